@@ -1,0 +1,45 @@
+"""BreastMorph: statistical shape models of the female breast from 3D torso scans.
+
+The names below load on first use, so that ``import breastmorph`` stays fast.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "BreastMorphError": "breastmorph.errors",
+    "TriangleMesh": "breastmorph.mesh.triangle_mesh",
+    "load_mesh": "breastmorph.mesh.files",
+    "save_mesh": "breastmorph.mesh.files",
+    "Landmarks": "breastmorph.scan.landmarks",
+    "load_landmarks": "breastmorph.scan.files",
+    "save_landmarks": "breastmorph.scan.files",
+    "Scan": "breastmorph.scan.scan",
+    "load_scan": "breastmorph.scan.check",
+    "check_scan": "breastmorph.scan.check",
+}
+
+__all__ = ["__version__", *_HOME]
+
+if TYPE_CHECKING:
+    from breastmorph.errors import BreastMorphError
+    from breastmorph.mesh.files import load_mesh, save_mesh
+    from breastmorph.mesh.triangle_mesh import TriangleMesh
+    from breastmorph.scan.check import check_scan, load_scan
+    from breastmorph.scan.files import load_landmarks, save_landmarks
+    from breastmorph.scan.landmarks import Landmarks
+    from breastmorph.scan.scan import Scan
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'breastmorph' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

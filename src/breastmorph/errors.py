@@ -1,0 +1,43 @@
+"""The one family of errors a user may meet; every message says what, where and what to do next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class BreastMorphError(ValueError):
+    """Base of all errors this package raises for a user's input.
+
+    Parameters
+    ----------
+    cause : str
+        What is wrong, in one sentence without a closing full stop.
+    remedy : str
+        What the user can do about it.
+    where : str or Path, optional
+        The file, scan or landmark concerned.
+    """
+
+    def __init__(self, cause: str, remedy: str = "", where: str | Path | None = None) -> None:
+        self.cause, self.remedy, self.where = cause, remedy, where
+        super().__init__(cause, remedy, where)
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where is not None else ""
+        return f"{place}{self.cause}" + (f". {self.remedy}" if self.remedy else "")
+
+
+class FileProblem(BreastMorphError):
+    """A file is missing, empty, truncated, of an unknown format or cannot be written."""
+
+
+class MeshProblem(BreastMorphError):
+    """A surface cannot be used: no faces, not finite, not a torso."""
+
+
+class LandmarkProblem(BreastMorphError):
+    """Landmarks are missing, misnamed or contradict the anatomy or the surface."""
+
+
+class MissingExtra(BreastMorphError):
+    """An optional dependency is needed and not installed."""

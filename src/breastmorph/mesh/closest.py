@@ -1,0 +1,91 @@
+"""Closest points on a surface: prepared once, asked many times, exact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from breastmorph.mesh.topology import edge_table
+from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
+
+_ON_CORNER = 1e-7  # a barycentric weight below this puts the point on the opposite edge
+
+
+@dataclass(frozen=True, eq=False)
+class SurfacePoints:
+    """Points on a surface.
+
+    Attributes
+    ----------
+    points : (k, 3) float
+    distances : (k,) float
+        From the query points.
+    faces : (k,) int
+    weights : (k, 3) float
+        Barycentric weights of the face's corners.
+    on_boundary : (k,) bool
+        Whether the point lies on the surface's border.
+    """
+
+    points: Floats
+    distances: Floats
+    faces: Ints
+    weights: Floats
+    on_boundary: Bools
+
+
+class Surface:
+    """A mesh prepared for closest-point and ray queries."""
+
+    def __init__(self, mesh: TriangleMesh) -> None:
+        import igl
+
+        self.mesh = mesh
+        # igl takes writeable arrays only; these copies are never written to.
+        self._vertices = np.array(mesh.vertices)
+        self._faces = np.array(mesh.faces)
+        self._tree = igl.AABB()
+        self._tree.init(self._vertices, self._faces)
+        table = edge_table(mesh.faces)
+        on_border = (table.face_count == 1)[table.of_half_edge].reshape(3, -1).T
+        self._border_opposite = on_border[:, [1, 2, 0]]  # (m, 3): is the edge facing this corner a border?
+        self._border_vertex = np.zeros(mesh.n_vertices, bool)
+        self._border_vertex[table.boundary] = True
+
+    def closest(self, queries: Floats) -> SurfacePoints:
+        """Closest points of the surface to ``queries`` (k, 3)."""
+        squared, faces, points = self._tree.squared_distance(
+            self._vertices, self._faces, np.ascontiguousarray(queries, dtype=np.float64)
+        )
+        weights = self._barycentric(points, faces)
+        outside = weights <= _ON_CORNER
+        on_edge = (outside & self._border_opposite[faces]).any(axis=1)
+        corner = weights.argmax(axis=1)
+        at_corner = outside.sum(axis=1) == 2
+        on_vertex = at_corner & self._border_vertex[self._faces[faces, corner]]
+        return SurfacePoints(points, np.sqrt(np.maximum(squared, 0.0)), faces, weights, on_edge | on_vertex)
+
+    def first_hit(self, origins: Floats, directions: Floats) -> tuple[Ints, Floats, Floats]:
+        """First hit of rays: face (k,), -1 where none; distance along the ray (k,); barycentric (k, 3)."""
+        faces, distance, uv = self._tree.intersect_ray_first(
+            self._vertices,
+            self._faces,
+            np.ascontiguousarray(origins, dtype=np.float64),
+            np.ascontiguousarray(directions, dtype=np.float64),
+        )
+        weights = np.column_stack([1.0 - uv.sum(axis=1), uv])
+        return faces, distance, weights
+
+    def _barycentric(self, points: Floats, faces: Ints) -> Floats:
+        a, b, c = (self._vertices[self._faces[faces, k]] for k in range(3))
+        ab, ac, ap = b - a, c - a, points - a
+        d00, d01, d11 = (ab * ab).sum(1), (ab * ac).sum(1), (ac * ac).sum(1)
+        d20, d21 = (ap * ab).sum(1), (ap * ac).sum(1)
+        area = d00 * d11 - d01 * d01
+        sound = area > 1e-14 * np.maximum(d00 * d11, np.finfo(float).tiny)
+        area = np.where(sound, area, 1.0)
+        v = np.where(sound, (d11 * d20 - d01 * d21) / area, 0.0)
+        w = np.where(sound, (d00 * d21 - d01 * d20) / area, 0.0)
+        weights = np.clip(np.column_stack([1.0 - v - w, v, w]), 0.0, 1.0)
+        return weights / weights.sum(axis=1, keepdims=True)

@@ -1,0 +1,135 @@
+"""The triangle mesh value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from breastmorph.errors import MeshProblem
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Texture:
+    """A picture laid over a mesh.
+
+    Attributes
+    ----------
+    uv : (m, 3, 2) float
+        Texture coordinates of the three corners of every face; (0, 0) is the lower left of the picture.
+    image : bytes
+        The encoded picture (PNG or JPEG) exactly as the file held it; empty where the file named none.
+    """
+
+    uv: Floats
+    image: bytes = b""
+
+    @property
+    def suffix(self) -> str:
+        """File name ending that fits the picture."""
+        return ".jpg" if self.image[:2] == b"\xff\xd8" else ".png"
+
+
+@dataclass(frozen=True, eq=False)
+class TriangleMesh:
+    """An immutable triangle mesh; the arrays are read-only views.
+
+    Attributes
+    ----------
+    vertices : (n, 3) float
+    faces : (m, 3) int
+        Vertex ids, counter-clockwise seen from outside.
+    colors : (n, 4) uint8, optional
+        RGBA per vertex.
+    texture : Texture, optional
+    space : str
+        "LPS" or "RAS" where the file declared its anatomical axes, otherwise empty.
+    """
+
+    vertices: Floats
+    faces: Ints
+    colors: NDArray[np.uint8] | None = None
+    texture: Texture | None = None
+    space: str = ""
+
+    def __post_init__(self) -> None:
+        vertices = _frozen(self.vertices, np.float64)
+        faces = _frozen(self.faces, np.int64)
+        if vertices.ndim != 2 or vertices.shape[1:] != (3,):
+            raise MeshProblem(f"vertices have shape {vertices.shape}, expected (n, 3)")
+        if faces.ndim != 2 or faces.shape[1:] != (3,):
+            raise MeshProblem(f"faces have shape {faces.shape}, expected (m, 3)")
+        if faces.size and (faces.min() < 0 or faces.max() >= len(vertices)):
+            raise MeshProblem(
+                f"a face names vertex {faces.max() if faces.min() >= 0 else faces.min()}, "
+                f"but there are only {len(vertices)} vertices",
+                "The file is damaged; export it again",
+            )
+        object.__setattr__(self, "vertices", vertices)
+        object.__setattr__(self, "faces", faces)
+        if self.colors is not None:
+            colors = _frozen(self.colors, np.uint8)
+            if colors.shape != (len(vertices), 4):
+                raise MeshProblem(f"colors have shape {colors.shape}, expected ({len(vertices)}, 4)")
+            object.__setattr__(self, "colors", colors)
+        if self.texture is not None and self.texture.uv.shape != (len(faces), 3, 2):
+            raise MeshProblem(
+                f"texture coordinates have shape {self.texture.uv.shape}, expected ({len(faces)}, 3, 2)"
+            )
+
+    @property
+    def n_vertices(self) -> int:
+        """Number of vertices."""
+        return len(self.vertices)
+
+    @property
+    def n_faces(self) -> int:
+        """Number of faces."""
+        return len(self.faces)
+
+    def with_vertices(self, vertices: Floats) -> Self:
+        """Return the same topology in another shape."""
+        return replace(self, vertices=vertices)
+
+    def mirrored(self, axis: int = 0) -> Self:
+        """Return the mirror image across the plane ``axis = 0``, still oriented outwards."""
+        vertices = self.vertices.copy()
+        vertices[:, axis] *= -1.0
+        return replace(self, vertices=vertices).flipped()
+
+    def flipped(self) -> Self:
+        """Return the same surface with the other side out."""
+        texture = self.texture and replace(self.texture, uv=self.texture.uv[:, ::-1])
+        return replace(self, faces=self.faces[:, ::-1], texture=texture)
+
+    def kept(self, faces: Bools) -> Self:
+        """Return only the chosen faces and the vertices they use, in their old order.
+
+        Parameters
+        ----------
+        faces : (m,) bool
+        """
+        chosen = self.faces[faces]
+        used = np.zeros(self.n_vertices, bool)
+        used[chosen] = True
+        new_id = np.cumsum(used) - 1
+        return replace(
+            self,
+            vertices=self.vertices[used],
+            faces=new_id[chosen],
+            colors=None if self.colors is None else self.colors[used],
+            texture=self.texture and replace(self.texture, uv=self.texture.uv[faces]),
+        )
+
+
+def _frozen(array: NDArray, dtype: type) -> NDArray:
+    # A view, so that freezing it does not freeze the caller's own array.
+    view = np.ascontiguousarray(array, dtype=dtype).view()
+    view.flags.writeable = False
+    return view
