@@ -16,10 +16,17 @@ class BreastMorphError(ValueError):
         What the user can do about it.
     where : str or Path, optional
         The file, scan or landmark concerned.
+    code : str, optional
+        A short name of the problem for machines; each class has a general one.
     """
 
-    def __init__(self, cause: str, remedy: str = "", where: str | Path | None = None) -> None:
+    code = "problem"
+
+    def __init__(
+        self, cause: str, remedy: str = "", where: str | Path | None = None, *, code: str = ""
+    ) -> None:
         self.cause, self.remedy, self.where = cause, remedy, where
+        self.code = code or self.code
         super().__init__(cause, remedy, where)
 
     def __str__(self) -> str:
@@ -30,14 +37,22 @@ class BreastMorphError(ValueError):
 class FileProblem(BreastMorphError):
     """A file is missing, empty, truncated, of an unknown format or cannot be written."""
 
+    code = "unreadable"
+
 
 class MeshProblem(BreastMorphError):
     """A surface cannot be used: no faces, not finite, not a torso."""
+
+    code = "unusable-surface"
 
 
 class LandmarkProblem(BreastMorphError):
     """Landmarks are missing, misnamed or contradict the anatomy or the surface."""
 
+    code = "unusable-landmarks"
+
 
 class MissingExtra(BreastMorphError):
     """An optional dependency is needed and not installed."""
+
+    code = "missing-extra"

@@ -1,0 +1,43 @@
+# Every target sets up what it needs: a virtual environment with the pinned versions.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test lint format bench clean
+
+demo: $(VENV)/run.stamp
+	$(BIN)/breastmorph demo --out demo
+
+test: $(VENV)/dev.stamp
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/dev.stamp
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/dev.stamp
+	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+clean:
+	rm -rf $(VENV) demo build
+
+$(VENV)/python.stamp:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; try: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/run.stamp: $(VENV)/python.stamp requirements.txt pyproject.toml
+	$(PIP) -r requirements.txt
+	$(PIP) --no-deps --editable .
+	touch $@
+
+$(VENV)/dev.stamp: $(VENV)/run.stamp requirements-dev.txt
+	$(PIP) -r requirements-dev.txt
+	touch $@

@@ -1,0 +1,53 @@
+"""The ``breastmorph`` command. Each subcommand lives in a module of its own and loads only when called."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from breastmorph import __version__
+from breastmorph.errors import BreastMorphError
+
+# Name of the command: the module that exports it as ``command``, and its line in the overview.
+_COMMANDS = {
+    "demo": ("breastmorph.cli.demo", "The main job from start to end on a small built-in cohort."),
+    "phantom": ("breastmorph.cli.phantom", "Make a synthetic cohort of adult torso scans with known truth."),
+    "check": ("breastmorph.cli.check", "Judge scans and landmarks before any computing starts."),
+    "template": ("breastmorph.cli.template", "Make a symmetric template from one scan."),
+}
+
+
+class _LazyGroup(click.Group):
+    """A group that imports a command's module when the command is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = import_module(_COMMANDS[cmd_name][0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BreastMorphError as error:
+            click.echo(f"breastmorph: {error}", err=True)
+            sys.exit(2)
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="breastmorph")
+def main() -> None:
+    """Statistical shape models of the female breast from 3D torso scans, and their clinical use.
+
+    Exit codes: 0 all well, 1 some inputs failed, 2 wrong usage or nothing done.
+    """

@@ -1,0 +1,94 @@
+"""``breastmorph check``: judge scans before any computing starts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.markup import escape
+
+from breastmorph.cli.terminal import json_option, print_json, print_table, progress, unit_option
+from breastmorph.scan.check import CheckParameters, check_scan
+from breastmorph.scan.findings import Check
+from breastmorph.scan.folder import find_scans
+
+_STYLE = {"usable": "green", "repaired": "yellow", "refused": "red"}
+
+
+@click.command("check")
+@click.argument("scans", type=click.Path(path_type=Path))
+@click.option(
+    "--landmarks",
+    type=click.Path(path_type=Path),
+    help="Landmark folder (or file, for one scan); beside the scans when not given.",
+)
+@unit_option
+@click.option(
+    "--landmark-order",
+    help="Names of a bare x,y,z list in its order, separated by commas.",
+)
+@click.option("--max-faces", default=CheckParameters.max_faces, show_default=True, help="Refuse larger scans.")
+@json_option
+def command(
+    scans: Path, landmarks: Path | None, unit: str, landmark_order: str | None, max_faces: int, as_json: bool
+) -> None:
+    """Judge SCANS (a file or a folder): usable, repaired or refused, and why.
+
+    Scans and landmark files are matched by name: torso7.ply and torso7.json. What can be mended safely is
+    mended in memory; files are never changed.
+
+    \b
+    Example:
+      breastmorph check scans/ --landmarks landmarks/
+    """
+    order = [name.strip() for name in landmark_order.split(",")] if landmark_order else None
+    parameters = CheckParameters(unit=unit, landmark_order=order, max_faces=max_faces)
+    found = find_scans(scans, landmarks)
+    checks = [check_scan(files, parameters) for files in progress(found, "Checking")]
+    counts = {verdict: sum(c.verdict == verdict for c in checks) for verdict in _STYLE}
+    if as_json:
+        print_json({"counts": counts, "scans": [as_record(check) for check in checks]})
+    else:
+        print_checks(checks)
+        click.echo(", ".join(f"{n} {verdict}" for verdict, n in counts.items()))
+    sys.exit(1 if counts["refused"] else 0)
+
+
+def print_checks(checks: Sequence[Check]) -> None:
+    """Print one row a scan."""
+    print_table("Scans", ["scan", "verdict", "vertices", "edge mm", "unit", "upright by", "remarks"], map(_row, checks))
+
+
+def as_record(check: Check) -> dict[str, Any]:
+    """The check as plain values for JSON."""
+    return {
+        "id": check.id,
+        "verdict": check.verdict,
+        **check.facts,
+        "findings": [vars(finding) for finding in check.findings],
+    }
+
+
+def _row(check: Check) -> list[str]:
+    style = _STYLE[check.verdict]
+    remarks = []
+    for finding in check.findings:
+        remark = finding.message
+        if finding.level == "refusal":
+            where = check.error.where if check.error else None
+            place = f"{where.name}: " if isinstance(where, Path) else ""
+            remark = f"{place}{remark}. {finding.remedy}"
+        remarks.append(escape(remark))
+    fact = {key: str(value) for key, value in check.facts.items()}
+    return [
+        escape(check.id),
+        f"[{style}]{check.verdict}[/{style}]",
+        fact.get("vertices", ""),
+        fact.get("mean_edge_mm", ""),
+        fact.get("unit", ""),
+        fact.get("frame", ""),
+        "\n".join(remarks),
+    ]

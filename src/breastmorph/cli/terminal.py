@@ -1,0 +1,53 @@
+"""What every command shares on the terminal: tables, progress, machine-readable output."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+Item = TypeVar("Item")
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON for machines.")
+unit_option = click.option(
+    "--unit",
+    type=click.Choice(["auto", "mm", "cm", "m"]),
+    default="auto",
+    show_default=True,
+    help="Unit of the files; auto decides from the length of the sternum.",
+)
+
+
+def console() -> Console:
+    """A console that does not squeeze tables when the output goes to a file."""
+    return Console() if sys.stdout.isatty() else Console(width=160)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON."""
+    click.echo(json.dumps(value, indent=1))
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table with plain text cells; rich markup is allowed in them."""
+    table = Table(title=title, title_justify="left", show_lines=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console().print(table)
+
+
+def progress(items: Sequence[Item], what: str) -> Iterator[Item]:
+    """Go through items, with a progress bar on a terminal only."""
+    from rich.progress import track
+
+    if sys.stderr.isatty():
+        yield from track(items, description=what, console=Console(stderr=True))
+    else:
+        yield from items

@@ -1,0 +1,297 @@
+"""The judgement of a scan before any computing starts: usable, repaired or refused, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from breastmorph.errors import BreastMorphError, FileProblem, LandmarkProblem, MeshProblem
+from breastmorph.mesh import repair
+from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.files import load_mesh
+from breastmorph.mesh.geometry import edge_lengths, face_areas
+from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.topology import boundary_loops
+from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
+from breastmorph.scan.anatomy import UNITS, require_adult_anatomy, require_complete, unit_of
+from breastmorph.scan.files import LandmarkFile, load_landmarks
+from breastmorph.scan.findings import Check, Finding
+from breastmorph.scan.folder import ScanFiles
+from breastmorph.scan.frame import faces_inside_out, landmark_axes, upright_frame
+from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Scan
+
+
+@dataclass(frozen=True)
+class CheckParameters:
+    """What a scan is held to."""
+
+    unit: str = "auto"  # auto, mm, cm or m
+    landmark_order: Sequence[str] | None = None  # names of a bare list of points
+    landmark_distance: float = 10.0  # mm a landmark may lie off the surface
+    mean_edge: float = 8.0  # mm; coarser scans have lost the breast's shape
+    max_faces: int = 5_000_000
+    lost_share: float = 0.02  # of the faces that repairs may remove
+    loose_share: float = 0.5  # of the area that may lie in pieces without landmarks
+
+
+Reference = tuple[TriangleMesh, Landmarks]
+_Note = Callable[[Finding], None]
+
+
+def check_scan(
+    files: ScanFiles, parameters: CheckParameters | None = None, reference: Reference | None = None
+) -> Check:
+    """Read, repair and judge one scan. Never raises for what is wrong with the files.
+
+    Parameters
+    ----------
+    files : ScanFiles
+    parameters : CheckParameters, optional
+    reference : (TriangleMesh, Landmarks), optional
+        An upright torso that settles the frame of scans turned out of the upright.
+    """
+    p = parameters or CheckParameters()
+    findings: list[Finding] = []
+    facts: dict[str, float | int | str] = {}
+    try:
+        scan = _judged(files, p, reference, findings.append, facts)
+    except BreastMorphError as error:
+        if error.where is None:
+            error.where = files.mesh
+        findings.append(Finding(error.code, error.cause, "refusal", error.remedy))
+        return Check(files.id, tuple(findings), facts, error=error)
+    return Check(files.id, tuple(findings), facts, scan)
+
+
+def load_scan(
+    mesh: Path,
+    landmarks: Path,
+    *,
+    parameters: CheckParameters | None = None,
+    reference: Reference | None = None,
+) -> Scan:
+    """Read one scan, repaired where that is safe.
+
+    Raises
+    ------
+    BreastMorphError
+        The scan was refused; the message names file, cause and remedy.
+    """
+    check = check_scan(ScanFiles(Path(mesh).stem, Path(mesh), (Path(landmarks),)), parameters, reference)
+    if check.error is not None:
+        raise check.error
+    assert check.scan is not None  # noqa: S101 - a check without an error has a scan
+    return check.scan
+
+
+def _judged(
+    files: ScanFiles,
+    p: CheckParameters,
+    reference: Reference | None,
+    note: _Note,
+    facts: dict[str, float | int | str],
+) -> Scan:
+    mesh = load_mesh(files.mesh)
+    facts |= {"vertices": mesh.n_vertices, "faces": mesh.n_faces}
+    if mesh.n_faces > p.max_faces:
+        raise MeshProblem(
+            f"too large: {mesh.n_faces:,} faces (at most {p.max_faces:,})",
+            "Decimate it first (300,000 faces are plenty), or raise --max-faces",
+            code="too-large",
+        )
+    mesh = _repaired(mesh, p, note)
+    given = _read_landmarks(files, p)
+    try:
+        require_complete(given.landmarks, given.unknown)
+        unit = unit_of(given.landmarks) if p.unit == "auto" else p.unit
+        facts["unit"] = unit
+        if p.unit == "auto" and unit != "mm":
+            note(Finding("unit", f"unit taken as {unit} from the length of the sternum"))
+        landmarks = given.landmarks.transformed(Similarity(scale=UNITS[unit]))
+        in_mm = mesh.with_vertices(mesh.vertices * UNITS[unit])
+        mesh_unit, landmarks = _on_the_surface(in_mm, landmarks, given.space, p.landmark_distance, note)
+        mm_per_file_unit = UNITS[unit] * mesh_unit
+        in_mm = mesh.with_vertices(mesh.vertices * mm_per_file_unit)
+        in_mm = _piece_with_landmarks(in_mm, landmarks, p.loose_share, note)
+        landmark_axes(landmarks)  # raises when left and right contradict front and back
+    except LandmarkProblem as error:
+        error.where = error.where or files.landmarks[0]
+        raise
+    if faces_inside_out(in_mm, landmarks):
+        in_mm = in_mm.flipped()
+        note(Finding("inverted-orientation", "surface was inside out; turned", "repair"))
+    frame = upright_frame(in_mm, landmarks, reference)
+    facts["frame"] = frame.source
+    if frame.source == "landmarks":
+        note(
+            Finding(
+                "frame-from-landmarks",
+                "no upright axis found in the file; up is estimated from the landmarks (within 15 degrees)",
+            )
+        )
+    centre = landmarks.array(("sternal_notch", "xiphoid")).mean(axis=0)
+    from_mm = Similarity(frame.axes, -frame.axes @ centre)
+    mesh = in_mm.with_vertices(from_mm.apply(in_mm.vertices))
+    landmarks = landmarks.transformed(from_mm)
+    require_adult_anatomy(landmarks, float(np.ptp(mesh.vertices, axis=0).max()))
+    _describe(mesh, p, note, facts)
+    if landmarks.absent_sides:
+        side = landmarks.absent_sides[0]
+        facts["absent_side"] = side
+        note(Finding("absent-side", f"{side} side absent (no nipple, no poles)"))
+    to_file = Similarity(scale=1.0 / mm_per_file_unit).after(from_mm.inverse())
+    return Scan(files.id, mesh, landmarks, to_file)
+
+
+def _read_landmarks(files: ScanFiles, p: CheckParameters) -> LandmarkFile:
+    if not files.landmarks:
+        raise FileProblem(
+            "no landmark file found for this scan",
+            f"Put {files.id}.json (or .csv, .pp, .mrk.json, .fcsv) into the landmark folder, "
+            "or pick the points in the explorer",
+            files.mesh,
+            code="no-landmarks",
+        )
+    if len(files.landmarks) > 1:
+        names = ", ".join(path.name for path in files.landmarks)
+        raise FileProblem(
+            f"several landmark files fit this scan: {names}", "Keep one", files.mesh, code="ambiguous-landmarks"
+        )
+    return load_landmarks(files.landmarks[0], p.landmark_order)
+
+
+_REPAIRS = (
+    ("non-finite-vertices", "{n} vertices with NaN or infinite coordinates removed", repair.without_non_finite),
+    ("unreferenced-vertices", "{n} vertices without faces removed", repair.without_unreferenced),
+    ("duplicate-vertices", "{n} duplicate vertices joined", repair.welded),
+    ("degenerate-faces", "{n} faces without area removed", repair.without_degenerate_faces),
+    ("duplicate-faces", "{n} duplicate faces removed", repair.without_duplicate_faces),
+    ("non-manifold-edges", "faces at {n} non-manifold edges removed", repair.without_non_manifold_edges),
+    ("inconsistent-orientation", "{n} faces turned to agree with their neighbours", repair.consistently_oriented),
+    ("pinched-vertices", "{n} vertices split where only corners touched", repair.without_pinches),
+)
+
+
+def _repaired(mesh: TriangleMesh, p: CheckParameters, note: _Note) -> TriangleMesh:
+    n_before = mesh.n_faces
+    for code, message, mend in _REPAIRS:
+        n_faces = mesh.n_faces
+        mesh, touched = mend(mesh)
+        if not touched:
+            continue
+        # Duplicates and slivers carry no surface; what other repairs remove is surface lost.
+        lost = n_faces - mesh.n_faces if code in ("non-finite-vertices", "non-manifold-edges") else 0
+        said = message.format(n=f"{touched:,}")
+        if lost > p.lost_share * n_before or not mesh.n_faces:
+            raise MeshProblem(
+                f"too damaged to repair: {said.replace(' removed', '')} on {lost / n_before:.0%} of the faces",
+                "Repair the mesh (for example in MeshLab) or export the scan again",
+                code=code,
+            )
+        note(Finding(code, said, "repair"))
+    return repair.without_unreferenced(mesh)[0]
+
+
+def _on_the_surface(
+    mesh: TriangleMesh, landmarks: Landmarks, space: str, allowed: float, note: _Note
+) -> tuple[float, Landmarks]:
+    """Settle how mesh and landmarks lie to each other, by where the landmarks meet the surface.
+
+    Returns
+    -------
+    scale : float
+        Factor of the mesh's unit over the landmarks' (1 nearly always).
+    landmarks : Landmarks
+        In the mesh file's axes.
+    """
+    distances = _distances(mesh, landmarks)
+    if distances.max() <= allowed:
+        if distances.max() > allowed / 2:
+            worst = landmarks.names[int(distances.argmax())]
+            note(Finding("landmark-off-surface", f"{worst} is {distances.max():.0f} mm off the surface"))
+        return 1.0, landmarks
+    if space or mesh.space:
+        # LPS and RAS differ by a half turn about the body axis; the surface tells which one the mesh uses.
+        turned = landmarks.transformed(Similarity(np.diag([-1.0, -1.0, 1.0])))
+        if _distances(mesh, turned).max() <= allowed:
+            note(Finding("lps-ras", "landmarks and mesh use different axes (LPS/RAS); landmarks turned"))
+            return 1.0, turned
+    for scale in (1000.0, 100.0, 10.0, 0.1, 0.01, 0.001):
+        if _distances(mesh.with_vertices(mesh.vertices * scale), landmarks).max() <= allowed:
+            note(Finding("units-differ", f"mesh unit differs from the landmarks'; mesh scaled by {scale:g}", "repair"))
+            return scale, landmarks
+    far = [f"{name} {d:.0f} mm" for name, d in zip(landmarks.names, distances, strict=True) if d > allowed]
+    raise LandmarkProblem(
+        f"landmarks off the surface by more than {allowed:.0f} mm: {', '.join(far)}",
+        "Check that they belong to this scan and were picked in its coordinates",
+        code="landmark-off-surface",
+    )
+
+
+def _distances(mesh: TriangleMesh, landmarks: Landmarks) -> Floats:
+    return Surface(mesh).closest(landmarks.points).distances
+
+
+def _piece_with_landmarks(
+    mesh: TriangleMesh, landmarks: Landmarks, loose_share: float, note: _Note
+) -> TriangleMesh:
+    piece, by_area = repair.pieces_by_area(mesh)
+    if len(by_area) == 1:
+        return mesh
+    area = np.bincount(piece, weights=face_areas(mesh.vertices, mesh.faces))
+    home = piece[Surface(mesh).closest(landmarks.points).faces]
+    main = np.bincount(home).argmax()
+    elsewhere = [name for name, k in zip(landmarks.names, home, strict=True) if k != main]
+    kept = mesh.kept(piece == main)
+    if elsewhere and _distances(kept, landmarks.only(elsewhere)).max() > 5.0:
+        raise MeshProblem(
+            f"the scan is in {len(by_area)} pieces and {', '.join(elsewhere)} lies on another piece than the rest",
+            "Join the pieces (for example in MeshLab: merge close vertices), or export the scan as one surface",
+            code="landmarks-on-several-pieces",
+        )
+    loose = 1.0 - area[main] / area.sum()
+    if loose > loose_share:
+        raise MeshProblem(
+            f"the piece with the landmarks is only {1 - loose:.0%} of the surface ({len(by_area)} pieces)",
+            "Remove what is not the patient (table, background) or join the pieces",
+            code="several-components",
+        )
+    note(
+        Finding(
+            "several-components",
+            f"{len(by_area) - 1} loose pieces ({loose:.1%} of the area) removed",
+            "repair",
+        )
+    )
+    return kept
+
+
+def _describe(
+    mesh: TriangleMesh, p: CheckParameters, note: _Note, facts: dict[str, float | int | str]
+) -> None:
+    mean_edge = float(edge_lengths(mesh.vertices, mesh.faces).mean())
+    facts["mean_edge_mm"] = round(mean_edge, 2)
+    if mean_edge > p.mean_edge:
+        raise MeshProblem(
+            f"too coarse: mean edge {mean_edge:.1f} mm (at most {p.mean_edge:g})",
+            "Export the scan at a higher resolution (3.5 mm or finer is best)",
+            code="too-coarse",
+        )
+    loops = boundary_loops(mesh.faces)
+    holes = loops[1:]
+    facts["holes"] = len(holes)
+    if not loops:
+        note(Finding("closed-surface", "closed surface (no border); scans are usually open"))
+    big = [length for length in (_perimeter(mesh.vertices[loop]) for loop in holes) if length > 30.0]
+    if big:
+        note(Finding("holes", f"{len(big)} holes (largest {max(big):.0f} mm around)"))
+
+
+def _perimeter(points: Floats) -> float:
+    return float(np.linalg.norm(points - np.roll(points, 1, axis=0), axis=1).sum())
+
+

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import numpy as np
+import trimesh
+from torso import torso
+
+from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+
+
+def test_closest_points_match_trimesh():
+    mesh, _ = torso(edge=15)
+    queries = np.random.default_rng(0).normal(size=(200, 3)) * 120
+    found = Surface(mesh).closest(queries)
+    peer = trimesh.Trimesh(mesh.vertices, mesh.faces, process=False)
+    _, distance, _ = trimesh.proximity.closest_point(peer, queries)
+    assert np.allclose(found.distances, distance)
+
+
+def test_weights_rebuild_the_points():
+    mesh, _ = torso(edge=10)
+    queries = np.random.default_rng(1).normal(size=(300, 3)) * 150
+    found = Surface(mesh).closest(queries)
+    rebuilt = (mesh.vertices[mesh.faces[found.faces]] * found.weights[:, :, None]).sum(axis=1)
+    assert np.abs(rebuilt - found.points).max() < 1e-9
+    assert found.weights.min() >= 0
+
+
+def test_the_border_flag_is_exact_on_a_square():
+    vertices = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]], float)
+    surface = Surface(TriangleMesh(vertices, np.array([[0, 1, 2], [0, 2, 3]])))
+    queries = {
+        (0.3, 0.2, 1.0): False,  # inside a face
+        (0.5, 0.5, 1.0): False,  # on the diagonal, an inner edge
+        (0.5, -1.0, 0.0): True,  # beyond an edge
+        (0.5, 0.0, 2.0): True,  # exactly on the border
+        (-1.0, -1.0, 0.0): True,  # beyond a corner
+    }
+    found = surface.closest(np.array(list(queries)))
+    assert found.on_boundary.tolist() == list(queries.values())
+
+
+def test_no_border_on_a_closed_surface():
+    sphere = trimesh.creation.icosphere(2)
+    surface = Surface(TriangleMesh(sphere.vertices, sphere.faces))
+    queries = np.random.default_rng(2).normal(size=(100, 3)) * 3
+    assert not surface.closest(np.concatenate([queries, sphere.vertices * 2])).on_boundary.any()
+
+
+def test_rays_hit_where_expected():
+    mesh, _ = torso(edge=10)
+    face, distance, weights = Surface(mesh).first_hit(
+        np.array([[10.0, -150.0, 500.0], [900.0, 0.0, 0.0]]), np.array([[0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
+    )
+    point = (mesh.vertices[mesh.faces[face[0]]] * weights[0][:, None]).sum(axis=0)
+    assert np.allclose(point, [10.0, -150.0, 500.0 - distance[0]], atol=1e-5)
+    assert face[1] == -1

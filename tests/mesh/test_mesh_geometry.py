@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import numpy as np
+import trimesh
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torso import torso
+
+from breastmorph.mesh import geometry
+from breastmorph.mesh.similarity import Similarity, rotation_about
+
+
+def test_areas_angles_and_normals_match_trimesh():
+    mesh, _ = torso(edge=10)
+    peer = trimesh.Trimesh(mesh.vertices, mesh.faces, process=False)
+    assert np.allclose(geometry.face_areas(mesh.vertices, mesh.faces), peer.area_faces)
+    assert np.allclose(geometry.face_angles(mesh.vertices, mesh.faces), peer.face_angles)
+    assert np.allclose(geometry.face_normals(mesh.vertices, mesh.faces), peer.face_normals)
+    assert np.isclose(geometry.vertex_areas(mesh.vertices, mesh.faces).sum(), peer.area)
+    assert np.isclose(geometry.edge_lengths(mesh.vertices, mesh.faces).mean(), peer.edges_unique_length.mean())
+
+
+def test_vertex_normals_of_a_sphere_point_outwards():
+    sphere = trimesh.creation.icosphere(4)
+    normals = geometry.vertex_normals(np.asarray(sphere.vertices), np.asarray(sphere.faces))
+    assert np.abs((normals * sphere.vertices).sum(axis=1) - 1).max() < 1e-3
+
+
+def test_a_face_without_area_has_a_zero_normal():
+    vertices, faces = np.zeros((3, 3)), np.array([[0, 1, 2]])
+    assert np.array_equal(geometry.face_normals(vertices, faces), np.zeros((1, 3)))
+
+
+angles = st.floats(-180, 180)
+coordinate = st.floats(-500, 500)
+
+
+@settings(max_examples=50, deadline=None)
+@given(angles, st.floats(0.01, 100), st.lists(coordinate, min_size=3, max_size=3), st.booleans())
+def test_a_known_similarity_is_recovered(degrees, scale, shift, weighted):
+    rng = np.random.default_rng(0)
+    source = rng.normal(size=(20, 3)) * 100
+    truth = Similarity(rotation_about(np.array([1.0, 2.0, 3.0]), degrees), np.array(shift), scale)
+    weights = rng.uniform(0.1, 1, 20) if weighted else None
+    found = Similarity.fit(source, truth.apply(source), weights)
+    assert np.allclose(found.apply(source), truth.apply(source), rtol=1e-9, atol=1e-7 * scale)
+    assert np.isclose(np.linalg.det(found.rotation), 1.0)
+
+
+def test_similarity_inverse_and_composition():
+    rng = np.random.default_rng(1)
+    a = Similarity(rotation_about(rng.normal(size=3), 70), rng.normal(size=3), 3.0)
+    b = Similarity(rotation_about(rng.normal(size=3), -20), rng.normal(size=3), 0.2)
+    points = rng.normal(size=(7, 3))
+    assert np.allclose(a.inverse().apply(a.apply(points)), points)
+    assert np.allclose(a.after(b).apply(points), a.apply(b.apply(points)))
+
+
+def test_a_reflection_is_never_returned():
+    source = np.random.default_rng(2).normal(size=(10, 3))
+    found = Similarity.fit(source, source * [-1, 1, 1])
+    assert np.isclose(np.linalg.det(found.rotation), 1.0)
+
+
+def test_without_scale_the_scale_stays_one():
+    source = np.random.default_rng(3).normal(size=(10, 3))
+    assert Similarity.fit(source, 5 * source, with_scale=False).scale == 1.0

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import numpy as np
+import trimesh
+from torso import torso
+
+from breastmorph.mesh import topology
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+
+SQUARE = np.array([[0, 1, 2], [0, 2, 3]])
+
+
+def test_edges_of_a_square_with_a_diagonal():
+    table = topology.edge_table(SQUARE)
+    assert table.edges.tolist() == [[0, 1], [0, 2], [0, 3], [1, 2], [2, 3]]
+    assert table.face_count.tolist() == [1, 2, 1, 1, 1]
+
+
+def test_euler_characteristic_and_no_border_of_a_sphere():
+    sphere = trimesh.creation.icosphere(3)
+    faces = np.asarray(sphere.faces)
+    n_edges = len(topology.edge_table(faces).edges)
+    assert len(sphere.vertices) - n_edges + len(faces) == 2
+    assert topology.boundary_loops(faces) == []
+    assert topology.is_manifold(faces)
+
+
+def test_boundary_loops_of_a_torso_with_a_hole():
+    mesh, _ = torso()
+    centre = mesh.vertices[mesh.faces].mean(axis=1)
+    mesh = mesh.kept(np.linalg.norm(centre - [0, -150, 100], axis=1) > 25)
+    loops = topology.boundary_loops(mesh.faces)
+    assert len(loops) == 2
+    assert len(loops[0]) > len(loops[1]) > 10
+    flag = topology.boundary_vertices(mesh.faces, mesh.n_vertices)
+    assert flag.sum() == sum(map(len, loops))
+    # each consecutive pair is an edge of the mesh
+    edges = set(map(tuple, topology.edge_table(mesh.faces).edges.tolist()))
+    for loop in loops:
+        assert all(tuple(sorted(pair)) in edges for pair in zip(loop, np.roll(loop, -1), strict=True))
+
+
+def test_components_join_faces_across_edges_not_corners():
+    bow_tie = np.array([[0, 1, 2], [2, 3, 4]])
+    assert topology.face_components(bow_tie).tolist() == [0, 1]
+    assert topology.face_components(SQUARE).tolist() == [0, 0]
+
+
+def test_non_manifold_edge_and_orientation_conflict_are_seen():
+    fin = np.array([[0, 1, 2], [1, 0, 3], [0, 1, 4]])
+    assert topology.non_manifold_edges(fin).tolist() == [[0, 1]]
+    assert not topology.is_manifold(fin)
+    disagree = np.array([[0, 1, 2], [0, 3, 2]])
+    assert topology.orientation_conflicts(disagree) == 1
+    assert topology.orientation_conflicts(SQUARE) == 0
+
+
+def test_pinched_vertex_is_split_into_one_vertex_per_fan():
+    bow_tie = np.array([[0, 1, 2], [2, 3, 4]])
+    assert topology.pinched_vertices(bow_tie).tolist() == [2]
+    faces, source = topology.split_pinched(bow_tie, 5)
+    assert source.tolist() == [2]
+    assert len(np.unique(faces)) == 6
+    assert topology.is_manifold(faces)
+
+
+def test_neighbours_match_trimesh():
+    sphere = trimesh.creation.icosphere(2)
+    ids, start = topology.vertex_neighbours(np.asarray(sphere.faces), len(sphere.vertices))
+    for k, expected in enumerate(sphere.vertex_neighbors):
+        assert set(ids[start[k] : start[k + 1]].tolist()) == set(expected)
+
+
+def test_mesh_is_immutable_and_mirror_twice_is_the_same():
+    mesh, _ = torso(edge=20)
+    assert not mesh.vertices.flags.writeable
+    assert not mesh.faces.flags.writeable
+    twice = mesh.mirrored().mirrored()
+    assert np.array_equal(twice.vertices, mesh.vertices)
+    assert np.array_equal(twice.faces, mesh.faces)
+
+
+def test_the_callers_array_stays_writeable():
+    vertices = np.eye(3)
+    TriangleMesh(vertices, np.array([[0, 1, 2]]))
+    vertices[0, 0] = 5.0
+    assert vertices.flags.writeable

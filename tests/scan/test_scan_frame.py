@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+from torso import torso
+
+from breastmorph.errors import LandmarkProblem
+from breastmorph.mesh.similarity import Similarity, rotation_about
+from breastmorph.scan import frame
+
+
+def turned(rotation):
+    mesh, landmarks = torso()
+    move = Similarity(rotation, np.array([30.0, -200.0, 70.0]))
+    return mesh.with_vertices(move.apply(mesh.vertices)), landmarks.transformed(move)
+
+
+def off_by(found, rotation):
+    """Degrees between the found up axis and the true one."""
+    return np.degrees(np.arccos(np.clip(found.axes[1] @ rotation[:, 1], -1, 1)))
+
+
+def ragged(mesh):
+    """The same scan without a straight lower edge."""
+    x, y, _ = mesh.vertices[mesh.faces].mean(axis=1).T
+    return mesh.kept(y > -195 + 12 * np.sin(x / 9.0) + 0.12 * x)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_level_lower_edge_gives_up_in_any_pose(seed):
+    rotation = Rotation.random(rng=np.random.default_rng(seed)).as_matrix()
+    found = frame.upright_frame(*turned(rotation))
+    assert off_by(found, rotation) < 1.0
+    assert np.isclose(np.linalg.det(found.axes), 1.0)
+
+
+def test_the_files_axes_are_kept_when_they_agree():
+    mesh, landmarks = torso()
+    found = frame.upright_frame(mesh, landmarks)
+    assert found.source == "file axes"
+    assert np.array_equal(found.axes, np.eye(3))
+
+
+def test_a_z_up_file_is_recognised():
+    rotation = rotation_about(np.array([1.0, 0, 0]), 90)  # y up becomes z up
+    found = frame.upright_frame(*turned(rotation))
+    assert found.source == "file axes"
+    assert off_by(found, rotation) < 1e-6
+
+
+def test_a_leaning_sternum_does_not_tilt_the_scan():
+    mesh, landmarks = torso()
+    assert frame.lean_of_sternum(landmarks) == pytest.approx(21, abs=3)
+    without_edge = ragged(mesh)
+    assert frame.upright_frame(without_edge, landmarks).axes[1] @ [0, 1, 0] == 1.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_without_a_level_edge_the_reference_decides(seed):
+    mesh, landmarks = torso()
+    rotation = Rotation.from_euler("yxz", [20 + 50 * seed, 45, 40], degrees=True).as_matrix()
+    scan = ragged(mesh)
+    move = Similarity(rotation)
+    found = frame.upright_frame(
+        scan.with_vertices(move.apply(scan.vertices)), landmarks.transformed(move), (mesh, landmarks)
+    )
+    assert found.source in ("reference", "file's up axis")
+    if found.source == "reference":
+        assert off_by(found, rotation) < 3.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_landmarks_alone_stay_within_the_stated_tolerance(seed):
+    _, landmarks = torso()
+    rotation = Rotation.random(rng=np.random.default_rng(seed)).as_matrix()
+    axes = frame.landmark_axes(landmarks.transformed(Similarity(rotation)))
+    up = np.degrees(np.arccos(np.clip(axes[1] @ rotation[:, 1], -1, 1)))
+    assert up < frame.LANDMARK_TOLERANCE
+
+
+def test_one_side_is_enough():
+    _, landmarks = torso()
+    for side in ("left", "right"):
+        names = [name for name in landmarks if not name.endswith(side)]
+        axes = frame.landmark_axes(landmarks.only(names))
+        assert axes[0][0] > 0.8
+        assert axes[1][1] > 0.9
+
+
+def test_swapped_sides_are_refused():
+    _, landmarks = torso()
+    swapped = {name: landmarks[name] for name in landmarks}
+    for part in ("nipple", "lower_pole", "lateral_pole"):
+        swapped[f"{part}_left"], swapped[f"{part}_right"] = (
+            landmarks[f"{part}_right"],
+            landmarks[f"{part}_left"],
+        )
+    with pytest.raises(LandmarkProblem, match="sides swapped or file mirrored"):
+        frame.landmark_axes(type(landmarks).of(swapped))
+
+
+def test_inside_out_is_seen():
+    mesh, landmarks = torso()
+    assert not frame.faces_inside_out(mesh, landmarks)
+    assert frame.faces_inside_out(mesh.flipped(), landmarks)
+
+
+def test_alignment_recovers_a_known_pose_and_size():
+    mesh, landmarks = torso()
+    truth = Similarity(rotation_about(np.array([1.0, 1.0, 0.2]), 130), np.array([5.0, 900.0, 1.0]), 1.1)
+    found = frame.align(
+        mesh, landmarks, mesh.with_vertices(truth.apply(mesh.vertices)), landmarks.transformed(truth)
+    )
+    assert np.abs(found.apply(mesh.vertices) - truth.apply(mesh.vertices)).max() < 0.05
