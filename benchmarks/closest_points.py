@@ -1,0 +1,71 @@
+"""Closest points on a surface: ours against trimesh.proximity on the same mesh and queries, in one run.
+
+    python benchmarks/closest_points.py
+
+Both are exact, so the distances must agree. The figure to keep an eye on is the ratio.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+import trimesh
+
+from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+
+N_QUERIES = 31_000
+
+
+def wavy_sheet(rows: int = 174, columns: int = 174) -> TriangleMesh:
+    """An open, curved surface of about 60,000 faces and 3 mm edges."""
+    u, v = np.meshgrid(np.linspace(-1.8, 1.8, columns), np.linspace(-260, 260, rows))
+    bumps = 40 * np.exp(-((np.abs(u) - 0.7) ** 2) / 0.15 - (v / 60) ** 2)
+    vertices = np.column_stack([(150 * np.sin(u)).ravel(), v.ravel(), (100 * np.cos(u) + bumps).ravel()])
+    a = (np.arange(rows - 1)[:, None] * columns + np.arange(columns - 1)).ravel()
+    faces = np.concatenate(
+        [np.column_stack([a, a + 1, a + columns + 1]), np.column_stack([a, a + columns + 1, a + columns])]
+    )
+    return TriangleMesh(vertices, faces)
+
+
+def seconds(work: Callable[[], object], repeats: int) -> float:
+    """Median CPU seconds of a call."""
+    taken = []
+    for _ in range(repeats):
+        start = time.process_time()
+        work()
+        taken.append(time.process_time() - start)
+    return float(np.median(taken))
+
+
+def main() -> int:
+    mesh = wavy_sheet()
+    rng = np.random.default_rng(0)
+    # Neighbours follow each other, as the vertices of a template do.
+    picks = mesh.vertices[np.sort(rng.integers(mesh.n_vertices, size=N_QUERIES))]
+    peer = trimesh.Trimesh(mesh.vertices, mesh.faces, process=False)
+    surface = Surface(mesh)
+    trimesh.proximity.closest_point(peer, picks[:10])  # its tree is kept too
+
+    print(f"{N_QUERIES:,} queries, {mesh.n_faces:,} faces, CPU seconds, trees built before")
+    print("  query off the surface    ours   trimesh   ratio   largest difference")
+    ratios, differences = {}, []
+    for off in (0.5, 3.0, 10.0):
+        queries = picks + rng.normal(scale=off, size=picks.shape)
+        ours = seconds(lambda q=queries: surface.closest(q), 5)
+        theirs = seconds(lambda q=queries: trimesh.proximity.closest_point(peer, q), 1)
+        _, distances, _ = trimesh.proximity.closest_point(peer, queries)
+        differences.append(float(np.abs(distances - surface.closest(queries).distances).max()))
+        ratios[off] = theirs / ours
+        print(f"  {off:14.1f} mm      {ours:8.3f}  {theirs:8.3f}  {ratios[off]:6.1f}x   {differences[-1]:.1e} mm")
+    build = seconds(lambda: Surface(mesh), 3)
+    print(f"  building our tree {build:.3f} s")
+    return 0 if min(ratios.values()) >= 15 and max(differences) < 1e-6 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

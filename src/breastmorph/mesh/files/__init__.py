@@ -1,0 +1,133 @@
+"""Mesh files: one ``load_mesh`` that looks at the content, one ``save_mesh`` that looks at the name.
+
+Vertex and face order are kept; colours and texture are carried where the format has them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+from breastmorph.errors import FileProblem, MeshProblem
+from breastmorph.mesh.files.reading import problems_of, read_bytes
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+
+__all__ = ["READABLE", "WRITABLE", "load_mesh", "save_mesh"]
+
+_MODULES = {
+    "PLY": "ply",
+    "OBJ": "obj",
+    "STL": "stl",
+    "OFF": "off",
+    "VTK": "vtk_legacy",
+    "VTP": "vtk_xml",
+    "GLB": "gltf",
+}
+READABLE = tuple(f".{kind.lower()}" for kind in _MODULES)
+WRITABLE = (".ply", ".obj", ".stl", ".vtp", ".glb")
+
+_SUPPORTED = "Meshes are read from PLY, OBJ, STL, OFF, VTK/VTP (PolyData) and GLB files"
+_FOREIGN = {
+    b"\x1f\x8b": "a gzip archive",
+    b"PK\x03\x04": "a zip archive (or 3MF)",
+    b"\x89HDF": "an HDF5 file",
+    b"Kaydara FBX": "an FBX file",
+    b"\x89PNG": "a picture",
+    b"\xff\xd8\xff": "a picture",
+    b"%PDF": "a PDF",
+    b"NRRD": "an NRRD volume",
+    b"{": "a JSON text (glTF must be saved as one binary .glb)",
+    b"<": "an XML text, but not VTK's",
+}
+
+
+def load_mesh(path: str | Path) -> TriangleMesh:
+    """Read a triangle mesh.
+
+    The content decides the format; the extension only where the content has no signature. Coordinates are
+    as in the file. Polygons become fans of triangles. STL and GLB repeat vertices, so equal positions are
+    joined, in the order of their first occurrence. Coordinates that are not finite are kept: the check finds
+    them.
+
+    Parameters
+    ----------
+    path : str or Path
+        PLY, OBJ, STL, OFF, VTK or VTP (PolyData), or GLB.
+
+    Raises
+    ------
+    FileProblem
+        The file is missing, a folder, empty, cut off, damaged or of another kind.
+    MeshProblem
+        The file has no faces, or a face names a vertex that does not exist.
+    """
+    path = Path(path)
+    data = read_bytes(path)
+    kind = _kind(data, path)
+    with problems_of(path, kind):
+        mesh: TriangleMesh = import_module(f"{__name__}.{_MODULES[kind]}").read(data, path)
+        if mesh.n_faces == 0:
+            raise MeshProblem(
+                f"the file has {mesh.n_vertices:,} points but no faces (a point cloud)",
+                "Export a surface with triangles",
+                code="no-faces",
+            )
+    return mesh
+
+
+def save_mesh(mesh: TriangleMesh, path: str | Path) -> None:
+    """Write a mesh as PLY, OBJ, STL, VTP or GLB, by the extension of the name.
+
+    Coordinates are written as they are: 64-bit in PLY, OBJ and VTP, 32-bit in STL and GLB, which have no
+    others. A texture's picture goes beside a PLY or OBJ and into a GLB. An existing file is replaced in one
+    step.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in WRITABLE:
+        raise FileProblem(
+            f"meshes are not written to {suffix or 'names without extension'}",
+            f"Choose one of {', '.join(WRITABLE)}",
+            path,
+        )
+    write: Callable[[TriangleMesh, Path], None] = import_module(
+        f"{__name__}.{_MODULES[suffix[1:].upper()]}"
+    ).write
+    write(mesh, path)
+
+
+def _kind(data: bytes, path: Path) -> str:
+    from breastmorph.mesh.files import gltf, obj, off, stl, vtk_legacy, vtk_xml
+
+    if re.match(rb"ply[ \t]*[\r\n]", data):
+        return "PLY"
+    if data.startswith(gltf.SIGNATURE):
+        return "GLB"
+    if vtk_legacy.SIGNATURE.match(data):
+        return "VTK"
+    if vtk_xml.SIGNATURE.match(data):
+        return "VTP"
+    if stl.is_whole_binary(data):
+        return "STL"
+    if off.SIGNATURE.match(data):
+        return "OFF"
+    if re.match(rb"\s*solid\b", data):
+        return "STL"
+    foreign = next((name for start, name in _FOREIGN.items() if data[:64].lstrip().startswith(start)), None)
+    if foreign:
+        raise FileProblem(f"this is {foreign}, not a mesh file that can be read", _SUPPORTED, path)
+    is_text = b"\0" not in data[:4096]
+    if is_text and obj.LOOKS_LIKE.search(data):  # OBJ has no signature
+        return "OBJ"
+    suffix = path.suffix.lower()
+    if suffix == ".stl" and not is_text:
+        return "STL"  # a binary one that is cut off
+    if suffix in READABLE:
+        raise FileProblem(
+            f"the content does not begin as that of a {suffix[1:].upper()} file does",
+            f"The file is damaged, cut off or misnamed. {_SUPPORTED}",
+            path,
+        )
+    raise FileProblem("the format of this file is not known", _SUPPORTED, path)

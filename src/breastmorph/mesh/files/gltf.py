@@ -1,0 +1,348 @@
+"""Binary glTF 2.0 (.glb): all triangles of the scene as one mesh.
+
+Not read with trimesh: it decodes the texture (the original picture would be lost) and gives a scene of
+parts, with the vertices doubled at texture seams.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from breastmorph.errors import FileProblem, MeshProblem
+from breastmorph.mesh.files.corners import joined, rgba, split_at_seams
+from breastmorph.mesh.files.reading import damaged, picture_beside, picture_or_nothing, truncated
+from breastmorph.mesh.files.writing import write_file
+from breastmorph.mesh.triangle_mesh import Floats, Ints, Texture, TriangleMesh
+
+SIGNATURE = b"glTF"
+_JSON, _BIN = 0x4E4F534A, 0x004E4942
+_COMPONENTS = {5120: "<i1", 5121: "<u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
+_WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
+_DEEPEST, _MOST_NODES, _MOST_VERTICES = 64, 10_000, 50_000_000  # a node may show a mesh again and again
+_TRIANGLES = 4
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One primitive, placed in the scene."""
+
+    vertices: Floats
+    faces: Ints
+    colors: NDArray[np.uint8] | None
+    uv: Floats | None  # (n, 2)
+    image: int | None
+
+
+def read(data: bytes, path: Path) -> TriangleMesh:
+    """A mesh from the bytes of a .glb file. Vertices at exactly the same position are joined.
+
+    The format doubles vertices along texture seams; joining undoes that, in the order of the file.
+    """
+    document, binary = _chunks(data)
+    scene = _Document(document, binary, path)
+    parts, total = [], 0
+    for part in scene.parts():
+        parts.append(part)
+        total += len(part.vertices) + 3 * len(part.faces)
+        if total > _MOST_VERTICES:
+            raise damaged(f"the scene has more than {_MOST_VERTICES:,} vertices")
+    if not parts:
+        return TriangleMesh(np.empty((0, 3)), np.empty((0, 3), np.int64))
+    vertices = np.concatenate([part.vertices for part in parts])
+    starts = np.cumsum([0, *(len(part.vertices) for part in parts)])
+    corners = np.concatenate([part.faces + start for part, start in zip(parts, starts, strict=False)])
+    kept, new_id = joined(vertices)
+    colors = [part.colors for part in parts if part.colors is not None]
+    uv = [part.uv for part in parts if part.uv is not None]
+    texture = None
+    if len(uv) == len(parts) and len(corners):
+        images = {part.image for part in parts}
+        image = images.pop() if len(images) == 1 else None  # which face shows which could not be said
+        texture = Texture(np.concatenate(uv)[corners], b"" if image is None else scene.picture(image))
+    extras = document.get("asset", {}).get("extras")
+    space = extras.get("SPACE", "") if isinstance(extras, dict) else ""
+    return TriangleMesh(
+        vertices[kept],
+        new_id[corners],
+        np.concatenate(colors)[kept] if len(colors) == len(parts) else None,
+        texture,
+        space if space in ("LPS", "RAS") else "",
+    )
+
+
+def _chunks(data: bytes) -> tuple[dict[str, Any], bytes]:
+    if len(data) < 20:
+        raise truncated("the header")
+    version, length = struct.unpack_from("<II", data, 4)
+    if version != 2:
+        raise FileProblem(f"this is glTF version {version}; version 2 is read", "Export the file as glTF 2.0")
+    if length > len(data):
+        raise truncated(f"the header announces {length:,} bytes, {len(data):,} are there")
+    chunks: dict[int, bytes] = {}
+    at = 12
+    while at + 8 <= length:
+        size, kind = struct.unpack_from("<II", data, at)
+        if at + 8 + size > length:
+            raise damaged("a part is longer than the file")
+        chunks.setdefault(kind, data[at + 8 : at + 8 + size])
+        at += 8 + size
+    if _JSON not in chunks:
+        raise damaged("the description (JSON) is missing")
+    document = json.loads(chunks[_JSON])
+    if not isinstance(document, dict):
+        raise damaged("the description (JSON) is not an object")
+    return document, chunks.get(_BIN, b"")
+
+
+class _Document:
+    """The description of a scene, with access to its arrays."""
+
+    def __init__(self, document: dict[str, Any], binary: bytes, path: Path) -> None:
+        self.document, self.binary, self.path = document, binary, path
+        compression = [
+            name
+            for name in document.get("extensionsRequired", [])
+            if name in ("KHR_draco_mesh_compression", "EXT_meshopt_compression")
+        ]
+        if compression:
+            raise FileProblem(
+                f"the compression {compression[0]} is not read", "Export the file without compression"
+            )
+
+    def _item(self, kind: str, index: Any) -> dict[str, Any]:
+        items = self.document.get(kind, [])
+        if not isinstance(index, int) or not 0 <= index < len(items):
+            raise damaged(f"number {index!r} of '{kind}' is named, there are {len(items)}")
+        return items[index]
+
+    def parts(self) -> Iterator[_Part]:
+        """All triangle primitives of the scene, in the order of its nodes."""
+        if "nodes" not in self.document:
+            yield from (
+                part for mesh in range(len(self.document.get("meshes", []))) for part in self._mesh(mesh)
+            )
+            return
+        nodes = range(len(self.document["nodes"]))
+        if self.document.get("scenes"):
+            roots = self._item("scenes", self.document.get("scene", 0)).get("nodes", [])
+        else:
+            children = {child for node in nodes for child in self._item("nodes", node).get("children", [])}
+            roots = [node for node in nodes if node not in children]
+        waiting = [(root, np.eye(4), 0) for root in reversed(roots)]
+        seen = 0
+        while waiting:
+            index, parent, depth = waiting.pop()
+            seen += 1
+            if depth > _DEEPEST or seen > _MOST_NODES:
+                raise damaged("the nodes are nested without end")
+            node = self._item("nodes", index)
+            transform = parent @ _transform(node)
+            waiting += [(child, transform, depth + 1) for child in reversed(node.get("children", []))]
+            if "mesh" in node:
+                yield from (_placed(part, transform) for part in self._mesh(node["mesh"]))
+
+    def _mesh(self, index: int) -> Iterator[_Part]:
+        for primitive in self._item("meshes", index)["primitives"]:
+            mode = primitive.get("mode", _TRIANGLES)
+            if mode in (0, 1, 2, 3):
+                continue  # points and lines
+            if mode != _TRIANGLES:
+                raise FileProblem("the file stores triangle strips or fans", "Export it with plain triangles")
+            attributes = primitive["attributes"]
+            vertices = self.array(attributes["POSITION"], 3).astype(np.float64)
+            if "indices" in primitive:
+                corners = self.array(primitive["indices"], 1).ravel().astype(np.int64)
+            else:
+                corners = np.arange(len(vertices))
+            if len(corners) % 3:
+                raise damaged("the corners are not a multiple of three")
+            if corners.size and corners.max() >= len(vertices):
+                raise damaged(f"a face names vertex {corners.max():,} of {len(vertices):,}")
+            colors = uv = None
+            if "COLOR_0" in attributes:
+                colors = rgba(self.array(attributes["COLOR_0"], None))
+            if "TEXCOORD_0" in attributes:
+                uv = self.fractions(attributes["TEXCOORD_0"])
+                uv = np.stack([uv[:, 0], 1.0 - uv[:, 1]], axis=1)  # glTF counts from the upper left
+            for name, values in (("COLOR_0", colors), ("TEXCOORD_0", uv)):
+                if values is not None and len(values) != len(vertices):
+                    raise damaged(f"{name} has {len(values):,} rows for {len(vertices):,} vertices")
+            yield _Part(vertices, corners.reshape(-1, 3), colors, uv, self._image_of(primitive))
+
+    def fractions(self, accessor: int) -> Floats:
+        """Texture coordinates, which may be stored as whole numbers of full scale, (n, 2)."""
+        values = self.array(accessor, 2)
+        scale = np.iinfo(values.dtype).max if values.dtype.kind in "iu" else 1.0
+        return values.astype(np.float64) / scale
+
+    def array(self, index: int, width: int | None) -> NDArray:
+        """The values of an accessor, (n, width)."""
+        accessor = self._item("accessors", index)
+        if "sparse" in accessor or "bufferView" not in accessor:
+            raise FileProblem("the file uses sparse arrays, which are not read", "Export it without them")
+        dtype = np.dtype(_COMPONENTS[accessor["componentType"]])
+        columns = _WIDTHS[accessor["type"]]
+        if width is not None and columns != width:
+            raise damaged(f"an array has {columns} columns instead of {width}")
+        view = self._item("bufferViews", accessor["bufferView"])
+        source = self._view(view)
+        count, start = int(accessor["count"]), int(accessor.get("byteOffset", 0))
+        stride = int(view.get("byteStride", 0)) or columns * dtype.itemsize
+        if count < 0 or start < 0 or stride < columns * dtype.itemsize:
+            raise damaged("an array has impossible sizes")
+        if count and start + (count - 1) * stride + columns * dtype.itemsize > len(source):
+            raise truncated(f"an array announces {count:,} rows, fewer are there")
+        rows: NDArray = np.ndarray((count, columns), dtype, source, start, (stride, dtype.itemsize))
+        return rows.astype(dtype.newbyteorder("="))
+
+    def _view(self, view: dict[str, Any]) -> bytes:
+        if self._item("buffers", view["buffer"]).get("uri") or view["buffer"] != 0:
+            raise FileProblem("the data lie in another file", "Export one self-contained .glb file")
+        start, length = int(view.get("byteOffset", 0)), int(view["byteLength"])
+        if start < 0 or length < 0 or start + length > len(self.binary):
+            raise truncated("the binary data")
+        return self.binary[start : start + length]
+
+    def _image_of(self, primitive: dict[str, Any]) -> int | None:
+        if "material" not in primitive:
+            return None
+        material = self._item("materials", primitive["material"])
+        reference = material.get("pbrMetallicRoughness", {}).get("baseColorTexture")
+        return None if reference is None else self._item("textures", reference["index"]).get("source")
+
+    def picture(self, index: int) -> bytes:
+        """The picture as it is stored, or nothing where it is no PNG or JPEG."""
+        image = self._item("images", index)
+        uri = image.get("uri", "")
+        if "bufferView" in image:
+            return picture_or_nothing(self._view(self._item("bufferViews", image["bufferView"])))
+        if uri.startswith("data:"):
+            try:
+                return picture_or_nothing(base64.b64decode(uri.partition(",")[2], validate=True))
+            except binascii.Error:
+                return b""
+        return picture_beside(self.path, uri)
+
+
+def _transform(node: dict[str, Any]) -> Floats:
+    if "matrix" in node:
+        return np.array(node["matrix"], np.float64).reshape(4, 4).T  # stored by columns
+    transform = np.eye(4)
+    x, y, z, w = (float(value) for value in node.get("rotation", (0, 0, 0, 1)))
+    rotation = np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+    transform[:3, :3] = rotation * np.array(node.get("scale", (1, 1, 1)), np.float64).reshape(3)
+    transform[:3, 3] = np.array(node.get("translation", (0, 0, 0)), np.float64).reshape(3)
+    return transform
+
+
+def _placed(part: _Part, transform: Floats) -> _Part:
+    if np.array_equal(transform, np.eye(4)):
+        return part
+    with np.errstate(invalid="ignore", over="ignore"):
+        vertices = part.vertices @ transform[:3, :3].T + transform[:3, 3]
+    mirrored = np.linalg.det(transform[:3, :3]) < 0
+    return _Part(vertices, part.faces[:, ::-1] if mirrored else part.faces, part.colors, part.uv, part.image)
+
+
+def write(mesh: TriangleMesh, path: Path) -> None:
+    """Write .glb: the vertices in their order, then the doubles that texture seams need.
+
+    Coordinates are written as they are, in 32-bit floats (the format has no others).
+    """
+    if not np.all(np.isfinite(mesh.vertices)):
+        raise MeshProblem("GLB cannot hold vertices that are not finite", "Repair the mesh first", path)
+    source, faces, uv = np.arange(mesh.n_vertices), mesh.faces, None
+    if mesh.texture is not None:
+        source, faces, uv = split_at_seams(mesh)
+    positions = mesh.vertices[source].astype("<f4")
+    blob = _Blob()
+    attributes = {"POSITION": blob.array(positions, "VEC3", bounds=True)}
+    if uv is not None:
+        attributes["TEXCOORD_0"] = blob.array(
+            np.stack([uv[:, 0], 1.0 - uv[:, 1]], axis=1).astype("<f4"), "VEC2"
+        )
+    if mesh.colors is not None:
+        attributes["COLOR_0"] = blob.array(mesh.colors[source], "VEC4", normalized=True)
+    indices = blob.array(faces.reshape(-1, 1).astype("<u4"), "SCALAR", target=34963)
+    primitive: dict[str, Any] = {"attributes": attributes, "indices": indices, "mode": _TRIANGLES}
+    asset: dict[str, Any] = {"version": "2.0", "generator": "BreastMorph"}
+    if mesh.space:
+        asset["extras"] = {"SPACE": mesh.space}
+    document: dict[str, Any] = {
+        "asset": asset,
+        "scene": 0,
+        "scenes": [{"nodes": [0]}],
+        "nodes": [{"mesh": 0}],
+        "meshes": [{"primitives": [primitive]}],
+    }
+    if mesh.texture is not None and mesh.texture.image:
+        kind = "image/jpeg" if mesh.texture.suffix == ".jpg" else "image/png"
+        document["images"] = [{"bufferView": blob.view(mesh.texture.image), "mimeType": kind}]
+        document["textures"] = [{"source": 0}]
+        skin = {"baseColorTexture": {"index": 0}, "metallicFactor": 0.0, "roughnessFactor": 1.0}
+        document["materials"] = [{"pbrMetallicRoughness": skin}]
+        primitive["material"] = 0
+    document |= {
+        "accessors": blob.accessors,
+        "bufferViews": blob.views,
+        "buffers": [{"byteLength": len(blob.data)}],
+    }
+    text = json.dumps(document, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 4)
+    body = (
+        struct.pack("<II", len(text), _JSON)
+        + text
+        + struct.pack("<II", len(blob.data), _BIN)
+        + bytes(blob.data)
+    )
+    write_file(path, SIGNATURE + struct.pack("<II", 2, 12 + len(body)) + body)
+
+
+class _Blob:
+    """The binary part of a file that is being written, with its description."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.views: list[dict[str, int]] = []
+        self.accessors: list[dict[str, Any]] = []
+
+    def view(self, raw: bytes, target: int | None = None) -> int:
+        """Append bytes, padded to four; the number of their view."""
+        view = {"buffer": 0, "byteOffset": len(self.data), "byteLength": len(raw)}
+        self.views.append(view if target is None else {**view, "target": target})
+        self.data += raw + b"\0" * (-len(raw) % 4)
+        return len(self.views) - 1
+
+    def array(
+        self, values: NDArray, kind: str, target: int = 34962, bounds: bool = False, normalized: bool = False
+    ) -> int:
+        """Append an array; the number of its accessor."""
+        component = next(code for code, name in _COMPONENTS.items() if np.dtype(name) == values.dtype)
+        accessor: dict[str, Any] = {
+            "bufferView": self.view(values.tobytes(), target),
+            "componentType": component,
+            "count": len(values),
+            "type": kind,
+        }
+        if bounds and len(values):
+            accessor |= {"min": values.min(axis=0).tolist(), "max": values.max(axis=0).tolist()}
+        if normalized:
+            accessor["normalized"] = True
+        self.accessors.append(accessor)
+        return len(self.accessors) - 1

@@ -1,0 +1,92 @@
+"""What both VTK formats share: numbers of cells to triangles, point arrays to colours and texture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from breastmorph.mesh.files.corners import fan, rgba, unrolled_strip
+from breastmorph.mesh.files.reading import damaged
+from breastmorph.mesh.triangle_mesh import Floats, Ints, Texture, TriangleMesh
+
+SEAM_ARRAY = "TextureCoordinatesByCorner"  # ours, for cells: VTK itself has no texture seams
+
+
+@dataclass
+class PolyData:
+    """One piece of VTK PolyData.
+
+    Attributes
+    ----------
+    points : (n, 3) float
+    polygons, strips : (counts (p,), corners (c,)) int
+    point_arrays, cell_arrays : name -> (n, k) array
+    uv_name : str
+        The point array declared as texture coordinates.
+    """
+
+    points: Floats
+    polygons: tuple[Ints, Ints]
+    strips: tuple[Ints, Ints] = field(default_factory=lambda: (np.empty(0, np.int64), np.empty(0, np.int64)))
+    point_arrays: dict[str, NDArray] = field(default_factory=dict)
+    cell_arrays: dict[str, NDArray] = field(default_factory=dict)
+    uv_name: str = ""
+
+
+def split_by_offsets(offsets: Ints, corners: Ints) -> tuple[Ints, Ints]:
+    """(counts, corners) from the end of every cell in the list of corners."""
+    counts = np.diff(offsets, prepend=0)
+    if len(counts) and (counts.min() < 0 or offsets[-1] > len(corners)):
+        raise damaged("the cells do not fit the list of their corners")
+    return counts, corners[: int(offsets[-1])] if len(offsets) else corners[:0]
+
+
+def mesh_of(pieces: list[PolyData], space: str) -> TriangleMesh:
+    """One mesh of all pieces, in their order."""
+    start, faces, uvs, colors = 0, [], [], []
+    for piece in pieces:
+        counts, corners = piece.polygons
+        triangles = [corners[fan(counts)]]
+        lengths, strip_corners = piece.strips
+        ends = np.cumsum(lengths)
+        triangles += [
+            unrolled_strip(strip_corners[end - length : end])
+            for length, end in zip(lengths, ends, strict=True)
+        ]
+        own = np.concatenate(triangles)
+        if own.size and (own.min() < 0 or own.max() >= len(piece.points)):
+            raise damaged(f"a face names vertex {own.max():,}, but there are only {len(piece.points):,}")
+        faces.append(own + start)
+        uvs.append(_uv(piece, own, counts))
+        colors.append(_colors(piece))
+        start += len(piece.points)
+    all_faces = np.concatenate(faces) if faces else np.empty((0, 3), np.int64)
+    uv = [part for part in uvs if part is not None]
+    texture = Texture(np.concatenate(uv)) if uv and len(uv) == len(pieces) and len(all_faces) else None
+    shades = [part for part in colors if part is not None]
+    return TriangleMesh(
+        np.concatenate([piece.points for piece in pieces]) if pieces else np.empty((0, 3)),
+        all_faces,
+        np.concatenate(shades) if shades and len(shades) == len(pieces) else None,
+        texture,
+        space,
+    )
+
+
+def _uv(piece: PolyData, faces: Ints, counts: Ints) -> Floats | None:
+    by_corner = piece.cell_arrays.get(SEAM_ARRAY)
+    if by_corner is not None and by_corner.shape == (len(faces), 6) and np.all(counts == 3):
+        return by_corner.astype(np.float64).reshape(-1, 3, 2)
+    by_point = piece.point_arrays.get(piece.uv_name)
+    if by_point is None or by_point.ndim != 2 or by_point.shape[1] < 2:
+        return None
+    return by_point[:, :2].astype(np.float64)[faces]
+
+
+def _colors(piece: PolyData) -> NDArray[np.uint8] | None:
+    for values in piece.point_arrays.values():
+        if values.dtype == np.uint8 and values.ndim == 2 and values.shape[1] in (3, 4):
+            return rgba(values)
+    return None

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+import breastmorph
+from breastmorph.cli import _COMMANDS, main
+
+
+def test_help_lists_every_command():
+    result = CliRunner().invoke(main, ["--help"])
+    assert result.exit_code == 0
+    assert all(name in result.output for name in _COMMANDS)
+
+
+@pytest.mark.parametrize("name", _COMMANDS)
+def test_every_command_has_help_with_an_example(name):
+    result = CliRunner().invoke(main, [name, "--help"])
+    assert result.exit_code == 0, result.output
+    assert "Example" in result.output
+
+
+def test_a_users_mistake_is_a_message_and_exit_code_two(tmp_path):
+    result = CliRunner().invoke(main, ["check", str(tmp_path / "nowhere")])
+    assert result.exit_code == 2
+    assert "no such file" in result.output
+    assert "Traceback" not in result.output
+
+
+def test_unknown_command_is_a_usage_error():
+    assert CliRunner().invoke(main, ["dance"]).exit_code == 2
+
+
+def test_importing_the_package_loads_nothing_heavy():
+    code = "import breastmorph, sys; print([m for m in ('numpy', 'scipy', 'igl', 'click') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_public_names_resolve():
+    for name in breastmorph.__all__:
+        assert getattr(breastmorph, name) is not None

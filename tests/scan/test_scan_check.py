@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+from torso import torso
+
+from breastmorph.errors import BreastMorphError, FileProblem, LandmarkProblem
+from breastmorph.mesh.files import save_mesh
+from breastmorph.mesh.similarity import Similarity
+from breastmorph.scan.anatomy import unit_of
+from breastmorph.scan.check import CheckParameters, load_scan
+from breastmorph.scan.files import save_landmarks
+from breastmorph.scan.folder import find_scans, landmark_stem
+
+
+def write(folder, move=None, landmark_suffix=".json", turn_landmarks=False):
+    mesh, landmarks = torso()
+    move = move or Similarity()
+    scan, points = folder / "a.ply", folder / f"a{landmark_suffix}"
+    save_mesh(mesh.with_vertices(move.apply(mesh.vertices)), scan)
+    landmarks = landmarks.transformed(move)
+    if turn_landmarks:  # from LPS to RAS or back
+        landmarks = landmarks.transformed(Similarity(np.diag([-1.0, -1.0, 1.0])))
+    save_landmarks(landmarks, points)
+    return scan, points
+
+
+@pytest.mark.parametrize("factor", [1.0, 0.1, 0.001])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_any_pose_and_unit_gives_the_same_scan(tmp_path, factor, seed):
+    rotation = Rotation.random(rng=np.random.default_rng(seed)).as_matrix()
+    upright = load_scan(*write(tmp_path))
+    move = Similarity(rotation, np.array([0.3, -2.0, 7.0]) * 100 * factor, factor)
+    scan = load_scan(*write(tmp_path, move))
+    assert np.abs(scan.mesh.vertices - upright.mesh.vertices).max() < 5.0  # a degree of up, over 300 mm
+    original = move.apply(torso()[0].vertices)
+    assert np.abs(scan.to_file.apply(scan.mesh.vertices) - original).max() < 1e-6 * factor * 1000
+
+
+def test_the_canonical_frame_is_left_up_forward_in_mm(tmp_path):
+    scan = load_scan(*write(tmp_path))
+    k = scan.landmarks
+    assert k["nipple_left"][0] > 50 > -50 > k["nipple_right"][0]
+    assert k["sternal_notch"][1] > k["xiphoid"][1] + 120
+    assert k["nipple_left"][2] > k["lateral_pole_left"][2]
+
+
+def test_slicer_axes_are_settled_by_the_surface(tmp_path):
+    upright = load_scan(*write(tmp_path))
+    turned = load_scan(*write(tmp_path, landmark_suffix=".mrk.json", turn_landmarks=True))
+    assert np.abs(turned.landmarks.points - upright.landmarks.points).max() < 1e-6
+
+
+def test_a_half_turn_is_not_guessed_for_files_without_axes(tmp_path):
+    scan, points = write(tmp_path, turn_landmarks=True)
+    with pytest.raises(LandmarkProblem, match="off the surface"):
+        load_scan(scan, points)
+
+
+def test_an_explicit_unit_is_not_questioned_but_judged(tmp_path):
+    scan, points = write(tmp_path)
+    with pytest.raises(LandmarkProblem, match="not an adult torso"):
+        load_scan(scan, points, parameters=CheckParameters(unit="cm"))
+
+
+def test_errors_name_the_file_and_a_remedy(tmp_path):
+    scan, points = write(tmp_path)
+    points.write_text('{"sternal_notch": [0, 0, 0]}')
+    with pytest.raises(BreastMorphError) as caught:
+        load_scan(scan, points)
+    assert caught.value.where == points
+    assert caught.value.remedy
+    assert "xiphoid" in str(caught.value)
+
+
+def test_too_large_is_refused_before_any_work(tmp_path):
+    scan, points = write(tmp_path)
+    with pytest.raises(BreastMorphError, match="too large"):
+        load_scan(scan, points, parameters=CheckParameters(max_faces=1000))
+
+
+def test_files_are_never_changed(tmp_path):
+    scan, points = write(tmp_path)
+    before = scan.read_bytes(), points.read_bytes()
+    load_scan(scan, points)
+    assert (scan.read_bytes(), points.read_bytes()) == before
+
+
+def test_unit_needs_an_adults_sternum():
+    _, landmarks = torso(edge=20)
+    assert unit_of(landmarks) == "mm"
+    with pytest.raises(LandmarkProblem, match="--unit"):
+        unit_of(landmarks.transformed(Similarity(scale=2.0)))
+
+
+@pytest.mark.parametrize(
+    ("name", "stem"),
+    [
+        ("p7.json", "p7"),
+        ("p7.mrk.json", "p7"),
+        ("p7_picked_points.pp", "p7"),
+        ("p7_landmarks.CSV", "p7"),
+        ("visit.2.fcsv", "visit.2"),
+    ],
+)
+def test_landmark_files_are_matched_by_stem(tmp_path, name, stem):
+    assert landmark_stem(tmp_path / name) == stem
+
+
+def test_find_scans_pairs_a_folder(tmp_path):
+    for name in ("b.ply", "a.stl", "a.json", "b_picked_points.pp", "notes.md", ".hidden.ply"):
+        (tmp_path / name).write_bytes(b"x")
+    found = find_scans(tmp_path)
+    assert [files.id for files in found] == ["a", "b"]
+    assert [files.landmarks[0].name for files in found] == ["a.json", "b_picked_points.pp"]
+
+
+def test_nothing_to_work_on_is_said(tmp_path):
+    with pytest.raises(FileProblem, match="no scan in this folder"):
+        find_scans(tmp_path)
+    with pytest.raises(FileProblem, match="no such file"):
+        find_scans(tmp_path / "missing")
