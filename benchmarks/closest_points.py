@@ -61,7 +61,9 @@ def main() -> int:
         _, distances, _ = trimesh.proximity.closest_point(peer, queries)
         differences.append(float(np.abs(distances - surface.closest(queries).distances).max()))
         ratios[off] = theirs / ours
-        print(f"  {off:14.1f} mm      {ours:8.3f}  {theirs:8.3f}  {ratios[off]:6.1f}x   {differences[-1]:.1e} mm")
+        print(
+            f"  {off:14.1f} mm      {ours:8.3f}  {theirs:8.3f}  {ratios[off]:6.1f}x   {differences[-1]:.1e} mm"
+        )
     build = seconds(lambda: Surface(mesh), 3)
     print(f"  building our tree {build:.3f} s")
     return 0 if min(ratios.values()) >= 15 and max(differences) < 1e-6 else 1

@@ -35,7 +35,9 @@ def test_unknown_command_is_a_usage_error():
 
 
 def test_importing_the_package_loads_nothing_heavy():
-    code = "import breastmorph, sys; print([m for m in ('numpy', 'scipy', 'igl', 'click') if m in sys.modules])"
+    code = (
+        "import breastmorph, sys; print([m for m in ('numpy', 'scipy', 'igl', 'click') if m in sys.modules])"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

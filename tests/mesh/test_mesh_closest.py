@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import trimesh
-from torso import torso
 
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
+from torso import torso
 
 
 def test_closest_points_match_trimesh():

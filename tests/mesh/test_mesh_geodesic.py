@@ -3,12 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import trimesh
-from torso import torso
 
 from breastmorph.errors import MeshProblem
 from breastmorph.mesh.geodesic import Geodesics, with_points
 from breastmorph.mesh.topology import is_manifold
 from breastmorph.mesh.triangle_mesh import TriangleMesh
+from torso import torso
 
 
 def cylinder(radius=100.0, length=300.0):
@@ -28,7 +28,9 @@ def on_cylinder(angle, height, radius=100.0):
 def test_distance_on_a_cylinder_is_that_of_the_unrolled_sheet():
     rng = np.random.default_rng(0)
     angles, heights = rng.uniform(0.1, 3.0, 12), rng.uniform(5, 295, 12)
-    geodesics = Geodesics(cylinder(), np.array([on_cylinder(*at) for at in zip(angles, heights, strict=True)]))
+    geodesics = Geodesics(
+        cylinder(), np.array([on_cylinder(*at) for at in zip(angles, heights, strict=True)])
+    )
     for i, j in ((0, 1), (2, 3), (4, 5), (6, 7), (8, 9), (10, 11)):
         expected = np.hypot(100 * (angles[i] - angles[j]), heights[i] - heights[j])
         assert geodesics.distance(i, j) == pytest.approx(expected, rel=2e-4)

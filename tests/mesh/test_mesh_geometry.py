@@ -4,10 +4,10 @@ import numpy as np
 import trimesh
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torso import torso
 
 from breastmorph.mesh import geometry
 from breastmorph.mesh.similarity import Similarity, rotation_about
+from torso import torso
 
 
 def test_areas_angles_and_normals_match_trimesh():
@@ -17,7 +17,9 @@ def test_areas_angles_and_normals_match_trimesh():
     assert np.allclose(geometry.face_angles(mesh.vertices, mesh.faces), peer.face_angles)
     assert np.allclose(geometry.face_normals(mesh.vertices, mesh.faces), peer.face_normals)
     assert np.isclose(geometry.vertex_areas(mesh.vertices, mesh.faces).sum(), peer.area)
-    assert np.isclose(geometry.edge_lengths(mesh.vertices, mesh.faces).mean(), peer.edges_unique_length.mean())
+    assert np.isclose(
+        geometry.edge_lengths(mesh.vertices, mesh.faces).mean(), peer.edges_unique_length.mean()
+    )
 
 
 def test_vertex_normals_of_a_sphere_point_outwards():

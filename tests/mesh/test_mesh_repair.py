@@ -3,11 +3,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from torso import torso
 
 from breastmorph.mesh import repair
 from breastmorph.mesh.topology import is_manifold, orientation_conflicts
 from breastmorph.mesh.triangle_mesh import TriangleMesh
+from torso import torso
 
 
 def test_a_sound_mesh_is_left_alone():

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import trimesh
-from torso import torso
 
 from breastmorph.mesh import topology
 from breastmorph.mesh.triangle_mesh import TriangleMesh
+from torso import torso
 
 SQUARE = np.array([[0, 1, 2], [0, 2, 3]])
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import trimesh
 from click.testing import CliRunner
-from torso import torso
 
 from breastmorph.cli import main
 from breastmorph.mesh.files import save_mesh
@@ -19,6 +18,7 @@ from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.files import save_landmarks
 from breastmorph.scan.landmarks import Landmarks
+from torso import torso
 
 Made = tuple[TriangleMesh, Landmarks]
 
@@ -87,7 +87,7 @@ def some_turned(mesh: TriangleMesh) -> TriangleMesh:
 
 def fins(mesh: TriangleMesh, share: float) -> TriangleMesh:
     some = mesh.faces[:: int(1 / share)]
-    vertices = np.concatenate([mesh.vertices, mesh.vertices[some].mean(axis=1) + [0, 0, 9]])
+    vertices = np.concatenate([mesh.vertices, mesh.vertices[some].mean(axis=1) + np.array([0, 0, 9])])
     tips = mesh.n_vertices + np.arange(len(some))
     return TriangleMesh(vertices, np.concatenate([mesh.faces, np.column_stack([some[:, :2], tips])]))
 
@@ -128,7 +128,9 @@ CASES = {
             k,
         ),
     ),
-    "aliased": Case("usable", "", lambda m, k: (m, renamed(renamed(k, "sternal_notch", "SN"), "xiphoid", "XI"))),
+    "aliased": Case(
+        "usable", "", lambda m, k: (m, renamed(renamed(k, "sternal_notch", "SN"), "xiphoid", "XI"))
+    ),
     "few-nan": Case("repaired", "non-finite-vertices", lambda m, k: (with_nan(m, 0.002), k)),
     "seams": Case("repaired", "duplicate-vertices", lambda m, k: (soup(m), k)),
     "slivers": Case("repaired", "degenerate-faces", lambda m, k: (more_faces(m, [[5, 5, 6], [7, 8, 7]]), k)),
@@ -180,14 +182,19 @@ CASES = {
     "pole-above-nipple": Case(
         "refused",
         "implausible-anatomy",
-        lambda m, k: (m, Landmarks.of({n: k["sternal_notch"] if n == "lower_pole_left" else k[n] for n in k})),
+        lambda m, k: (
+            m,
+            Landmarks.of({n: k["sternal_notch"] if n == "lower_pole_left" else k[n] for n in k}),
+        ),
     ),
     "coarse": Case("refused", "too-coarse", lambda m, k: torso(edge=14)),
     "a-ball": Case("refused", "landmark-off-surface", lambda m, k: (joined_only(ball(150, (0, 0, 0))), k)),
     "points-only": Case("refused", "no-faces", spoil=lambda s, k: s.write_bytes(POINTS)),
     "truncated": Case("refused", "unreadable", spoil=lambda s, k: truncated(s)),
     "empty": Case("refused", "unreadable", spoil=lambda s, k: s.write_bytes(b"")),
-    "not-a-mesh": Case("refused", "unreadable", spoil=lambda s, k: s.write_bytes(b"\x89PNG\r\n" + bytes(300))),
+    "not-a-mesh": Case(
+        "refused", "unreadable", spoil=lambda s, k: s.write_bytes(b"\x89PNG\r\n" + bytes(300))
+    ),
     "bad-index": Case("refused", "unusable-surface", spoil=lambda s, k: s.write_bytes(BAD_INDEX)),
     "landmarks-truncated": Case("refused", "unreadable", spoil=lambda s, k: truncated(k)),
     "landmarks-missing": Case("refused", "no-landmarks", spoil=lambda s, k: k.unlink()),
@@ -202,7 +209,10 @@ CASES = {
 }
 HEADER = b"ply\nformat ascii 1.0\nelement vertex 3\nproperty float x\nproperty float y\nproperty float z\n"
 POINTS = HEADER + b"end_header\n0 0 0\n1 0 0\n0 1 0\n"
-BAD_INDEX = HEADER + b"element face 1\nproperty list uchar int vertex_indices\nend_header\n0 0 0\n1 0 0\n0 1 0\n3 0 1 9\n"
+BAD_INDEX = (
+    HEADER
+    + b"element face 1\nproperty list uchar int vertex_indices\nend_header\n0 0 0\n1 0 0\n0 1 0\n3 0 1 9\n"
+)
 
 
 def joined_only(other: trimesh.Trimesh) -> TriangleMesh:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from torso import torso
 
 from breastmorph.errors import BreastMorphError, FileProblem, LandmarkProblem
 from breastmorph.mesh.files import save_mesh
@@ -12,6 +11,7 @@ from breastmorph.scan.anatomy import unit_of
 from breastmorph.scan.check import CheckParameters, load_scan
 from breastmorph.scan.files import save_landmarks
 from breastmorph.scan.folder import find_scans, landmark_stem
+from torso import torso
 
 
 def write(folder, move=None, landmark_suffix=".json", turn_landmarks=False):

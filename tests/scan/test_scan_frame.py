@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from torso import torso
 
 from breastmorph.errors import LandmarkProblem
 from breastmorph.mesh.similarity import Similarity, rotation_about
 from breastmorph.scan import frame
+from torso import torso
 
 
 def turned(rotation):

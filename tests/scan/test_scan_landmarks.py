@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from torso import torso
 
 from breastmorph.errors import LandmarkProblem
 from breastmorph.scan.landmarks import NAMES, Landmarks, canonical_name
+from torso import torso
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -30,7 +30,9 @@ _STYLE = {"usable": "green", "repaired": "yellow", "refused": "red"}
     "--landmark-order",
     help="Names of a bare x,y,z list in its order, separated by commas.",
 )
-@click.option("--max-faces", default=CheckParameters.max_faces, show_default=True, help="Refuse larger scans.")
+@click.option(
+    "--max-faces", default=CheckParameters.max_faces, show_default=True, help="Refuse larger scans."
+)
 @json_option
 def command(
     scans: Path, landmarks: Path | None, unit: str, landmark_order: str | None, max_faces: int, as_json: bool
@@ -59,7 +61,11 @@ def command(
 
 def print_checks(checks: Sequence[Check]) -> None:
     """Print one row a scan."""
-    print_table("Scans", ["scan", "verdict", "vertices", "edge mm", "unit", "upright by", "remarks"], map(_row, checks))
+    print_table(
+        "Scans",
+        ["scan", "verdict", "vertices", "edge mm", "unit", "upright by", "remarks"],
+        map(_row, checks),
+    )
 
 
 def as_record(check: Check) -> dict[str, Any]:

@@ -21,20 +21,13 @@ def face_areas(vertices: Floats, faces: Ints) -> Floats:
 def vertex_areas(vertices: Floats, faces: Ints) -> Floats:
     """A third of the area of the faces around each vertex, (n,)."""
     third = np.repeat(face_areas(vertices, faces) / 3.0, 3)
-    return np.bincount(faces.ravel(), weights=third, minlength=len(vertices))
+    return _summed(faces, third, len(vertices))
 
 
 def vertex_normals(vertices: Floats, faces: Ints) -> Floats:
     """Area-weighted unit normals, (n, 3); zero for a vertex without faces."""
     cross = _face_cross(vertices, faces)
-    total = np.stack(
-        [
-            np.bincount(faces.ravel(), weights=np.repeat(cross[:, k], 3), minlength=len(vertices))
-            for k in range(3)
-        ],
-        axis=1,
-    )
-    return _unit(total)
+    return _unit(np.stack([_summed(faces, np.repeat(part, 3), len(vertices)) for part in cross.T], axis=1))
 
 
 def face_angles(vertices: Floats, faces: Ints) -> Floats:
@@ -51,6 +44,11 @@ def edge_lengths(vertices: Floats, faces: Ints) -> Floats:
     """Lengths of the undirected edges, (e,)."""
     ends = vertices[edge_table(faces).edges]
     return np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1)
+
+
+def _summed(faces: Ints, at_corners: Floats, n_vertices: int) -> Floats:
+    """Sum of values at the faces' corners (3m,) over each vertex, (n,)."""
+    return np.bincount(faces.ravel(), weights=at_corners, minlength=n_vertices).astype(np.float64, copy=False)
 
 
 def _face_cross(vertices: Floats, faces: Ints) -> Floats:

@@ -32,9 +32,7 @@ class Similarity:
 
     def inverse(self) -> Self:
         """The transform that undoes this one."""
-        return type(self)(
-            self.rotation.T, -(self.translation @ self.rotation) / self.scale, 1.0 / self.scale
-        )
+        return type(self)(self.rotation.T, -(self.translation @ self.rotation) / self.scale, 1.0 / self.scale)
 
     def after(self, first: Similarity) -> Self:
         """The transform that applies ``first`` and then this one."""

@@ -130,6 +130,6 @@ class TriangleMesh:
 
 def _frozen(array: NDArray, dtype: type) -> NDArray:
     # A view, so that freezing it does not freeze the caller's own array.
-    view = np.ascontiguousarray(array, dtype=dtype).view()
+    view: NDArray = np.ascontiguousarray(array, dtype=dtype).view()
     view.flags.writeable = False
     return view

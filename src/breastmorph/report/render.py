@@ -84,7 +84,9 @@ def render(
     axes = (view or View()).axes()
     low, high = box or (np.nanmin(mesh.vertices, axis=0), np.nanmax(mesh.vertices, axis=0))
     width, height = size[0] * supersample, size[1] * supersample
-    corners = np.array([[low, high][(k >> d) & 1][d] for k in range(8) for d in range(3)]).reshape(8, 3) @ axes.T
+    corners = (
+        np.array([[low, high][(k >> d) & 1][d] for k in range(8) for d in range(3)]).reshape(8, 3) @ axes.T
+    )
     centre = (corners.min(axis=0) + corners.max(axis=0)) / 2
     extent = corners.max(axis=0) - corners.min(axis=0)
     pixel = max(extent[0] / width, extent[1] / height) * 1.04
@@ -112,10 +114,10 @@ def render(
         base = (colors[corner_ids] * blend).sum(axis=1)
     base[facing < 0] = INSIDE
     normals[facing < 0] *= -1.0
-    picture = np.full((width * height, 3), _BACKGROUND)
-    picture[hit] = np.clip(base * _light(normals, axes)[:, None], 0.0, 1.0)
+    shaded = np.full((width * height, 3), _BACKGROUND)
+    shaded[hit] = np.clip(base * _light(normals, axes)[:, None], 0.0, 1.0)
     reach = np.where(hit, distance, np.inf).reshape(height, width)
-    picture = picture.reshape(height, width, 3)
+    picture: Floats = shaded.reshape(height, width, 3)
     for marker in markers:
         across, up, towards = marker.position @ axes.T
         column, row = (across - columns[0]) / pixel, (rows[0] - up) / pixel

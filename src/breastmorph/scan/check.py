@@ -68,8 +68,8 @@ def check_scan(
 
 
 def load_scan(
-    mesh: Path,
-    landmarks: Path,
+    mesh: str | Path,
+    landmarks: str | Path,
     *,
     parameters: CheckParameters | None = None,
     reference: Reference | None = None,
@@ -159,19 +159,30 @@ def _read_landmarks(files: ScanFiles, p: CheckParameters) -> LandmarkFile:
     if len(files.landmarks) > 1:
         names = ", ".join(path.name for path in files.landmarks)
         raise FileProblem(
-            f"several landmark files fit this scan: {names}", "Keep one", files.mesh, code="ambiguous-landmarks"
+            f"several landmark files fit this scan: {names}",
+            "Keep one",
+            files.mesh,
+            code="ambiguous-landmarks",
         )
     return load_landmarks(files.landmarks[0], p.landmark_order)
 
 
 _REPAIRS = (
-    ("non-finite-vertices", "{n} vertices with NaN or infinite coordinates removed", repair.without_non_finite),
+    (
+        "non-finite-vertices",
+        "{n} vertices with NaN or infinite coordinates removed",
+        repair.without_non_finite,
+    ),
     ("unreferenced-vertices", "{n} vertices without faces removed", repair.without_unreferenced),
     ("duplicate-vertices", "{n} duplicate vertices joined", repair.welded),
     ("degenerate-faces", "{n} faces without area removed", repair.without_degenerate_faces),
     ("duplicate-faces", "{n} duplicate faces removed", repair.without_duplicate_faces),
     ("non-manifold-edges", "faces at {n} non-manifold edges removed", repair.without_non_manifold_edges),
-    ("inconsistent-orientation", "{n} faces turned to agree with their neighbours", repair.consistently_oriented),
+    (
+        "inconsistent-orientation",
+        "{n} faces turned to agree with their neighbours",
+        repair.consistently_oriented,
+    ),
     ("pinched-vertices", "{n} vertices split where only corners touched", repair.without_pinches),
 )
 
@@ -222,7 +233,13 @@ def _on_the_surface(
             return 1.0, turned
     for scale in (1000.0, 100.0, 10.0, 0.1, 0.01, 0.001):
         if _distances(mesh.with_vertices(mesh.vertices * scale), landmarks).max() <= allowed:
-            note(Finding("units-differ", f"mesh unit differs from the landmarks'; mesh scaled by {scale:g}", "repair"))
+            note(
+                Finding(
+                    "units-differ",
+                    f"mesh unit differs from the landmarks'; mesh scaled by {scale:g}",
+                    "repair",
+                )
+            )
             return scale, landmarks
     far = [f"{name} {d:.0f} mm" for name, d in zip(landmarks.names, distances, strict=True) if d > allowed]
     raise LandmarkProblem(
@@ -293,5 +310,3 @@ def _describe(
 
 def _perimeter(points: Floats) -> float:
     return float(np.linalg.norm(points - np.roll(points, 1, axis=0), axis=1).sum())
-
-

@@ -22,7 +22,10 @@ from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
 from breastmorph.scan.landmarks import STERNUM, Landmarks
 
 STERNUM_LEAN = 21.0  # degrees, mean over realistic torsos; its spread is 6 degrees
-FILE_AXIS_TOLERANCE = 30.0  # degrees between the start and an axis of the file for that axis to be kept
+# Degrees between the start and an axis of the file for that axis to be kept. 30 degrees would do for a start along
+# the sternum; this start already leans with the average sternum, which leaves three times its spread.
+FILE_AXIS_TOLERANCE = 20.0
+EDGE_TOLERANCE = 30.0  # degrees between the start and the normal of a level lower edge
 LEVEL_TOLERANCE = 3.0  # degrees between the file's up axis and the lower edge's for the two to agree
 LANDMARK_TOLERANCE = 15.0  # degrees: how far off "up" may be when neither file nor reference help
 
@@ -114,7 +117,7 @@ def level_lower_edge(mesh: TriangleMesh, start: Floats, tolerance: float = 4.0) 
     sound = length > 1e3  # mm^2: three points far apart
     normals, anchors = normals[sound] / length[sound, None], triples[sound, 0]
     normals *= np.sign(normals @ start[1])[:, None]
-    steep = normals @ start[1] > np.cos(np.radians(FILE_AXIS_TOLERANCE))
+    steep = normals @ start[1] > np.cos(np.radians(EDGE_TOLERANCE))
     normals, anchors = normals[steep], anchors[steep]
     if not len(normals):
         return None
@@ -219,7 +222,9 @@ def align(
             np.concatenate([found.points[usable], sternum_target]),
             weights,
         )
-        change = np.abs(refined.rotation - transform.rotation).max() + abs(refined.scale / transform.scale - 1)
+        change = np.abs(refined.rotation - transform.rotation).max() + abs(
+            refined.scale / transform.scale - 1
+        )
         transform = refined
         if change < p.tolerance:
             break
@@ -256,4 +261,3 @@ def _unit(vector: Floats) -> Floats:
 
 def _degrees_between(a: Floats, b: Floats) -> Floats:
     return np.degrees(np.arccos(np.clip((a * b).sum(axis=1), -1.0, 1.0)))
-
