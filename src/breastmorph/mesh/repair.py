@@ -11,16 +11,15 @@ import numpy as np
 
 from breastmorph.mesh.geometry import face_areas
 from breastmorph.mesh.topology import edge_table, face_components, orientation_conflicts, split_pinched
-from breastmorph.mesh.triangle_mesh import Bools, Ints, TriangleMesh
+from breastmorph.mesh.triangle_mesh import Ints, TriangleMesh
 
 
 def without_non_finite(mesh: TriangleMesh) -> tuple[TriangleMesh, int]:
     """Drop vertices with NaN or infinite coordinates and the faces that use them."""
-    bad: Bools = ~np.isfinite(mesh.vertices).all(axis=1)
+    bad = np.isfinite(mesh.vertices).sum(axis=1) < 3
     if not bad.any():
         return mesh, 0
-    lost: Bools = bad[mesh.faces].any(axis=1)
-    return mesh.kept(~lost), int(bad.sum())
+    return mesh.kept(bad[mesh.faces].sum(axis=1) == 0), int(bad.sum())
 
 
 def welded(mesh: TriangleMesh) -> tuple[TriangleMesh, int]:
@@ -67,8 +66,8 @@ def without_non_manifold_edges(mesh: TriangleMesh) -> tuple[TriangleMesh, int]:
     crowded = table.face_count > 2
     if not crowded.any():
         return mesh, 0
-    bad: Bools = crowded[table.of_half_edge].reshape(3, -1).any(axis=0)
-    return mesh.kept(~bad), int(crowded.sum())
+    crowded_sides = crowded[table.of_half_edge].reshape(3, -1).sum(axis=0)
+    return mesh.kept(crowded_sides == 0), int(crowded.sum())
 
 
 def without_pinches(mesh: TriangleMesh) -> tuple[TriangleMesh, int]:

@@ -24,7 +24,7 @@ def scan_sheet(scans: Sequence[Scan], path: Path, columns: int = 3) -> None:
     for scan in scans:
         markers = [Marker(point) for point in scan.landmarks.points]
         views = [
-            render(scan.mesh, view, size=(240, 260), markers=markers, box=_around(scan, box))
+            render(scan.mesh, view, size=(300, 230), markers=markers, box=_around(scan, box))
             for view in FRONT_AND_OBLIQUE
         ]
         cells.append(np.concatenate(views, axis=1))

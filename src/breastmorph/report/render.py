@@ -151,11 +151,14 @@ def _dot(
     radius: float,
 ) -> None:
     height, width = reach.shape
-    r, c = np.mgrid[0:height, 0:width]
     if not (0 <= round(row) < height and 0 <= round(column) < width):
         return
     if depth > reach[round(row), round(column)] + 8.0:  # behind the surface
         return
-    away = np.hypot(r - row, c - column)
-    picture[away <= radius + 1.5] = 1.0
-    picture[away <= radius] = color
+    margin = int(radius) + 3
+    top, left = max(round(row) - margin, 0), max(round(column) - margin, 0)
+    window = picture[top : round(row) + margin, left : round(column) + margin]
+    r, c = np.mgrid[: window.shape[0], : window.shape[1]]
+    away = np.hypot(r + top - row, c + left - column)
+    window[away <= radius + 1.5] = 1.0
+    window[away <= radius] = color
