@@ -5,7 +5,8 @@ import pytest
 import trimesh
 
 from breastmorph.errors import MeshProblem
-from breastmorph.mesh.geodesic import Geodesics, with_points
+from breastmorph.mesh.geodesic import Geodesics
+from breastmorph.mesh.remeshing.cut import insert_points
 from breastmorph.mesh.topology import is_manifold
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from torso import torso
@@ -40,10 +41,10 @@ def test_points_need_not_be_vertices_and_may_share_a_face():
     mesh = cylinder()
     corner = mesh.vertices[mesh.faces[5000]]
     points = np.array([w @ corner for w in ([0.5, 0.3, 0.2], [0.2, 0.5, 0.3], [0.31, 0.35, 0.34])])
-    vertices, faces, ids = with_points(mesh, np.concatenate([points, corner[:1]]))
-    assert np.abs(vertices[ids[:3]] - points).max() < 1e-6
+    refined, ids = insert_points(mesh, np.concatenate([points, corner[:1]]))
+    assert np.abs(refined.vertices[ids[:3]] - points).max() < 1e-6
     assert ids[3] == mesh.faces[5000][0]
-    assert is_manifold(faces)
+    assert is_manifold(refined.faces)
     geodesics = Geodesics(mesh, points)
     assert geodesics.distance(0, 1) == pytest.approx(np.linalg.norm(points[0] - points[1]), rel=1e-3)
 

@@ -8,12 +8,12 @@ import pytest
 from breastmorph.errors import MeshProblem
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import edge_lengths, face_angles, face_areas, face_normals, vertex_normals
-from breastmorph.mesh.remesh import closest_on_segments, decimate, isotropic
-from breastmorph.mesh.remesh_cut import clip, insert_points
-from breastmorph.mesh.remesh_fairing import smoothed
-from breastmorph.mesh.remesh_half import half_with_count
-from breastmorph.mesh.remesh_holes import fill_holes
-from breastmorph.mesh.remesh_mirror import Plane, symmetry_plane, whole_of_half
+from breastmorph.mesh.remeshing.cut import clip, insert_points
+from breastmorph.mesh.remeshing.fairing import smoothed
+from breastmorph.mesh.remeshing.half import half_with_count
+from breastmorph.mesh.remeshing.holes import fill_holes
+from breastmorph.mesh.remeshing.isotropic import closest_on_segments, decimate, isotropic
+from breastmorph.mesh.remeshing.symmetry import Plane, symmetry_plane, whole_of_half
 from breastmorph.mesh.similarity import Similarity, rotation_about
 from breastmorph.mesh.topology import boundary_loops, edge_table, face_components, is_manifold
 from breastmorph.mesh.triangle_mesh import TriangleMesh

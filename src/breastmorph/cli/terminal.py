@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
@@ -43,11 +44,23 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
     console().print(table)
 
 
-def progress(items: Sequence[Item], what: str) -> Iterator[Item]:
-    """Go through items, with a progress bar on a terminal only."""
-    from rich.progress import track
+@contextmanager
+def progress_with(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """A progress bar on a terminal only; the value is called once per finished item."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    if sys.stderr.isatty():
-        yield from track(items, description=what, console=Console(stderr=True))
-    else:
-        yield from items
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda: bar.advance(task)
+
+
+def progress(items: Sequence[Item], what: str) -> Iterator[Item]:
+    """Go through items with a progress bar."""
+    with progress_with(what, len(items)) as advance:
+        for item in items:
+            yield item
+            advance()

@@ -6,9 +6,8 @@ import numpy as np
 
 from breastmorph.errors import MeshProblem
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
-
-_SNAP = 2e-3  # weights this close to an edge or corner are moved: < 0.01 mm on a 3.5 mm triangle
+from breastmorph.mesh.remeshing.cut import insert_points
+from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
 
 
 class Geodesics:
@@ -28,9 +27,12 @@ class Geodesics:
     def __init__(self, mesh: TriangleMesh, points: Floats) -> None:
         import potpourri3d
 
-        vertices, faces, self._ids = with_points(mesh, points)
+        on_surface = Surface(mesh).closest(points).points
+        refined, self._ids = insert_points(mesh, on_surface)
         try:
-            self._solver = potpourri3d.EdgeFlipGeodesicSolver(vertices, faces)
+            self._solver = potpourri3d.EdgeFlipGeodesicSolver(
+                np.array(refined.vertices), np.array(refined.faces)
+            )
         except RuntimeError as error:
             raise MeshProblem(
                 f"geodesics need a manifold surface ({error})",
@@ -53,50 +55,3 @@ class Geodesics:
         if self._ids[start] == self._ids[end]:
             return 0.0
         return float(np.linalg.norm(np.diff(self.path(start, end), axis=0), axis=1).sum())
-
-
-def with_points(mesh: TriangleMesh, points: Floats) -> tuple[Floats, Ints, Ints]:
-    """Refine a mesh so that given surface points are vertices.
-
-    Returns
-    -------
-    vertices : (n + new, 3) float
-    faces : (m', 3) int
-    ids : (k,) int
-        Vertex of every point.
-    """
-    found = Surface(mesh).closest(points)
-    vertices = list(mesh.vertices)
-    faces = mesh.faces.tolist()
-    children: dict[int, list[int]] = {}  # faces that were split, into which
-    ids = []
-    for point, home in zip(found.points, found.faces.tolist(), strict=True):
-        weights, home = _leaf(point, home, vertices, faces, children)
-        if weights.max() > 1.0 - 2.0 * _SNAP:
-            ids.append(faces[home][int(weights.argmax())])
-            continue
-        weights = np.maximum(weights, _SNAP)
-        a, b, c = faces[home]
-        new = len(vertices)
-        vertices.append(weights / weights.sum() @ np.array([vertices[a], vertices[b], vertices[c]]))
-        children[home] = [len(faces), len(faces) + 1, len(faces) + 2]
-        faces += [[a, b, new], [b, c, new], [c, a, new]]
-        ids.append(new)
-    keep = np.ones(len(faces), bool)
-    keep[list(children)] = False
-    return np.array(vertices), np.array(faces, dtype=np.int64)[keep], np.array(ids, dtype=np.int64)
-
-
-def _leaf(
-    point: Floats, face: int, vertices: list[Floats], faces: list[list[int]], children: dict[int, list[int]]
-) -> tuple[Floats, int]:
-    """Barycentric weights of a point in the unsplit face that holds it, and that face."""
-    while face in children:
-        face = max(children[face], key=lambda child: _weights(point, faces[child], vertices).min())
-    return np.clip(_weights(point, faces[face], vertices), 0.0, 1.0), face
-
-
-def _weights(point: Floats, face: list[int], vertices: list[Floats]) -> Floats:
-    a, b, c = (vertices[corner] for corner in face)
-    solution, *_ = np.linalg.lstsq(np.column_stack([b - a, c - a]), point - a, rcond=None)
-    return np.array([1.0 - solution.sum(), *solution])

@@ -1,0 +1,85 @@
+"""``breastmorph template``: make a symmetric template from one scan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from breastmorph.cli.terminal import json_option, print_json, print_table, unit_option
+from breastmorph.scan.check import CheckParameters, load_scan
+from breastmorph.scan.landmarks import SIDES
+from breastmorph.template.files import save_template
+from breastmorph.template.making import TemplateParameters, make_template, quality
+
+_LABELS = {
+    "vertices": "vertices",
+    "mean_edge_mm": "mean edge, mm",
+    "smallest_angle_deg": "smallest angle, degrees",
+    "angles_above_20_deg_percent": "triangles with all angles above 20 degrees, %",
+    "flipped_triangles": "flipped triangles",
+    "components": "connected pieces",
+    "symmetry_error_mm": "largest error of symmetry, mm",
+    "coarse_vertices": "vertices of the coarse twin",
+    "coarse_mean_edge_mm": "mean edge of the coarse twin, mm",
+    "coarse_border_distance_mm": "largest distance between the two borders, mm",
+    "scan_asymmetry_mm": "median distance of the scan to its mirror image, mm",
+    "filled_percent": "share of the surface filled over holes, %",
+}
+
+
+@click.command("template")
+@click.argument("scan", type=click.Path(path_type=Path))
+@click.option("--landmarks", type=click.Path(path_type=Path), required=True, help="The scan's landmark file.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), required=True, help="Folder for the template's files."
+)
+@click.option(
+    "--edge",
+    type=click.FloatRange(min=0.5, max=20.0),
+    default=TemplateParameters.edge,
+    show_default=True,
+    help="Mean edge length in mm.",
+)
+@click.option(
+    "--coarse",
+    type=click.IntRange(min=100, max=20_000),
+    default=TemplateParameters.coarse_vertices,
+    show_default=True,
+    help="Vertices of the coarse twin.",
+)
+@click.option(
+    "--side",
+    type=click.Choice(SIDES),
+    default=TemplateParameters.side,
+    show_default=True,
+    help="The patient's side that is mirrored.",
+)
+@unit_option
+@json_option
+def command(
+    scan: Path, landmarks: Path, out: Path, edge: float, coarse: int, side: str, unit: str, as_json: bool
+) -> None:
+    """Make a symmetric template and its coarse twin from SCAN.
+
+    One half of the scan is mirrored along its plane of symmetry, smoothed and meshed evenly; the landmarks
+    become vertices. Writes template.ply, template_coarse.ply, their landmarks and their left/right vertex
+    permutations.
+
+    \b
+    Example:
+      breastmorph template scans/torso7.ply --landmarks landmarks/torso7.json --out template/
+    """
+    value = load_scan(scan, landmarks, parameters=CheckParameters(unit=unit))
+    made = make_template(value, TemplateParameters(edge=edge, coarse_vertices=coarse, side=side))
+    written = save_template(made.template, out)
+    figures = quality(made)
+    if as_json:
+        print_json({"scan": value.id, "side": side, **figures, "files": [str(path) for path in written]})
+        return
+    print_table("Template", ["figure", "value"], [[_LABELS[key], _shown(figures[key])] for key in _LABELS])
+    click.echo(f"Written to {out}: {', '.join(path.name for path in written)}")
+
+
+def _shown(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.3g}" if abs(value) < 1e-3 else f"{value:.2f}"

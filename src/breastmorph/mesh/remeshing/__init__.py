@@ -1,0 +1,1 @@
+"""Remeshing of open surfaces: even triangles, cuts, filled holes, smoothing, mirror halves."""

@@ -1,0 +1,105 @@
+"""Templates in files: a user's own, and the default that comes with the package."""
+
+from __future__ import annotations
+
+import io
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+
+from breastmorph.errors import FileProblem, LandmarkProblem
+from breastmorph.mesh.files import load_mesh, save_mesh
+from breastmorph.mesh.files.writing import write_file
+from breastmorph.mesh.triangle_mesh import Ints, TriangleMesh
+from breastmorph.scan.files import load_landmarks, save_landmarks
+from breastmorph.template.template import Template, template_from
+
+_DEFAULT = "template.npz"
+
+
+def load_template(mesh: Path, landmarks: Path, coarse: Path | None = None) -> Template:
+    """A template from files in mm and upright; the coarse twin is derived when not given."""
+    try:
+        return template_from(
+            load_mesh(mesh),
+            load_landmarks(landmarks).landmarks,
+            None if coarse is None else load_mesh(coarse),
+        )
+    except LandmarkProblem as error:
+        error.where = error.where or landmarks
+        raise
+
+
+def save_template(template: Template, folder: Path) -> list[Path]:
+    """Write a template's meshes, landmarks and permutations; returns the files."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileProblem(
+            f"the folder cannot be made ({error.strerror})", "Choose another folder", folder
+        ) from error
+    written = []
+    for name, mesh, landmarks, mirror in (
+        ("template", template.mesh, template.landmarks, template.mirror),
+        ("template_coarse", template.coarse, template.coarse_landmarks, template.coarse_mirror),
+    ):
+        paths = [folder / f"{name}.ply", folder / f"{name}_landmarks.json"]
+        save_mesh(mesh, paths[0])
+        save_landmarks(landmarks, paths[1])
+        if mirror is not None:
+            paths.append(folder / f"{name}_mirror.npy")
+            write_file(paths[2], _npy(mirror))
+        written += paths
+    return written
+
+
+@cache
+def default_template() -> Template:
+    """The template that comes with the package: the phantom's symmetric mean torso."""
+    data = files("breastmorph").joinpath("data", _DEFAULT).read_bytes()
+    return from_npz(data)
+
+
+def to_npz(template: Template) -> bytes:
+    """A template as one compressed NPZ file; coordinates as 32-bit floats."""
+    buffer = io.BytesIO()
+    parts = {}
+    for name, mesh, ids, mirror in (
+        ("fine", template.mesh, template.landmark_ids, template.mirror),
+        ("coarse", template.coarse, template.coarse_landmark_ids, template.coarse_mirror),
+    ):
+        parts |= {
+            f"{name}_vertices": mesh.vertices.astype(np.float32),
+            f"{name}_faces": mesh.faces.astype(np.int32),
+            f"{name}_landmarks": np.array(list(ids)),
+            f"{name}_landmark_ids": np.array(list(ids.values()), dtype=np.int32),
+        }
+        if mirror is not None:
+            parts[f"{name}_mirror"] = mirror.astype(np.int32)
+    np.savez_compressed(buffer, allow_pickle=False, **parts)
+    return buffer.getvalue()
+
+
+def from_npz(data: bytes) -> Template:
+    """A template from what :func:`to_npz` wrote."""
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as parts:
+            meshes, ids, mirrors = [], [], []
+            for name in ("fine", "coarse"):
+                meshes.append(TriangleMesh(parts[f"{name}_vertices"], parts[f"{name}_faces"]))
+                names, vertices = parts[f"{name}_landmarks"].tolist(), parts[f"{name}_landmark_ids"].tolist()
+                ids.append(dict(zip(names, vertices, strict=True)))
+                mirrors.append(parts[f"{name}_mirror"] if f"{name}_mirror" in parts else None)
+    except (OSError, KeyError, ValueError) as error:
+        raise FileProblem(
+            f"this is no template file ({error})", "Make one with `breastmorph template`"
+        ) from error
+    return Template(meshes[0], ids[0], meshes[1], ids[1], mirrors[0], mirrors[1])
+
+
+def _npy(array: Ints) -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()

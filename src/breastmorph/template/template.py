@@ -1,0 +1,90 @@
+"""The template value: the mesh that is bent onto every scan, its landmarks and its coarse twin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from breastmorph.errors import LandmarkProblem
+from breastmorph.mesh.triangle_mesh import Ints, TriangleMesh
+from breastmorph.scan.landmarks import STERNUM, Landmarks
+
+_COARSE_VERTICES = 650  # the paper's coarse stage; about 14 mm edges on a torso
+_FAR = 10.0  # mm between a landmark and the mesh's nearest vertex: not this mesh's landmark
+
+
+@dataclass(frozen=True, eq=False)
+class Template:
+    """A torso in the upright frame (x to the patient's left, y up, z forward), in millimetres.
+
+    Attributes
+    ----------
+    mesh : TriangleMesh
+    landmark_ids : mapping from name to vertex of ``mesh``
+    coarse : TriangleMesh
+        The same surface with few vertices.
+    coarse_landmark_ids : mapping from name to vertex of ``coarse``
+    mirror, coarse_mirror : (n,) int, optional
+        The vertex at every vertex's mirror image, where the template is symmetric.
+    """
+
+    mesh: TriangleMesh
+    landmark_ids: Mapping[str, int]
+    coarse: TriangleMesh
+    coarse_landmark_ids: Mapping[str, int]
+    mirror: Ints | None = None
+    coarse_mirror: Ints | None = None
+
+    @property
+    def landmarks(self) -> Landmarks:
+        """Positions of the landmark vertices."""
+        return Landmarks(tuple(self.landmark_ids), self.mesh.vertices[list(self.landmark_ids.values())])
+
+    @property
+    def coarse_landmarks(self) -> Landmarks:
+        """Positions of the coarse twin's landmark vertices."""
+        ids = self.coarse_landmark_ids
+        return Landmarks(tuple(ids), self.coarse.vertices[list(ids.values())])
+
+
+def template_from(mesh: TriangleMesh, landmarks: Landmarks, coarse: TriangleMesh | None = None) -> Template:
+    """A template from a mesh and points near its vertices; the coarse twin is derived when not given."""
+    missing = [name for name in STERNUM if name not in landmarks]
+    if missing or not landmarks.complete_sides:
+        raise LandmarkProblem(
+            f"the template lacks {missing[0] if missing else 'a complete breast'}",
+            "A template needs sternal_notch, xiphoid, nipples, lower and lateral poles",
+        )
+    twin = _decimated(mesh) if coarse is None else coarse
+    return Template(mesh, _nearest_vertices(mesh, landmarks, _FAR), twin, _nearest_vertices(twin, landmarks))
+
+
+def _nearest_vertices(
+    mesh: TriangleMesh, landmarks: Landmarks, limit: float = np.inf
+) -> MappingProxyType[str, int]:
+    ids = {}
+    for name in landmarks:
+        distances = np.linalg.norm(mesh.vertices - landmarks[name], axis=1)
+        if distances.min() > limit:
+            raise LandmarkProblem(
+                f"template landmark {name} lies {distances.min():.0f} mm from the template",
+                "Give the landmarks that belong to this template, in its unit and frame",
+            )
+        ids[name] = int(distances.argmin())
+    return MappingProxyType(ids)
+
+
+def _decimated(mesh: TriangleMesh) -> TriangleMesh:
+    if mesh.n_vertices <= 2 * _COARSE_VERTICES:
+        return TriangleMesh(mesh.vertices, mesh.faces)
+    import fast_simplification
+
+    vertices, faces = fast_simplification.simplify(
+        mesh.vertices.astype(np.float32),
+        mesh.faces.astype(np.int32),
+        target_reduction=1.0 - _COARSE_VERTICES / mesh.n_vertices,
+    )
+    return TriangleMesh(vertices, faces).kept(np.ones(len(faces), bool))
