@@ -16,6 +16,7 @@ _COMMANDS = {
     "demo": ("breastmorph.cli.demo", "The main job from start to end on a small built-in cohort."),
     "phantom": ("breastmorph.cli.phantom", "Make a synthetic cohort of adult torso scans with known truth."),
     "check": ("breastmorph.cli.check", "Judge scans and landmarks before any computing starts."),
+    "register": ("breastmorph.cli.register", "Bend the template onto every scan: dense correspondence."),
     "template": ("breastmorph.cli.template", "Make a symmetric template from one scan."),
 }
 

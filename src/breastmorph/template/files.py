@@ -65,7 +65,7 @@ def default_template() -> Template:
 def to_npz(template: Template) -> bytes:
     """A template as one compressed NPZ file; coordinates as 32-bit floats."""
     buffer = io.BytesIO()
-    parts = {}
+    parts: dict[str, np.ndarray] = {}
     for name, mesh, ids, mirror in (
         ("fine", template.mesh, template.landmark_ids, template.mirror),
         ("coarse", template.coarse, template.coarse_landmark_ids, template.coarse_mirror),
@@ -91,7 +91,7 @@ def from_npz(data: bytes) -> Template:
                 meshes.append(TriangleMesh(parts[f"{name}_vertices"], parts[f"{name}_faces"]))
                 names, vertices = parts[f"{name}_landmarks"].tolist(), parts[f"{name}_landmark_ids"].tolist()
                 ids.append(dict(zip(names, vertices, strict=True)))
-                mirrors.append(parts[f"{name}_mirror"] if f"{name}_mirror" in parts else None)
+                mirrors.append(parts.get(f"{name}_mirror"))
     except (OSError, KeyError, ValueError) as error:
         raise FileProblem(
             f"this is no template file ({error})", "Make one with `breastmorph template`"

@@ -1,0 +1,1 @@
+"""Evaluation: how right registrations are, by truth."""

@@ -1,0 +1,1 @@
+"""The shape model: alignment of a cohort."""

@@ -1,0 +1,121 @@
+"""`breastmorph register`: the output contract, second runs, failures, the user's own template."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from breastmorph.cli import main
+from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.files import load_mesh, save_mesh
+from breastmorph.mesh.similarity import Similarity
+from breastmorph.scan.files import save_landmarks
+from torso import torso
+
+
+@pytest.fixture
+def cohort(tmp_path):
+    """Two scans (one of them in metres), a broken one, and a small template."""
+    for name in ("scans", "landmarks"):
+        (tmp_path / name).mkdir()
+    for name, size, scale in (("a", 0.8, 1.0), ("b", 1.2, 0.001)):
+        mesh, landmarks = torso(edge=6, size=size)
+        move = Similarity(translation=np.array([10.0, 20.0, 30.0]) * scale, scale=scale)
+        save_mesh(mesh.with_vertices(move.apply(mesh.vertices)), tmp_path / "scans" / f"{name}.ply")
+        save_landmarks(landmarks.transformed(move), tmp_path / "landmarks" / f"{name}.json")
+    (tmp_path / "scans" / "broken.ply").write_bytes(b"ply\nformat ascii 1.0\n")
+    mesh, landmarks = torso(edge=9)
+    save_mesh(mesh, tmp_path / "template.ply")
+    save_landmarks(landmarks, tmp_path / "template.json")
+    return tmp_path
+
+
+def run(folder, *more, scans="scans"):
+    arguments = ["register", str(folder / scans), "--landmarks", str(folder / "landmarks")]
+    arguments += ["--template", str(folder / "template.ply")]
+    arguments += [
+        "--template-landmarks",
+        str(folder / "template.json"),
+        "--out",
+        str(folder / "out"),
+        "--json",
+    ]
+    result = CliRunner().invoke(main, [*arguments, *more])
+    assert result.exit_code in (0, 1, 2), result.output
+    return result.exit_code, json.loads(result.stdout)
+
+
+def test_a_batch_goes_on_and_every_scan_keeps_its_own_frame(cohort):
+    code, report = run(cohort)
+    assert code == 1
+    assert report["counts"] == {"registered": 2, "unchanged": 0, "failed": 1}
+    template = load_mesh(cohort / "template.ply")
+    for name, allowed in (("a", 0.5), ("b", 0.0005)):
+        registered = load_mesh(cohort / "out" / "registered" / f"{name}.ply")
+        assert np.array_equal(registered.faces, template.faces)
+        found = Surface(load_mesh(cohort / "scans" / f"{name}.ply")).closest(registered.vertices)
+        assert found.distances[~found.on_boundary].mean() < allowed
+        record = json.loads((cohort / "out" / "registered" / f"{name}.json").read_text())
+        assert {"metrics", "seconds", "parameters", "inputs", "template", "version"} <= set(record)
+    broken = next(scan for scan in report["scans"] if scan["id"] == "broken")
+    assert "broken.ply" in broken["message"]
+    with open(cohort / "out" / "summary.csv") as file:
+        rows = {row["id"]: row for row in csv.DictReader(file)}
+    assert rows["broken"]["status"] == "failed"
+    assert float(rows["a"]["distance_inside"]) < 0.5
+
+
+def test_a_second_run_does_only_what_is_missing_or_changed(cohort):
+    run(cohort)
+    first = (cohort / "out" / "registered" / "a.ply").read_bytes()
+    _, again = run(cohort)
+    assert again["counts"]["unchanged"] == 2
+    (cohort / "out" / "registered" / "a.ply").unlink()
+    mesh, landmarks = torso(edge=6, size=1.2)
+    save_landmarks(
+        landmarks.transformed(Similarity(translation=np.full(3, 20.0))), cohort / "landmarks" / "b.json"
+    )
+    _, third = run(cohort)
+    status = {scan["id"]: scan["status"] for scan in third["scans"]}
+    assert status["a"] == "registered"
+    assert status["b"] != "unchanged"
+    assert (cohort / "out" / "registered" / "a.ply").read_bytes() == first  # the same input, bit for bit
+    _, other = run(cohort, "--no-mask")
+    assert next(scan for scan in other["scans"] if scan["id"] == "a")["status"] == "registered"
+
+
+def test_one_scan_with_its_quality_sheet(cohort):
+    arguments = [
+        "register",
+        str(cohort / "scans" / "a.ply"),
+        "--landmarks",
+        str(cohort / "landmarks" / "a.json"),
+    ]
+    arguments += [
+        "--template",
+        str(cohort / "template.ply"),
+        "--template-landmarks",
+        str(cohort / "template.json"),
+    ]
+    result = CliRunner().invoke(main, [*arguments, "--out", str(cohort / "one"), "--quality-sheet"])
+    assert result.exit_code == 0, result.output
+    assert (cohort / "one" / "sheets" / "a.png").stat().st_size > 10_000
+
+
+def test_nothing_registered_is_exit_code_two(cohort):
+    for name in ("a", "b"):
+        (cohort / "scans" / f"{name}.ply").unlink()
+    code, report = run(cohort)
+    assert code == 2
+    assert report["counts"]["failed"] == 1
+
+
+def test_a_template_needs_its_landmarks(cohort):
+    arguments = ["register", str(cohort / "scans"), "--out", str(cohort / "out")]
+    result = CliRunner().invoke(main, [*arguments, "--template", str(cohort / "template.ply")])
+    assert result.exit_code == 2
+    assert "--template-landmarks" in result.output
