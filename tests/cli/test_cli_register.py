@@ -75,7 +75,7 @@ def test_a_second_run_does_only_what_is_missing_or_changed(cohort):
     _, again = run(cohort)
     assert again["counts"]["unchanged"] == 2
     (cohort / "out" / "registered" / "a.ply").unlink()
-    mesh, landmarks = torso(edge=6, size=1.2)
+    _, landmarks = torso(edge=6, size=1.2)
     save_landmarks(
         landmarks.transformed(Similarity(translation=np.full(3, 20.0))), cohort / "landmarks" / "b.json"
     )

@@ -19,7 +19,7 @@ from breastmorph.scan.files import load_landmarks, save_landmarks
 from breastmorph.scan.landmarks import OF_A_BREAST, REQUIRED, Landmarks
 from breastmorph.scan.scan import Scan
 from breastmorph.template import Template
-from breastmorph.template.files import from_npz, load_template, to_npz
+from breastmorph.template.files import default_template, from_npz, load_template, to_npz
 from breastmorph.template.making import MadeTemplate, TemplateParameters, make_template, quality
 from torso import torso
 
@@ -167,3 +167,19 @@ def test_a_users_template_needs_its_own_landmarks(tmp_path, template):
     save_landmarks(far, tmp_path / "far.json")
     with pytest.raises(LandmarkProblem, match=r"far\.json"):
         load_template(tmp_path / "t.ply", tmp_path / "far.json")
+
+
+def test_the_default_template_is_what_it_says():
+    template = default_template()
+    figures = quality(MadeTemplate(template, Similarity(), 0.0, 0.0))
+    assert 29_000 < figures["vertices"] < 32_000
+    assert figures["mean_edge_mm"] == pytest.approx(2.05, abs=0.05)
+    assert figures["angles_above_20_deg_percent"] > 99
+    assert figures["flipped_triangles"] == 0
+    assert figures["components"] == 1
+    assert figures["symmetry_error_mm"] <= 1e-6
+    assert figures["coarse_vertices"] == 646
+    assert figures["coarse_border_distance_mm"] < 4.0
+    assert set(template.landmark_ids) == set(template.coarse_landmark_ids) == set(REQUIRED)
+    for name in REQUIRED:
+        assert np.allclose(template.landmarks[name], template.coarse_landmarks[name], atol=1e-4)

@@ -74,6 +74,7 @@ class Surface:
             np.ascontiguousarray(origins, dtype=np.float64),
             np.ascontiguousarray(directions, dtype=np.float64),
         )
+        uv = np.where(faces[:, None] >= 0, uv, 0.0)  # not set where a ray misses
         weights = np.column_stack([1.0 - uv.sum(axis=1), uv])
         return faces, distance, weights
 

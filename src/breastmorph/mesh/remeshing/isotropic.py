@@ -219,7 +219,9 @@ def _relaxed(net: Net, surface: Surface, track: Floats) -> Net:
     moved = np.array(vertices)
     on_curve = net.on_curve
     inner = np.flatnonzero(~on_curve & ~net.fixed)
-    moved[inner] = surface.closest(vertices[inner] + step[inner]).points
+    found = surface.closest(vertices[inner] + step[inner])
+    # An inner vertex stays inside: one that slid onto the border could not be told from the border's own.
+    moved[inner] = np.where(found.on_boundary[:, None], vertices[inner], found.points)
     along = np.flatnonzero(on_curve & ~net.fixed)
     if len(along):
         one, other = _chain_neighbours(net.curves, n)

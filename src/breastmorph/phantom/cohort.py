@@ -1,0 +1,218 @@
+"""Who is in the cohort: subjects drawn so that their marginals follow the paper's Table 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.stats import beta, norm, rankdata
+
+from breastmorph.errors import BreastMorphError
+from breastmorph.mesh.triangle_mesh import Bools, Floats
+from breastmorph.phantom import breast as breast_shape
+from breastmorph.phantom.breast import Breast
+from breastmorph.phantom.thorax import N_SCORES, Thorax
+from breastmorph.scan.landmarks import SIDES
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """Mean, standard deviation and range of a quantity."""
+
+    mean: float
+    sd: float
+    low: float
+    high: float
+
+    def quantile(self, u: Floats) -> Floats:
+        """Values at probabilities ``u`` of the beta distribution on the range with this mean and sd."""
+        span = self.high - self.low
+        m, v = (self.mean - self.low) / span, (self.sd / span) ** 2
+        size = m * (1.0 - m) / v - 1.0
+        return self.low + span * beta.ppf(u, m * size, (1.0 - m) * size)
+
+
+@dataclass(frozen=True)
+class PhantomParameters:
+    """The cohort's marginals; the defaults are the paper's Table 1."""
+
+    age: Marginal = Marginal(40.78, 14.30, 18.0, 83.0)  # years
+    bmi: Marginal = Marginal(23.66, 3.57, 16.9, 38.3)
+    volume_left: Marginal = Marginal(477.0, 243.0, 71.0, 1259.0)  # cc
+    volume_right: Marginal = Marginal(481.0, 240.0, 80.0, 1609.0)
+    difference: Marginal = Marginal(80.0, 81.0, 0.3, 367.0)
+    with_ptosis: float = 62 / 110
+    operated: float = 72 / 110
+    bmi_to_volume: float = 0.35  # rank correlations
+    age_to_bmi: float = 0.2
+    volume_to_difference: float = 0.45
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One subject of the cohort.
+
+    Attributes
+    ----------
+    id : str
+    age : float
+        Years.
+    bmi : float
+    operated : bool
+    thorax : Thorax
+    left, right : Breast
+    absent : str
+        Side after a mastectomy ("left" or "right"), otherwise empty. The breast's parameters stay: they are
+        the truth a prediction is compared with.
+    """
+
+    id: str
+    age: float
+    bmi: float
+    operated: bool
+    thorax: Thorax
+    left: Breast
+    right: Breast
+    absent: str = ""
+
+    @property
+    def ptosis(self) -> bool:
+        """Whether a nipple lies at or below its inframammary fold."""
+        return self.left.ptotic or self.right.ptotic
+
+    def breast(self, side: str) -> Breast:
+        """The breast of a side."""
+        return self.left if side == "left" else self.right
+
+
+def draw_cohort(
+    n: int, seed: int, one_sided: int = 0, parameters: PhantomParameters | None = None
+) -> list[Subject]:
+    """Draw ``n`` subjects.
+
+    Marginals are stratified: each of the n equal shares of a distribution is met once, so that small cohorts
+    follow Table 1 too.
+
+    Parameters
+    ----------
+    n : int
+    seed : int
+    one_sided : int
+        How many of them are flat on one side, as after a mastectomy; the last ones.
+    parameters : PhantomParameters, optional
+    """
+    if n < 1:
+        raise BreastMorphError(f"a cohort of {n} subjects cannot be drawn", "Ask for at least one")
+    if not 0 <= one_sided <= n:
+        raise BreastMorphError(f"{one_sided} of {n} subjects cannot be one-sided", f"Choose 0 to {n}")
+    p = parameters or PhantomParameters()
+    rng = np.random.default_rng(np.random.SeedSequence(seed))
+    size, age, bmi, gap = _linked_scores(rng, n, p)
+    left, right = _volumes(rng, _strata(rng, size), _strata(rng, gap), p)
+    operated = _chosen(rng.normal(size=n), p.operated)
+    tendency = 0.8 * age + 0.8 * size - 1.2 * operated + 0.8 * rng.normal(size=n)
+    ptosis = _chosen(tendency, p.with_ptosis)
+    bmi_share = _strata(rng, bmi)
+    ages, bmis, adiposity = p.age.quantile(_strata(rng, age)), p.bmi.quantile(bmi_share), norm.ppf(bmi_share)
+    scores = np.clip(rng.normal(size=(n, N_SCORES)), -2.6, 2.6)
+    sides = rng.permutation(np.arange(n) % 2)
+    subjects = []
+    for i in range(n):
+        thorax = replace(Thorax.from_scores(scores[i]), adiposity=float(np.clip(adiposity[i], -2.2, 2.6)))
+        breasts = _draw_breasts(rng, (left[i], right[i]), bool(operated[i]), bool(ptosis[i]))
+        subjects.append(
+            Subject(
+                id=f"{i:03d}",
+                age=round(float(ages[i]), 1),
+                bmi=round(float(bmis[i]), 1),
+                operated=bool(operated[i]),
+                thorax=thorax,
+                left=breasts[0],
+                right=breasts[1],
+                absent=SIDES[sides[i]] if i >= n - one_sided else "",
+            )
+        )
+    return subjects
+
+
+def _linked_scores(rng: np.random.Generator, n: int, p: PhantomParameters) -> Floats:
+    """Normal scores of size, age, BMI and left-right difference with their correlations, (4, n)."""
+    own = rng.normal(size=(4, n))
+    age, bmi = own[1], own[2]
+    rest = 1.0 - p.age_to_bmi**2 - p.bmi_to_volume**2
+    bmi = p.age_to_bmi * age + p.bmi_to_volume * own[0] + np.sqrt(rest) * bmi
+    gap = p.volume_to_difference * own[0] + np.sqrt(1.0 - p.volume_to_difference**2) * own[3]
+    return np.stack([own[0], age, bmi, gap])
+
+
+def _strata(rng: np.random.Generator, scores: Floats) -> Floats:
+    """Probabilities in the order of the scores, one in each of n equal strata."""
+    return (rankdata(scores) - 1.0 + rng.uniform(size=len(scores))) / len(scores)
+
+
+def _volumes(
+    rng: np.random.Generator, size: Floats, gap: Floats, p: PhantomParameters
+) -> tuple[Floats, Floats]:
+    """Volumes left and right: a common size and a difference of either sign."""
+    one, other = p.volume_left, p.volume_right
+    difference = p.difference.quantile(gap)
+    # Both sides' variance holds a quarter of the signed difference's second moment.
+    spread = p.difference.mean**2 + p.difference.sd**2
+    sd = np.sqrt(0.5 * (one.sd**2 + other.sd**2) - 0.25 * spread)
+    low, high = 0.5 * (one.low + other.low), 0.5 * (one.high + other.high)
+    common = Marginal(0.5 * (one.mean + other.mean), float(sd), low, high).quantile(size)
+    difference = np.minimum(difference, 1.5 * (common - low) + p.difference.low)
+    sign = rng.permutation(np.where(np.arange(len(size)) % 2, 1.0, -1.0))
+    left = np.clip(common - 0.5 * sign * difference, one.low, one.high)
+    right = np.clip(common + 0.5 * sign * difference, other.low, other.high)
+    return left, right
+
+
+def _chosen(tendency: Floats, share: float) -> Bools:
+    """The round(share * n) highest, (n,) bool."""
+    count = round(share * len(tendency))
+    return np.argsort(np.argsort(-tendency)) < count
+
+
+def _draw_breasts(
+    rng: np.random.Generator, volumes: tuple[float, float], operated: bool, ptosis: bool
+) -> tuple[Breast, Breast]:
+    # What both sides share, and how far each departs from it.
+    shared = rng.normal(size=11)
+    own = rng.normal(size=(2, 11))
+    modes_shared = rng.normal(size=breast_shape.N_MODES)
+    modes_own = rng.normal(size=(2, breast_shape.N_MODES))
+    excess = float(np.clip(rng.gamma(1.6, 0.14), 0.03, 0.65))
+    firm = float(rng.beta(1.6, 2.4)) * (0.6 if operated else 0.95)
+    breasts = []
+    for side in range(2):
+        z = np.clip(0.88 * shared + 0.475 * own[side], -2.5, 2.5)
+        modes = np.clip(0.75 * modes_shared + 0.66 * modes_own[side], -2.5, 2.5)
+        volume = float(volumes[side])
+        wide, tall = (volume / 450.0) ** 0.22 - 1.0, (volume / 450.0) ** 0.30 - 1.0
+        if ptosis:  # small breasts cannot hang far; an operated one seldom does
+            room = np.clip(volume / 400.0, 0.2, 1.0) * (0.6 if operated else 1.0)
+            sag = 1.02 + max(excess * room + 0.05 * own[side, 9], 0.0)
+        else:
+            sag = float(np.clip(firm + 0.05 * own[side, 9], 0.0, 0.93))
+        breasts.append(
+            Breast(
+                volume=volume,
+                medial=float(np.clip(-18.0 * wide + 2.0 * z[0], -5.0, 12.0)),
+                lateral=float(np.clip(64.0 * wide + 6.0 * z[1], -26.0, 16.0)),
+                upper=float(np.clip(50.0 * wide + 8.0 * z[2], -32.0, 8.0)),
+                fold=float(np.clip(9.0 * z[3], -22.0, 22.0)),
+                lower_height=float(np.clip(46.0 * tall + 4.0 * z[10], -24.0, 26.0)),
+                nipple_around=5.0 * z[4],
+                nipple_up=5.0 * z[5],
+                sag=float(sag),
+                upper_fullness=float(
+                    np.clip(0.35 + 0.3 * operated - 0.2 * min(sag, 1.3) + 0.15 * z[6], 0.0, 1.0)
+                ),
+                roundness=float(np.clip(0.4 + 0.25 * operated + 0.2 * z[7], 0.0, 1.0)),
+                spread=float(np.clip(0.08 + 0.04 * ptosis - 0.03 * operated + 0.05 * z[8], 0.01, 0.25)),
+                nipple_size=float(np.clip(4.5 + 1.2 * z[9], 2.0, 7.0)),
+                modes=tuple(float(m) for m in modes),
+            )
+        )
+    return breasts[0], breasts[1]

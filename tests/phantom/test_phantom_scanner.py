@@ -1,0 +1,162 @@
+"""The scanner: open irregular surfaces, holes where no view looks, noise, pose, annotation."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.geometry import edge_lengths, face_angles
+from breastmorph.mesh.topology import boundary_loops, face_components, is_manifold
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.phantom import ScannerParameters, draw_cohort, scan_subject, topology, torso
+from breastmorph.phantom.retriangulation import refinement
+from breastmorph.scan.landmarks import REQUIRED
+
+
+@pytest.fixture(scope="module")
+def firm():
+    subject = draw_cohort(6, 3)[0]
+    return torso(
+        replace(
+            subject,
+            left=replace(subject.left, sag=0.1, volume=300.0),
+            right=replace(subject.right, sag=0.1, volume=300.0),
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def hanging():
+    subject = draw_cohort(6, 3)[0]
+    return torso(
+        replace(
+            subject,
+            left=replace(subject.left, sag=1.35, volume=700.0),
+            right=replace(subject.right, sag=1.35, volume=700.0),
+        )
+    )
+
+
+@pytest.fixture(scope="module")
+def scans(firm, hanging):
+    return {
+        "firm": scan_subject(firm, np.random.default_rng(1)),
+        "hanging": scan_subject(hanging, np.random.default_rng(1)),
+        "again": scan_subject(hanging, np.random.default_rng(2)),
+    }
+
+
+def test_scan_is_one_open_manifold_piece_of_the_wanted_resolution(scans):
+    for scan in scans.values():
+        mesh = scan.mesh
+        assert is_manifold(mesh.faces)
+        assert face_components(mesh.faces).max() == 0
+        assert edge_lengths(mesh.vertices, mesh.faces).mean() == pytest.approx(3.5, abs=0.1)
+        assert 12_000 < mesh.n_vertices < 34_000
+        assert np.degrees(np.percentile(face_angles(mesh.vertices, mesh.faces).min(axis=1), 5)) > 20
+
+
+def test_scan_lies_on_the_truth_up_to_its_noise(scans):
+    for scan in scans.values():
+        true = Surface(TriangleMesh(scan.points, topology()))
+        away = true.closest(scan.mesh.vertices).distances
+        assert np.median(away) < 0.35
+        assert np.percentile(away, 99) < 1.6
+        assert away.mean() > 0.15  # there is noise
+
+
+def test_noise_is_correlated(scans):
+    mesh = scans["firm"].mesh
+    # Neighbouring vertices share their error: the surface waves instead of bristling.
+    true = Surface(TriangleMesh(scans["firm"].points, topology()))
+    near = true.closest(mesh.vertices)
+    offset = mesh.vertices - near.points
+    start, end = mesh.faces[:, 0], mesh.faces[:, 1]
+    product = (offset[start] * offset[end]).sum(axis=1).mean() / (offset**2).sum(axis=1).mean()
+    assert 0.3 < product < 0.98
+
+
+def test_folds_of_hanging_breasts_have_holes(hanging, firm, scans):
+    def unseen(true, scan):
+        breast = true.breast["left"] | true.breast["right"]
+        return 1.0 - scan.visible[breast].mean()
+
+    assert unseen(hanging, scans["hanging"]) > 0.10
+    assert unseen(hanging, scans["hanging"]) > 4.0 * unseen(firm, scans["firm"])
+    holes = [len(loop) for loop in boundary_loops(scans["hanging"].mesh.faces)][1:]
+    assert sum(length > 80 for length in holes) == 2  # one under each breast
+
+
+def test_what_is_called_visible_is_on_the_scan_and_the_back_is_not(scans):
+    for scan in scans.values():
+        away = Surface(scan.mesh).closest(scan.points).distances
+        assert away[scan.visible].max() < 3.0
+        assert 0.3 < scan.visible.mean() < 0.85
+        canonical = scan.pose.inverse().apply(scan.points)
+        back = (canonical[:, 2] < -80) & (np.abs(canonical[:, 0]) < 60)
+        assert not scan.visible[back].any()
+
+
+def test_two_scans_share_no_vertex_order(scans):
+    one, other = scans["hanging"], scans["again"]
+    a = one.pose.inverse().apply(one.mesh.vertices)
+    b = other.pose.inverse().apply(other.mesh.vertices)
+    k = min(len(a), len(b))
+    assert np.median(np.linalg.norm(a[:k] - b[:k], axis=1)) > 3.5
+    # Nor the vertices themselves: the nearest of the other scan is as far as between random samplings.
+    near = np.min(np.linalg.norm(a[::400][:, None] - b[None], axis=2), axis=1)
+    assert np.median(near) > 0.5
+    assert a.shape != b.shape or not np.array_equal(one.mesh.faces, other.mesh.faces)
+
+
+def test_landmarks_are_on_the_scan_and_off_by_the_annotation_error(hanging):
+    quick = ScannerParameters(edge=9.0)
+    errors = {name: [] for name in REQUIRED}
+    for seed in range(3):
+        scan = scan_subject(hanging, np.random.default_rng(seed), quick)
+        assert Surface(scan.mesh).closest(scan.landmarks.points).distances.max() < 1e-6
+        for name in REQUIRED:
+            errors[name].append(np.linalg.norm(scan.landmarks[name] - scan.landmark_true[name]))
+    assert 0.2 < np.mean(errors["sternal_notch"] + errors["xiphoid"]) < 3.0
+    poles = np.mean(errors["lower_pole_left"] + errors["lower_pole_right"])
+    assert 1.5 < poles < 20.0
+
+
+def test_pose_stays_in_its_bounds_and_carries_the_truth(hanging, scans):
+    for name, true in (("hanging", hanging), ("again", hanging)):
+        pose = scans[name].pose
+        angle = np.degrees(np.arccos((np.trace(pose.rotation) - 1.0) / 2.0))
+        assert angle <= 10.0 + 1e-9
+        assert np.linalg.norm(pose.translation) <= 30.0 + 1e-9
+        np.testing.assert_allclose(scans[name].points, pose.apply(true.mesh.vertices))
+        np.testing.assert_allclose(
+            scans[name].landmark_true.points, pose.apply(true.landmarks.points), atol=1e-9
+        )
+    assert not np.allclose(scans["hanging"].pose.rotation, scans["again"].pose.rotation)
+
+
+def test_borders_are_ragged(scans):
+    scan = scans["firm"]
+    border = boundary_loops(scan.mesh.faces)[0]
+    points = scan.pose.inverse().apply(scan.mesh.vertices[border])
+    waist = points[(points[:, 1] < points[:, 1].min() + 25) & (points[:, 2] > 40)]
+    assert waist[:, 1].std() > 1.0
+
+
+def test_refinement_keeps_vertices_and_area_and_bounds_edges():
+    points = np.array([[0, 0, 0], [9, 0, 0], [0, 5, 0], [9, 5, 1]], dtype=float)
+    faces = np.array([[0, 1, 2], [1, 3, 2]])
+    midpoints, finer = refinement(points, faces, 2.0)
+    fine = midpoints @ points
+    np.testing.assert_array_equal(fine[:4], points)
+    assert edge_lengths(fine, finer).max() <= 2.0
+    assert is_manifold(finer)
+    for shape, triangles in ((points, faces), (fine, finer)):
+        area = np.cross(
+            shape[triangles[:, 1]] - shape[triangles[:, 0]], shape[triangles[:, 2]] - shape[triangles[:, 0]]
+        )
+        if triangles is faces:
+            expected = area.sum(axis=0)
+        else:
+            np.testing.assert_allclose(area.sum(axis=0), expected)
