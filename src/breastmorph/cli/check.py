@@ -14,6 +14,7 @@ from breastmorph.cli.terminal import json_option, print_json, print_table, progr
 from breastmorph.scan.check import CheckParameters, check_scan
 from breastmorph.scan.findings import Check
 from breastmorph.scan.folder import find_scans
+from breastmorph.template.files import default_template
 
 _STYLE = {"usable": "green", "repaired": "yellow", "refused": "red"}
 
@@ -49,7 +50,8 @@ def command(
     order = [name.strip() for name in landmark_order.split(",")] if landmark_order else None
     parameters = CheckParameters(unit=unit, landmark_order=order, max_faces=max_faces)
     found = find_scans(scans, landmarks)
-    checks = [check_scan(files, parameters) for files in progress(found, "Checking")]
+    upright = default_template().as_reference
+    checks = [check_scan(files, parameters, upright) for files in progress(found, "Checking")]
     counts = {verdict: sum(c.verdict == verdict for c in checks) for verdict in _STYLE}
     if as_json:
         print_json({"counts": counts, "scans": [as_record(check) for check in checks]})

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import click
 
 from breastmorph.cli.check import print_checks
-from breastmorph.cli.terminal import progress
+from breastmorph.cli.register import print_outcomes
+from breastmorph.cli.terminal import progress, progress_with
 from breastmorph.phantom.files import write_cohort
+from breastmorph.registration.folder import register_folder
+from breastmorph.registration.pipeline import Registrar
+from breastmorph.registration.result import Registration
 from breastmorph.report.contact_sheet import scan_sheet
+from breastmorph.report.quality_sheet import registration_sheet
 from breastmorph.scan.check import check_scan
 from breastmorph.scan.folder import find_scans
+from breastmorph.scan.scan import Scan
+from breastmorph.template.files import default_template
 
 _ON_SHEET = 6
 
@@ -26,21 +34,39 @@ _ON_SHEET = 6
     "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Same seed, same cohort."
 )
 def command(out: Path, n: int, seed: int) -> None:
-    """Make a synthetic cohort, check it and draw a contact sheet.
+    """Make a synthetic cohort, check it, register it and draw contact sheets.
 
     \b
     Example:
       breastmorph demo --out demo/
     """
     click.echo(f"1. A synthetic cohort of {n} adult torsos, scanned from three views")
-    write_cohort(out, n, seed, os.cpu_count() or 1)
+    with progress_with("Scanning", n) as advance:
+        write_cohort(out, n, seed, os.cpu_count() or 1, on_done=lambda done: advance())
     click.echo("2. Checking scans and landmarks")
+    template = default_template()
     found = find_scans(out / "scans", out / "landmarks")
-    checks = [check_scan(files) for files in progress(found, "Checking")]
+    checks = [check_scan(files, reference=template.as_reference) for files in progress(found, "Checking")]
     print_checks(checks)
-    click.echo("3. Drawing the contact sheet")
     sheet = out / "contact-sheet.png"
     scan_sheet([check.scan for check in checks if check.scan][:_ON_SHEET], sheet)
+    click.echo(f"3. Bending the template of {template.mesh.n_vertices:,} vertices onto every scan")
+    pairs: list[tuple[Scan, Registration]] = []
+    with progress_with("Registering", len(found)) as advance:
+        outcomes = register_folder(
+            found,
+            Registrar(template),
+            out / "registration",
+            force=True,
+            on_result=lambda scan, result: pairs.append((scan, result)),
+            on_done=lambda outcome: advance(),
+        )
+    print_outcomes(outcomes, out / "registration")
+    registrations = out / "registrations.png"
+    if pairs:
+        registration_sheet(pairs[:_ON_SHEET], registrations)
     click.echo(f"\nScans and landmarks   {out / 'scans'}, {out / 'landmarks'}")
     click.echo(f"Known truth           {out / 'truth'}, {out / 'cohort.csv'}")
-    click.echo(f"Look at               {sheet}")
+    click.echo(f"Registered meshes     {out / 'registration' / 'registered'}")
+    click.echo(f"Look at               {sheet}, {registrations}")
+    sys.exit(1 if any(outcome.status == "failed" for outcome in outcomes) else 0)

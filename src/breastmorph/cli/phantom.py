@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from breastmorph.cli.terminal import json_option, print_json, print_table
+from breastmorph.cli.terminal import json_option, print_json, print_table, progress_with
 
 
 @click.command("phantom")
@@ -51,18 +50,8 @@ def command(n: int, seed: int, out: Path, jobs: int, one_sided: int, as_json: bo
         raise click.BadParameter(
             f"{one_sided} of {n} subjects cannot be one-sided.", param_hint="--one-sided"
         )
-    if sys.stderr.isatty():
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        columns = (TextColumn("Scanning"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True)) as bar:
-            task = bar.add_task("Scanning", total=n)
-            rows = write_cohort(
-                out, n, seed, jobs, one_sided, on_done=lambda done: bar.update(task, completed=done)
-            )
-    else:
-        rows = write_cohort(out, n, seed, jobs, one_sided)
+    with progress_with("Scanning", n) as advance:
+        rows = write_cohort(out, n, seed, jobs, one_sided, on_done=lambda done: advance())
     summary = summarise(rows)
     if as_json:
         print_json({"out": str(out), "seed": seed, "summary": summary, "subjects": rows})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -101,14 +102,19 @@ def command(
         ]
         print_json({"counts": counts, "scans": results})
     else:
-        print_table(
-            f"Registered into {out}",
-            ["scan", "status", "breast mm", "outside mm", "angle °", "flipped %", "seconds", "remarks"],
-            map(_row, outcomes),
-        )
+        print_outcomes(outcomes, out)
         click.echo(", ".join(f"{n} {status}" for status, n in counts.items()))
     failed = counts["failed"]
     sys.exit(0 if not failed else 2 if failed == len(outcomes) else 1)
+
+
+def print_outcomes(outcomes: Sequence[Outcome], out: Path) -> None:
+    """Print one row a scan."""
+    print_table(
+        f"Registered into {out}",
+        ["scan", "status", "breast mm", "outside mm", "angle °", "flipped %", "seconds", "remarks"],
+        map(_row, outcomes),
+    )
 
 
 def _figures(outcome: Outcome) -> dict[str, float]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from breastmorph.errors import MeshProblem
-from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.remeshing.cut import insert_points
 from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
 
@@ -27,8 +26,7 @@ class Geodesics:
     def __init__(self, mesh: TriangleMesh, points: Floats) -> None:
         import potpourri3d
 
-        on_surface = Surface(mesh).closest(points).points
-        refined, self._ids = insert_points(mesh, on_surface)
+        refined, self._ids = insert_points(mesh, points, project=True)
         try:
             self._solver = potpourri3d.EdgeFlipGeodesicSolver(
                 np.array(refined.vertices), np.array(refined.faces)

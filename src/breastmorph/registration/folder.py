@@ -24,7 +24,7 @@ from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.files.writing import write_file
 from breastmorph.registration.pipeline import Registrar
 from breastmorph.registration.result import Registration
-from breastmorph.scan.check import CheckParameters, Reference, check_scan
+from breastmorph.scan.check import CheckParameters, check_scan
 from breastmorph.scan.folder import ScanFiles
 from breastmorph.scan.scan import Scan
 from breastmorph.template import Template
@@ -162,9 +162,7 @@ def _one(
             old = _record(record_path)
             if old and old.get("inputs") == inputs and all(old.get(key) == common[key] for key in common):
                 return Outcome(files.id, "unchanged", old)
-        template = registrar.template
-        reference: Reference = (template.mesh, template.landmarks)
-        judged = check_scan(files, check, reference)
+        judged = check_scan(files, check, registrar.template.as_reference)
         if judged.scan is None:
             return Outcome(files.id, "failed", {}, str(judged.error))
         result = registrar.register(judged.scan)

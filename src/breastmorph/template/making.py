@@ -344,7 +344,7 @@ def _on_plane(mesh: TriangleMesh) -> TriangleMesh:
     """The largest piece, with what rounding left next to x = 0 exactly on it."""
     mesh = largest_piece(mesh)
     vertices = mesh.vertices.copy()
-    vertices[np.abs(vertices[:, 0]) < 1e-9, 0] = 0.0
+    vertices[np.abs(vertices[:, 0]) < 1e-6, 0] = 0.0
     return mesh.with_vertices(vertices)
 
 

@@ -44,6 +44,11 @@ class Template:
         return Landmarks(tuple(self.landmark_ids), self.mesh.vertices[list(self.landmark_ids.values())])
 
     @property
+    def as_reference(self) -> tuple[TriangleMesh, Landmarks]:
+        """The template as the upright reference of :func:`breastmorph.scan.check.check_scan`."""
+        return self.mesh, self.landmarks
+
+    @property
     def coarse_landmarks(self) -> Landmarks:
         """Positions of the coarse twin's landmark vertices."""
         ids = self.coarse_landmark_ids
@@ -80,11 +85,6 @@ def _nearest_vertices(
 def _decimated(mesh: TriangleMesh) -> TriangleMesh:
     if mesh.n_vertices <= 2 * _COARSE_VERTICES:
         return TriangleMesh(mesh.vertices, mesh.faces)
-    import fast_simplification
+    from breastmorph.mesh.remeshing.isotropic import decimate
 
-    vertices, faces = fast_simplification.simplify(
-        mesh.vertices.astype(np.float32),
-        mesh.faces.astype(np.int32),
-        target_reduction=1.0 - _COARSE_VERTICES / mesh.n_vertices,
-    )
-    return TriangleMesh(vertices, faces).kept(np.ones(len(faces), bool))
+    return decimate(mesh, n_vertices=_COARSE_VERTICES)

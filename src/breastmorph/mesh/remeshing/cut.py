@@ -62,14 +62,18 @@ def largest_piece(mesh: TriangleMesh) -> TriangleMesh:
     return mesh.kept(piece == np.bincount(piece).argmax())
 
 
-def insert_points(mesh: TriangleMesh, points: Floats) -> tuple[TriangleMesh, Ints]:
+def insert_points(
+    mesh: TriangleMesh, points: Floats, *, project: bool = False
+) -> tuple[TriangleMesh, Ints]:
     """Make points vertices of the surface, cutting the triangles they lie in.
 
     Parameters
     ----------
     mesh : TriangleMesh
     points : (k, 3) float
-        On the surface or next to it; the new vertices sit exactly here.
+        On the surface or next to it; the new vertices sit exactly here ...
+    project : bool
+        ... or, if true, at the closest points of the surface.
 
     Returns
     -------
@@ -80,7 +84,7 @@ def insert_points(mesh: TriangleMesh, points: Floats) -> tuple[TriangleMesh, Int
     hits = Surface(mesh).closest(points)
     n_faces = mesh.n_faces
     touched: set[int] = set()
-    for k, point in enumerate(points):
+    for k, point in enumerate(hits.points if project else points):
         face, weights = int(hits.faces[k]), hits.weights[k]
         if face in touched:  # two points in one triangle: look again
             hit = Surface(mesh).closest(point[None])

@@ -1,0 +1,201 @@
+"""Breast probability masks: how likely each point of a torso belongs to a breast (paper section 3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from breastmorph.errors import LandmarkProblem, MeshProblem
+from breastmorph.mesh.geodesic import Geodesics
+from breastmorph.mesh.topology import split_pinched
+from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
+from breastmorph.scan.landmarks import SIDES, STERNUM, Landmarks
+
+# Where a tape measure from the nipple ends, and how much longer than the straight line it usually is at most.
+_ENDS = (("lateral_pole_{}", 1.45), ("xiphoid", 1.1), ("lower_pole_{}", 1.35), ("sternal_notch", 1.03))
+_WIDER = (1.0, 1.3, np.inf)  # times that, tried in turn
+_UPPER_SHIFT = 1.0 / 5.0  # of the way nipple - sternal notch, t in the paper
+
+
+@dataclass(frozen=True)
+class BreastEllipsoids:
+    """The two Gaussian ellipsoids of one breast: around the nipple and above it.
+
+    Attributes
+    ----------
+    centres : (2, 3) float
+        The nipple n and n + t.
+    semi_axes : (2, 3) float
+        a and a^ along x, y and z.
+    """
+
+    centres: Floats
+    semi_axes: Floats
+
+    def probability(self, points: Floats) -> Floats:
+        """This breast's part of the mask at points (k, 3): a quarter of the sum of both ellipsoids, (k,)."""
+        offset = (points[:, None, :] - self.centres) / self.semi_axes
+        return 0.25 * np.exp(-(offset**2).sum(axis=2)).sum(axis=1)
+
+    def mirrored(self, plane_point: Floats) -> BreastEllipsoids:
+        """The other breast's ellipsoids, mirrored across the plane x = plane_point[0]."""
+        centres = self.centres.copy()
+        centres[:, 0] = 2.0 * plane_point[0] - centres[:, 0]
+        return BreastEllipsoids(centres, self.semi_axes)
+
+
+@dataclass(frozen=True, eq=False)
+class BreastMask:
+    """A mask in closed form, to be asked at any point.
+
+    Attributes
+    ----------
+    sides : mapping from "left", "right" to BreastEllipsoids
+    mirrored_side : str
+        The side that is absent on the scan and was mirrored from the other, or empty.
+    """
+
+    sides: Mapping[str, BreastEllipsoids]
+    mirrored_side: str = ""
+
+    def at(self, points: Floats, side: str | None = None) -> Floats:
+        """Probability at points (k, 3) of one side or of both together, (k,), in (0, 1]."""
+        if side is not None:
+            return self.sides[side].probability(points)
+        return sum((part.probability(points) for part in self.sides.values()), np.zeros(len(points)))
+
+
+@dataclass(frozen=True, eq=False)
+class BreastLengths:
+    """Tape measures of a torso from which its mask is made; they do not depend on the pose.
+
+    Attributes
+    ----------
+    sides : mapping from side to (4,) float
+        Geodesic lengths from the nipple to the lateral pole, the xiphoid, the lower pole and the sternal notch.
+    """
+
+    sides: Mapping[str, Floats]
+
+    def scaled(self, factor: float) -> BreastLengths:
+        """The lengths in another unit."""
+        return BreastLengths({side: factor * lengths for side, lengths in self.sides.items()})
+
+    def mask(self, landmarks: Landmarks) -> BreastMask:
+        """The mask of a torso whose (upright) landmarks are at these places."""
+        found = {side: _ellipsoids(landmarks[f"nipple_{side}"], self.sides[side]) for side in self.sides}
+        absent = [side for side in SIDES if side not in found]
+        if absent:
+            middle = landmarks.array(STERNUM).mean(axis=0)
+            found[absent[0]] = next(iter(found.values())).mirrored(middle)
+        return BreastMask(
+            MappingProxyType({side: found[side] for side in SIDES}), absent[0] if absent else ""
+        )
+
+
+def measure_breasts(mesh: TriangleMesh, landmarks: Landmarks) -> BreastLengths:
+    """Measure the mask's lengths on a torso in any pose and unit.
+
+    Parameters
+    ----------
+    mesh : TriangleMesh
+    landmarks : Landmarks
+        Sternal notch, xiphoid and at least one complete side.
+
+    Raises
+    ------
+    LandmarkProblem
+        When the sternum or both sides are incomplete, or landmarks coincide.
+    """
+    missing = [name for name in STERNUM if name not in landmarks]
+    sides = landmarks.complete_sides
+    if missing or not sides:
+        raise LandmarkProblem(
+            "the mask needs " + (" and ".join(missing) if missing else "one breast's nipple and poles"),
+            "Annotate sternal_notch, xiphoid and nipple, lower_pole, lateral_pole of at least one side",
+        )
+    ends = [(side, name.format(side), detour) for side in sides for name, detour in _ENDS]
+    lengths = _tape_lengths(
+        mesh,
+        landmarks.array(f"nipple_{side}" for side, _, _ in ends),
+        landmarks.array(name for _, name, _ in ends),
+        np.array([detour for _, _, detour in ends]),
+    )
+    for (side, name, _), length in zip(ends, lengths, strict=True):
+        if not length > 0:
+            raise LandmarkProblem(
+                f"nipple_{side} coincides with {name}", "Check the nipple and the poles of that side"
+            )
+    return BreastLengths(
+        MappingProxyType(dict(zip(sides, lengths.reshape(len(sides), len(_ENDS)), strict=True)))
+    )
+
+
+def _tape_lengths(mesh: TriangleMesh, starts: Floats, ends: Floats, detours: Floats) -> Floats:
+    """Geodesic lengths between pairs of points, (k,).
+
+    No shortest line of length l between a and b leaves the ellipsoid |x - a| + |x - b| <= l. So it is enough to
+    look at the surface inside slim ellipsoids, and again in wider ones where the line found is longer than that.
+    """
+    straight = np.linalg.norm(ends - starts, axis=1)
+    lengths = np.full(len(ends), np.inf)
+    open_pairs = np.arange(len(ends))
+    for wider in _WIDER:
+        limits = wider * detours * straight
+        part = mesh if np.isinf(wider) else _near_lines(mesh, starts, ends, limits, open_pairs)
+        both = np.vstack([starts[open_pairs], ends[open_pairs]])
+        points, place = np.unique(both, axis=0, return_inverse=True)  # every line from one nipple shares it
+        place = place.reshape(2, -1).tolist()
+        try:
+            geodesics = Geodesics(_without_pinches(part), points)
+            found = np.array([geodesics.distance(a, b) for a, b in zip(*place, strict=True)])
+        except MeshProblem:  # a hole cuts the way: look further round
+            if np.isinf(wider):
+                raise
+            continue
+        lengths[open_pairs] = found
+        open_pairs = open_pairs[found > limits[open_pairs]]
+        if not len(open_pairs):
+            break
+    return lengths
+
+
+def _near_lines(
+    mesh: TriangleMesh, starts: Floats, ends: Floats, limits: Floats, pairs: Ints
+) -> TriangleMesh:
+    inside = np.zeros(mesh.n_vertices, bool)
+    for k in pairs:
+        way = sum(np.sqrt(((mesh.vertices - point) ** 2) @ np.ones(3)) for point in (starts[k], ends[k]))
+        inside |= way <= limits[k]
+    faces: Bools = np.any(inside[mesh.faces], axis=1)
+    return mesh.kept(faces) if faces.any() else mesh
+
+
+def _without_pinches(mesh: TriangleMesh) -> TriangleMesh:
+    faces, source = split_pinched(mesh.faces, mesh.n_vertices)
+    return TriangleMesh(np.vstack([mesh.vertices, mesh.vertices[source]]), faces)
+
+
+def _ellipsoids(nipple: Floats, lengths: Floats) -> BreastEllipsoids:
+    lateral, medial, lower, upper = lengths
+    width = 0.5 * (lateral + medial)
+    semi_axes = np.array([[width, 0.5 * lower, 0.5 * lateral], [width, 0.5 * upper, 0.5 * lateral]])
+    return BreastEllipsoids(np.stack([nipple, nipple + [0.0, _UPPER_SHIFT * upper, 0.0]]), semi_axes)
+
+
+def breast_mask(mesh: TriangleMesh, landmarks: Landmarks, side: str | None = None) -> Floats:
+    """Probability of belonging to a breast at every vertex, (n,).
+
+    Parameters
+    ----------
+    mesh : TriangleMesh
+        Upright: x to the patient's left, y up, z forward; the unit does not matter.
+    landmarks : Landmarks
+        Where one side is absent, its mask is the other's mirror image across the sternum.
+    side : {"left", "right"}, optional
+        One breast only; default both together.
+    """
+    return measure_breasts(mesh, landmarks).mask(landmarks).at(mesh.vertices, side)

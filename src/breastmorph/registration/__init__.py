@@ -1,0 +1,27 @@
+"""Registration: the template in every subject's shape (rigid, smooth start, coarse to fine)."""
+
+from __future__ import annotations
+
+from breastmorph.registration.parameters import (
+    PRESETS,
+    FitParameters,
+    RegistrationParameters,
+    RigidParameters,
+    WarpParameters,
+    preset,
+)
+from breastmorph.registration.pipeline import Registrar, register
+from breastmorph.registration.result import Registration, StageMetrics
+
+__all__ = [
+    "PRESETS",
+    "FitParameters",
+    "Registrar",
+    "Registration",
+    "RegistrationParameters",
+    "RigidParameters",
+    "StageMetrics",
+    "WarpParameters",
+    "preset",
+    "register",
+]

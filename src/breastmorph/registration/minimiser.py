@@ -1,0 +1,253 @@
+"""Alternating minimisation of F: scale and rotation of every cell, points, correspondences (appendix A)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csc_matrix, diags, vstack
+from scipy.sparse.linalg import splu
+
+from breastmorph.mesh.geometry import vertex_areas, vertex_normals
+from breastmorph.mesh.triangle_mesh import Floats, Ints
+from breastmorph.registration.cells import Cells
+from breastmorph.registration.linear import EdgeSystem
+from breastmorph.registration.parameters import FitParameters
+from breastmorph.registration.target import Target
+
+_SMALLEST_SCALE = 1e-3  # eps
+
+
+@dataclass(frozen=True, eq=False)
+class Pulls:
+    """Everything that pulls at the points, for fixed correspondences.
+
+    Attributes
+    ----------
+    targets : (n, 3) float
+        Q, anything where the weight is zero.
+    weights : (n,) float
+        c, zero for void pairs.
+    cell_weights : (n,) float
+        w of the regulariser.
+    stay : (n,) float
+        Weight of staying at ``start``.
+    start : (n, 3) float
+    landmark_ids : (m,) int
+    landmark_targets : (m, 3) float
+    landmark_weights : (m,) float
+        beta of each landmark.
+    """
+
+    targets: Floats
+    weights: Floats
+    cell_weights: Floats
+    stay: Floats
+    start: Floats
+    landmark_ids: Ints
+    landmark_targets: Floats
+    landmark_weights: Floats
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One iteration of a stage: stiffness, energy F after it, root mean square of the distance term in mm."""
+
+    stiffness: float
+    energy: float
+    distance: float
+
+
+class Deformation:
+    """A mesh being bent: points, and scale and rotation of every cell. Each ``update_*`` lowers F.
+
+    Parameters
+    ----------
+    cells : Cells
+    rest : (n, 3) float
+        The shape whose edges the regulariser keeps.
+    points : (n, 3) float
+        Where it begins.
+    system : EdgeSystem
+        Of the same mesh.
+    parameters : FitParameters
+    """
+
+    def __init__(
+        self, cells: Cells, rest: Floats, points: Floats, system: EdgeSystem, parameters: FitParameters
+    ) -> None:
+        self.cells, self.rest, self.system, self.parameters = (
+            cells,
+            np.ascontiguousarray(rest),
+            system,
+            parameters,
+        )
+        self.points = np.array(points)
+        self.scales = np.ones(len(rest))
+        self.rotations = np.tile(np.eye(3), (len(rest), 1, 1))
+        self.edge_weights = cells.cotangent_weights(rest)
+        area = float(vertex_areas(rest, cells.faces).sum())
+        per = 1.0 if parameters.consistency_of_whole_area else len(rest)
+        self.consistency = parameters.consistency * area / per
+
+    def update_cells(self, pulls: Pulls) -> None:
+        """Best scale, then best rotation of every cell for the present points."""
+        from breastmorph.registration.kernels import fit_cells
+
+        fit_cells(
+            self.cells.start,
+            self.cells.members,
+            self.cells.share,
+            self.cells.edges,
+            self.edge_weights,
+            self.rest,
+            self.points,
+            pulls.cell_weights,
+            self.consistency,
+            self.parameters.scale_stiffness,
+            _SMALLEST_SCALE,
+            self.parameters.scale_rule == "printed",
+            self.parameters.rotation_rule == "printed",
+            self.scales,
+            self.rotations,
+        )
+
+    def update_points(self, pulls: Pulls, stiffness: float) -> None:
+        """Best points for the present scales and rotations."""
+        from breastmorph.registration.kernels import wanted_edges
+
+        wanted = wanted_edges(
+            self.cells.edges,
+            self.cells.opposite,
+            self.edge_weights,
+            self.rest,
+            pulls.cell_weights,
+            self.scales,
+            self.rotations,
+        )
+        if self.parameters.system == "stacked":
+            self.points = self._stacked(pulls, stiffness)
+            return
+        data, stay = pulls.weights**2, pulls.stay**2
+        diagonal = data + stay
+        right = stiffness * wanted + data[:, None] * pulls.targets + stay[:, None] * pulls.start
+        np.add.at(diagonal, pulls.landmark_ids, pulls.landmark_weights)
+        np.add.at(right, pulls.landmark_ids, pulls.landmark_weights[:, None] * pulls.landmark_targets)
+        edges = self.cells.stiffness_of_edges(self.edge_weights, pulls.cell_weights)
+        self.system.factor(stiffness * edges, diagonal)
+        self.points = self.system.solve(right)
+
+    def _stacked(self, pulls: Pulls, stiffness: float) -> Floats:
+        """Appendix A to the letter: least squares of [C; alpha W L; beta D], which squares the Laplacian."""
+        from breastmorph.registration.kernels import wanted_edges
+
+        n = len(self.points)
+        j, k = self.cells.edges.T
+        ones = np.ones(n)
+        # h_i divides by 2 + |G| / 2 edge by edge; the kernel divides by 3, so border edges are rescaled here.
+        border = np.where(self.cells.opposite[:, 1] < 0, 3.0 / 2.5, 1.0)
+        wanted = wanted_edges(
+            self.cells.edges,
+            self.cells.opposite,
+            self.edge_weights * border,
+            self.rest,
+            ones,
+            self.scales,
+            self.rotations,
+        )
+        rows, columns = np.concatenate([j, k]), np.concatenate([k, j])
+        off = csc_matrix((np.tile(-self.edge_weights, 2), (rows, columns)), shape=(n, n))
+        laplacian = off - diags(np.asarray(off.sum(axis=1)).ravel())
+        weights = stiffness * pulls.cell_weights
+        m = len(pulls.landmark_ids)
+        picks = csc_matrix((pulls.landmark_weights, (np.arange(m), pulls.landmark_ids)), shape=(m, n))
+        matrix = vstack([diags(pulls.weights), diags(weights) @ laplacian, picks]).tocsc()
+        right = np.concatenate(
+            [
+                pulls.weights[:, None] * pulls.targets,
+                weights[:, None] * wanted,
+                pulls.landmark_weights[:, None] * pulls.landmark_targets,
+            ]
+        )
+        normal = (matrix.T @ matrix + 1e-10 * diags(ones)).tocsc()
+        factor = splu(
+            normal, permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}, diag_pivot_thresh=0.0
+        )
+        return factor.solve(matrix.T @ right)
+
+    def energy(self, pulls: Pulls, stiffness: float) -> float:
+        """F for these pulls: distance, stay, alpha times regulariser, landmarks."""
+        from breastmorph.registration.kernels import regulariser_energy
+
+        regulariser = regulariser_energy(
+            self.cells.start,
+            self.cells.members,
+            self.cells.share,
+            self.cells.edges,
+            self.edge_weights,
+            self.rest,
+            self.points,
+            pulls.cell_weights,
+            self.consistency,
+            self.parameters.scale_stiffness,
+            self.scales,
+            self.rotations,
+        )
+        distance = (pulls.weights**2 * ((self.points - pulls.targets) ** 2).sum(axis=1)).sum()
+        stay = (pulls.stay**2 * ((self.points - pulls.start) ** 2).sum(axis=1)).sum()
+        marks = ((self.points[pulls.landmark_ids] - pulls.landmark_targets) ** 2).sum(axis=1)
+        return float(
+            0.5 * (distance + stay) + stiffness * regulariser + 0.5 * (pulls.landmark_weights * marks).sum()
+        )
+
+
+def fit(
+    deformation: Deformation,
+    target: Target,
+    template_mask: Floats,
+    scan_mask: Callable[[Floats], Floats],
+    landmark_ids: Ints,
+    landmark_targets: Floats,
+    landmark_shares: Floats,
+) -> list[Trace]:
+    """Run one stage: new correspondences, one round of updates, lower stiffness, until it is soft.
+
+    Parameters
+    ----------
+    deformation : Deformation
+        Changed in place.
+    target : Target
+        The scan in template coordinates.
+    template_mask : (n,) float
+        Weights 0..1 of the template's vertices; all ones without masks.
+    scan_mask : function from (k, 3) to (k,) float
+    landmark_ids, landmark_targets, landmark_shares : (m,) int, (m, 3) float, (m,) float
+    """
+    parameters = deformation.parameters
+    start = deformation.points.copy()
+    stiffness = parameters.stiffness
+    history: list[Trace] = []
+    while stiffness >= parameters.stiffness_end and len(history) < parameters.max_iterations:
+        normals = vertex_normals(deformation.points, deformation.cells.faces)
+        pairs = target.pairs(deformation.points, normals, parameters.max_angle)
+        confidence = 0.5 * (template_mask + scan_mask(pairs.points))
+        pulls = Pulls(
+            pairs.points,
+            np.where(pairs.sound, confidence, 0.0),
+            1.0 / ((parameters.softness - 1.0) * confidence + 1.0),
+            parameters.start_pull * np.maximum(1.0 - confidence, 0.0),
+            start,
+            landmark_ids,
+            landmark_targets,
+            parameters.landmark_weight * landmark_shares,
+        )
+        deformation.update_cells(pulls)
+        deformation.update_points(pulls, stiffness)
+        gap = (pulls.weights**2 * ((deformation.points - pulls.targets) ** 2).sum(axis=1)).sum()
+        distance = float(np.sqrt(gap / max((pulls.weights**2).sum(), 1e-300)))
+        history.append(Trace(stiffness, deformation.energy(pulls, stiffness), distance))
+        stiffness /= parameters.stiffness_divisor
+        if distance < parameters.stop_distance:
+            break
+    return history

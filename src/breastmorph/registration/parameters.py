@@ -1,0 +1,153 @@
+"""Every parameter of a registration, and the presets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from breastmorph.errors import BreastMorphError
+
+
+@dataclass(frozen=True)
+class RigidParameters:
+    """Bringing the template to the scan by a similarity (paper section 3.2.1).
+
+    The default slides over the thorax (point to plane) with all three rotations, held by notch and xiphoid, so
+    that the result does not depend on the pose of the file. ``about_x`` is the paper's iterative closest point.
+    """
+
+    sternum_weight: float = 1.0  # of notch and xiphoid in the landmark start: bone
+    nipple_weight: float = 0.05  # soft tissue; they only settle the turn about the sternum
+    pole_weight: float = 0.02
+    about_x: bool = False  # the paper's ICP: closest points, rotation about x only
+    sternum_sd: float = 3.0  # mm: how closely notch and xiphoid hold the template ...
+    surface_sd: float = 10.0  # mm: ... against one thorax point, whose subject-to-subject scatter this is
+    outlier_distance: float = 8.0  # mm: pairs further apart lose their weight
+    turn_sd: tuple[float, float, float] = (12.0, 3.0, 3.0)  # degrees about x, y, z from the landmark start
+    scale_sd: float = 0.05  # relative to the landmark start
+    mask_threshold: float = 0.2  # pairs with both masks above are not the rigid part
+    tolerance: float = 1e-3  # about_x: relative change of the mean squared distance
+    step_tolerance: float = 0.05  # mm, sliding: the warp that follows takes up what is left
+    iterations: int = 30  # 150 in the paper
+
+
+@dataclass(frozen=True)
+class WarpParameters:
+    """The smooth start: a spline that may slide along the scan (see docs/paper-notes.md).
+
+    A displacement is affine + triharmonic spline (the thorax) + a local Gaussian field (the breasts). Standard
+    deviations say how much of each an adult torso shows about the template; only their ratios matter.
+    """
+
+    bending_sd: float = 6.0  # mm, spline part at a hand's breadth (100 mm)
+    linear_sd: float = 0.05  # stretch and shear of the whole torso
+    breast_sd: float = 10.0  # mm, local field of the breasts
+    breast_length: float = 90.0  # mm, its correlation length
+    breast_saturation: float = 0.25  # of the mask's peak: above, the local field is free
+    normal_sd: float = 2.0  # mm, anchors across the surface
+    sliding_sd: float = 60.0  # mm, anchors along the surface
+    outside_pull: float = 0.5  # outside the mask: 0 follows the scan, 1 keeps the rigid shape
+    sternum_radius: float = 35.0  # mm around notch and xiphoid (they are measured) without that pull
+    exact_sd: float = 1.0  # mm, nipples, notch and xiphoid: the same skin on everybody
+    height_sd: float = 4.0  # mm, lower pole: only its height is comparable
+    depth_sd: float = 4.0  # mm, lateral pole: only its depth (the anterior axillary line) is comparable
+    optional_sd: float = 6.0  # mm, navel, coracoids, folds where both sides have them
+    outlier_distance: float = 10.0  # mm
+    max_angle: float = 53.0  # degrees between normals of a pair
+    iterations: int = 10
+    stiff_start: float = 1.0  # standard deviations begin this many times smaller and grow over the first half
+    centres: int = 200
+    spline_modes: int = 60
+    breast_modes: int = 80
+
+
+@dataclass(frozen=True)
+class FitParameters:
+    """One stage of alternating minimisation of F (paper section 3.2.2, appendix A)."""
+
+    stiffness: float = 250.0  # alpha at the start
+    stiffness_end: float = 1.0  # the stage ends when alpha falls below
+    stiffness_divisor: float = 2.0  # per iteration
+    max_iterations: int = 1000
+    stop_distance: float = 0.0  # mm, root mean square of the weighted distance term; 0 never stops early
+    landmark_weight: float = 1000.0  # beta
+    landmarks: tuple[tuple[str, float], ...] = ()  # name stem and its share of beta
+    masked: bool = True
+    normalised_mask: bool = True  # mask weights reach 1
+    mask_saturation: float = 1.0  # share of the peak from which a mask weight is 1
+    softness: float = 2.0  # h: the regulariser is 1/h as strong where the mask is 1
+    consistency: float = 0.02  # lambda, in units of ...
+    consistency_of_whole_area: bool = False  # ... the whole area (paper) or the mean vertex area
+    scale_stiffness: float = 0.0  # mu: 0 as similar as possible (paper), large as rigid as possible
+    start_pull: float = 0.0  # weight of staying where the stage began, outside the mask
+    rest: Literal["template", "start"] = "template"  # whose edges the regulariser keeps
+    max_angle: float = 60.0  # degrees between normals of a pair; 180 accepts all
+    scale_rule: Literal["least_squares", "printed"] = "least_squares"
+    rotation_rule: Literal["least_squares", "printed"] = "least_squares"
+    system: Literal["symmetric", "stacked"] = "symmetric"
+
+
+_PAPER_LANDMARKS = (("nipple", 1.0), ("lower_pole", 1.0))
+_DEFAULT_LANDMARKS = (("nipple", 1.0), ("sternal_notch", 0.1), ("xiphoid", 0.1))
+
+
+@dataclass(frozen=True)
+class RegistrationParameters:
+    """All stages. ``warp`` or ``initial`` and ``coarse`` may be None: that stage is left out."""
+
+    rigid: RigidParameters = field(default_factory=RigidParameters)
+    warp: WarpParameters | None = field(default_factory=WarpParameters)
+    initial: FitParameters | None = None
+    coarse: FitParameters | None = None
+    fine: FitParameters | None = field(
+        default_factory=lambda: FitParameters(
+            stiffness=6.0,
+            stiffness_end=0.99,
+            stiffness_divisor=2.45,
+            landmarks=_DEFAULT_LANDMARKS,
+            mask_saturation=0.4,
+            start_pull=0.1,
+            rest="start",
+        )
+    )
+    use_masks: bool = True
+
+
+def _paper(system: Literal["symmetric", "stacked"]) -> RegistrationParameters:
+    printed = FitParameters(
+        landmarks=_PAPER_LANDMARKS,
+        normalised_mask=False,
+        consistency_of_whole_area=True,
+        scale_rule="printed",
+        rotation_rule="printed",
+        system=system,
+    )
+    return RegistrationParameters(
+        rigid=RigidParameters(about_x=True, iterations=150),
+        warp=None,
+        initial=replace(printed, masked=False, max_iterations=1),
+        coarse=replace(printed, stiffness_divisor=1.1),
+        fine=printed,
+    )
+
+
+PRESETS: dict[str, RegistrationParameters] = {
+    "default": RegistrationParameters(),
+    "paper": _paper("symmetric"),
+    "paper-stacked": _paper("stacked"),
+    "rigid": RegistrationParameters(warp=None, fine=None),
+}
+
+
+def preset(name: str, *, use_masks: bool = True) -> RegistrationParameters:
+    """The parameters of a preset: ``default``, ``paper``, ``paper-stacked`` or ``rigid``.
+
+    Parameters
+    ----------
+    name : str
+    use_masks : bool
+        False fits the whole torso alike (``--no-mask``).
+    """
+    if name not in PRESETS:
+        raise BreastMorphError(f"unknown preset {name!r}", f"Choose one of {', '.join(PRESETS)}")
+    return replace(PRESETS[name], use_masks=use_masks)

@@ -1,0 +1,186 @@
+"""Rigid alignment: the similarity that brings the template to the rigid part of the scan (section 3.2.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from breastmorph.errors import LandmarkProblem
+from breastmorph.mesh.geometry import vertex_normals
+from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
+from breastmorph.registration.parameters import RigidParameters
+from breastmorph.registration.target import Target
+from breastmorph.scan.landmarks import OF_A_BREAST, SIDES, STERNUM, Landmarks
+
+_REACH = 200.0  # mm from the sternum to the template's border: what a turn or a stretch moves
+_MAX_ANGLE = 53.0  # degrees between the normals of a pair
+
+MaskOf = Callable[[Similarity, Floats], Floats]
+"""The scan's mask at template coordinates (k, 3), given the transform from template to scan."""
+
+
+def landmark_alignment(template: Landmarks, scan: Landmarks, parameters: RigidParameters) -> Similarity:
+    """Similarity of the template's landmarks onto the scan's, led by the sternum."""
+    names = [
+        name
+        for name in (*STERNUM, *(f"{part}_{side}" for part in OF_A_BREAST for side in SIDES))
+        if name in template and name in scan
+    ]
+    weight_of = {
+        "nipple": parameters.nipple_weight,
+        "lower": parameters.pole_weight,
+        "lateral": parameters.pole_weight,
+    }
+    weights = np.array([weight_of.get(name.split("_")[0], parameters.sternum_weight) for name in names])
+    source, goal = template.array(names), scan.array(names)
+    return Similarity.fit(source, goal, weights)
+
+
+def check_handedness(landmarks: Landmarks, outward: Floats) -> None:
+    """Refuse a scan whose left, up and forward do not make the patient's frame.
+
+    Parameters
+    ----------
+    landmarks : Landmarks
+    outward : (3,) float
+        Mean normal of the surface at the landmarks: forward.
+
+    Raises
+    ------
+    LandmarkProblem
+    """
+    middle = landmarks.array(STERNUM).mean(axis=0)
+    up = landmarks["sternal_notch"] - landmarks["xiphoid"]
+    left = np.zeros(3)
+    for side, sign in zip(SIDES, (1.0, -1.0), strict=True):
+        for part in OF_A_BREAST:
+            if f"{part}_{side}" in landmarks:
+                left += sign * (landmarks[f"{part}_{side}"] - middle)
+    if np.cross(left, up) @ outward <= 0:
+        raise LandmarkProblem(
+            "sides swapped or file mirrored: left, up and forward do not fit together",
+            "Left and right are the patient's; rename the landmarks, or turn the surface outside out",
+        )
+
+
+def align_by_sliding(
+    target: Target,
+    coarse: TriangleMesh,
+    coarse_mask: Floats,
+    scan_mask: MaskOf,
+    sternum: tuple[Floats, Floats],
+    begin: Similarity,
+    parameters: RigidParameters,
+) -> tuple[Similarity, int]:
+    """Similarity by sliding over the thorax (point to plane), held by the sternum.
+
+    Parameters
+    ----------
+    target : Target
+    coarse : TriangleMesh
+        The template's coarse twin: its vertices are the points that slide.
+    coarse_mask : (a,) float
+    scan_mask : function of transform and points
+    sternum : (2, 3) and (2, 3) float
+        Notch and xiphoid of the template and of the scan.
+    begin : Similarity
+        From template to scan coordinates.
+
+    Returns
+    -------
+    transform : Similarity
+    iterations : int
+    """
+    held, wanted = sternum
+    centre = held.mean(axis=0)
+    normals = vertex_normals(coarse.vertices, coarse.faces)
+    turn_precision = np.radians(parameters.turn_sd) ** -2.0
+    transform = begin
+    iteration = 0
+    for iteration in range(1, parameters.iterations + 1):
+        # The unknown is a small similarity of the template about the sternum, in template coordinates.
+        pairs = target.seen_through(transform).pairs(coarse.vertices, normals, _MAX_ANGLE)
+        gap = ((pairs.points - coarse.vertices) * pairs.normals).sum(axis=1)
+        in_breast = (coarse_mask > parameters.mask_threshold) & (
+            scan_mask(transform, pairs.points) > parameters.mask_threshold
+        )
+        weight = (pairs.sound & ~in_breast) / (1.0 + (gap / parameters.outlier_distance) ** 2)
+        weight /= parameters.surface_sd**2
+        arm = coarse.vertices - centre
+        rows = np.column_stack(
+            [np.cross(arm, pairs.normals), pairs.normals, (arm * pairs.normals).sum(axis=1)]
+        )
+        matrix = rows.T @ (weight[:, None] * rows)
+        right = rows.T @ (weight * gap)
+        seen = transform.inverse().apply(wanted)
+        for point, goal in zip(held, seen, strict=True):
+            row = np.column_stack([-_cross_matrix(point - centre), np.eye(3), point - centre])
+            matrix += row.T @ row / parameters.sternum_sd**2
+            right += row.T @ (goal - point) / parameters.sternum_sd**2
+        turned = Rotation.from_matrix(begin.rotation.T @ transform.rotation).as_rotvec()
+        matrix[:3, :3] += np.diag(turn_precision)
+        right[:3] -= turn_precision * turned
+        matrix[6, 6] += parameters.scale_sd**-2
+        right[6] -= np.log(transform.scale / begin.scale) / parameters.scale_sd**2
+        step = np.linalg.solve(matrix, right)
+        turn = Rotation.from_rotvec(step[:3]).as_matrix()
+        stretch = float(np.exp(step[6]))
+        small = Similarity(turn, centre + step[3:6] - stretch * turn @ centre, stretch)
+        transform = transform.after(small)
+        moved = max(np.abs(step[3:6]).max(), _REACH * np.abs(step[:3]).max(), _REACH * abs(step[6]))
+        if moved < parameters.step_tolerance:
+            break
+    return transform, iteration
+
+
+def align_about_x(
+    target: Target,
+    coarse: TriangleMesh,
+    coarse_mask: Floats,
+    scan_mask: MaskOf,
+    sternum: tuple[Floats, Floats],
+    begin: Similarity,
+    parameters: RigidParameters,
+) -> tuple[Similarity, int]:
+    """The paper's ICP: closest points outside the breasts, scale, rotation about x; then moved to the sternum.
+
+    Arguments and results as in :func:`align_by_sliding`.
+    """
+    normals = vertex_normals(coarse.vertices, coarse.faces)
+    transform, last = begin, np.inf
+    iteration = 0
+    for iteration in range(1, parameters.iterations + 1):
+        pairs = target.seen_through(transform).pairs(coarse.vertices, normals, _MAX_ANGLE)
+        in_breast = (coarse_mask > parameters.mask_threshold) & (
+            scan_mask(transform, pairs.points) > parameters.mask_threshold
+        )
+        kept = pairs.sound & ~in_breast
+        if kept.sum() < 10:
+            break
+        mean_square = float((pairs.distances[kept] ** 2).mean()) * transform.scale**2
+        if abs(last - mean_square) < parameters.tolerance * last:
+            break
+        last = mean_square
+        transform = transform.after(_similarity_about_x(coarse.vertices[kept], pairs.points[kept]))
+    held, wanted = sternum
+    shift = wanted.mean(axis=0) - transform.apply(held.mean(axis=0))
+    return Similarity(transform.rotation, transform.translation + shift, transform.scale), iteration
+
+
+def _similarity_about_x(source: Floats, goal: Floats) -> Similarity:
+    source_centre, goal_centre = source.mean(axis=0), goal.mean(axis=0)
+    a, b = source - source_centre, goal - goal_centre
+    cosine = (a[:, 1] * b[:, 1] + a[:, 2] * b[:, 2]).sum()
+    sine = (a[:, 1] * b[:, 2] - a[:, 2] * b[:, 1]).sum()
+    length = np.hypot(cosine, sine)
+    scale = float(((a[:, 0] * b[:, 0]).sum() + length) / (a**2).sum())
+    c, s = cosine / length, sine / length
+    rotation = np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
+    return Similarity(rotation, goal_centre - scale * rotation @ source_centre, scale)
+
+
+def _cross_matrix(v: Floats) -> Floats:
+    return np.array([[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]])

@@ -1,0 +1,197 @@
+"""Registration end to end on plain torsos: right, the same in any pose and order, refusing what is not a torso."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from breastmorph.errors import BreastMorphError, LandmarkProblem
+from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.similarity import Similarity, rotation_about
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.registration import Registrar, preset, register
+from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Scan
+from breastmorph.template import Template, template_from
+from torso import torso
+
+STRETCH = np.array([1.04, 0.97, 1.0])
+
+
+def front(edge: float = 8.0) -> Template:
+    """The middle of the plain torso: a template is smaller than a scan."""
+    mesh, landmarks = torso(edge)
+    ids = nearest(mesh.vertices, landmarks.points)
+    keep = (np.abs(mesh.vertices[:, 0]) < 154) & (mesh.vertices[:, 1] > -178) & (mesh.vertices[:, 1] < 118)
+    kept = mesh.kept(keep[mesh.faces].all(axis=1))
+    return template_from(kept, Landmarks(landmarks.names, mesh.vertices[ids]))
+
+
+def nearest(vertices: np.ndarray, points: np.ndarray) -> np.ndarray:
+    return np.linalg.norm(points[:, None] - vertices[None], axis=2).argmin(axis=1)
+
+
+def true_points(points: np.ndarray, size: float, edge: float = 8.0) -> np.ndarray:
+    """Where points of the plain torso's vertices lie on another one: same angle and height."""
+    base, other = torso(edge)[0].vertices, torso(edge, size)[0].vertices
+    return other[nearest(base, points)] * STRETCH
+
+
+def shaped(size: float) -> Scan:
+    mesh = torso(6.0, size)[0]
+    marks = front().landmarks
+    on_scan = (
+        Surface(mesh.with_vertices(mesh.vertices * STRETCH)).closest(true_points(marks.points, size)).points
+    )
+    return Scan("plain", mesh.with_vertices(mesh.vertices * STRETCH), Landmarks(marks.names, on_scan))
+
+
+@pytest.fixture(scope="module")
+def registrar():
+    return Registrar(front())
+
+
+@pytest.fixture(scope="module")
+def scan():
+    return shaped(1.5)
+
+
+@pytest.fixture(scope="module")
+def result(registrar, scan):
+    return registrar.register(scan)
+
+
+def breast(result) -> np.ndarray:
+    return result.template_mask > 0.2
+
+
+def test_breast_lies_on_the_scan(result, scan):
+    distances = Surface(scan.mesh).closest(result.vertices).distances
+    assert distances[breast(result)].mean() < 0.15
+    assert result.metrics["distance_inside"] < 0.15
+    assert result.metrics["residual_nipple_left"] < 1.0
+    assert result.metrics["flipped_percent"] == 0.0
+    assert result.warnings == ()
+
+
+def test_points_end_where_they_belong(registrar, result, scan):
+    truth = true_points(registrar.template.mesh.vertices, 1.5)
+    error = np.linalg.norm(result.vertices - truth, axis=1)
+    rigid = register(registrar.template, scan, preset("rigid"))
+    assert error[breast(result)].mean() < 6.0
+    assert (
+        error[breast(result)].mean()
+        < 0.5 * np.linalg.norm(rigid.vertices - truth, axis=1)[breast(result)].mean()
+    )
+
+
+def test_any_pose_gives_the_same_shape(registrar, result, scan):
+    move = Similarity(rotation_about(np.array([1.0, -2.0, 0.5]), 140.0), np.array([300.0, -900.0, 50.0]))
+    moved = replace(
+        scan,
+        mesh=scan.mesh.with_vertices(move.apply(scan.mesh.vertices)),
+        landmarks=scan.landmarks.transformed(move),
+    )
+    there = registrar.register(moved)
+    assert np.abs(move.inverse().apply(there.vertices) - result.vertices).max() < 1e-3
+
+
+def test_same_input_twice_is_bit_identical(registrar, result, scan):
+    again = Registrar(registrar.template).register(scan)
+    assert np.array_equal(again.vertices, result.vertices)
+
+
+def test_order_of_the_scan_does_not_matter(registrar, result, scan):
+    rng = np.random.default_rng(0)
+    order, faces = rng.permutation(scan.mesh.n_vertices), rng.permutation(scan.mesh.n_faces)
+    shuffled = TriangleMesh(scan.mesh.vertices[order], np.argsort(order)[scan.mesh.faces][faces])
+    other = registrar.register(replace(scan, mesh=shuffled))
+    assert np.abs(other.vertices - result.vertices).max() < 1e-3
+    assert np.allclose(other.scan_mask, result.scan_mask[order], atol=1e-9)
+
+
+def test_outside_is_calm_with_masks_and_tight_without(registrar, result, scan):
+    plain = register(registrar.template, scan, preset("default", use_masks=False))
+    outside = result.template_mask < 0.02
+    surface = Surface(scan.mesh)
+    tight = surface.closest(plain.vertices[outside]).distances.mean()
+    assert tight < 0.3
+    rigid = result.transform.apply(registrar.template.mesh.vertices)
+    calm = np.linalg.norm(result.vertices - rigid, axis=1)[outside].mean()
+    assert calm < 0.8 * np.linalg.norm(plain.vertices - rigid, axis=1)[outside].mean()
+
+
+def test_a_hole_under_the_breast_stays_smooth(registrar, scan):
+    mark = scan.landmarks["lower_pole_left"] + [0.0, -12.0, 0.0]
+    keep = np.linalg.norm(scan.mesh.vertices - mark, axis=1) > 22
+    holed = replace(scan, mesh=scan.mesh.kept(keep[scan.mesh.faces].all(axis=1)))
+    result = registrar.register(holed)
+    assert result.metrics["flipped_percent"] == 0.0
+    assert result.metrics["smallest_area_ratio"] > 0.1
+    filled = Surface(scan.mesh).closest(result.vertices[breast(result)]).distances
+    assert filled.max() < 8.0  # the bridge stays near the skin that was not scanned
+
+
+def test_jittered_landmarks_hardly_move_the_surface(registrar, result, scan):
+    rng = np.random.default_rng(4)
+    names, points = scan.landmarks.names, scan.landmarks.points
+    jitter = rng.normal(0, 5 / np.sqrt(3), points.shape)
+    other = registrar.register(replace(scan, landmarks=Landmarks(names, points + jitter)))
+    change = Surface(result.mesh).closest(other.vertices[breast(result)]).distances
+    assert change.mean() < 1.0
+
+
+def test_absent_side_registers_and_is_named(registrar, scan):
+    one = scan.landmarks.only([name for name in scan.landmarks if not name.endswith("_right")])
+    result = registrar.register(replace(scan, landmarks=one))
+    assert result.absent_side == "right"
+    assert any("right side absent" in warning for warning in result.warnings)
+    assert "residual_nipple_right" not in result.metrics
+    distances = Surface(scan.mesh).closest(result.vertices).distances
+    assert distances[breast(result) & (result.vertices[:, 0] > 20)].mean() < 0.3
+
+
+def test_landmarks_of_another_scan_are_refused(registrar, scan):
+    off = scan.landmarks.transformed(Similarity(translation=np.array([0.0, 60.0, 120.0])))
+    with pytest.raises(LandmarkProblem, match="off the scan's surface"):
+        registrar.register(replace(scan, landmarks=off))
+
+
+def test_swapped_sides_are_refused(registrar, scan):
+    swap = {"left": "right", "right": "left"}
+    names = tuple("_".join(swap.get(word, word) for word in name.split("_")) for name in scan.landmarks.names)
+    with pytest.raises(LandmarkProblem, match="sides swapped"):
+        registrar.register(replace(scan, landmarks=Landmarks(names, scan.landmarks.points)))
+
+
+def test_a_sphere_is_refused_or_loudly_doubted(registrar, scan):
+    u, v = np.meshgrid(np.linspace(0, 2 * np.pi, 60), np.linspace(0.02, np.pi - 0.02, 40))
+    points = 160 * np.column_stack(
+        [(np.cos(u) * np.sin(v)).ravel(), np.cos(v).ravel(), (np.sin(u) * np.sin(v)).ravel()]
+    )
+    a = (np.arange(39)[:, None] * 60 + np.arange(59)).ravel()
+    faces = np.vstack([np.column_stack([a, a + 1, a + 61]), np.column_stack([a, a + 61, a + 60])])
+    ball = TriangleMesh(points, faces)
+    marks = Landmarks(scan.landmarks.names, Surface(ball).closest(scan.landmarks.points * 1.1).points)
+    try:
+        result = registrar.register(Scan("ball", ball, marks))
+    except BreastMorphError:
+        return
+    assert result.warnings
+
+
+@pytest.mark.parametrize("name", ["paper", "paper-stacked"])
+def test_presets_of_the_paper_run_with_all_their_stages(name, scan):
+    result = register(front(), scan, preset(name))
+    assert [stage.name for stage in result.stages] == ["rigid", "initial", "coarse", "fine"]
+    assert result.metrics["distance_inside"] < 5.0
+    fine = result.stages[-1]
+    assert fine.trace[0].stiffness == 250.0
+    assert fine.trace[-1].stiffness >= 1.0
+
+
+def test_unknown_preset_is_named():
+    with pytest.raises(BreastMorphError, match="unknown preset"):
+        preset("papier")
