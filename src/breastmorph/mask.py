@@ -147,11 +147,11 @@ def _tape_lengths(mesh: TriangleMesh, starts: Floats, ends: Floats, detours: Flo
         limits = wider * detours * straight
         part = mesh if np.isinf(wider) else _near_lines(mesh, starts, ends, limits, open_pairs)
         both = np.vstack([starts[open_pairs], ends[open_pairs]])
-        points, place = np.unique(both, axis=0, return_inverse=True)  # every line from one nipple shares it
-        place = place.reshape(2, -1).tolist()
+        points, found_at = np.unique(both, axis=0, return_inverse=True)  # the lines share their nipples
+        from_id, to_id = found_at.reshape(2, -1).tolist()
         try:
             geodesics = Geodesics(_without_pinches(part), points)
-            found = np.array([geodesics.distance(a, b) for a, b in zip(*place, strict=True)])
+            found = np.array([geodesics.distance(a, b) for a, b in zip(from_id, to_id, strict=True)])
         except MeshProblem:  # a hole cuts the way: look further round
             if np.isinf(wider):
                 raise

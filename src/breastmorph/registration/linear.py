@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import csc_matrix
-from scipy.sparse.linalg import splu
 
 from breastmorph.mesh.triangle_mesh import Floats, Ints
 
@@ -37,18 +36,8 @@ class EdgeSystem:
             total += np.bincount(self._edges[:, end], weights=edge_stiffness, minlength=self._n)
         values = np.concatenate([-edge_stiffness, total])[self._order]
         upper = csc_matrix((values, self._indices, self._indptr), shape=(self._n, self._n))
-        try:
-            import qdldl
-        except ImportError:
-            full = upper + upper.T
-            full.setdiag(total)
-            self._solver = splu(
-                full.tocsc(),
-                permc_spec="MMD_AT_PLUS_A",
-                options={"SymmetricMode": True},
-                diag_pivot_thresh=0.0,
-            )
-            return
+        import qdldl
+
         if self._solver is None:
             self._solver = qdldl.Solver(upper, upper=True)
         else:

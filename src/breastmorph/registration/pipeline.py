@@ -14,6 +14,7 @@ from breastmorph.mask import BreastLengths, measure_breasts
 from breastmorph.mesh.geometry import vertex_normals
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
+from breastmorph.registration.absent import without_breast
 from breastmorph.registration.cells import Cells, spokes_and_rims
 from breastmorph.registration.embedded import EmbeddedDeformation
 from breastmorph.registration.linear import EdgeSystem
@@ -72,6 +73,8 @@ class Registrar:
         self._fine = _level(template.mesh, dict(template.landmark_ids), mask.at)
         self._coarse = _level(template.coarse, dict(template.coarse_landmark_ids), mask.at)
         self._peak = float(self._fine.mask.max())
+        self._mask_at = mask.at
+        self._one_sided: dict[str, tuple[TriangleMesh, TriangleMesh]] = {}
         self._basis = None
         warp = self.parameters.warp
         if warp is not None:
@@ -91,6 +94,19 @@ class Registrar:
             if self.parameters.initial or self.parameters.coarse
             else None
         )
+
+    def start(self, absent_side: str = "") -> tuple[TriangleMesh, TriangleMesh]:
+        """The template and its coarse twin as a scan meets them: without the breast that the scan lacks."""
+        meshes = self.template.mesh, self.template.coarse
+        if not absent_side:
+            return meshes
+        if absent_side not in self._one_sided:
+            fine, coarse = (
+                without_breast(mesh, self._mask_at(mesh.vertices, absent_side), absent_side)
+                for mesh in meshes
+            )
+            self._one_sided[absent_side] = fine, coarse
+        return self._one_sided[absent_side]
 
     def register(self, scan: Scan) -> Registration:
         """Bend the template onto a scan.
@@ -143,12 +159,13 @@ class _Run:
 
     def result(self) -> Registration:
         template, parameters = self.prepared.template, self.parameters
-        vertices, anchors = template.mesh.vertices, self.coarse_points()
+        start, coarse = self.prepared.start(self.absent_side if parameters.warp is not None else "")
+        vertices, anchors = start.vertices, coarse.vertices
         if parameters.warp is not None and self.prepared._basis is not None:
             vertices, anchors = slide_onto(
                 self.target,
                 vertices,
-                template.coarse,
+                coarse,
                 self.prepared._basis,
                 template.landmark_ids,
                 self.marks,

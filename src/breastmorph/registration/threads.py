@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
-from importlib import import_module
+from contextlib import AbstractContextManager
 
 
 def one_thread() -> AbstractContextManager[object]:
-    """Pin the BLAS pools to one thread while the context lasts, where ``threadpoolctl`` is installed."""
-    try:
-        pools = import_module("threadpoolctl")
-    except ImportError:
-        return nullcontext()
-    limits: AbstractContextManager[object] = pools.threadpool_limits(limits=1, user_api="blas")
+    """Pin the BLAS pools to one thread while the context lasts."""
+    from threadpoolctl import threadpool_limits
+
+    limits: AbstractContextManager[object] = threadpool_limits(limits=1, user_api="blas")
     return limits

@@ -62,9 +62,7 @@ def largest_piece(mesh: TriangleMesh) -> TriangleMesh:
     return mesh.kept(piece == np.bincount(piece).argmax())
 
 
-def insert_points(
-    mesh: TriangleMesh, points: Floats, *, project: bool = False
-) -> tuple[TriangleMesh, Ints]:
+def insert_points(mesh: TriangleMesh, points: Floats, *, project: bool = False) -> tuple[TriangleMesh, Ints]:
     """Make points vertices of the surface, cutting the triangles they lie in.
 
     Parameters

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from breastmorph.mask import breast_mask
+from breastmorph.registration.absent import without_breast
+from breastmorph.registration.result import shape_metrics
+from breastmorph.template.files import default_template
+from torso import torso
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_the_default_templates_breast_comes_off_without_a_fold(side):
+    template = default_template()
+    for mesh in (template.mesh, template.coarse):
+        bare = without_breast(mesh, breast_mask(mesh, template.landmarks, side), side)
+        assert shape_metrics(mesh.vertices, bare.vertices, mesh.faces)["flipped_percent"] == 0.0
+        sign = 1.0 if side == "left" else -1.0
+        beyond = mesh.vertices[:, 0] * sign < 5.0
+        assert np.array_equal(bare.vertices[beyond], mesh.vertices[beyond])  # the other side stays
+
+
+def test_what_is_left_is_flat_where_the_breast_was():
+    mesh, landmarks = torso(edge=6)
+    bare = without_breast(mesh, breast_mask(mesh, landmarks, "left"), "left")
+    nipple = np.linalg.norm(mesh.vertices - landmarks["nipple_left"], axis=1).argmin()
+    flat, _ = torso(edge=6, size=0.0)
+    assert mesh.vertices[nipple, 2] - bare.vertices[nipple, 2] > 30
+    assert abs(bare.vertices[nipple, 2] - flat.vertices[nipple, 2]) < 15
+
+
+def test_the_template_itself_is_not_changed():
+    mesh, landmarks = torso(edge=10)
+    before = mesh.vertices.copy()
+    without_breast(mesh, breast_mask(mesh, landmarks, "left"), "left")
+    assert np.array_equal(mesh.vertices, before)
