@@ -23,7 +23,11 @@ format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .
 
 bench: $(VENV)/dev.stamp
-	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+	$(BIN)/python benchmarks/closest_points.py
+	$(BIN)/python benchmarks/upright_frame.py
+	$(BIN)/python benchmarks/registration.py --peer
+	$(BIN)/python benchmarks/registration_accuracy.py --n 12
+	$(BIN)/python benchmarks/registration_accuracy.py --n 12 --curve
 
 clean:
 	rm -rf $(VENV) demo build

@@ -8,12 +8,14 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from scipy.spatial.transform import Rotation
 
 from breastmorph.cli import main
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.scan.files import save_landmarks
+from breastmorph.scan.landmarks import Landmarks
 from torso import torso
 
 
@@ -119,3 +121,29 @@ def test_a_template_needs_its_landmarks(cohort):
     result = CliRunner().invoke(main, [*arguments, "--template", str(cohort / "template.ply")])
     assert result.exit_code == 2
     assert "--template-landmarks" in result.output
+
+
+def test_pose_and_unit_of_the_file_do_not_matter(cohort):
+    mesh, landmarks = torso(edge=6, size=0.8)
+    rotation = Rotation.from_euler("xyz", [70, 25, 130], degrees=True).as_matrix()
+    move = Similarity(rotation, np.array([1.0, -2.0, 3.0]), 0.001)  # turned, shifted, in metres
+    save_mesh(mesh.with_vertices(move.apply(mesh.vertices)), cohort / "scans" / "turned.ply")
+    save_landmarks(landmarks.transformed(move), cohort / "landmarks" / "turned.json")
+    save_mesh(mesh, cohort / "scans" / "plain.ply")
+    save_landmarks(landmarks, cohort / "landmarks" / "plain.json")
+    run(cohort)
+    plain = load_mesh(cohort / "out" / "registered" / "plain.ply").vertices
+    turned = load_mesh(cohort / "out" / "registered" / "turned.ply").vertices
+    assert np.linalg.norm(move.inverse().apply(turned) - plain, axis=1).max() < 0.1
+
+
+def test_the_landmarks_of_another_scan_are_refused(cohort):
+    _, landmarks = torso(edge=6, size=0.8)
+    other = Landmarks.of(
+        {n: p + ((0, 0, 45) if n.startswith("nipple") else (0, 12, 0)) for n, p in landmarks.items()}
+    )
+    save_landmarks(other, cohort / "landmarks" / "a.json")
+    _, report = run(cohort)
+    scan = next(scan for scan in report["scans"] if scan["id"] == "a")
+    assert scan["status"] == "failed"
+    assert "off the surface" in scan["message"]

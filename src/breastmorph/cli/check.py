@@ -10,7 +10,14 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from breastmorph.cli.terminal import json_option, print_json, print_table, progress, unit_option
+from breastmorph.cli.terminal import (
+    json_option,
+    landmarks_option,
+    print_json,
+    print_table,
+    progress,
+    unit_option,
+)
 from breastmorph.scan.check import CheckParameters, check_scan
 from breastmorph.scan.findings import Check
 from breastmorph.scan.folder import find_scans
@@ -21,11 +28,7 @@ _STYLE = {"usable": "green", "repaired": "yellow", "refused": "red"}
 
 @click.command("check")
 @click.argument("scans", type=click.Path(path_type=Path))
-@click.option(
-    "--landmarks",
-    type=click.Path(path_type=Path),
-    help="Landmark folder (or file, for one scan); beside the scans when not given.",
-)
+@landmarks_option
 @unit_option
 @click.option(
     "--landmark-order",

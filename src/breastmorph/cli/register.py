@@ -9,7 +9,14 @@ from pathlib import Path
 import click
 from rich.markup import escape
 
-from breastmorph.cli.terminal import json_option, print_json, print_table, progress_with, unit_option
+from breastmorph.cli.terminal import (
+    json_option,
+    landmarks_option,
+    print_json,
+    print_table,
+    progress_with,
+    unit_option,
+)
 from breastmorph.registration.folder import Outcome, register_folder
 from breastmorph.registration.parameters import PRESETS, preset
 from breastmorph.registration.pipeline import Registrar
@@ -24,11 +31,7 @@ _STYLE = {"registered": "green", "unchanged": "cyan", "failed": "red"}
 
 @click.command("register")
 @click.argument("scans", type=click.Path(path_type=Path))
-@click.option(
-    "--landmarks",
-    type=click.Path(path_type=Path),
-    help="Landmark folder (or file, for one scan); beside the scans when not given.",
-)
+@landmarks_option
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the results.")
 @click.option("--template", "template_file", type=click.Path(path_type=Path), help="Your own template mesh.")
 @click.option("--template-landmarks", type=click.Path(path_type=Path), help="Landmarks of your own template.")

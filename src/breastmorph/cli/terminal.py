@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -15,6 +16,11 @@ from rich.table import Table
 Item = TypeVar("Item")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON for machines.")
+landmarks_option = click.option(
+    "--landmarks",
+    type=click.Path(path_type=Path),
+    help="Landmark folder (or file, for one scan); beside the scans when not given.",
+)
 unit_option = click.option(
     "--unit",
     type=click.Choice(["auto", "mm", "cm", "m"]),

@@ -34,7 +34,7 @@ import numpy as np
 
 from breastmorph.errors import FileProblem
 from breastmorph.mesh.files import save_mesh
-from breastmorph.mesh.files.writing import write_file
+from breastmorph.mesh.files.writing import make_folder, write_file
 from breastmorph.phantom.cohort import Subject, draw_cohort
 from breastmorph.phantom.dense_truth import Torso, mean_torso, mirror_vertices, topology, torso
 from breastmorph.phantom.scanner import ScannedTorso, scan_subject
@@ -170,12 +170,8 @@ def _make_folders(out: Path, ids: set[str]) -> None:
         raise FileProblem(
             f"the folder already holds other scans ({others[0]})", "Choose a new or empty folder", out
         )
-    try:
-        for name in ("scans", "landmarks", "truth"):
-            (out / name).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = error.strerror or "unknown reason"
-        raise FileProblem(f"the folder cannot be made ({reason})", "Choose another folder", out) from error
+    for name in ("scans", "landmarks", "truth"):
+        make_folder(out / name)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ import numpy as np
 from breastmorph import __version__
 from breastmorph.errors import BreastMorphError, FileProblem
 from breastmorph.mesh.files import save_mesh
-from breastmorph.mesh.files.writing import write_file
+from breastmorph.mesh.files.writing import make_folder, write_file
 from breastmorph.registration.pipeline import Registrar
 from breastmorph.registration.result import Registration
 from breastmorph.scan.check import CheckParameters, check_scan
@@ -91,12 +91,7 @@ def register_folder(
         Called with every new registration, and with every outcome.
     """
     folder = out / "registered"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileProblem(
-            f"the folder cannot be made ({error.strerror})", "Choose another --out", out
-        ) from error
+    make_folder(folder)
     template = registrar.template
     common = {
         "template": template_hash(template),

@@ -11,7 +11,7 @@ import numpy as np
 
 from breastmorph.errors import FileProblem, LandmarkProblem
 from breastmorph.mesh.files import load_mesh, save_mesh
-from breastmorph.mesh.files.writing import write_file
+from breastmorph.mesh.files.writing import make_folder, write_file
 from breastmorph.mesh.triangle_mesh import Ints, TriangleMesh
 from breastmorph.scan.files import load_landmarks, save_landmarks
 from breastmorph.template.template import Template, template_from
@@ -34,12 +34,7 @@ def load_template(mesh: Path, landmarks: Path, coarse: Path | None = None) -> Te
 
 def save_template(template: Template, folder: Path) -> list[Path]:
     """Write a template's meshes, landmarks and permutations; returns the files."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FileProblem(
-            f"the folder cannot be made ({error.strerror})", "Choose another folder", folder
-        ) from error
+    make_folder(folder)
     written = []
     for name, mesh, landmarks, mirror in (
         ("template", template.mesh, template.landmarks, template.mirror),

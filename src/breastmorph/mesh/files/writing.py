@@ -1,4 +1,4 @@
-"""Files out: a file is either there in full or not at all."""
+"""Files and folders out: a file is either there in full or not at all."""
 
 from __future__ import annotations
 
@@ -35,3 +35,12 @@ def write_file(path: Path, data: bytes) -> None:
         raise FileProblem(
             f"the file cannot be written ({reason})", "Check the folder's permissions and free space", path
         ) from error
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and its parents where they do not exist yet."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or "unknown reason"
+        raise FileProblem(f"the folder cannot be made ({reason})", "Choose another folder", path) from error
