@@ -60,7 +60,7 @@ def seams(bumpy, picture):
 
 
 @pytest.fixture(scope="session")
-def same():
+def assert_same():
     """Assert that two meshes are the same, exactly or to the precision of 32-bit floats."""
 
     def check(a, b, exact=True, colors="rgba"):

@@ -29,11 +29,11 @@ def rewritten(path, change):
 
 
 @pytest.mark.parametrize("name", ["bumpy", "coloured", "smooth_texture", "seams"])
-def test_round_trip_keeps_the_order(name, request, tmp_path, same):
+def test_round_trip_keeps_the_order(name, request, tmp_path, assert_same):
     mesh = request.getfixturevalue(name)
     save_mesh(mesh, tmp_path / "a.glb")
     back = load_mesh(tmp_path / "a.glb")
-    same(mesh, back, exact=False)
+    assert_same(mesh, back, exact=False)
     if mesh.texture:
         assert back.texture.image == mesh.texture.image
 
@@ -56,10 +56,10 @@ def test_trimesh_reads_our_colours(coloured, tmp_path):
     np.testing.assert_array_equal(other.faces, coloured.faces)
 
 
-def test_reads_trimesh(coloured, smooth_texture, picture, tmp_path, same):
+def test_reads_trimesh(coloured, smooth_texture, picture, tmp_path, assert_same):
     other = trimesh.Trimesh(coloured.vertices, coloured.faces, vertex_colors=coloured.colors, process=False)
     other.export(tmp_path / "a.glb")
-    same(coloured, load_mesh(tmp_path / "a.glb"), exact=False)
+    assert_same(coloured, load_mesh(tmp_path / "a.glb"), exact=False)
     uv = np.zeros((smooth_texture.n_vertices, 2))
     uv[smooth_texture.faces] = smooth_texture.texture.uv
     visual = trimesh.visual.TextureVisuals(uv=uv, image=Image.open(BytesIO(picture())))
@@ -67,7 +67,7 @@ def test_reads_trimesh(coloured, smooth_texture, picture, tmp_path, same):
         tmp_path / "b.glb"
     )
     mesh = load_mesh(tmp_path / "b.glb")
-    same(smooth_texture, mesh, exact=False)
+    assert_same(smooth_texture, mesh, exact=False)
     assert Image.open(BytesIO(mesh.texture.image)).size == (4, 4)
 
 

@@ -18,11 +18,11 @@ def obj(tmp_path, text, name="a.obj"):
 
 
 @pytest.mark.parametrize("name", ["bumpy", "coloured", "smooth_texture", "seams"])
-def test_round_trip_is_exact(name, request, tmp_path, same):
+def test_round_trip_is_exact(name, request, tmp_path, assert_same):
     mesh = request.getfixturevalue(name)
     save_mesh(mesh, tmp_path / "my scan.obj")
     back = load_mesh(tmp_path / "my scan.obj")
-    same(mesh, back, colors="rgb")
+    assert_same(mesh, back, colors="rgb")
     if mesh.texture:
         assert back.texture.image == mesh.texture.image
 
@@ -57,7 +57,7 @@ def test_trimesh_reads_our_texture(seams, tmp_path):
     assert other.visual.material.image.size == (4, 4)
 
 
-def test_reads_trimesh_with_texture(smooth_texture, picture, tmp_path, same):
+def test_reads_trimesh_with_texture(smooth_texture, picture, tmp_path, assert_same):
     from io import BytesIO
 
     from PIL import Image
@@ -69,13 +69,13 @@ def test_reads_trimesh_with_texture(smooth_texture, picture, tmp_path, same):
         tmp_path / "a.obj"
     )
     mesh = load_mesh(tmp_path / "a.obj")
-    same(smooth_texture, mesh, exact=False)
+    assert_same(smooth_texture, mesh, exact=False)
     assert Image.open(BytesIO(mesh.texture.image)).size == (4, 4)
 
 
-def test_reads_meshio_and_vtk(bumpy, tmp_path, same):
+def test_reads_meshio_and_vtk(bumpy, tmp_path, assert_same):
     meshio.Mesh(bumpy.vertices, [("triangle", bumpy.faces)]).write(tmp_path / "a.obj")
-    same(bumpy, load_mesh(tmp_path / "a.obj"), exact=False)
+    assert_same(bumpy, load_mesh(tmp_path / "a.obj"), exact=False)
     pyvista.PolyData.from_regular_faces(bumpy.vertices, bumpy.faces).save(tmp_path / "b.obj")
     mesh = load_mesh(tmp_path / "b.obj")
     np.testing.assert_allclose(mesh.vertices[mesh.faces], bumpy.vertices[bumpy.faces], rtol=1e-5, atol=1e-5)

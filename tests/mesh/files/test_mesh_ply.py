@@ -16,11 +16,11 @@ pyvista = pytest.importorskip("pyvista")
 
 
 @pytest.mark.parametrize("name", ["bumpy", "coloured", "smooth_texture", "seams"])
-def test_round_trip_is_exact(name, request, tmp_path, same):
+def test_round_trip_is_exact(name, request, tmp_path, assert_same):
     mesh = request.getfixturevalue(name)
     save_mesh(mesh, tmp_path / "a.ply")
     back = load_mesh(tmp_path / "a.ply")
-    same(mesh, back)
+    assert_same(mesh, back)
     if mesh.texture:
         assert back.texture.image == mesh.texture.image
 
@@ -57,10 +57,10 @@ def test_trimesh_reads_our_texture_coordinates(smooth_texture, tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "binary"])
-def test_reads_trimesh(encoding, coloured, tmp_path, same):
+def test_reads_trimesh(encoding, coloured, tmp_path, assert_same):
     other = trimesh.Trimesh(coloured.vertices, coloured.faces, vertex_colors=coloured.colors, process=False)
     (tmp_path / "a.ply").write_bytes(other.export(file_type="ply", encoding=encoding))
-    same(coloured, load_mesh(tmp_path / "a.ply"), exact=False)
+    assert_same(coloured, load_mesh(tmp_path / "a.ply"), exact=False)
 
 
 @pytest.mark.parametrize("binary", [True, False])
@@ -76,11 +76,11 @@ def test_reads_meshio_triangles_and_quads(binary, bumpy, tmp_path):
 
 
 @pytest.mark.parametrize("binary", [True, False])
-def test_reads_vtk_with_colours(binary, coloured, tmp_path, same):
+def test_reads_vtk_with_colours(binary, coloured, tmp_path, assert_same):
     sheet = pyvista.PolyData.from_regular_faces(coloured.vertices, coloured.faces)
     sheet["rgba"] = coloured.colors
     sheet.save(tmp_path / "a.ply", binary=binary, texture="rgba")
-    same(coloured, load_mesh(tmp_path / "a.ply"), exact=False)
+    assert_same(coloured, load_mesh(tmp_path / "a.ply"), exact=False)
 
 
 def test_big_endian_with_other_elements(tmp_path):

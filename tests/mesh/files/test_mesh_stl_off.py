@@ -19,12 +19,12 @@ def first_met(mesh):
     return TriangleMesh(mesh.vertices[order], new_id[mesh.faces])
 
 
-def test_stl_round_trip(bumpy, tmp_path, same):
+def test_stl_round_trip(bumpy, tmp_path, assert_same):
     save_mesh(bumpy, tmp_path / "a.stl")
     back = load_mesh(tmp_path / "a.stl")
-    same(first_met(bumpy), back, exact=False)
+    assert_same(first_met(bumpy), back, exact=False)
     save_mesh(back, tmp_path / "b.stl")
-    same(back, load_mesh(tmp_path / "b.stl"))
+    assert_same(back, load_mesh(tmp_path / "b.stl"))
 
 
 def test_others_read_our_stl(bumpy, tmp_path):
@@ -38,7 +38,7 @@ def test_others_read_our_stl(bumpy, tmp_path):
 
 
 @pytest.mark.parametrize("writer", ["trimesh", "trimesh ascii", "meshio", "vtk", "vtk ascii"])
-def test_reads_stl_of_others(writer, bumpy, tmp_path, same):
+def test_reads_stl_of_others(writer, bumpy, tmp_path, assert_same):
     path = tmp_path / "a.stl"
     if writer.startswith("trimesh"):
         kind = "stl_ascii" if "ascii" in writer else "stl"
@@ -49,14 +49,14 @@ def test_reads_stl_of_others(writer, bumpy, tmp_path, same):
         pyvista.PolyData.from_regular_faces(bumpy.vertices, bumpy.faces).save(
             path, binary="ascii" not in writer
         )
-    same(first_met(bumpy), load_mesh(path), exact=False)
+    assert_same(first_met(bumpy), load_mesh(path), exact=False)
 
 
-def test_binary_stl_may_begin_with_solid(bumpy, tmp_path, same):
+def test_binary_stl_may_begin_with_solid(bumpy, tmp_path, assert_same):
     save_mesh(bumpy, tmp_path / "a.stl")
     data = (tmp_path / "a.stl").read_bytes()
     (tmp_path / "b.stl").write_bytes(b"solid exported".ljust(80) + data[80:])
-    same(load_mesh(tmp_path / "a.stl"), load_mesh(tmp_path / "b.stl"))
+    assert_same(load_mesh(tmp_path / "a.stl"), load_mesh(tmp_path / "b.stl"))
     (tmp_path / "c.stl").write_bytes(b"solid exported".ljust(80, b"\0") + data[80:-70])
     with pytest.raises(FileProblem, match="announces 40 triangles, 38 are there"):
         load_mesh(tmp_path / "c.stl")
@@ -87,13 +87,13 @@ def test_absurd_stl_count(tmp_path):
 
 
 @pytest.mark.parametrize("writer", ["trimesh", "meshio"])
-def test_reads_off_of_others(writer, bumpy, tmp_path, same):
+def test_reads_off_of_others(writer, bumpy, tmp_path, assert_same):
     path = tmp_path / "a.off"
     if writer == "trimesh":
         trimesh.Trimesh(bumpy.vertices, bumpy.faces, process=False).export(path)
     else:
         meshio.Mesh(bumpy.vertices, [("triangle", bumpy.faces)]).write(path)
-    same(bumpy, load_mesh(path), exact=False)
+    assert_same(bumpy, load_mesh(path), exact=False)
 
 
 @pytest.mark.parametrize(("colors", "expected"), [

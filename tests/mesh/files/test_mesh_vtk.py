@@ -25,10 +25,10 @@ def sheet(mesh):
 
 
 @pytest.mark.parametrize("name", ["bumpy", "coloured", "smooth_texture", "seams"])
-def test_vtp_round_trip_is_exact(name, request, tmp_path, same):
+def test_vtp_round_trip_is_exact(name, request, tmp_path, assert_same):
     mesh = request.getfixturevalue(name)
     save_mesh(mesh, tmp_path / "a.vtp")
-    same(mesh, load_mesh(tmp_path / "a.vtp"))
+    assert_same(mesh, load_mesh(tmp_path / "a.vtp"))
 
 
 def test_vtk_reads_our_vtp(coloured, smooth_texture, tmp_path):
@@ -52,7 +52,7 @@ def test_vtk_reads_our_vtp(coloured, smooth_texture, tmp_path):
 @pytest.mark.parametrize("mode", ["ascii", "binary", "appended raw", "appended base64"])
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("wide", [False, True])
-def test_reads_every_vtp_of_vtk(name, mode, compressed, wide, request, tmp_path, same):
+def test_reads_every_vtp_of_vtk(name, mode, compressed, wide, request, tmp_path, assert_same):
     mesh = request.getfixturevalue(name)
     writer = vtk.vtkXMLPolyDataWriter()
     writer.SetFileName(str(tmp_path / "a.vtp"))
@@ -67,13 +67,13 @@ def test_reads_every_vtp_of_vtk(name, mode, compressed, wide, request, tmp_path,
     if mode == "binary":
         writer.SetByteOrderToBigEndian()
     assert writer.Write()
-    same(mesh, load_mesh(tmp_path / "a.vtp"), exact=mode != "ascii")
+    assert_same(mesh, load_mesh(tmp_path / "a.vtp"), exact=mode != "ascii")
 
 
 @pytest.mark.parametrize("name", ["bumpy", "coloured", "smooth_texture"])
 @pytest.mark.parametrize("binary", [False, True])
 @pytest.mark.parametrize("version", [42, 51])
-def test_reads_every_legacy_vtk(name, binary, version, request, tmp_path, same):
+def test_reads_every_legacy_vtk(name, binary, version, request, tmp_path, assert_same):
     mesh = request.getfixturevalue(name)
     data = sheet(mesh)
     data["curvature"] = np.arange(mesh.n_vertices, dtype=float)  # passed over
@@ -86,7 +86,7 @@ def test_reads_every_legacy_vtk(name, binary, version, request, tmp_path, same):
     writer.SetInputData(data)
     assert writer.Write()
     back = load_mesh(tmp_path / "a.vtk")
-    same(mesh, back, exact=binary)
+    assert_same(mesh, back, exact=binary)
     assert back.space == "LPS"
 
 
@@ -116,7 +116,7 @@ def test_polygons_strips_lines_and_space_array(suffix, binary, tmp_path):
     assert mesh.space == "RAS"
 
 
-def test_several_pieces_are_one_mesh(bumpy, tmp_path, same):
+def test_several_pieces_are_one_mesh(bumpy, tmp_path, assert_same):
     save_mesh(bumpy, tmp_path / "a.vtp")
     text = (tmp_path / "a.vtp").read_text()
     piece = re.search(r"<Piece.*</Piece>", text, re.DOTALL).group()
