@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 from breastmorph.mask import breast_mask
+from breastmorph.mesh.closest import Surface
+from breastmorph.registration import Registrar
 from breastmorph.registration.absent import without_breast
 from breastmorph.registration.result import shape_metrics
+from breastmorph.scan.scan import Scan
+from breastmorph.template import template_from
 from breastmorph.template.files import default_template
 from torso import torso
 
@@ -35,3 +39,24 @@ def test_the_template_itself_is_not_changed():
     before = mesh.vertices.copy()
     without_breast(mesh, breast_mask(mesh, landmarks, "left"), "left")
     assert np.array_equal(mesh.vertices, before)
+
+
+def one_sided(size_left):
+    """A scan without landmarks on the left, whose left breast has the given size."""
+    flat, _ = torso(edge=6, size=size_left)
+    full, landmarks = torso(edge=6)
+    vertices = np.where(full.vertices[:, :1] > 0, flat.vertices, full.vertices)
+    names = [name for name in landmarks if not name.endswith("left")]
+    return Scan("one-sided", full.with_vertices(vertices), landmarks.only(names))
+
+
+def test_an_absent_breast_is_taken_off_and_a_present_one_is_kept_with_a_warning():
+    registrar = Registrar(template_from(*torso(edge=9)))
+    nipple = registrar.template.landmark_ids["nipple_left"]
+    for size, present in ((0.0, False), (1.0, True)):
+        scan = one_sided(size)
+        result = registrar.register(scan)
+        assert result.absent_side == "left"
+        assert any("looks like a breast" in warning for warning in result.warnings) == present
+        assert Surface(scan.mesh).closest(result.vertices[nipple][None]).distances[0] < 0.5
+        assert result.metrics["flipped_percent"] == 0.0

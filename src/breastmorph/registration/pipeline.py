@@ -38,6 +38,7 @@ _OFF_SURFACE = 20.0  # mm between a landmark and the scan: these are not this sc
 _NEAR_SURFACE = 8.0  # mm: worth a warning
 _NO_TORSO = 25.0  # mm between the rigid template and the thorax: no torso, or not its landmarks (torsos: < 7)
 _ODD_TORSO = 12.0  # mm: worth a warning
+_TAKEN_OFF = 10.0  # mm between the template with and without a breast: there the two can be told apart
 _FACING = 75.0  # degrees: normals of points that still face the scan, for the metrics
 
 
@@ -159,7 +160,7 @@ class _Run:
 
     def result(self) -> Registration:
         template, parameters = self.prepared.template, self.parameters
-        start, coarse = self.prepared.start(self.absent_side if parameters.warp is not None else "")
+        start, coarse = self._start()
         vertices, anchors = start.vertices, coarse.vertices
         if parameters.warp is not None and self.prepared._basis is not None:
             vertices, anchors = slide_onto(
@@ -213,6 +214,25 @@ class _Run:
             self.target, template.coarse, self.prepared._coarse.mask, scan_mask, sternum, begin, parameters
         )
         return transform
+
+    def _start(self) -> tuple[TriangleMesh, TriangleMesh]:
+        """The template, or the template without the breast that the scan has no landmarks of, whichever is closer."""
+        whole = self.prepared.start()
+        if not self.absent_side or self.parameters.warp is None:
+            return whole
+        bare = self.prepared.start(self.absent_side)
+        differs = np.linalg.norm(whole[1].vertices - bare[1].vertices, axis=1) > _TAKEN_OFF
+        if not differs.any():
+            return whole
+        places = [self.transform.apply(mesh.vertices[differs]) for mesh in (whole[1], bare[1])]
+        off = [self.target.surface.closest(points).distances.mean() for points in places]
+        if off[0] < off[1]:
+            self.warnings.append(
+                f"the {self.absent_side} side has no landmarks, yet its surface looks like a breast; "
+                "annotate it if it is there"
+            )
+            return whole
+        return bare
 
     def _coarse_stages(self, vertices: Floats, anchors: Floats) -> Floats:
         stages = [("initial", self.parameters.initial), ("coarse", self.parameters.coarse)]
