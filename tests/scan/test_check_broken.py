@@ -45,6 +45,11 @@ def renamed(landmarks: Landmarks, old: str, new: str) -> Landmarks:
     return Landmarks.of({new if n == old else n: landmarks[n] for n in landmarks})
 
 
+def exchanged(landmarks: Landmarks, one: str, other: str) -> Landmarks:
+    other_name = {one: other, other: one}
+    return Landmarks.of({n: landmarks[other_name.get(n, n)] for n in landmarks})
+
+
 def swapped(landmarks: Landmarks) -> Landmarks:
     mirrored = landmarks.mirrored()
     return Landmarks(mirrored.names, mirrored.points * [-1, 1, 1])
@@ -186,6 +191,27 @@ CASES = {
             m,
             Landmarks.of({n: k["sternal_notch"] if n == "lower_pole_left" else k[n] for n in k}),
         ),
+    ),
+    "lower-poles-swapped": Case(
+        "refused",
+        "implausible-anatomy",
+        lambda m, k: (m, exchanged(k, "lower_pole_left", "lower_pole_right")),
+    ),
+    "lateral-poles-swapped": Case(
+        "refused",
+        "implausible-anatomy",
+        lambda m, k: (m, exchanged(k, "lateral_pole_left", "lateral_pole_right")),
+    ),
+    "poles-of-one-side-swapped": Case(
+        "refused",
+        "implausible-anatomy",
+        lambda m, k: (m, exchanged(k, "lower_pole_left", "lateral_pole_left")),
+    ),
+    "nipple-and-pole-swapped": Case(
+        "refused", "implausible-anatomy", lambda m, k: (m, exchanged(k, "nipple_left", "lateral_pole_left"))
+    ),
+    "sternum-swapped": Case(
+        "refused", "sternum-exchanged", lambda m, k: (m, exchanged(k, "sternal_notch", "xiphoid"))
     ),
     "coarse": Case("refused", "too-coarse", lambda m, k: torso(edge=14)),
     "a-ball": Case("refused", "landmark-off-surface", lambda m, k: (joined_only(ball(150, (0, 0, 0))), k)),

@@ -58,9 +58,9 @@ def test_a_half_turn_is_not_guessed_for_files_without_axes(tmp_path):
         load_scan(scan, points)
 
 
-def test_an_explicit_unit_is_not_questioned_but_judged(tmp_path):
+def test_a_wrong_explicit_unit_is_named(tmp_path):
     scan, points = write(tmp_path)
-    with pytest.raises(LandmarkProblem, match="not an adult torso"):
+    with pytest.raises(LandmarkProblem, match="with --unit cm"):
         load_scan(scan, points, parameters=CheckParameters(unit="cm"))
 
 
@@ -121,3 +121,10 @@ def test_nothing_to_work_on_is_said(tmp_path):
         find_scans(tmp_path)
     with pytest.raises(FileProblem, match="no such file"):
         find_scans(tmp_path / "missing")
+
+
+def test_two_scans_of_one_name_are_refused_before_one_overwrites_the_other(tmp_path):
+    for name in ("a.ply", "a.stl"):
+        (tmp_path / name).write_bytes(b"x")
+    with pytest.raises(FileProblem, match=r"a\.ply and a\.stl"):
+        find_scans(tmp_path)

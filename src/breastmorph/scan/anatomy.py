@@ -42,6 +42,18 @@ def unit_of(landmarks: Landmarks) -> str:
     )
 
 
+def require_unit(landmarks: Landmarks, unit: str) -> None:
+    """Refuse a unit given by the user in which the sternum has no adult's length."""
+    length = _apart(landmarks, *STERNUM) * UNITS[unit]
+    if not STERNUM_LENGTH[0] <= length <= STERNUM_LENGTH[1]:
+        raise LandmarkProblem(
+            f"with --unit {unit} sternal notch to xiphoid measures {length:.4g} mm "
+            f"(an adult's {STERNUM_LENGTH[0]:.0f}-{STERNUM_LENGTH[1]:.0f})",
+            "Leave the unit to --unit auto, or check these two landmarks",
+            code="wrong-unit",
+        )
+
+
 def require_complete(landmarks: Landmarks, unknown: tuple[str, ...] = ()) -> None:
     """Refuse landmarks that lack the sternum or a whole breast.
 
@@ -61,7 +73,7 @@ def require_complete(landmarks: Landmarks, unknown: tuple[str, ...] = ()) -> Non
     labels = f"; labels not understood: {', '.join(repr(label) for label in unknown[:8])}" if unknown else ""
     raise LandmarkProblem(
         f"missing landmarks: {', '.join(missing)}{labels}",
-        "Add them, or rename the labels as in the landmark glossary; "
+        "Add them, or rename the labels as in docs/landmarks.md; "
         "after a mastectomy leave out all three of that side",
         code="missing-landmarks",
     )
@@ -88,14 +100,7 @@ def require_adult_anatomy(landmarks: Landmarks, extent: float) -> None:
         for what, first, second, least, most in _RANGES:
             pair = first.format(side=side), second.format(side=side)
             judge(f"{what} ({side})", _apart(landmarks, *pair), least, most)
-        nipple, pole = landmarks[f"nipple_{side}"], landmarks[f"lower_pole_{side}"]
-        outwards = (nipple[0] - landmarks["xiphoid"][0]) * (1.0 if side == "left" else -1.0)
-        if nipple[1] > landmarks["sternal_notch"][1] - 30.0:
-            problems.append(f"the {side} nipple lies as high as the sternal notch")
-        if pole[1] > nipple[1] + 25.0:
-            problems.append(f"the {side} lower pole lies {pole[1] - nipple[1]:.0f} mm above the nipple")
-        if outwards < 10.0:
-            problems.append(f"the {side} nipple does not lie to the {side} of the xiphoid")
+        problems += _misplaced(landmarks, side)
     if len(landmarks.complete_sides) == 2:
         judge("nipple to nipple", _apart(landmarks, "nipple_left", "nipple_right"), *_NIPPLES_APART)
     if problems:
@@ -104,6 +109,30 @@ def require_adult_anatomy(landmarks: Landmarks, extent: float) -> None:
             "Check the unit (--unit) and that each name sits on the right point",
             code="implausible-anatomy",
         )
+
+
+def _misplaced(landmarks: Landmarks, side: str) -> list[str]:
+    """What is wrong with where the landmarks of a breast lie to each other, in the canonical frame."""
+    nipple, lower, lateral = landmarks.array([f"nipple_{side}", f"lower_pole_{side}", f"lateral_pole_{side}"])
+    sign = 1.0 if side == "left" else -1.0
+    outwards = {
+        name: (point[0] - landmarks["xiphoid"][0]) * sign
+        for name, point in (("nipple", nipple), ("lower pole", lower), ("lateral pole", lateral))
+    }
+    found = [
+        f"the {side} {name} does not lie to the {side} of the xiphoid"
+        for name, distance in outwards.items()
+        if distance < (-15.0 if name == "lower pole" else 10.0)
+    ]
+    if nipple[1] > landmarks["sternal_notch"][1] - 30.0:
+        found.append(f"the {side} nipple lies as high as the sternal notch")
+    if lower[1] > nipple[1] + 25.0:
+        found.append(f"the {side} lower pole lies {lower[1] - nipple[1]:.0f} mm above the nipple")
+    if lateral[2] > nipple[2]:
+        found.append(f"the {side} lateral pole lies before the nipple")
+    if lateral[2] > lower[2] + 20.0:
+        found.append(f"the {side} lateral pole lies before the lower pole")
+    return found
 
 
 def _apart(landmarks: Landmarks, first: str, second: str) -> float:

@@ -16,7 +16,7 @@ from breastmorph.mesh.geometry import edge_lengths, face_areas
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.topology import boundary_loops
 from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
-from breastmorph.scan.anatomy import UNITS, require_adult_anatomy, require_complete, unit_of
+from breastmorph.scan.anatomy import UNITS, require_adult_anatomy, require_complete, require_unit, unit_of
 from breastmorph.scan.files import LandmarkFile, load_landmarks
 from breastmorph.scan.findings import Check, Finding
 from breastmorph.scan.folder import ScanFiles
@@ -108,6 +108,7 @@ def _judged(
     try:
         require_complete(given.landmarks, given.unknown)
         unit = unit_of(given.landmarks) if p.unit == "auto" else p.unit
+        require_unit(given.landmarks, unit)
         facts["unit"] = unit
         if p.unit == "auto" and unit != "mm":
             note(Finding("unit", f"unit taken as {unit} from the length of the sternum"))
@@ -151,8 +152,7 @@ def _read_landmarks(files: ScanFiles, p: CheckParameters) -> LandmarkFile:
     if not files.landmarks:
         raise FileProblem(
             "no landmark file found for this scan",
-            f"Put {files.id}.json (or .csv, .pp, .mrk.json, .fcsv) into the landmark folder, "
-            "or pick the points in the explorer",
+            f"Name the folder with --landmarks, and put {files.id}.json (or .csv, .pp, .mrk.json, .fcsv) into it",
             files.mesh,
             code="no-landmarks",
         )
@@ -241,7 +241,7 @@ def _on_the_surface(
                 )
             )
             return scale, landmarks
-    far = [f"{name} {d:.0f} mm" for name, d in zip(landmarks.names, distances, strict=True) if d > allowed]
+    far = [f"{name} {d:.1f} mm" for name, d in zip(landmarks.names, distances, strict=True) if d > allowed]
     raise LandmarkProblem(
         f"landmarks off the surface by more than {allowed:.0f} mm: {', '.join(far)}",
         "Check that they belong to this scan and were picked in its coordinates",
@@ -305,7 +305,11 @@ def _describe(
         note(Finding("closed-surface", "closed surface (no border); scans are usually open"))
     big = [length for length in (_perimeter(mesh.vertices[loop]) for loop in holes) if length > 30.0]
     if big:
-        note(Finding("holes", f"{len(big)} holes (largest {max(big):.0f} mm around)"))
+        note(
+            Finding(
+                "holes", f"{len(big)} hole{'s' if len(big) > 1 else ''} (largest {max(big):.0f} mm around)"
+            )
+        )
 
 
 def _perimeter(points: Floats) -> float:

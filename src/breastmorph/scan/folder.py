@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from breastmorph.errors import FileProblem
@@ -49,6 +50,13 @@ def find_scans(scans: Path, landmarks: Path | None = None) -> list[ScanFiles]:
         if path is not None and not path.exists():
             raise FileProblem("there is no such file or folder", "Check the path", path)
     meshes = [scans] if scans.is_file() else _files(scans, MESH_SUFFIXES)
+    for one, other in pairwise(meshes):
+        if one.stem == other.stem:
+            raise FileProblem(
+                f"two scans have the same name: {one.name} and {other.name}",
+                "Rename or remove one of them",
+                scans,
+            )
     if not meshes:
         raise FileProblem(
             "there is no scan in this folder", f"Supported formats: {' '.join(MESH_SUFFIXES)}", scans

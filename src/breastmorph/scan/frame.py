@@ -147,6 +147,7 @@ def landmark_axes(landmarks: Landmarks) -> Floats:
         The landmarks span no frame, or left and right contradict the body's front and back.
     """
     sternum = _unit(landmarks["sternal_notch"] - landmarks["xiphoid"])
+    _require_notch_above(landmarks)
     middle = landmarks.array(STERNUM).mean(axis=0)
     if "nipple_left" in landmarks and "nipple_right" in landmarks:
         left = landmarks["nipple_left"] - landmarks["nipple_right"]
@@ -166,14 +167,26 @@ def landmark_axes(landmarks: Landmarks) -> Floats:
     if _front(landmarks) @ forward < 0:
         raise LandmarkProblem(
             "left and right contradict front and back: sides swapped or file mirrored",
-            "Swap the names of the left and right landmarks (sides are the patient's), "
-            "or export the scan without mirroring",
+            "Check the names of the left and right landmarks (sides are the patient's); if all are right, the "
+            "file is mirrored: export it again without mirroring",
             code="sides-swapped",
         )
     # The sternum leans back: straight up is a little forward of it.
     lean = np.radians(STERNUM_LEAN)
     up = np.cos(lean) * sternum + np.sin(lean) * forward
     return _frame_from(up=up, forward=forward)
+
+
+def _require_notch_above(landmarks: Landmarks) -> None:
+    """Refuse an exchanged sternum: nipples lie near the height of the xiphoid, never near that of the notch."""
+    nipples = landmarks.array([f"nipple_{side}" for side in landmarks.complete_sides]).mean(axis=0)
+    down = landmarks["xiphoid"] - landmarks["sternal_notch"]
+    if (nipples - landmarks["sternal_notch"]) @ down / (down @ down) < 0.25:
+        raise LandmarkProblem(
+            "the nipples lie nearer to the sternal notch than to the xiphoid",
+            "Sternal notch and xiphoid seem to be exchanged: the notch is the upper end of the breastbone",
+            code="sternum-exchanged",
+        )
 
 
 def faces_inside_out(mesh: TriangleMesh, landmarks: Landmarks) -> bool:
