@@ -36,8 +36,8 @@ def cohort(tmp_path):
     return tmp_path
 
 
-def run(folder, *more, scans="scans"):
-    arguments = ["register", str(folder / scans), "--landmarks", str(folder / "landmarks")]
+def run(folder, *more, scans="scans", landmarks="landmarks"):
+    arguments = ["register", str(folder / scans), "--landmarks", str(folder / landmarks)]
     arguments += ["--template", str(folder / "template.ply")]
     arguments += [
         "--template-landmarks",
@@ -147,3 +147,59 @@ def test_the_landmarks_of_another_scan_are_refused(cohort):
     scan = next(scan for scan in report["scans"] if scan["id"] == "a")
     assert scan["status"] == "failed"
     assert "off the surface" in scan["message"]
+
+
+def test_a_result_whose_scan_now_fails_does_not_stay(cohort):
+    run(cohort)
+    (cohort / "landmarks" / "a.json").write_text("{}")
+    _, report = run(cohort)
+    assert next(scan for scan in report["scans"] if scan["id"] == "a")["status"] == "failed"
+    assert not (cohort / "out" / "registered" / "a.ply").exists()
+    assert (cohort / "out" / "superseded" / "a.ply").exists()
+
+
+def test_one_folder_holds_one_template_and_a_summary_of_all(cohort):
+    run(cohort)
+    code, _ = run(cohort, scans="scans/a.ply", landmarks="landmarks/a.json")
+    assert code == 0
+    with open(cohort / "out" / "summary.csv") as file:
+        assert [row["id"] for row in csv.DictReader(file)] == ["a", "b"]
+    mesh, landmarks = torso(edge=8)
+    save_mesh(mesh, cohort / "template.ply")
+    save_landmarks(landmarks, cohort / "template.json")
+    arguments = [
+        "register",
+        str(cohort / "scans" / "a.ply"),
+        "--landmarks",
+        str(cohort / "landmarks" / "a.json"),
+    ]
+    arguments += [
+        "--template",
+        str(cohort / "template.ply"),
+        "--template-landmarks",
+        str(cohort / "template.json"),
+    ]
+    result = CliRunner().invoke(main, [*arguments, "--out", str(cohort / "out")])
+    assert result.exit_code == 2
+    assert "another template" in result.output
+
+
+def test_a_sheet_never_shows_an_older_result(cohort):
+    one = {"scans": "scans/a.ply", "landmarks": "landmarks/a.json"}
+    sheet = cohort / "out" / "sheets" / "a.png"
+    run(cohort, "--quality-sheet", **one)
+    assert sheet.exists()
+    run(cohort, "--no-mask", **one)
+    assert not sheet.exists()
+    _, report = run(cohort, "--no-mask", "--quality-sheet", **one)
+    assert report["counts"]["registered"] == 1
+    assert sheet.exists()
+
+
+def test_bare_lists_can_be_registered_too(cohort):
+    _, landmarks = torso(edge=6, size=0.8)
+    points = landmarks.points + [10.0, 20.0, 30.0]
+    np.savetxt(cohort / "bare.txt", points)
+    one = {"scans": "scans/a.ply", "landmarks": "bare.txt"}
+    code, _ = run(cohort, "--landmark-order", ",".join(landmarks.names), **one)
+    assert code == 0

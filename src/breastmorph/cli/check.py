@@ -16,7 +16,7 @@ from breastmorph.cli.terminal import (
     print_json,
     print_table,
     progress,
-    unit_option,
+    scan_options,
 )
 from breastmorph.scan.check import CheckParameters, check_scan
 from breastmorph.scan.findings import Check
@@ -29,18 +29,9 @@ _STYLE = {"usable": "green", "repaired": "yellow", "refused": "red"}
 @click.command("check")
 @click.argument("scans", type=click.Path(path_type=Path))
 @landmarks_option
-@unit_option
-@click.option(
-    "--landmark-order",
-    help="Names of a bare x,y,z list in its order, separated by commas.",
-)
-@click.option(
-    "--max-faces", default=CheckParameters.max_faces, show_default=True, help="Refuse larger scans."
-)
+@scan_options
 @json_option
-def command(
-    scans: Path, landmarks: Path | None, unit: str, landmark_order: str | None, max_faces: int, as_json: bool
-) -> None:
+def command(scans: Path, landmarks: Path | None, check: CheckParameters, as_json: bool) -> None:
     """Judge SCANS (a file or a folder): usable, repaired or refused, and why.
 
     Scans and landmark files are matched by name: torso7.ply and torso7.json. What can be mended safely is
@@ -50,14 +41,12 @@ def command(
     Example:
       breastmorph check scans/ --landmarks landmarks/
     """
-    order = [name.strip() for name in landmark_order.split(",")] if landmark_order else None
-    parameters = CheckParameters(unit=unit, landmark_order=order, max_faces=max_faces)
     found = find_scans(scans, landmarks)
     upright = default_template().as_reference
-    checks = [check_scan(files, parameters, upright) for files in progress(found, "Checking")]
+    checks = [check_scan(files, check, upright) for files in progress(found, "Checking")]
     counts = {verdict: sum(c.verdict == verdict for c in checks) for verdict in _STYLE}
     if as_json:
-        print_json({"counts": counts, "scans": [as_record(check) for check in checks]})
+        print_json({"counts": counts, "scans": [as_record(one) for one in checks]})
     else:
         print_checks(checks)
         click.echo(", ".join(f"{n} {verdict}" for verdict, n in counts.items()))

@@ -15,7 +15,7 @@ from breastmorph.cli.terminal import (
     print_json,
     print_table,
     progress_with,
-    unit_option,
+    scan_options,
 )
 from breastmorph.registration.folder import Outcome, register_folder
 from breastmorph.registration.parameters import PRESETS, preset
@@ -47,7 +47,7 @@ _STYLE = {"registered": "green", "unchanged": "cyan", "failed": "red"}
 @click.option("--no-mask", is_flag=True, help="Fit the whole torso alike, without breast probability masks.")
 @click.option("--quality-sheet", is_flag=True, help="Draw OUT/sheets/<id>.png for every scan.")
 @click.option("--force", is_flag=True, help="Register again what is already done.")
-@unit_option
+@scan_options
 @json_option
 def command(
     scans: Path,
@@ -60,7 +60,7 @@ def command(
     no_mask: bool,
     quality_sheet: bool,
     force: bool,
-    unit: str,
+    check: CheckParameters,
     as_json: bool,
 ) -> None:
     """Bend the template onto SCANS (a file or a folder).
@@ -82,19 +82,26 @@ def command(
         template = default_template()
     registrar = Registrar(template, preset(preset_name, use_masks=not no_mask))
 
+    def sheet(scan_id: str) -> Path:
+        return out / "sheets" / f"{scan_id}.png"
+
     def draw(scan: Scan, result: Registration) -> None:
         from breastmorph.report.quality_sheet import quality_sheet as draw_sheet
 
-        draw_sheet(scan, result, out / "sheets" / f"{scan.id}.png")
+        if quality_sheet:
+            draw_sheet(scan, result, sheet(scan.id))
+        else:
+            sheet(scan.id).unlink(missing_ok=True)  # it would show an older result
 
     with progress_with("Registering", len(found)) as advance:
         outcomes = register_folder(
             found,
             registrar,
             out,
-            check=CheckParameters(unit=unit),
+            check=check,
             force=force,
-            on_result=draw if quality_sheet else None,
+            complete=lambda scan_id: not quality_sheet or sheet(scan_id).exists(),
+            on_result=draw,
             on_done=lambda outcome: advance(),
         )
     counts = {status: sum(o.status == status for o in outcomes) for status in _STYLE}

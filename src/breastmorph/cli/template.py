@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from breastmorph.cli.terminal import json_option, print_json, print_table, unit_option
+from breastmorph.cli.terminal import json_option, print_json, print_table, scan_options
 from breastmorph.scan.check import CheckParameters, load_scan
 from breastmorph.scan.landmarks import SIDES
 from breastmorph.template.files import save_template
@@ -55,10 +55,17 @@ _LABELS = {
     show_default=True,
     help="The patient's side that is mirrored.",
 )
-@unit_option
+@scan_options
 @json_option
 def command(
-    scan: Path, landmarks: Path, out: Path, edge: float, coarse: int, side: str, unit: str, as_json: bool
+    scan: Path,
+    landmarks: Path,
+    out: Path,
+    edge: float,
+    coarse: int,
+    side: str,
+    check: CheckParameters,
+    as_json: bool,
 ) -> None:
     """Make a symmetric template and its coarse twin from SCAN.
 
@@ -70,7 +77,7 @@ def command(
     Example:
       breastmorph template scans/torso7.ply --landmarks landmarks/torso7.json --out template/
     """
-    value = load_scan(scan, landmarks, parameters=CheckParameters(unit=unit))
+    value = load_scan(scan, landmarks, parameters=check)
     made = make_template(value, TemplateParameters(edge=edge, coarse_vertices=coarse, side=side))
     written = save_template(made.template, out)
     figures = quality(made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,13 +22,34 @@ landmarks_option = click.option(
     type=click.Path(path_type=Path),
     help="Landmark folder (or file, for one scan); beside the scans when not given.",
 )
-unit_option = click.option(
-    "--unit",
-    type=click.Choice(["auto", "mm", "cm", "m"]),
-    default="auto",
-    show_default=True,
-    help="Unit of the files; auto decides from the length of the sternum.",
-)
+
+
+def scan_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options of every command that reads scans; they reach the command as ``check``, a CheckParameters."""
+    from breastmorph.scan.check import CheckParameters
+
+    @click.option(
+        "--unit",
+        type=click.Choice(["auto", "mm", "cm", "m"]),
+        default="auto",
+        show_default=True,
+        help="Unit of the files; auto decides from the length of the sternum.",
+    )
+    @click.option("--landmark-order", help="Names of a bare x,y,z list in its order, separated by commas.")
+    @click.option(
+        "--max-faces",
+        type=click.IntRange(min=1),
+        default=CheckParameters.max_faces,
+        show_default=True,
+        help="Refuse larger scans.",
+    )
+    @functools.wraps(command)
+    def with_check(*args: Any, unit: str, landmark_order: str | None, max_faces: int, **others: Any) -> Any:
+        order = tuple(name.strip() for name in landmark_order.split(",")) if landmark_order else None
+        check = CheckParameters(unit=unit, landmark_order=order, max_faces=max_faces)
+        return command(*args, check=check, **others)
+
+    return with_check
 
 
 def console() -> Console:

@@ -2,6 +2,8 @@
 
 ``OUT/registered/<id>.ply`` holds the template's topology in the scan's own frame and unit,
 ``OUT/registered/<id>.json`` metrics, timings, parameters and the inputs' hashes, ``OUT/summary.csv`` one row a scan.
+A scan whose inputs changed and that now fails has its old result moved to ``OUT/superseded``, so that no model is built
+from it unnoticed.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import hashlib
 import io
 import json
 import math
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -74,6 +77,7 @@ def register_folder(
     *,
     check: CheckParameters | None = None,
     force: bool = False,
+    complete: Callable[[str], bool] = lambda scan_id: True,
     on_result: Callable[[Scan, Registration], None] | None = None,
     on_done: Callable[[Outcome], None] | None = None,
 ) -> list[Outcome]:
@@ -87,6 +91,8 @@ def register_folder(
     check : CheckParameters, optional
     force : bool
         Register again what is already done.
+    complete : callable, optional
+        Whether everything else that belongs to a scan's id is there; where not, it is registered again.
     on_result, on_done : callables, optional
         Called with every new registration, and with every outcome.
     """
@@ -99,11 +105,15 @@ def register_folder(
         "check": _plain(asdict(check or CheckParameters())),
         "version": __version__,
     }
+    others = _others(folder, {files.id for files in found}, common["template"])
     outcomes = []
     for files in found:
-        outcome = _one(files, registrar, folder, common, check, force, on_result)
+        again = force or not complete(files.id)
+        outcome = _one(files, registrar, folder, common, check, again, on_result)
+        if outcome.status == "failed":
+            _supersede(files.id, folder, out / "superseded")
         outcomes.append(outcome)
-        write_summary(outcomes, out / "summary.csv")
+        write_summary([*others, *outcomes], out / "summary.csv")
         if on_done is not None:
             on_done(outcome)
     return outcomes
@@ -123,16 +133,16 @@ def template_hash(template: Template) -> str:
 
 
 def write_summary(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Write one row a scan: status, quality figures, seconds, warnings."""
+    """Write one row a scan, by id: status, quality figures, seconds, warnings."""
     text = io.StringIO()
     rows = csv.writer(text)
     rows.writerow(["id", "status", *_COLUMNS, "seconds", "message"])
-    for outcome in outcomes:
+    for outcome in sorted(outcomes, key=lambda outcome: outcome.id):
         metrics = outcome.record.get("metrics", {})
         rows.writerow(
             [
                 outcome.id,
-                outcome.status,
+                "failed" if outcome.status == "failed" else "registered",
                 *(_cell(metrics.get(column)) for column in _COLUMNS),
                 _cell(sum(outcome.record.get("seconds", {}).values()) or None),
                 outcome.message or "; ".join(outcome.warnings),
@@ -180,6 +190,31 @@ def _one(
     if on_result is not None:
         on_result(judged.scan, result)
     return Outcome(files.id, "registered", record)
+
+
+def _others(folder: Path, ids: set[str], template: str) -> list[Outcome]:
+    """Results of earlier runs that this run does not touch; they must be of the same template."""
+    found = []
+    for path in sorted(folder.glob("*.json")):
+        record = _record(path)
+        if path.stem in ids or not record:
+            continue
+        if record.get("template") != template:
+            raise FileProblem(
+                f"this folder holds results of another template (of {path.stem})",
+                "Choose another --out: one folder, one template",
+                folder.parent,
+            )
+        found.append(Outcome(path.stem, "unchanged", record))
+    return found
+
+
+def _supersede(scan_id: str, folder: Path, away: Path) -> None:
+    old = [path for path in (folder / f"{scan_id}.json", folder / f"{scan_id}.ply") if path.exists()]
+    if old:
+        make_folder(away)
+    for path in old:
+        os.replace(path, away / path.name)
 
 
 def _stage(stage: Any) -> dict[str, Any]:

@@ -34,8 +34,9 @@ def scan_sheet(scans: Sequence[Scan], path: Path, columns: int = 3) -> None:
 
 def save_sheet(cells: Sequence[Picture], captions: Sequence[str], path: Path, columns: int) -> None:
     """Lay pictures of equal size out in a grid, a caption under each, and write a PNG."""
-    from PIL import Image, ImageDraw
+    from PIL import Image, ImageDraw, ImageFont
 
+    font = ImageFont.load_default(size=14)
     height, width = cells[0].shape[:2]
     strip = 22
     n_rows = -(-len(cells) // columns)
@@ -44,7 +45,7 @@ def save_sheet(cells: Sequence[Picture], captions: Sequence[str], path: Path, co
     for k, (cell, caption) in enumerate(zip(cells, captions, strict=True)):
         left, top = k % columns * width, k // columns * (height + strip)
         sheet.paste(Image.fromarray(cell), (left, top))
-        draw.text((left + width / 2, top + height + strip / 2), caption, fill="black", anchor="mm")
+        draw.text((left + width / 2, top + height + strip / 2), caption, fill="black", anchor="mm", font=font)
     path.parent.mkdir(parents=True, exist_ok=True)
     sheet.save(path)
 

@@ -33,7 +33,7 @@ def quality_sheet(scan: Scan, result: Registration, path: Path) -> None:
     markers = [Marker(point) for point in scan.landmarks.points]
     rows: list[tuple[str, TriangleMesh, Floats | None, list[Marker]]] = [
         (f"{scan.id}: scan and landmarks", scan.mesh, None, markers),
-        ("template in this shape", result.mesh, None, []),
+        ("template in this shape, with the scan's landmarks", result.mesh, None, markers),
         (
             f"signed distance, blue inside and red outside the scan by {_RANGE:g} mm; "
             f"mean in the breast {result.metrics['distance_inside']:.2f} mm",
@@ -77,5 +77,8 @@ def registration_sheet(pairs: Sequence[tuple[Scan, Registration]], path: Path, c
             render(result.mesh, View(yaw=45.0), size=_SMALL, box=box, colors=colors),
         ]
         cells.append(np.concatenate(pictures, axis=1))
-        captions.append(f"{scan.id}: {result.metrics['distance_inside']:.2f} mm in the breast")
+        captions.append(
+            f"{scan.id}: {result.metrics['distance_inside']:.2f} mm in the breast "
+            f"(right: red outside, blue inside the scan by {_RANGE:g} mm)"
+        )
     save_sheet(cells, captions, path, columns)

@@ -84,7 +84,7 @@ def load_landmarks(path: str | Path, order: Sequence[str] | None = None) -> Land
         elif any(not label for label, _ in found.points):
             raise LandmarkProblem(
                 "the file is a bare list of coordinates without names",
-                "Give the order of the names, or write lines of name,x,y,z",
+                "Give the order of the names (--landmark-order), or write lines of name,x,y,z",
             )
         return _recognised(found)
 
