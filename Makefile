@@ -26,6 +26,7 @@ bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/closest_points.py
 	$(BIN)/python benchmarks/upright_frame.py
 	$(BIN)/python benchmarks/registration.py --peer
+	$(BIN)/python benchmarks/torsos.py
 	$(BIN)/python benchmarks/registration_accuracy.py --n 12
 	$(BIN)/python benchmarks/registration_accuracy.py --n 12 --curve
 
