@@ -50,9 +50,3 @@ class LandmarkProblem(BreastMorphError):
     """Landmarks are missing, misnamed or contradict the anatomy or the surface."""
 
     code = "unusable-landmarks"
-
-
-class MissingExtra(BreastMorphError):
-    """An optional dependency is needed and not installed."""
-
-    code = "missing-extra"

@@ -18,6 +18,8 @@ from breastmorph.scan.files import save_landmarks
 from breastmorph.scan.landmarks import Landmarks
 from torso import torso
 
+ONE = {"scans": "scans/a.ply", "landmarks": "landmarks/a.json"}  # one scan of the cohort
+
 
 @pytest.fixture
 def cohort(tmp_path):
@@ -36,17 +38,20 @@ def cohort(tmp_path):
     return tmp_path
 
 
-def run(folder, *more, scans="scans", landmarks="landmarks"):
-    arguments = ["register", str(folder / scans), "--landmarks", str(folder / landmarks)]
-    arguments += ["--template", str(folder / "template.ply")]
-    arguments += [
-        "--template-landmarks",
-        str(folder / "template.json"),
-        "--out",
-        str(folder / "out"),
-        "--json",
-    ]
-    result = CliRunner().invoke(main, [*arguments, *more])
+def invoke(folder, *more, scans="scans", landmarks="landmarks", out="out"):
+    """The command with the user's own template."""
+    places = {
+        "--landmarks": landmarks,
+        "--template": "template.ply",
+        "--template-landmarks": "template.json",
+        "--out": out,
+    }
+    options = [part for option, name in places.items() for part in (option, str(folder / name))]
+    return CliRunner().invoke(main, ["register", str(folder / scans), *options, *more])
+
+
+def run(folder, *more, **places):
+    result = invoke(folder, *more, "--json", **places)
     assert result.exit_code in (0, 1, 2), result.output
     return result.exit_code, json.loads(result.stdout)
 
@@ -91,19 +96,7 @@ def test_a_second_run_does_only_what_is_missing_or_changed(cohort):
 
 
 def test_one_scan_with_its_quality_sheet(cohort):
-    arguments = [
-        "register",
-        str(cohort / "scans" / "a.ply"),
-        "--landmarks",
-        str(cohort / "landmarks" / "a.json"),
-    ]
-    arguments += [
-        "--template",
-        str(cohort / "template.ply"),
-        "--template-landmarks",
-        str(cohort / "template.json"),
-    ]
-    result = CliRunner().invoke(main, [*arguments, "--out", str(cohort / "one"), "--quality-sheet"])
+    result = invoke(cohort, "--quality-sheet", **ONE, out="one")
     assert result.exit_code == 0, result.output
     assert (cohort / "one" / "sheets" / "a.png").stat().st_size > 10_000
 
@@ -160,38 +153,25 @@ def test_a_result_whose_scan_now_fails_does_not_stay(cohort):
 
 def test_one_folder_holds_one_template_and_a_summary_of_all(cohort):
     run(cohort)
-    code, _ = run(cohort, scans="scans/a.ply", landmarks="landmarks/a.json")
+    code, _ = run(cohort, **ONE)
     assert code == 0
     with open(cohort / "out" / "summary.csv") as file:
         assert [row["id"] for row in csv.DictReader(file)] == ["a", "b"]
     mesh, landmarks = torso(edge=8)
     save_mesh(mesh, cohort / "template.ply")
     save_landmarks(landmarks, cohort / "template.json")
-    arguments = [
-        "register",
-        str(cohort / "scans" / "a.ply"),
-        "--landmarks",
-        str(cohort / "landmarks" / "a.json"),
-    ]
-    arguments += [
-        "--template",
-        str(cohort / "template.ply"),
-        "--template-landmarks",
-        str(cohort / "template.json"),
-    ]
-    result = CliRunner().invoke(main, [*arguments, "--out", str(cohort / "out")])
+    result = invoke(cohort, **ONE)
     assert result.exit_code == 2
     assert "another template" in result.output
 
 
 def test_a_sheet_never_shows_an_older_result(cohort):
-    one = {"scans": "scans/a.ply", "landmarks": "landmarks/a.json"}
     sheet = cohort / "out" / "sheets" / "a.png"
-    run(cohort, "--quality-sheet", **one)
+    run(cohort, "--quality-sheet", **ONE)
     assert sheet.exists()
-    run(cohort, "--no-mask", **one)
+    run(cohort, "--no-mask", **ONE)
     assert not sheet.exists()
-    _, report = run(cohort, "--no-mask", "--quality-sheet", **one)
+    _, report = run(cohort, "--no-mask", "--quality-sheet", **ONE)
     assert report["counts"]["registered"] == 1
     assert sheet.exists()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from breastmorph.mesh.geometry import face_angles, face_normals, vertex_normals
+from breastmorph.mesh.geometry import face_angles, face_areas, face_normals, vertex_normals
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
 from breastmorph.registration.minimiser import Trace
@@ -101,15 +101,9 @@ def shape_metrics(template: Floats, vertices: Floats, faces: Ints) -> dict[str, 
     before, after = face_angles(template, faces), face_angles(vertices, faces)
     normals = face_normals(vertices, faces)
     around = vertex_normals(vertices, faces)[faces].mean(axis=1)
-    old_area = np.linalg.norm(_cross(template, faces), axis=1)
-    ratio = np.linalg.norm(_cross(vertices, faces), axis=1) / np.maximum(old_area, 1e-300)
+    ratio = face_areas(vertices, faces) / np.maximum(face_areas(template, faces), 1e-300)
     return {
         "angle_distortion": float(np.degrees(np.abs(after - before).mean())),
         "flipped_percent": float(100.0 * ((normals * around).sum(axis=1) < 0).mean()),
         "smallest_area_ratio": float(ratio.min() / np.median(ratio)),
     }
-
-
-def _cross(vertices: Floats, faces: Ints) -> Floats:
-    a, b, c = (vertices[faces[:, k]] for k in range(3))
-    return np.cross(b - a, c - a)

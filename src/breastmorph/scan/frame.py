@@ -244,12 +244,6 @@ def align(
     return transform
 
 
-def lean_of_sternum(landmarks: Landmarks) -> float:
-    """Degrees by which the sternum leans back from the upright, for landmarks in the canonical frame."""
-    direction = landmarks["sternal_notch"] - landmarks["xiphoid"]
-    return float(np.degrees(np.arctan2(-direction[2], direction[1])))
-
-
 def _front(landmarks: Landmarks) -> Floats:
     """Rough direction from back to front: nipples lie before the lateral poles, whatever the sides' names."""
     return np.sum(
