@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -41,6 +42,19 @@ class Similarity:
             self.scale * self.rotation @ first.translation + self.translation,
             self.scale * first.scale,
         )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers for a JSON file."""
+        return {
+            "rotation": self.rotation.tolist(),
+            "translation": self.translation.tolist(),
+            "scale": float(self.scale),
+        }
+
+    @classmethod
+    def from_dict(cls, parts: Mapping[str, Any]) -> Self:
+        """The transform that :meth:`as_dict` wrote."""
+        return cls(np.array(parts["rotation"]), np.array(parts["translation"]), float(parts["scale"]))
 
     @classmethod
     def fit(

@@ -31,6 +31,7 @@ from breastmorph.scan.check import CheckParameters, check_scan
 from breastmorph.scan.folder import ScanFiles
 from breastmorph.scan.scan import Scan
 from breastmorph.template import Template
+from breastmorph.template.files import to_npz
 
 Status = Literal["registered", "unchanged", "failed"]
 _COLUMNS = (
@@ -106,6 +107,7 @@ def register_folder(
         "version": __version__,
     }
     others = _others(folder, {files.id for files in found}, common["template"])
+    write_file(out / "template.npz", to_npz(template))
     outcomes = []
     for files in found:
         again = force or not complete(files.id)
@@ -178,12 +180,14 @@ def _one(
             "warnings": [*(f.message for f in judged.findings if f.level == "repair"), *result.warnings],
             "stages": [_stage(stage) for stage in result.stages],
             "seconds": _plain(dict(result.seconds)),
+            "to_file": judged.scan.to_file.as_dict(),
             "inputs": inputs,
             **common,
         }
         in_file = judged.scan.to_file.apply(result.vertices)
         record_path.unlink(missing_ok=True)  # an old record must not vouch for the new mesh
         save_mesh(result.mesh.with_vertices(in_file), mesh_path)
+        record["outputs"] = {mesh_path.name: _file_hash(mesh_path)}
         write_file(record_path, json.dumps(record, indent=1).encode())
     except BreastMorphError as error:
         return Outcome(files.id, "failed", {}, str(error))

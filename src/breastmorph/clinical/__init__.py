@@ -1,0 +1,1 @@
+"""Clinical use of registered scans and shape models: measure, edit, predict."""

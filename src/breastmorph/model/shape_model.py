@@ -1,0 +1,285 @@
+"""The shape model: a Gaussian over shapes in correspondence, as an immutable value with its algebra.
+
+A shape is ``mean + basis @ coefficients``; coefficient i has variance ``variances[i]``, so |c_i| <= 3 sd is the
+plausible range. Everything is in the model's frame (x to the patient's left, y up, z forward), in mm. No
+operation forms a 3n x 3n matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from breastmorph.errors import BreastMorphError
+from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
+
+_BLOCK = 8192  # vertices at a time: temporaries stay in the cache
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What a model may keep of the subjects it was built from; on request only, because it describes people.
+
+    Attributes
+    ----------
+    scores : (k, q) float
+        Coefficients of the subjects.
+    scales : (k,) float
+        Size of every subject relative to its aligned shape (1 for a model that keeps size).
+    columns : mapping from name to (k,) float
+        Numbers of the cohort's table, NaN where unknown.
+    """
+
+    scores: Floats
+    scales: Floats
+    columns: Mapping[str, Floats] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class ShapeModel:
+    """A Gaussian over shapes.
+
+    Attributes
+    ----------
+    mean : (n, 3) float
+    basis : (3n, q) float32 or float64
+        Orthonormal columns; rows interleaved x0, y0, z0, x1, ...
+    variances : (q,) float
+        mm squared, falling.
+    faces : (m, 3) int
+    landmark_ids : mapping from landmark name to vertex
+    noise_variance : float
+        Variance of a coordinate (mm squared) outside the span of the basis.
+    mirror : (n,) int, optional
+        The vertex at every vertex's mirror image.
+    training : Training, optional
+    info : mapping
+        Where the model comes from; plain JSON values.
+    """
+
+    mean: Floats
+    basis: NDArray[np.floating]
+    variances: Floats
+    faces: Ints
+    landmark_ids: Mapping[str, int] = field(default_factory=dict)
+    noise_variance: float = 0.0
+    mirror: Ints | None = None
+    training: Training | None = None
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        n, q = len(self.mean), len(self.variances)
+        if self.mean.shape != (n, 3) or self.basis.shape != (3 * n, q) or self.variances.shape != (q,):
+            raise BreastMorphError(
+                f"mean {self.mean.shape}, basis {self.basis.shape} and variances {self.variances.shape} do not fit"
+            )
+        if len(self.faces) and not (self.faces.min() >= 0 and self.faces.max() < n):
+            raise BreastMorphError(f"a face names a vertex that the model's {n} vertices do not have")
+        for name, vertex in self.landmark_ids.items():
+            if not 0 <= vertex < n:
+                raise BreastMorphError(f"landmark {name} is vertex {vertex} of a model with {n} vertices")
+        for name in ("mean", "basis", "variances", "faces"):
+            view = getattr(self, name).view()
+            view.flags.writeable = False
+            object.__setattr__(self, name, view)
+        object.__setattr__(self, "landmark_ids", MappingProxyType(dict(self.landmark_ids)))
+
+    @property
+    def n_vertices(self) -> int:
+        """Number of vertices."""
+        return len(self.mean)
+
+    @property
+    def n_components(self) -> int:
+        """Number of modes."""
+        return len(self.variances)
+
+    @property
+    def deviations(self) -> Floats:
+        """Standard deviation of every coefficient, (q,)."""
+        return np.sqrt(self.variances)
+
+    @property
+    def mean_mesh(self) -> TriangleMesh:
+        """The mean shape with its faces."""
+        return TriangleMesh(self.mean, self.faces)
+
+    def mesh(self, shape: Floats) -> TriangleMesh:
+        """A shape with the model's faces."""
+        return TriangleMesh(shape, self.faces)
+
+    # --- shapes and coefficients ------------------------------------------------------------------------------
+
+    def instance(self, coefficients: Floats | Sequence[float]) -> Floats:
+        """The shape of coefficients (q,) or fewer, whose rest is 0; returns (n, 3)."""
+        c = np.asarray(coefficients, dtype=float)
+        if c.ndim != 1 or len(c) > self.n_components:
+            raise BreastMorphError(f"{c.shape} coefficients for a model of {self.n_components} components")
+        moved = self.basis[:, : len(c)] @ c.astype(self.basis.dtype)
+        return self.mean + moved.reshape(-1, 3)
+
+    def sample(self, rng: np.random.Generator) -> Floats:
+        """A random shape, (n, 3)."""
+        return self.instance(rng.standard_normal(self.n_components) * self.deviations)
+
+    def project(self, shape: Floats) -> Floats:
+        """Coefficients (q,) of the nearest shape in the span; ``shape`` (n, 3) lies in the model's frame."""
+        difference = (shape - self.mean).ravel().astype(self.basis.dtype)
+        return np.asarray(difference @ self.basis, dtype=float)
+
+    def align(self, shape: Floats, ids: Ints | Bools | None = None, *, with_scale: bool = True) -> Similarity:
+        """Best transform of a shape (n, 3) into the model's frame, by its vertices ``ids`` or by all."""
+        part = slice(None) if ids is None else ids
+        return Similarity.fit(shape[part], self.mean[part], with_scale=with_scale)
+
+    def mahalanobis(self, coefficients: Floats) -> float:
+        """Distance from the mean in standard deviations; about sqrt(q) for a typical shape."""
+        return float(np.sqrt((np.asarray(coefficients) ** 2 / self.variances).sum()))
+
+    def plausibility(self, coefficients: Floats) -> float:
+        """Share of the population that lies farther from the mean (0 to 1)."""
+        from scipy.stats import chi2
+
+        return float(chi2.sf(self.mahalanobis(coefficients) ** 2, self.n_components))
+
+    # --- covariance -------------------------------------------------------------------------------------------
+
+    def covariances(self, ids: Ints | None = None) -> Floats:
+        """The 3 x 3 covariance of every vertex, or of vertices ``ids``, (k, 3, 3), mm squared."""
+        vertices = np.arange(self.n_vertices) if ids is None else np.asarray(ids)
+        out = np.empty((len(vertices), 3, 3))
+        rows = self.basis.reshape(self.n_vertices, 3, self.n_components)
+        for start in range(0, len(vertices), _BLOCK):
+            part = rows[vertices[start : start + _BLOCK]] * self.deviations
+            out[start : start + _BLOCK] = part @ part.transpose(0, 2, 1)
+        return out + self.noise_variance * np.eye(3)
+
+    def covariance(self, first: int, second: int) -> Floats:
+        """Covariance of two vertices, (3, 3)."""
+        rows = self.basis.reshape(self.n_vertices, 3, self.n_components)
+        between: Floats = (rows[first] * self.variances) @ rows[second].T
+        return between + (self.noise_variance if first == second else 0.0) * np.eye(3)
+
+    def vertex_deviations(self, directions: Floats | None = None) -> Floats:
+        """Standard deviation of every vertex in mm, (n,): of all directions together, or along given ones (n, 3)."""
+        covariances = self.covariances()
+        if directions is None:
+            return np.sqrt(np.trace(covariances, axis1=1, axis2=2))
+        return np.sqrt(np.einsum("ni,nij,nj->n", directions, covariances, directions))
+
+    # --- new models -------------------------------------------------------------------------------------------
+
+    def truncate(self, components: int | None = None, variance: float | None = None) -> Self:
+        """Keep the first ``components`` modes, or as many as hold a share ``variance`` of the total."""
+        if (components is None) == (variance is None):
+            raise BreastMorphError("give either a number of components or a share of the variance")
+        if variance is not None:
+            if not 0.0 < variance <= 1.0:
+                raise BreastMorphError(f"a share of variance lies between 0 and 1, not at {variance:g}")
+            share = np.cumsum(self.variances) / self.variances.sum()
+            components = int(np.searchsorted(share, variance - 1e-12) + 1)
+        if components is None or not 0 <= components <= self.n_components:
+            raise BreastMorphError(f"{components} components of a model that has {self.n_components}")
+        training = self.training and replace(self.training, scores=self.training.scores[:, :components])
+        lost = float(self.variances[components:].sum()) / (3 * self.n_vertices)
+        return replace(
+            self,
+            basis=self.basis[:, :components],
+            variances=self.variances[:components],
+            noise_variance=self.noise_variance + lost,
+            training=training,
+        )
+
+    def posterior(self, points: Floats, ids: Ints, noise: float | Floats) -> Self:
+        """The model of shapes that pass near known points.
+
+        Parameters
+        ----------
+        points : (k, 3) float
+            Known positions in the model's frame.
+        ids : (k,) int
+            Their vertices.
+        noise : float or (k,) float
+            Variance of a coordinate of the known points, mm squared, above 0.
+
+        Notes
+        -----
+        With Q = basis * deviations and W = 1 / noise, coefficients in standard deviations have the covariance
+        C = (I + Q*' W Q*)^-1 and the mean C Q*' W (points - mean*). ``noise_variance`` is not added to ``noise``.
+        """
+        if np.any(np.asarray(noise) <= 0.0):
+            raise BreastMorphError("the noise of known points must be above 0")
+        q = self.n_components
+        known = self._scaled_rows(ids)
+        weights = np.repeat(np.broadcast_to(1.0 / np.asarray(noise, dtype=float), len(ids)), 3)
+        difference = (points - self.mean[ids]).ravel()
+        weighted = known * weights[:, None]
+        precision = np.eye(q) + known.T @ weighted
+        # By its eigenvectors: stays symmetric and positive whatever the noise.
+        strengths, vectors = np.linalg.eigh(precision)
+        shift = vectors @ ((vectors.T @ (weighted.T @ difference)) / strengths)
+        half = (vectors / np.sqrt(strengths)) * self.deviations[:, None]
+        return self._recombined(half, self.instance(shift * self.deviations))
+
+    def marginal(self, ids: Ints) -> Self:
+        """The model of some vertices only, with the faces and landmarks among them."""
+        ids = np.asarray(ids)
+        new = np.full(self.n_vertices, -1)
+        new[ids] = np.arange(len(ids))
+        faces = new[self.faces]
+        rows = self._scaled_rows(ids)
+        strengths, vectors = np.linalg.eigh(rows.T @ rows)
+        order = np.argsort(strengths)[::-1]
+        order = order[strengths[order] > 1e-12 * max(float(strengths.max(initial=0.0)), 1e-300)]
+        variances = strengths[order]
+        mirror = None
+        if self.mirror is not None and (new[self.mirror[ids]] >= 0).all():
+            mirror = new[self.mirror[ids]]
+        return replace(
+            self,
+            mean=self.mean[ids],
+            basis=((rows @ vectors[:, order]) / np.sqrt(variances)).astype(self.basis.dtype),
+            variances=variances,
+            faces=faces[(faces >= 0).all(axis=1)],
+            landmark_ids={name: int(new[v]) for name, v in self.landmark_ids.items() if new[v] >= 0},
+            mirror=mirror,
+            training=None,
+        )
+
+    def transform(self, similarity: Similarity) -> Self:
+        """The same model in another frame or unit."""
+        rows = self.basis.reshape(self.n_vertices, 3, self.n_components)
+        turned = np.einsum("ij,njq->niq", similarity.rotation.astype(self.basis.dtype), rows)
+        scale = similarity.scale
+        training = self.training and replace(self.training, scores=self.training.scores * scale)
+        return replace(
+            self,
+            mean=similarity.apply(self.mean),
+            basis=turned.reshape(self.basis.shape),
+            variances=self.variances * scale**2,
+            noise_variance=self.noise_variance * scale**2,
+            training=training,
+        )
+
+    def _scaled_rows(self, ids: Ints) -> Floats:
+        """Rows of basis * deviations for vertices ``ids``, (3k, q)."""
+        rows = self.basis.reshape(self.n_vertices, 3, self.n_components)[ids]
+        scaled: Floats = rows.reshape(-1, self.n_components) * self.deviations
+        return scaled
+
+    def _recombined(self, half: Floats, mean: Floats) -> Self:
+        """The model whose coefficients, in this basis, have the covariance ``half @ half.T``."""
+        vectors, singular, _ = np.linalg.svd(half)
+        return replace(
+            self,
+            mean=mean,
+            basis=self.basis @ vectors.astype(self.basis.dtype),
+            variances=singular**2,
+            training=None,
+        )

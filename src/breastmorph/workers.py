@@ -1,0 +1,1 @@
+"""Running one function over many items in local processes."""
