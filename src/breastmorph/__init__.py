@@ -21,14 +21,24 @@ _HOME = {
     "Scan": "breastmorph.scan.scan",
     "load_scan": "breastmorph.scan.check",
     "check_scan": "breastmorph.scan.check",
+    "Registrar": "breastmorph.registration.pipeline",
+    "Cohort": "breastmorph.cohort",
+    "load_cohort": "breastmorph.cohort",
+    "ShapeModel": "breastmorph.model.shape_model",
+    "load_model": "breastmorph.model.files",
+    "save_model": "breastmorph.model.files",
 }
 
 __all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:
+    from breastmorph.cohort import Cohort, load_cohort
     from breastmorph.errors import BreastMorphError
     from breastmorph.mesh.files import load_mesh, save_mesh
     from breastmorph.mesh.triangle_mesh import TriangleMesh
+    from breastmorph.model.files import load_model, save_model
+    from breastmorph.model.shape_model import ShapeModel
+    from breastmorph.registration.pipeline import Registrar
     from breastmorph.scan.check import check_scan, load_scan
     from breastmorph.scan.files import load_landmarks, save_landmarks
     from breastmorph.scan.landmarks import Landmarks

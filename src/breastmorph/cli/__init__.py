@@ -17,6 +17,14 @@ _COMMANDS = {
     "phantom": ("breastmorph.cli.phantom", "Make a synthetic cohort of adult torso scans with known truth."),
     "check": ("breastmorph.cli.check", "Judge scans and landmarks before any computing starts."),
     "register": ("breastmorph.cli.register", "Bend the template onto every scan: dense correspondence."),
+    "build": ("breastmorph.cli.build", "Build a shape model from registered scans."),
+    "evaluate": ("breastmorph.cli.evaluate", "Compactness, generalization and specificity of a model."),
+    "sample": ("breastmorph.cli.sample", "Draw random shapes from a model, or show its modes."),
+    "convert": ("breastmorph.cli.convert", "Turn a model file into another format."),
+    "measure": ("breastmorph.cli.measure", "Clinical distances, volumes and symmetry."),
+    "edit": ("breastmorph.cli.edit", "Change a shape by its clinical measures."),
+    "predict": ("breastmorph.cli.predict", "Predict a missing breast, with its uncertainty."),
+    "fit": ("breastmorph.cli.fit", "Fit a model to a raw scan or point cloud."),
     "template": ("breastmorph.cli.template", "Make a symmetric template from one scan."),
 }
 

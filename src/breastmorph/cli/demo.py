@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -11,15 +10,15 @@ import click
 from breastmorph.cli.check import print_checks
 from breastmorph.cli.register import print_outcomes
 from breastmorph.cli.terminal import progress, progress_with
+from breastmorph.machine import cores
 from breastmorph.phantom.files import write_cohort
-from breastmorph.registration.folder import register_folder
-from breastmorph.registration.pipeline import Registrar
-from breastmorph.registration.result import Registration
+from breastmorph.registration.batch import register_batch
+from breastmorph.registration.product import recipe
 from breastmorph.report.contact_sheet import scan_sheet
-from breastmorph.report.quality_sheet import registration_sheet
+from breastmorph.report.summary_page import write_summaries
+from breastmorph.report.thumbnail import Pictures
 from breastmorph.scan.check import check_scan
 from breastmorph.scan.folder import find_scans
-from breastmorph.scan.scan import Scan
 from breastmorph.template.files import default_template
 
 _ON_SHEET = 6
@@ -42,7 +41,7 @@ def command(out: Path, n: int, seed: int) -> None:
     """
     click.echo(f"1. A synthetic cohort of {n} adult torsos, scanned from three views")
     with progress_with("Scanning", n) as advance:
-        write_cohort(out, n, seed, os.cpu_count() or 1, on_done=lambda done: advance())
+        write_cohort(out, n, seed, cores(), on_done=lambda done: advance())
     click.echo("2. Checking scans and landmarks")
     template = default_template()
     found = find_scans(out / "scans", out / "landmarks")
@@ -51,22 +50,19 @@ def command(out: Path, n: int, seed: int) -> None:
     sheet = out / "contact-sheet.png"
     scan_sheet([check.scan for check in checks if check.scan][:_ON_SHEET], sheet)
     click.echo(f"3. Bending the template of {template.mesh.n_vertices:,} vertices onto every scan")
-    pairs: list[tuple[Scan, Registration]] = []
+    registration = out / "registration"
     with progress_with("Registering", len(found)) as advance:
-        outcomes = register_folder(
+        outcomes = register_batch(
             found,
-            Registrar(template),
-            out / "registration",
+            recipe(template, pictures=Pictures()),
+            registration,
             force=True,
-            on_result=lambda scan, result: pairs.append((scan, result)),
             on_done=lambda outcome: advance(),
+            on_end=lambda known: write_summaries(known, registration),
         )
-    print_outcomes(outcomes, out / "registration")
-    registrations = out / "registrations.png"
-    if pairs:
-        registration_sheet(pairs[:_ON_SHEET], registrations)
+    print_outcomes(outcomes, registration)
     click.echo(f"\nScans and landmarks   {out / 'scans'}, {out / 'landmarks'}")
     click.echo(f"Known truth           {out / 'truth'}, {out / 'cohort.csv'}")
-    click.echo(f"Registered meshes     {out / 'registration' / 'registered'}")
-    click.echo(f"Look at               {sheet}, {registrations}")
+    click.echo(f"Registered meshes     {registration / 'registered'}")
+    click.echo(f"Look at               {sheet}, {registration / 'summary.html'}")
     sys.exit(1 if any(outcome.status == "failed" for outcome in outcomes) else 0)

@@ -2,31 +2,103 @@
 
 from __future__ import annotations
 
+import functools
+import re
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import click
 from rich.markup import escape
 
+from breastmorph.cli.live_progress import LiveProgress
 from breastmorph.cli.terminal import (
     json_option,
     landmarks_option,
     print_json,
     print_table,
-    progress_with,
     scan_options,
 )
-from breastmorph.registration.folder import Outcome, register_folder
+from breastmorph.machine import cores
+from breastmorph.registration.batch import register_batch
+from breastmorph.registration.executors import TIME_LIMIT, Executor, InProcess, LocalProcesses
+from breastmorph.registration.folder import Outcome
 from breastmorph.registration.parameters import PRESETS, preset
-from breastmorph.registration.pipeline import Registrar
-from breastmorph.registration.result import Registration
+from breastmorph.registration.product import recipe
+from breastmorph.report.summary_page import write_summaries
+from breastmorph.report.thumbnail import Pictures
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.folder import find_scans
-from breastmorph.scan.scan import Scan
 from breastmorph.template.files import default_template, load_template
+from breastmorph.workers import Limits
 
 _STYLE = {"registered": "green", "unchanged": "cyan", "failed": "red"}
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+class _Bytes(click.ParamType):
+    """A number of bytes such as 4GB or 500MB."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number of bytes."""
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", str(value).strip(), re.IGNORECASE)
+        if not found:
+            self.fail(f"{value!r} is not a size; write for example 4GB", param, ctx)
+        return int(float(found[1]) * _UNITS[found[2].upper()])
+
+
+def work_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that say who does the work; they reach the command as ``executor``."""
+
+    @click.option(
+        "--jobs",
+        type=click.IntRange(min=1),
+        show_default="all cores",
+        help="Worker processes; 1 works in this process (in one worker when a limit is given).",
+    )
+    @click.option("--scheduler", help="A Dask scheduler, tcp://host:port: its workers do the work.")
+    @click.option(
+        "--time-limit",
+        type=click.FloatRange(min=0, min_open=True),
+        show_default=f"{TIME_LIMIT:g}",
+        help="Seconds a scan may take; it fails alone when it takes longer.",
+    )
+    @click.option(
+        "--memory-limit",
+        type=_Bytes(),
+        show_default="a fair share",
+        help="Memory a worker may use, for example 4GB (not on Windows).",
+    )
+    @functools.wraps(command)
+    def with_executor(
+        *args: Any,
+        jobs: int | None,
+        scheduler: str | None,
+        time_limit: float | None,
+        memory_limit: int | None,
+        **others: Any,
+    ) -> Any:
+        limits = Limits(time_limit or TIME_LIMIT, memory_limit)
+        executor: Executor
+        if scheduler is not None:
+            if jobs is not None:
+                raise click.UsageError("--jobs is for this machine; with --scheduler the cluster decides.")
+            from breastmorph.registration.cluster import Cluster
+
+            executor = Cluster(scheduler, limits)
+        elif jobs == 1 and time_limit is None and memory_limit is None:
+            executor = InProcess()
+        else:
+            executor = LocalProcesses(jobs or cores(), limits)
+        return command(*args, executor=executor, **others)
+
+    return with_executor
 
 
 @click.command("register")
@@ -47,6 +119,8 @@ _STYLE = {"registered": "green", "unchanged": "cyan", "failed": "red"}
 @click.option("--no-mask", is_flag=True, help="Fit the whole torso alike, without breast probability masks.")
 @click.option("--quality-sheet", is_flag=True, help="Draw OUT/sheets/<id>.png for every scan.")
 @click.option("--force", is_flag=True, help="Register again what is already done.")
+@click.option("--retry-failed", is_flag=True, help="Register only what failed before.")
+@work_options
 @scan_options
 @json_option
 def command(
@@ -60,62 +134,93 @@ def command(
     no_mask: bool,
     quality_sheet: bool,
     force: bool,
+    retry_failed: bool,
+    executor: Executor,
     check: CheckParameters,
     as_json: bool,
 ) -> None:
     """Bend the template onto SCANS (a file or a folder).
 
     Writes OUT/registered/<id>.ply (the template's topology in the scan's own frame), OUT/registered/<id>.json
-    (metrics, timings, parameters, input hashes) and OUT/summary.csv. A second run does only what is missing or
-    changed; a scan that fails does not stop the rest.
+    (metrics, timings, parameters, input hashes), OUT/summary.csv and OUT/summary.html. A scan that fails, crashes
+    or hangs does not stop the rest. The run can be stopped at any time: the same command goes on where it was, and
+    does only what is missing, failed or changed.
 
     \b
-    Example:
+    Examples:
       breastmorph register scans/ --landmarks landmarks/ --out registered-cohort/
+      breastmorph register scans/ --out registered-cohort/ --scheduler tcp://host:8786
     """
     if (template_file is None) != (template_landmarks is None):
         raise click.UsageError("--template and --template-landmarks go together.")
+    if force and retry_failed:
+        raise click.UsageError("--force does all scans, --retry-failed only some: give one of them.")
     found = find_scans(scans, landmarks)
     if template_file is not None and template_landmarks is not None:
         template = load_template(template_file, template_landmarks, template_coarse)
     else:
         template = default_template()
-    registrar = Registrar(template, preset(preset_name, use_masks=not no_mask))
+    rules = recipe(template, preset(preset_name, use_masks=not no_mask), check, Pictures(quality_sheet))
+    outcomes: list[Outcome] = []
+    stopped = False
+    with LiveProgress("Registering") as progress, ended_like_ctrl_c():
 
-    def sheet(scan_id: str) -> Path:
-        return out / "sheets" / f"{scan_id}.png"
+        def done(outcome: Outcome) -> None:
+            outcomes.append(outcome)
+            progress.done(outcome)
 
-    def draw(scan: Scan, result: Registration) -> None:
-        from breastmorph.report.quality_sheet import quality_sheet as draw_sheet
-
-        if quality_sheet:
-            draw_sheet(scan, result, sheet(scan.id))
-        else:
-            sheet(scan.id).unlink(missing_ok=True)  # it would show an older result
-
-    with progress_with("Registering", len(found)) as advance:
-        outcomes = register_folder(
-            found,
-            registrar,
-            out,
-            check=check,
-            force=force,
-            complete=lambda scan_id: not quality_sheet or sheet(scan_id).exists(),
-            on_result=draw,
-            on_done=lambda outcome: advance(),
-        )
+        try:
+            outcomes = register_batch(
+                found,
+                rules,
+                out,
+                executor,
+                force=force,
+                retry_failed=retry_failed,
+                on_start=progress.start,
+                on_done=done,
+                on_end=lambda known: write_summaries(known, out),
+            )
+        except KeyboardInterrupt:
+            stopped = True
     counts = {status: sum(o.status == status for o in outcomes) for status in _STYLE}
     if as_json:
         results = [
-            {"id": o.id, "status": o.status, "message": o.message, **_figures(o), "warnings": o.warnings}
+            {
+                "id": o.id,
+                "status": o.status,
+                "message": o.message,
+                "code": o.code,
+                **_figures(o),
+                "warnings": o.warnings,
+            }
             for o in outcomes
         ]
-        print_json({"counts": counts, "scans": results})
+        print_json({"counts": counts, "stopped": stopped, "scans": results})
     else:
         print_outcomes(outcomes, out)
         click.echo(", ".join(f"{n} {status}" for status, n in counts.items()))
+    if stopped:
+        click.echo("Stopped. What is done is kept: run the same command again to go on.", err=True)
+        sys.exit(1)
     failed = counts["failed"]
     sys.exit(0 if not failed else 2 if failed == len(outcomes) else 1)
+
+
+@contextmanager
+def ended_like_ctrl_c() -> Iterator[None]:
+    """Let a polite request to end (SIGTERM, a closed terminal) stop a run as Ctrl-C does: in order."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {getattr(signal, name): signal.signal(getattr(signal, name), stop) for name in names}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def print_outcomes(outcomes: Sequence[Outcome], out: Path) -> None:

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from breastmorph.cohort import Cohort
 from breastmorph.errors import FileProblem
+from breastmorph.evaluation.curve import plain
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
 from breastmorph.model.procrustes import align_shapes
 from breastmorph.scan.landmarks import Landmarks
 from breastmorph.template import Template
+
+_TIED = 2.0  # mm on average
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,10 +34,13 @@ class Tie:
         Vertices of the topology.
     weights : (n, 3) float
         Barycentric.
+    off : float
+        Mean distance in mm between the template and the torso it is tied to.
     """
 
     corners: Ints
     weights: Floats
+    off: float = 0.0
 
     @classmethod
     def of(cls, template: Template, torso: TriangleMesh, landmarks: Landmarks) -> Tie:
@@ -40,7 +48,7 @@ class Tie:
         names = [name for name in template.landmarks if name in landmarks]
         place = Similarity.fit(template.landmarks.array(names), landmarks.array(names), with_scale=False)
         found = Surface(torso).closest(place.apply(template.mesh.vertices))
-        return cls(torso.faces[found.faces], found.weights)
+        return cls(torso.faces[found.faces], found.weights, float(found.distances.mean()))
 
     def at(self, values: Floats | Bools) -> Floats:
         """Values of the topology's vertices at the template's vertices."""
@@ -65,6 +73,38 @@ class SubjectTruth:
     breast: Bools
 
 
+def load_tie(folder: Path, template: Template) -> Tie:
+    """Tie a template to the topology of a phantom cohort's ``truth/`` folder.
+
+    Raises
+    ------
+    FileProblem
+        When the folder holds no truth, or the template was not made from the phantom's mean torso: then nobody
+        knows where its vertices belong.
+    """
+    path = folder / "topology.npz"
+    try:
+        with np.load(path, allow_pickle=False) as parts:
+            mean = TriangleMesh(parts["mean"], parts["faces"])
+            landmarks = Landmarks(
+                tuple(parts["landmark_names"].tolist()), parts["landmark_true"].astype(float)
+            )
+    except (OSError, KeyError, ValueError) as error:
+        raise FileProblem(
+            f"this is no truth of a phantom cohort ({error})",
+            "Give the truth/ folder of `breastmorph phantom`",
+            path,
+        ) from error
+    tie = Tie.of(template, mean, landmarks)
+    if tie.off > _TIED:
+        raise FileProblem(
+            f"the template lies {tie.off:.1f} mm off the phantom's mean torso, so its vertices have no known place",
+            "Truth is known for cohorts registered with the default template",
+            folder,
+        )
+    return tie
+
+
 def load_truth(path: Path, tie: Tie) -> SubjectTruth:
     """Read ``truth/<id>.npz`` of a phantom cohort."""
     try:
@@ -82,10 +122,17 @@ def load_truth(path: Path, tie: Tie) -> SubjectTruth:
 
 
 def correspondence_error(registered: Floats, truth: SubjectTruth) -> tuple[float, float]:
-    """Mean distance (mm) from where points are to where they belong: in the breast, and outside; where seen."""
+    """Mean distance (mm) from where points are to where they belong: in the breast, and outside; where seen.
+
+    NaN where the scanner saw nothing.
+    """
     off = np.linalg.norm(registered - truth.points, axis=1)
-    inside, outside = truth.breast & truth.visible, ~truth.breast & truth.visible
-    return float(off[inside].mean()), float(off[outside].mean())
+    inside, outside = (off[part & truth.visible] for part in (truth.breast, ~truth.breast))
+    return _mean(inside), _mean(outside)
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if len(values) else float("nan")
 
 
 @dataclass(frozen=True)
@@ -107,21 +154,70 @@ class CohortTruth:
     sd_ratio_outside: float
 
 
-def cohort_truth(registered: Floats, truths: list[SubjectTruth]) -> CohortTruth:
-    """Compare a registered cohort (k, n, 3), each shape in its scan's frame, with its truth."""
-    aligned = align_shapes(np.stack([truth.points for truth in truths]))
+def cohort_truth(registered: Floats, truths: list[SubjectTruth], *, with_scale: bool = True) -> CohortTruth:
+    """Compare a registered cohort (k, n, 3), each shape in its scan's frame, with its truth.
+
+    ``with_scale`` False aligns rigidly, so that size counts as variation.
+    """
+    aligned = align_shapes(np.stack([truth.points for truth in truths]), with_scale=with_scale)
     true = aligned.shapes
     found = np.stack([t.apply(shape) for t, shape in zip(aligned.transforms, registered, strict=True)])
-    own = align_shapes(registered).shapes
+    own = align_shapes(registered, with_scale=with_scale).shapes
     breast = np.mean([truth.breast for truth in truths], axis=0) > 0.5
     wrong = ((found - true) ** 2).sum(axis=2)
     spread = ((true - true.mean(axis=0)) ** 2).sum(axis=2)
     own_variance, true_variance = own.var(axis=0).sum(axis=1), true.var(axis=0).sum(axis=1)
 
+    def over(values: Floats, true_values: Floats) -> float:
+        """The ratio of two sums; NaN where the truth does not vary."""
+        return float(values.sum() / true_values.sum()) if true_values.sum() > 0.0 else float("nan")
+
     def explained(part: Bools) -> float:
-        return float(1.0 - wrong[:, part].sum() / spread[:, part].sum())
+        return 1.0 - over(wrong[:, part], spread[:, part])
 
     def ratio(part: Bools) -> float:
-        return float(np.sqrt(own_variance[part].mean() / true_variance[part].mean()))
+        return float(np.sqrt(over(own_variance[part], true_variance[part])))
 
     return CohortTruth(explained(breast), explained(~breast), ratio(breast), ratio(~breast))
+
+
+@dataclass(frozen=True, eq=False)
+class TruthFigures:
+    """What the truth says of a registered cohort.
+
+    Attributes
+    ----------
+    correspondence : (k, 2) float
+        Mean distance in mm of every subject's points from where they belong: in the breast, outside.
+    cohort : CohortTruth
+    """
+
+    correspondence: Floats
+    cohort: CohortTruth
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers for a JSON file."""
+        figures: dict[str, Any] = {"n": len(self.correspondence)}
+        for column, region in enumerate(("breast", "outside")):
+            error = self.correspondence[:, column]
+            sd_ratio = getattr(self.cohort, f"sd_ratio_{region}")
+            explained = getattr(self.cohort, f"explained_{region}")
+            names = (
+                "correspondence_error",
+                "correspondence_error_sd",
+                "explained_variation",
+                "variance_ratio",
+                "sd_ratio",
+            )
+            values = np.array([error.mean(), error.std(ddof=1), explained, sd_ratio**2, sd_ratio])
+            figures[region] = dict(zip(names, plain(values), strict=True))
+        return figures
+
+
+def compare_with_truth(cohort: Cohort, folder: Path, *, with_scale: bool = True) -> TruthFigures:
+    """Compare a registered cohort with the ``truth/`` folder of the phantom that was registered."""
+    tie = load_tie(folder, cohort.template)
+    truths = [load_truth(folder / f"{scan_id}.npz", tie) for scan_id in cohort.ids]
+    shapes = np.stack([to.apply(shape) for to, shape in zip(cohort.to_file, cohort.shapes(), strict=True)])
+    errors = [correspondence_error(shape, truth) for shape, truth in zip(shapes, truths, strict=True)]
+    return TruthFigures(np.array(errors), cohort_truth(shapes, truths, with_scale=with_scale))

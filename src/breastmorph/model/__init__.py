@@ -1,1 +1,1 @@
-"""The shape model: alignment of a cohort."""
+"""The shape model: building it, its algebra, its files."""

@@ -10,14 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.errors import BreastMorphError
+from breastmorph.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
+from breastmorph.model.posterior import condition
+from breastmorph.scan.landmarks import NAMES, canonical_name
+
+if TYPE_CHECKING:
+    from breastmorph.cohort import Cohort
 
 _BLOCK = 8192  # vertices at a time: temporaries stay in the cache
 
@@ -79,16 +84,34 @@ class ShapeModel:
             raise BreastMorphError(
                 f"mean {self.mean.shape}, basis {self.basis.shape} and variances {self.variances.shape} do not fit"
             )
+        if not (np.isfinite(self.variances).all() and (self.variances >= 0.0).all()):
+            raise BreastMorphError("a variance is negative or not finite")
         if len(self.faces) and not (self.faces.min() >= 0 and self.faces.max() < n):
             raise BreastMorphError(f"a face names a vertex that the model's {n} vertices do not have")
+        if self.mirror is not None and self.mirror.shape != (n,):
+            raise BreastMorphError(f"a mirror of {len(self.mirror)} vertices for a model of {n}")
         for name, vertex in self.landmark_ids.items():
             if not 0 <= vertex < n:
-                raise BreastMorphError(f"landmark {name} is vertex {vertex} of a model with {n} vertices")
-        for name in ("mean", "basis", "variances", "faces"):
-            view = getattr(self, name).view()
-            view.flags.writeable = False
-            object.__setattr__(self, name, view)
-        object.__setattr__(self, "landmark_ids", MappingProxyType(dict(self.landmark_ids)))
+                raise LandmarkProblem(
+                    f"landmark {name} is vertex {vertex} of a model with {n} vertices",
+                    f"Vertices are numbered from 0 to {n - 1}",
+                )
+        for name in ("mean", "basis", "variances", "faces", "mirror"):
+            if (array := getattr(self, name)) is not None:
+                view = array.view()  # so that freezing it does not freeze the caller's own array
+                view.flags.writeable = False
+                object.__setattr__(self, name, view)
+        for name in ("landmark_ids", "info"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    @classmethod
+    def build(
+        cls, cohort: Cohort, components: int | None = None, variance: float | None = None, **others: Any
+    ) -> ShapeModel:
+        """Build a model from a cohort; ``others`` are those of :class:`breastmorph.model.building.BuildParameters`."""
+        from breastmorph.model.building import BuildParameters, build_model
+
+        return build_model(cohort, BuildParameters(components=components, variance=variance, **others))
 
     @property
     def n_vertices(self) -> int:
@@ -134,19 +157,36 @@ class ShapeModel:
         return np.asarray(difference @ self.basis, dtype=float)
 
     def align(self, shape: Floats, ids: Ints | Bools | None = None, *, with_scale: bool = True) -> Similarity:
-        """Best transform of a shape (n, 3) into the model's frame, by its vertices ``ids`` or by all."""
+        """Best transform of a shape (n, 3) into the model's frame, by its vertices ``ids`` or by all.
+
+        It is the inverse of the mean's best fit to the shape, as in the alignment of the cohort (see
+        :func:`breastmorph.model.procrustes.common_frame`): a training shape gets the transform it had there.
+        """
         part = slice(None) if ids is None else ids
-        return Similarity.fit(shape[part], self.mean[part], with_scale=with_scale)
+        return Similarity.fit(self.mean[part], shape[part], with_scale=with_scale).inverse()
 
     def mahalanobis(self, coefficients: Floats) -> float:
         """Distance from the mean in standard deviations; about sqrt(q) for a typical shape."""
-        return float(np.sqrt((np.asarray(coefficients) ** 2 / self.variances).sum()))
+        c = np.asarray(coefficients, dtype=float)
+        deviations = self.deviations[: len(c)]
+        # A component without variance allows no deviation at all.
+        ratio = np.divide(c, deviations, out=np.where(c == 0.0, 0.0, np.inf), where=deviations > 0.0)
+        return float(np.linalg.norm(ratio))
 
     def plausibility(self, coefficients: Floats) -> float:
-        """Share of the population that lies farther from the mean (0 to 1)."""
+        """Share of the model's population that lies farther from the mean (0 to 1).
+
+        Truncate first: in a model with all components every training shape is equally far from the mean.
+        """
         from scipy.stats import chi2
 
-        return float(chi2.sf(self.mahalanobis(coefficients) ** 2, self.n_components))
+        return float(chi2.sf(self.mahalanobis(coefficients) ** 2, max(len(coefficients), 1)))
+
+    def limited(self, coefficients: Floats, deviations: float = 3.0) -> Floats:
+        """Coefficients brought into the plausible range, each within so many standard deviations."""
+        c = np.asarray(coefficients, dtype=float)
+        most = deviations * self.deviations[: len(c)]
+        return np.clip(c, -most, most)
 
     # --- covariance -------------------------------------------------------------------------------------------
 
@@ -175,6 +215,20 @@ class ShapeModel:
 
     # --- new models -------------------------------------------------------------------------------------------
 
+    def with_landmark_ids(self, landmark_ids: Mapping[str, int]) -> Self:
+        """The model with more landmarks; names as people write them, the given ones count."""
+        known = {}
+        for label, vertex in landmark_ids.items():
+            name = canonical_name(label)
+            if name is None:
+                raise LandmarkProblem(f"landmark {label!r} is not known", f"Names are {', '.join(NAMES)}")
+            known[name] = int(vertex)
+        return replace(self, landmark_ids={**self.landmark_ids, **known})
+
+    def without_training(self) -> Self:
+        """The model without anything about single subjects."""
+        return replace(self, training=None)
+
     def truncate(self, components: int | None = None, variance: float | None = None) -> Self:
         """Keep the first ``components`` modes, or as many as hold a share ``variance`` of the total."""
         if (components is None) == (variance is None):
@@ -182,8 +236,9 @@ class ShapeModel:
         if variance is not None:
             if not 0.0 < variance <= 1.0:
                 raise BreastMorphError(f"a share of variance lies between 0 and 1, not at {variance:g}")
-            share = np.cumsum(self.variances) / self.variances.sum()
-            components = int(np.searchsorted(share, variance - 1e-12) + 1)
+            sums = np.cumsum(self.variances)
+            wanted = (variance - 1e-12) * float(self.variances.sum())
+            components = min(int(np.searchsorted(sums, wanted)) + 1, self.n_components)
         if components is None or not 0 <= components <= self.n_components:
             raise BreastMorphError(f"{components} components of a model that has {self.n_components}")
         training = self.training and replace(self.training, scores=self.training.scores[:, :components])
@@ -196,14 +251,14 @@ class ShapeModel:
             training=training,
         )
 
-    def posterior(self, points: Floats, ids: Ints, noise: float | Floats) -> Self:
+    def posterior(self, points: Floats, ids: Ints | Bools, noise: float | Floats) -> Self:
         """The model of shapes that pass near known points.
 
         Parameters
         ----------
         points : (k, 3) float
             Known positions in the model's frame.
-        ids : (k,) int
+        ids : (k,) int or (n,) bool
             Their vertices.
         noise : float or (k,) float
             Variance of a coordinate of the known points, mm squared, above 0.
@@ -213,43 +268,51 @@ class ShapeModel:
         With Q = basis * deviations and W = 1 / noise, coefficients in standard deviations have the covariance
         C = (I + Q*' W Q*)^-1 and the mean C Q*' W (points - mean*). ``noise_variance`` is not added to ``noise``.
         """
-        if np.any(np.asarray(noise) <= 0.0):
-            raise BreastMorphError("the noise of known points must be above 0")
-        q = self.n_components
-        known = self._scaled_rows(ids)
-        weights = np.repeat(np.broadcast_to(1.0 / np.asarray(noise, dtype=float), len(ids)), 3)
-        difference = (points - self.mean[ids]).ravel()
-        weighted = known * weights[:, None]
-        precision = np.eye(q) + known.T @ weighted
-        # By its eigenvectors: stays symmetric and positive whatever the noise.
-        strengths, vectors = np.linalg.eigh(precision)
-        shift = vectors @ ((vectors.T @ (weighted.T @ difference)) / strengths)
-        half = (vectors / np.sqrt(strengths)) * self.deviations[:, None]
-        return self._recombined(half, self.instance(shift * self.deviations))
+        ids = self._vertices(ids)
+        noise = np.asarray(noise, dtype=float)
+        if np.shape(points) != (len(ids), 3) or noise.shape not in ((), (len(ids),)):
+            raise BreastMorphError(
+                f"{np.shape(points)} points with noise {noise.shape} for {len(ids)} vertices"
+            )
+        if not (np.isfinite(points).all() and np.isfinite(noise).all() and (noise > 0.0).all()):
+            raise BreastMorphError("known points must be finite and their noise above 0")
+        variances = np.repeat(np.broadcast_to(noise, len(ids)), 3)
+        shift, half = condition(self._scaled_rows(ids), (points - self.mean[ids]).ravel(), variances)
+        mean = self.instance(shift * self.deviations)
+        return self._recombined(half * self.deviations[:, None], mean)
 
-    def marginal(self, ids: Ints) -> Self:
+    def marginal(self, ids: Ints | Bools) -> Self:
         """The model of some vertices only, with the faces and landmarks among them."""
-        ids = np.asarray(ids)
+        ids = self._vertices(ids)
         new = np.full(self.n_vertices, -1)
         new[ids] = np.arange(len(ids))
+        if (new[ids] != np.arange(len(ids))).any():
+            raise BreastMorphError("a vertex is named twice")
         faces = new[self.faces]
         rows = self._scaled_rows(ids)
         strengths, vectors = np.linalg.eigh(rows.T @ rows)
         order = np.argsort(strengths)[::-1]
         order = order[strengths[order] > 1e-12 * max(float(strengths.max(initial=0.0)), 1e-300)]
-        variances = strengths[order]
+        variances, turn = strengths[order], vectors[:, order]
         mirror = None
         if self.mirror is not None and (new[self.mirror[ids]] >= 0).all():
             mirror = new[self.mirror[ids]]
+        training = self.training
+        if training is not None:
+            inverse = np.divide(
+                1.0, self.deviations, out=np.zeros_like(self.deviations), where=self.variances > 0
+            )
+            standard = training.scores * inverse
+            training = replace(training, scores=standard @ turn * np.sqrt(variances))
         return replace(
             self,
             mean=self.mean[ids],
-            basis=((rows @ vectors[:, order]) / np.sqrt(variances)).astype(self.basis.dtype),
+            basis=((rows @ turn) / np.sqrt(variances)).astype(self.basis.dtype),
             variances=variances,
-            faces=faces[(faces >= 0).all(axis=1)],
+            faces=faces[np.min(faces, axis=1, initial=0) >= 0],
             landmark_ids={name: int(new[v]) for name, v in self.landmark_ids.items() if new[v] >= 0},
             mirror=mirror,
-            training=None,
+            training=training,
         )
 
     def transform(self, similarity: Similarity) -> Self:
@@ -257,7 +320,8 @@ class ShapeModel:
         rows = self.basis.reshape(self.n_vertices, 3, self.n_components)
         turned = np.einsum("ij,njq->niq", similarity.rotation.astype(self.basis.dtype), rows)
         scale = similarity.scale
-        training = self.training and replace(self.training, scores=self.training.scores * scale)
+        old = self.training
+        training = old and replace(old, scores=old.scores * scale, scales=old.scales / scale)
         return replace(
             self,
             mean=similarity.apply(self.mean),
@@ -267,10 +331,23 @@ class ShapeModel:
             training=training,
         )
 
+    def _vertices(self, ids: Ints | Bools) -> Ints:
+        """Vertex numbers from numbers or truth values."""
+        given: NDArray[Any] = np.asarray(ids)
+        if given.dtype == bool and given.shape == (self.n_vertices,):
+            return np.flatnonzero(given)
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise BreastMorphError(f"vertices are whole numbers, not {given.dtype} of shape {given.shape}")
+        if given.size and not (given.min() >= 0 and given.max() < self.n_vertices):
+            raise BreastMorphError(
+                f"vertices {given.min()} to {given.max()} of a model with {self.n_vertices} vertices"
+            )
+        return given.astype(np.int64)
+
     def _scaled_rows(self, ids: Ints) -> Floats:
         """Rows of basis * deviations for vertices ``ids``, (3k, q)."""
         rows = self.basis.reshape(self.n_vertices, 3, self.n_components)[ids]
-        scaled: Floats = rows.reshape(-1, self.n_components) * self.deviations
+        scaled: Floats = rows.reshape(3 * len(rows), self.n_components) * self.deviations
         return scaled
 
     def _recombined(self, half: Floats, mean: Floats) -> Self:

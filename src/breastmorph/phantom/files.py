@@ -23,16 +23,14 @@ from __future__ import annotations
 
 import csv
 import io
-import multiprocessing
-import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from breastmorph.errors import FileProblem
+from breastmorph.errors import BreastMorphError, FileProblem
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.files.writing import make_folder, write_file
 from breastmorph.phantom.cohort import Subject, draw_cohort
@@ -40,10 +38,12 @@ from breastmorph.phantom.dense_truth import Torso, mean_torso, mirror_vertices, 
 from breastmorph.phantom.scanner import ScannedTorso, scan_subject
 from breastmorph.scan.files import save_landmarks
 from breastmorph.scan.landmarks import SIDES
+from breastmorph.workers import Failure, run_each
 
 COLUMNS = (
     "id", "age", "bmi", "volume_left", "volume_right", "ptosis_left", "ptosis_right", "operated", "absent",
 )  # fmt: skip
+_TOPOLOGY = -1  # in the list of work, beside the subjects' numbers
 _GRADES = (0.0, 10.0, 30.0)  # mm below the fold at which the nipple enters ptosis grades I, II, III
 
 
@@ -76,23 +76,35 @@ def write_cohort(
     out = Path(out)
     subjects = draw_cohort(n, seed, one_sided)
     _make_folders(out, {subject.id for subject in subjects})
-    # Workers even for one job: they all count with one thread, so that sums come out alike.
-    rows = []
-    spawn = multiprocessing.get_context("spawn")
-    with _one_thread_each(), ProcessPoolExecutor(max(1, min(jobs, n)), spawn) as pool:
-        tasks = [pool.submit(_write_subject, out, subject, seed, i) for i, subject in enumerate(subjects)]
-        first = pool.submit(_write_topology, out)
-        for done, task in enumerate(tasks, start=1):
-            rows.append(task.result())
-            if on_done:
-                on_done(done)
-        first.result()
+    # Processes even for one job: they all count with one thread, so that sums come out alike.
+    rows: dict[int, dict[str, str]] = {}
+    items = [_TOPOLOGY, *range(n)]
+    with closing(run_each(partial(_writer, out, subjects, seed), items, max(1, min(jobs, n)))) as results:
+        for index, row in results:
+            if isinstance(row, Failure):
+                raise row.error or BreastMorphError(
+                    f"subject {index} could not be made: {row.reason}", "Try again with fewer --jobs"
+                )
+            if index != _TOPOLOGY:
+                rows[index] = row
+                if on_done:
+                    on_done(len(rows))
     table = io.StringIO()
     writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows(rows[index] for index in range(n))
     write_file(out / "cohort.csv", table.getvalue().encode())
-    return rows
+    return [rows[index] for index in range(n)]
+
+
+def _writer(out: Path, subjects: Sequence[Subject], seed: int) -> Callable[[int], dict[str, str]]:
+    def write(index: int) -> dict[str, str]:
+        if index == _TOPOLOGY:
+            _write_topology(out)
+            return {}
+        return _write_subject(out, subjects[index], seed, index)
+
+    return write
 
 
 def _write_subject(out: Path, subject: Subject, seed: int, index: int) -> dict[str, str]:
@@ -172,19 +184,3 @@ def _make_folders(out: Path, ids: set[str]) -> None:
         )
     for name in ("scans", "landmarks", "truth"):
         make_folder(out / name)
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Workers started inside inherit an environment that keeps linear algebra on one thread."""
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(dict.fromkeys(names, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value

@@ -1,49 +1,43 @@
-"""The registered folder: what a run writes per scan, and how a second run knows what is already done.
+"""The registered folder: which files belong to a scan, in which order they appear, what is still to be done.
 
-``OUT/registered/<id>.ply`` holds the template's topology in the scan's own frame and unit,
-``OUT/registered/<id>.json`` metrics, timings, parameters and the inputs' hashes, ``OUT/summary.csv`` one row a scan.
-A scan whose inputs changed and that now fails has its old result moved to ``OUT/superseded``, so that no model is built
-from it unnoticed.
+::
+
+    OUT/registered/<id>.ply    the template's topology in the scan's own frame and unit
+    OUT/registered/<id>.json   its record: metrics, timings, parameters, hashes of inputs and outputs
+    OUT/<pictures>/<id>.png    pictures that belong to the record
+    OUT/failed/<id>.json       why a scan has no result
+    OUT/superseded/            results of scans that failed later, or of an earlier template
+    OUT/template.npz           the template of all records
+    OUT/summary.csv            one row a scan
+
+A record appears last and vanishes first, so whatever has a record is whole.
 """
 
 from __future__ import annotations
 
-import csv
-import hashlib
-import io
 import json
-import math
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-
-from breastmorph import __version__
-from breastmorph.errors import BreastMorphError, FileProblem
-from breastmorph.mesh.files import save_mesh
-from breastmorph.mesh.files.writing import make_folder, write_file
-from breastmorph.registration.pipeline import Registrar
-from breastmorph.registration.result import Registration
-from breastmorph.scan.check import CheckParameters, check_scan
+from breastmorph.errors import FileProblem
+from breastmorph.mesh.files.writing import PART_FILES, make_folder, write_file, write_files
+from breastmorph.registration.product import (
+    FailedScan,
+    Product,
+    Recipe,
+    file_hash,
+    input_hashes,
+)
 from breastmorph.scan.folder import ScanFiles
-from breastmorph.scan.scan import Scan
-from breastmorph.template import Template
-from breastmorph.template.files import to_npz
 
 Status = Literal["registered", "unchanged", "failed"]
-_COLUMNS = (
-    "distance_inside",
-    "distance_outside",
-    "overlap",
-    "angle_distortion",
-    "flipped_percent",
-    "smallest_area_ratio",
-    "residual_nipple_left",
-    "residual_nipple_right",
-)
+PICTURES = ("sheets", "thumbnails")  # folders of pictures that a result may have
+_BRIEF = ("id", "metrics", "absent_side", "warnings", "seconds", "outputs", "template")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,15 +49,19 @@ class Outcome:
     id : str
     status : {"registered", "unchanged", "failed"}
     record : dict
-        What ``<id>.json`` holds; empty when failed.
+        What ``<id>.json`` says of the result: metrics, seconds, warnings, absent side, outputs, template.
+        Empty when failed.
     message : str
         Why it failed.
+    code : str
+        The same for machines: "time-limit", "memory-limit", "crashed", or the code of the error.
     """
 
     id: str
     status: Status
-    record: dict[str, Any]
+    record: dict[str, Any] = field(default_factory=dict)
     message: str = ""
+    code: str = ""
 
     @property
     def warnings(self) -> list[str]:
@@ -71,197 +69,159 @@ class Outcome:
         return list(self.record.get("warnings", ()))
 
 
-def register_folder(
-    found: Sequence[ScanFiles],
-    registrar: Registrar,
-    out: Path,
-    *,
-    check: CheckParameters | None = None,
-    force: bool = False,
-    complete: Callable[[str], bool] = lambda scan_id: True,
-    on_result: Callable[[Scan, Registration], None] | None = None,
-    on_done: Callable[[Outcome], None] | None = None,
-) -> list[Outcome]:
-    """Register scans one after the other; a scan that fails does not stop the rest.
+@dataclass(frozen=True)
+class RegisteredFolder:
+    """The files under one ``--out``."""
 
-    Parameters
-    ----------
-    found : sequence of ScanFiles
-    registrar : Registrar
-    out : Path
-    check : CheckParameters, optional
-    force : bool
-        Register again what is already done.
-    complete : callable, optional
-        Whether everything else that belongs to a scan's id is there; where not, it is registered again.
-    on_result, on_done : callables, optional
-        Called with every new registration, and with every outcome.
-    """
-    folder = out / "registered"
-    make_folder(folder)
-    template = registrar.template
-    common = {
-        "template": template_hash(template),
-        "parameters": _plain(asdict(registrar.parameters)),
-        "check": _plain(asdict(check or CheckParameters())),
-        "version": __version__,
-    }
-    others = _others(folder, {files.id for files in found}, common["template"])
-    write_file(out / "template.npz", to_npz(template))
-    outcomes = []
-    for files in found:
-        again = force or not complete(files.id)
-        outcome = _one(files, registrar, folder, common, check, again, on_result)
-        if outcome.status == "failed":
-            _supersede(files.id, folder, out / "superseded")
-        outcomes.append(outcome)
-        write_summary([*others, *outcomes], out / "summary.csv")
-        if on_done is not None:
-            on_done(outcome)
-    return outcomes
+    path: Path
 
+    @cached_property
+    def registered(self) -> Path:
+        """Meshes and records."""
+        return self.path / "registered"
 
-def template_hash(template: Template) -> str:
-    """A hash of everything of the template that shapes a registration."""
-    digest = hashlib.sha256()
-    for mesh, ids in (
-        (template.mesh, template.landmark_ids),
-        (template.coarse, template.coarse_landmark_ids),
-    ):
-        digest.update(mesh.vertices.tobytes())
-        digest.update(mesh.faces.tobytes())
-        digest.update(json.dumps(sorted(ids.items())).encode())
-    return digest.hexdigest()
+    @cached_property
+    def failed(self) -> Path:
+        """Reasons of failures."""
+        return self.path / "failed"
 
+    @cached_property
+    def superseded(self) -> Path:
+        """Results that are no longer valid."""
+        return self.path / "superseded"
 
-def write_summary(outcomes: Sequence[Outcome], path: Path) -> None:
-    """Write one row a scan, by id: status, quality figures, seconds, warnings."""
-    text = io.StringIO()
-    rows = csv.writer(text)
-    rows.writerow(["id", "status", *_COLUMNS, "seconds", "message"])
-    for outcome in sorted(outcomes, key=lambda outcome: outcome.id):
-        metrics = outcome.record.get("metrics", {})
-        rows.writerow(
-            [
-                outcome.id,
-                "failed" if outcome.status == "failed" else "registered",
-                *(_cell(metrics.get(column)) for column in _COLUMNS),
-                _cell(sum(outcome.record.get("seconds", {}).values()) or None),
-                outcome.message or "; ".join(outcome.warnings),
-            ]
-        )
-    write_file(path, text.getvalue().encode())
+    # -- reading -----------------------------------------------------------------------------------------------
 
+    def ids(self) -> list[str]:
+        """Scans the folder knows, registered or failed, sorted."""
+        found = [path for place in (self.registered, self.failed) for path in place.glob("*.json")]
+        return sorted({path.stem for path in found if not path.name.startswith(".")})
 
-def _one(
-    files: ScanFiles,
-    registrar: Registrar,
-    folder: Path,
-    common: dict[str, Any],
-    check: CheckParameters | None,
-    force: bool,
-    on_result: Callable[[Scan, Registration], None] | None,
-) -> Outcome:
-    mesh_path, record_path = folder / f"{files.id}.ply", folder / f"{files.id}.json"
-    try:
-        inputs = {path.name: _file_hash(path) for path in (files.mesh, *files.landmarks)}
-        if not force and mesh_path.exists():
-            old = _record(record_path)
-            if old and old.get("inputs") == inputs and all(old.get(key) == common[key] for key in common):
-                return Outcome(files.id, "unchanged", old)
-        judged = check_scan(files, check, registrar.template.as_reference)
-        if judged.scan is None:
-            return Outcome(files.id, "failed", {}, str(judged.error))
-        result = registrar.register(judged.scan)
-        record = {
-            "id": files.id,
-            "metrics": _plain(dict(result.metrics)),
-            "absent_side": result.absent_side,
-            "warnings": [*(f.message for f in judged.findings if f.level == "repair"), *result.warnings],
-            "stages": [_stage(stage) for stage in result.stages],
-            "seconds": _plain(dict(result.seconds)),
-            "to_file": judged.scan.to_file.as_dict(),
-            "inputs": inputs,
-            **common,
-        }
-        in_file = judged.scan.to_file.apply(result.vertices)
-        record_path.unlink(missing_ok=True)  # an old record must not vouch for the new mesh
-        save_mesh(result.mesh.with_vertices(in_file), mesh_path)
-        record["outputs"] = {mesh_path.name: _file_hash(mesh_path)}
-        write_file(record_path, json.dumps(record, indent=1).encode())
-    except BreastMorphError as error:
-        return Outcome(files.id, "failed", {}, str(error))
-    if on_result is not None:
-        on_result(judged.scan, result)
-    return Outcome(files.id, "registered", record)
+    def record(self, scan_id: str) -> dict[str, Any]:
+        """A scan's record; empty where there is none that can be read."""
+        return _json(self.registered / f"{scan_id}.json")
 
+    def has_failed(self, scan_id: str) -> bool:
+        """Whether the last attempt at a scan failed."""
+        return (self.failed / f"{scan_id}.json").exists()
 
-def _others(folder: Path, ids: set[str], template: str) -> list[Outcome]:
-    """Results of earlier runs that this run does not touch; they must be of the same template."""
-    found = []
-    for path in sorted(folder.glob("*.json")):
-        record = _record(path)
-        if path.stem in ids or not record:
-            continue
-        if record.get("template") != template:
-            raise FileProblem(
-                f"this folder holds results of another template (of {path.stem})",
-                "Choose another --out: one folder, one template",
-                folder.parent,
+    def outcome(self, scan_id: str) -> Outcome | None:
+        """What the folder says of a scan; None when it says nothing."""
+        record = self.record(scan_id)
+        if record:
+            return Outcome(scan_id, "unchanged", _brief(record))
+        if self.has_failed(scan_id):
+            why = _json(self.failed / f"{scan_id}.json")
+            return Outcome(
+                scan_id, "failed", {}, str(why.get("message", "unknown reason")), str(why.get("code", ""))
             )
-        found.append(Outcome(path.stem, "unchanged", record))
-    return found
+        return None
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """What the folder says of all scans, by id."""
+        for scan_id in self.ids():
+            outcome = self.outcome(scan_id)
+            if outcome is not None:
+                yield outcome
+
+    def is_current(self, files: ScanFiles, recipe: Recipe) -> bool:
+        """Whether a scan's result is there, whole, and what a new run would compute again.
+
+        Inputs and outputs are compared by their content: sizes and dates can deceive.
+        """
+        record = self.record(files.id)
+        outputs = record.get("outputs")
+        if not isinstance(outputs, dict) or any(
+            record.get(key) != value for key, value in recipe.common.items()
+        ):
+            return False
+        if recipe.pictures and any(place not in outputs for place in recipe.pictures.places(files.id)):
+            return False
+        try:
+            return bool(record.get("inputs") == input_hashes(files)) and all(
+                file_hash(self._output(name)) == digest for name, digest in outputs.items() if digest
+            )
+        except FileProblem:
+            return False
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Make the folders, and clear away what killed processes left half-written."""
+        for folder in (self.path, self.registered):
+            make_folder(folder)
+        for folder in (self.path, self.registered, self.failed, *map(self.path.joinpath, PICTURES)):
+            for left_over in folder.glob(PART_FILES):
+                with suppress(OSError):
+                    left_over.unlink(missing_ok=True)
+
+    def store(self, product: Product | FailedScan) -> Outcome:
+        """Keep what came of a scan.
+
+        Raises
+        ------
+        FileProblem
+            The folder cannot be written to; nothing of the scan has changed then.
+        """
+        if isinstance(product, FailedScan):
+            return self._store_failure(product)
+        outputs = {self.path / place: data for place, data in product.pictures.items()}
+        outputs[self.registered / f"{product.id}.ply"] = product.mesh
+        for path in outputs:
+            make_folder(path.parent)
+        record = self.registered / f"{product.id}.json"
+        # An old record must not vouch for the new mesh, nor an old picture show what the record does not know.
+        old = [record, self.failed / record.name]
+        old += [path for path in self._pictures(product.id) if path not in outputs]
+        write_files(outputs | {record: json.dumps(product.record, indent=1).encode()}, instead_of=old)
+        return Outcome(product.id, "registered", _brief(product.record))
+
+    def supersede(self, scan_id: str) -> None:
+        """Put a result aside that is no longer valid, the record first."""
+        old = [self.registered / f"{scan_id}.json", self.registered / f"{scan_id}.ply"]
+        try:
+            for path in filter(Path.exists, old):
+                make_folder(self.superseded)
+                os.replace(path, self.superseded / path.name)
+            for path in self._pictures(scan_id):
+                path.unlink(missing_ok=True)
+        except OSError as error:
+            raise FileProblem(
+                f"an old result cannot be put aside ({error.strerror})",
+                "Check the folder's permissions and free space",
+                self.superseded,
+                code="unwritable",
+            ) from error
+
+    def keep_template(self, data: bytes) -> None:
+        """Write ``template.npz`` where it is not there already."""
+        path = self.path / "template.npz"
+        if not path.exists() or path.read_bytes() != data:
+            write_file(path, data)
+
+    def _store_failure(self, failed: FailedScan) -> Outcome:
+        make_folder(self.failed)
+        reason = {key: value for key, value in asdict(failed).items() if key != "trace" or value}
+        self.supersede(failed.id)
+        write_file(self.failed / f"{failed.id}.json", json.dumps(reason, indent=1).encode())
+        return Outcome(failed.id, "failed", {}, failed.message, failed.code)
+
+    def _pictures(self, scan_id: str) -> list[Path]:
+        return [self.path / folder / f"{scan_id}.png" for folder in PICTURES]
+
+    def _output(self, name: str) -> Path:
+        """A file named in a record: the mesh lies beside the record, pictures in their folders."""
+        return (self.path if "/" in name else self.registered) / name
 
 
-def _supersede(scan_id: str, folder: Path, away: Path) -> None:
-    old = [path for path in (folder / f"{scan_id}.json", folder / f"{scan_id}.ply") if path.exists()]
-    if old:
-        make_folder(away)
-    for path in old:
-        os.replace(path, away / path.name)
+def _brief(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a record that a summary needs: a run over many scans keeps all of these in memory."""
+    return {key: record[key] for key in _BRIEF if key in record}
 
 
-def _stage(stage: Any) -> dict[str, Any]:
-    return _plain(
-        {
-            "name": stage.name,
-            "seconds": stage.seconds,
-            "iterations": stage.iterations,
-            "distance_inside": stage.distance_inside,
-            "distance_outside": stage.distance_outside,
-            "landmark_residuals": dict(stage.landmark_residuals),
-        }
-    )
-
-
-def _file_hash(path: Path) -> str:
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise FileProblem(
-            f"the file cannot be read ({error.strerror})", "Check its permissions", path
-        ) from error
-
-
-def _record(path: Path) -> dict[str, Any]:
+def _json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def _plain(value: Any) -> Any:
-    """Values as JSON will give them back, so that a record can be compared with a new run's."""
-    if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
-    if isinstance(value, (float, np.floating)):
-        return float(value) if math.isfinite(value) else None
-    return value
-
-
-def _cell(value: float | None) -> str:
-    return "" if value is None else f"{value:.4g}"

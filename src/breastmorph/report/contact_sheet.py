@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from breastmorph.mesh.files.writing import make_folder, write_file
 from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.report.render import Marker, Picture, View, render
 from breastmorph.scan.scan import Scan
@@ -34,6 +36,12 @@ def scan_sheet(scans: Sequence[Scan], path: Path, columns: int = 3) -> None:
 
 def save_sheet(cells: Sequence[Picture], captions: Sequence[str], path: Path, columns: int) -> None:
     """Lay pictures of equal size out in a grid, a caption under each, and write a PNG."""
+    make_folder(path.parent)
+    write_file(path, sheet_png(cells, captions, columns))
+
+
+def sheet_png(cells: Sequence[Picture], captions: Sequence[str], columns: int) -> bytes:
+    """The same as the bytes of a PNG file."""
     from PIL import Image, ImageDraw, ImageFont
 
     font = ImageFont.load_default(size=14)
@@ -46,8 +54,9 @@ def save_sheet(cells: Sequence[Picture], captions: Sequence[str], path: Path, co
         left, top = k % columns * width, k // columns * (height + strip)
         sheet.paste(Image.fromarray(cell), (left, top))
         draw.text((left + width / 2, top + height + strip / 2), caption, fill="black", anchor="mm", font=font)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    sheet.save(path)
+    buffer = io.BytesIO()
+    sheet.save(buffer, "PNG")
+    return buffer.getvalue()
 
 
 def _common_box(scans: Sequence[Scan]) -> Floats:

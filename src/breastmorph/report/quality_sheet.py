@@ -11,7 +11,7 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import face_angles, face_normals
 from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
 from breastmorph.registration.result import Registration
-from breastmorph.report.contact_sheet import save_sheet
+from breastmorph.report.contact_sheet import save_sheet, sheet_png
 from breastmorph.report.render import Marker, Picture, View, colormap, render
 from breastmorph.scan.scan import Scan
 
@@ -22,8 +22,8 @@ _RANGE = 3.0  # mm: ends of the signed distance's colours
 _ANGLE = 30.0  # degrees: a triangle whose smallest angle falls below is shown in red
 
 
-def quality_sheet(scan: Scan, result: Registration, path: Path) -> None:
-    """Write a PNG: rows are the scan, the result, signed distance, triangle quality; from three views."""
+def quality_sheet_png(scan: Scan, result: Registration) -> bytes:
+    """A PNG: rows are the scan, the result, signed distance, triangle quality; from three views."""
     margin = 15.0
     box = result.vertices.min(axis=0) - margin, result.vertices.max(axis=0) + margin
     distance = signed_distance(scan.mesh, result.vertices)
@@ -52,7 +52,7 @@ def quality_sheet(scan: Scan, result: Registration, path: Path) -> None:
     for _, mesh, colors, marks in rows:
         views = [render(mesh, view, size=_SIZE, colors=colors, markers=marks, box=box) for view in _VIEWS]
         cells.append(np.concatenate(views, axis=1))
-    save_sheet(cells, [caption for caption, *_ in rows], path, columns=2)
+    return sheet_png(cells, [caption for caption, *_ in rows], columns=2)
 
 
 def signed_distance(scan: TriangleMesh, points: Floats) -> Floats:

@@ -97,13 +97,7 @@ def _judged(
 ) -> Scan:
     mesh = load_mesh(files.mesh)
     facts |= {"vertices": mesh.n_vertices, "faces": mesh.n_faces}
-    if mesh.n_faces > p.max_faces:
-        raise MeshProblem(
-            f"too large: {mesh.n_faces:,} faces (at most {p.max_faces:,})",
-            "Decimate it first (300,000 faces are plenty), or raise --max-faces",
-            code="too-large",
-        )
-    mesh = _repaired(mesh, p, note)
+    mesh = repaired(mesh, p, note)
     given = _read_landmarks(files, p)
     try:
         require_complete(given.landmarks, given.unknown)
@@ -114,7 +108,7 @@ def _judged(
             note(Finding("unit", f"unit taken as {unit} from the length of the sternum"))
         landmarks = given.landmarks.transformed(Similarity(scale=UNITS[unit]))
         in_mm = mesh.with_vertices(mesh.vertices * UNITS[unit])
-        mesh_unit, landmarks = _on_the_surface(in_mm, landmarks, given.space, p.landmark_distance, note)
+        mesh_unit, landmarks = on_the_surface(in_mm, landmarks, given.space, p.landmark_distance, note)
         mm_per_file_unit = UNITS[unit] * mesh_unit
         in_mm = mesh.with_vertices(mesh.vertices * mm_per_file_unit)
         in_mm = _piece_with_landmarks(in_mm, landmarks, p.loose_share, note)
@@ -187,7 +181,14 @@ _REPAIRS = (
 )
 
 
-def _repaired(mesh: TriangleMesh, p: CheckParameters, note: _Note) -> TriangleMesh:
+def repaired(mesh: TriangleMesh, p: CheckParameters, note: _Note) -> TriangleMesh:
+    """A surface as read, mended where that is safe and refused where it is not."""
+    if mesh.n_faces > p.max_faces:
+        raise MeshProblem(
+            f"too large: {mesh.n_faces:,} faces (at most {p.max_faces:,})",
+            "Decimate it first (300,000 faces are plenty), or raise --max-faces",
+            code="too-large",
+        )
     n_before = mesh.n_faces
     for code, message, mend in _REPAIRS:
         n_faces = mesh.n_faces
@@ -207,7 +208,7 @@ def _repaired(mesh: TriangleMesh, p: CheckParameters, note: _Note) -> TriangleMe
     return repair.without_unreferenced(mesh)[0]
 
 
-def _on_the_surface(
+def on_the_surface(
     mesh: TriangleMesh, landmarks: Landmarks, space: str, allowed: float, note: _Note
 ) -> tuple[float, Landmarks]:
     """Settle how mesh and landmarks lie to each other, by where the landmarks meet the surface.

@@ -57,8 +57,8 @@ def default_template() -> Template:
     return from_npz(data)
 
 
-def to_npz(template: Template) -> bytes:
-    """A template as one compressed NPZ file; coordinates as 32-bit floats."""
+def to_npz(template: Template, dtype: type[np.floating] = np.float32) -> bytes:
+    """A template as one compressed NPZ file; coordinates as 32-bit floats unless another type is asked for."""
     buffer = io.BytesIO()
     parts: dict[str, np.ndarray] = {}
     for name, mesh, ids, mirror in (
@@ -66,7 +66,7 @@ def to_npz(template: Template) -> bytes:
         ("coarse", template.coarse, template.coarse_landmark_ids, template.coarse_mirror),
     ):
         parts |= {
-            f"{name}_vertices": mesh.vertices.astype(np.float32),
+            f"{name}_vertices": mesh.vertices.astype(dtype),
             f"{name}_faces": mesh.faces.astype(np.int32),
             f"{name}_landmarks": np.array(list(ids)),
             f"{name}_landmark_ids": np.array(list(ids.values()), dtype=np.int32),

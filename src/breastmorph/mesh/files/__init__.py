@@ -14,7 +14,7 @@ from breastmorph.errors import FileProblem, MeshProblem
 from breastmorph.mesh.files.reading import problems_of, read_bytes
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 
-__all__ = ["READABLE", "WRITABLE", "load_mesh", "save_mesh"]
+__all__ = ["READABLE", "WRITABLE", "load_mesh", "load_mesh_or_points", "save_mesh"]
 
 _MODULES = {
     "PLY": "ply",
@@ -63,17 +63,24 @@ def load_mesh(path: str | Path) -> TriangleMesh:
     MeshProblem
         The file has no faces, or a face names a vertex that does not exist.
     """
+    mesh = load_mesh_or_points(path)
+    if mesh.n_faces == 0:
+        raise MeshProblem(
+            f"the file has {mesh.n_vertices:,} points but no faces (a point cloud)",
+            "Export a surface with triangles",
+            Path(path),
+            code="no-faces",
+        )
+    return mesh
+
+
+def load_mesh_or_points(path: str | Path) -> TriangleMesh:
+    """Read a mesh file that may hold a mere point cloud: a mesh without faces."""
     path = Path(path)
     data = read_bytes(path)
     kind = _kind(data, path)
     with problems_of(path, kind):
         mesh: TriangleMesh = import_module(f"{__name__}.{_MODULES[kind]}").read(data, path)
-        if mesh.n_faces == 0:
-            raise MeshProblem(
-                f"the file has {mesh.n_vertices:,} points but no faces (a point cloud)",
-                "Export a surface with triangles",
-                code="no-faces",
-            )
     return mesh
 
 

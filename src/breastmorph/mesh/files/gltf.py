@@ -271,7 +271,7 @@ def write(mesh: TriangleMesh, path: Path) -> None:
     if mesh.texture is not None:
         source, faces, uv = split_at_seams(mesh)
     positions = mesh.vertices[source].astype("<f4")
-    blob = _Blob()
+    blob = Blob()
     attributes = {"POSITION": blob.array(positions, "VEC3", bounds=True)}
     if uv is not None:
         attributes["TEXCOORD_0"] = blob.array(
@@ -298,12 +298,12 @@ def write(mesh: TriangleMesh, path: Path) -> None:
         skin = {"baseColorTexture": {"index": 0}, "metallicFactor": 0.0, "roughnessFactor": 1.0}
         document["materials"] = [{"pbrMetallicRoughness": skin}]
         primitive["material"] = 0
-    document |= {
-        "accessors": blob.accessors,
-        "bufferViews": blob.views,
-        "buffers": [{"byteLength": len(blob.data)}],
-    }
-    text = json.dumps(document, separators=(",", ":")).encode()
+    write_file(path, packed(document, blob))
+
+
+def packed(document: dict[str, Any], blob: Blob) -> bytes:
+    """A .glb file from its description and its binary part."""
+    text = json.dumps(document | blob.described(), separators=(",", ":")).encode()
     text += b" " * (-len(text) % 4)
     body = (
         struct.pack("<II", len(text), _JSON)
@@ -311,16 +311,24 @@ def write(mesh: TriangleMesh, path: Path) -> None:
         + struct.pack("<II", len(blob.data), _BIN)
         + bytes(blob.data)
     )
-    write_file(path, SIGNATURE + struct.pack("<II", 2, 12 + len(body)) + body)
+    return SIGNATURE + struct.pack("<II", 2, 12 + len(body)) + body
 
 
-class _Blob:
+class Blob:
     """The binary part of a file that is being written, with its description."""
 
     def __init__(self) -> None:
         self.data = bytearray()
         self.views: list[dict[str, int]] = []
         self.accessors: list[dict[str, Any]] = []
+
+    def described(self) -> dict[str, Any]:
+        """Its part of the description."""
+        return {
+            "accessors": self.accessors,
+            "bufferViews": self.views,
+            "buffers": [{"byteLength": len(self.data)}],
+        }
 
     def view(self, raw: bytes, target: int | None = None) -> int:
         """Append bytes, padded to four; the number of their view."""

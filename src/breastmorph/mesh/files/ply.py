@@ -292,13 +292,20 @@ def _picture(comments: list[str], path: Path) -> bytes:
 
 def write(mesh: TriangleMesh, path: Path) -> None:
     """Write binary little-endian PLY in 64-bit floats, and the texture's picture beside it."""
-    lines = ["ply", "format binary_little_endian 1.0"]
-    if mesh.space:
-        lines.append(f"comment SPACE={mesh.space}")
+    picture = None
     if mesh.texture and mesh.texture.image:
         picture = path.with_suffix(mesh.texture.suffix)
         write_file(picture, mesh.texture.image)
-        lines.append(f"comment TextureFile {picture.name}")
+    write_file(path, encoded(mesh, picture.name if picture else ""))
+
+
+def encoded(mesh: TriangleMesh, picture: str = "") -> bytes:
+    """The bytes of a binary PLY file that names a texture's picture beside it."""
+    lines = ["ply", "format binary_little_endian 1.0"]
+    if mesh.space:
+        lines.append(f"comment SPACE={mesh.space}")
+    if picture:
+        lines.append(f"comment TextureFile {picture}")
 
     vertex: list[tuple[str, str, NDArray]] = [
         ("double", axis, mesh.vertices[:, k]) for k, axis in enumerate("xyz")
@@ -324,4 +331,4 @@ def write(mesh: TriangleMesh, path: Path) -> None:
     if mesh.texture is not None and uv is None:
         faces["n uv"], faces["uv"] = 6, mesh.texture.uv.reshape(-1, 6)
     header = "\n".join([*lines, "end_header", ""]).encode()
-    write_file(path, header + rows.tobytes() + faces.tobytes())
+    return header + rows.tobytes() + faces.tobytes()

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from breastmorph.errors import FileProblem
+
+PART_FILES = ".*.part"  # what a killed process may leave behind
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -15,26 +19,40 @@ def write_file(path: Path, data: bytes) -> None:
     The data go to a new file in the same folder that then takes the name, so that an interrupted run leaves
     the old file or none, never half a file.
     """
-    target = Path(os.path.realpath(path))  # through a link, not over it
-    part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
+    write_files({path: data})
+
+
+def write_files(files: Mapping[Path, bytes], instead_of: Iterable[Path] = ()) -> None:
+    """Write several files that belong together.
+
+    All data are safely on the disk before anything changes: with a full disk the old files stay as they were.
+    Then the files in ``instead_of`` are removed, and the new ones take their names in the order given.
+    """
+    parts: dict[Path, tuple[Path, Path]] = {}
     try:
-        if target.is_dir():
-            raise FileProblem("this is a folder, not a file", "Give the name of a file", path)
-        if not target.parent.is_dir():
-            raise FileProblem("the folder for this file does not exist", "Create it first", path)
-        try:
-            with open(part, "xb") as file:
-                file.write(data)
-            os.replace(part, target)
-        finally:
-            part.unlink(missing_ok=True)
-    except FileProblem:
-        raise
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise FileProblem(
-            f"the file cannot be written ({reason})", "Check the folder's permissions and free space", path
-        ) from error
+        for path, data in files.items():
+            with _problems_at(path):
+                target = Path(os.path.realpath(path))  # through a link, not over it
+                if target.is_dir():
+                    raise FileProblem("this is a folder, not a file", "Give the name of a file", path)
+                if not target.parent.is_dir():
+                    raise FileProblem("the folder for this file does not exist", "Create it first", path)
+                part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
+                parts[path] = part, target
+                with open(part, "xb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())  # or a power failure could leave the name without the data
+        for path in instead_of:
+            with _problems_at(path):
+                path.unlink(missing_ok=True)
+        for path, (part, target) in parts.items():
+            with _problems_at(path):
+                os.replace(part, target)
+    finally:
+        for part, _ in parts.values():
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
 
 
 def make_folder(path: Path) -> None:
@@ -43,4 +61,22 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         reason = error.strerror or "unknown reason"
-        raise FileProblem(f"the folder cannot be made ({reason})", "Choose another folder", path) from error
+        raise FileProblem(
+            f"the folder cannot be made ({reason})", "Choose another folder", path, code="unwritable"
+        ) from error
+
+
+@contextmanager
+def _problems_at(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileProblem:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: a NUL character in the name
+        reason = getattr(error, "strerror", None) or str(error)
+        raise FileProblem(
+            f"the file cannot be written ({reason})",
+            "Check the folder's permissions and free space",
+            path,
+            code="unwritable",
+        ) from error

@@ -1,0 +1,240 @@
+"""Clinical measures against the phantom's truth: distances, volumes with a Bland-Altman plot, the chest wall.
+
+    python benchmarks/clinical_measures.py [--n 110] [--seed 7] [--out clinical-measures/]
+    python benchmarks/clinical_measures.py --phantom PHANTOM --registered OUT    # what `phantom` and `register` wrote
+
+Distances are compared twice with those between the true landmarks on the true surface: on the raw scan with the
+scan's own landmarks, and on the registered mesh with the template's landmark vertices. Volumes of registered meshes
+are compared with the true volumes; beside ours stand two plain ways to close the breast's border: a membrane and a
+thin plate that continues the skin at the border. ``--torsos DIR`` adds other torsos with known volumes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from pathlib import Path
+
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
+
+import numpy as np
+
+from breastmorph.clinical.measures import Gauge
+from breastmorph.clinical.regions import Footprint
+from breastmorph.clinical.skin_points import SkinLandmarks
+from breastmorph.clinical.volume import BreastVolumes
+from breastmorph.cohort import Cohort, load_cohort
+from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
+from breastmorph.phantom import write_cohort
+from breastmorph.registration import Registrar
+from breastmorph.report.bland_altman import Agreement, agreement, save_bland_altman
+from breastmorph.report.contact_sheet import save_sheet
+from breastmorph.report.render import View, colormap, render
+from breastmorph.scan.check import check_scan
+from breastmorph.scan.folder import find_scans
+from breastmorph.scan.landmarks import SIDES, Landmarks
+from breastmorph.template import Template
+from breastmorph.template.files import default_template, load_template
+
+WANTED = [(name, kind) for name in ("SN-NL", "SN-NR", "NL-NR") for kind in ("tape", "straight")]
+
+
+def lid(mesh: TriangleMesh, region: Bools, order: int) -> tuple[Ints, Ints, object]:
+    """A plain lid over a region: free vertices, known vertices and what maps the known to the free."""
+    import igl
+    from scipy.sparse import diags_array
+    from scipy.sparse.linalg import splu
+
+    v, f = np.array(mesh.vertices), np.array(mesh.faces)
+    laplacian = igl.cotmatrix(v, f).tocsr()
+    area = igl.massmatrix(v, f, igl.MASSMATRIX_TYPE_BARYCENTRIC).diagonal()
+    energy = laplacian if order == 1 else (laplacian @ diags_array(1.0 / area) @ laplacian).tocsr()
+    free, known = np.flatnonzero(region), np.flatnonzero(~region)
+    rows = energy[free]
+    factor, rest = splu(rows[:, free].tocsc()), rows[:, known]
+    return free, known, lambda points: factor.solve(-(rest @ points))
+
+
+def lid_volume(mesh: TriangleMesh, region: Bools, prepared: tuple, shape: Floats) -> float:
+    """Volume in cc under a lid."""
+    free, known, close = prepared
+    inner = shape.copy()
+    inner[free] = close(shape[known])
+    faces = mesh.faces[(region[mesh.faces]).any(axis=1)]
+    origin = shape[faces[0, 0]]
+
+    def six_fold(points: Floats) -> float:
+        a, b, c = (points[faces] - origin).transpose(1, 0, 2)
+        return float(np.einsum("ij,ij->", a, np.cross(b, c)))
+
+    return (six_fold(shape) - six_fold(inner)) / 6000.0
+
+
+def distances(phantom: Path, cohort: Cohort) -> dict[str, Floats]:
+    """Absolute errors in mm by source, (k, number of WANTED)."""
+    template = cohort.template
+    with np.load(phantom / "truth" / "topology.npz") as topology:
+        faces = topology["faces"].astype(np.int64)
+    gauge = Gauge.of_vertices(template.mesh.faces, template.landmark_ids)
+    errors: dict[str, list[Floats]] = {"raw scan": [], "registered mesh": []}
+    for files in find_scans(phantom / "scans", phantom / "landmarks"):
+        if files.id not in cohort.ids:
+            continue
+        with np.load(phantom / "truth" / f"{files.id}.npz") as truth:
+            whole = TriangleMesh(truth["points"].astype(float), faces)
+            marks = Landmarks(tuple(truth["landmark_names"].tolist()), truth["landmark_true"].astype(float))
+        true = measured(whole, marks)
+        scan = check_scan(files, reference=template.as_reference).scan
+        if scan is None:
+            continue
+        errors["raw scan"].append(np.abs(measured(scan.mesh, scan.landmarks) - true))
+        shape = cohort.shape(cohort.ids.index(files.id))
+        registered = np.array([m.value for m in gauge.measures(shape, WANTED)])
+        errors["registered mesh"].append(np.abs(registered - true))
+    return {source: np.array(rows) for source, rows in errors.items()}
+
+
+def measured(mesh: TriangleMesh, landmarks: Landmarks) -> Floats:
+    """Values of WANTED."""
+    gauge = Gauge(mesh.faces, SkinLandmarks.on(Surface(mesh), landmarks))
+    return np.array([m.value for m in gauge.measures(mesh.vertices, WANTED)])
+
+
+def true_volumes(folder: Path, ids: tuple[str, ...]) -> Floats:
+    """By subject and side, (k, 2) cc."""
+    rows = []
+    for name in ids:
+        with np.load(folder / f"{name}.npz") as truth:
+            rows.append([float(truth[f"volume_{side}"]) for side in SIDES])
+    return np.array(rows)
+
+
+def volumes(template: Template, shapes: Floats, truth: Floats, out: Path, name: str) -> Floats:
+    """Print the agreement of three ways, draw ours; returns ours, (k, 2)."""
+    gauge = BreastVolumes(template.mesh, template.landmarks)
+    clock = time.process_time()
+    found = [[gauge.estimate(shape, side) for side in SIDES] for shape in shapes]
+    seconds = (time.process_time() - clock) / len(shapes)
+    ours = np.array([[one.cc for one in row] for row in found])
+    within = np.abs(ours - truth) / np.array([[one.uncertainty for one in row] for row in found])
+    print(f"\nVolumes: {name} (one row a method)")
+    _row("ours", save_bland_altman(ours.ravel(), truth.ravel(), out / f"{name}-volumes.png"))
+    regions = Footprint.of(template.mesh, template.landmarks).regions()
+    for words, order in (("membrane", 1), ("thin plate", 2)):
+        prepared = {side: lid(template.mesh, regions[side], order) for side in SIDES}
+        plain = [
+            [lid_volume(template.mesh, regions[side], prepared[side], shape) for side in SIDES]
+            for shape in shapes
+        ]
+        _row(words, agreement(np.array(plain).ravel(), truth.ravel()))
+    print(
+        f"  ours: {100 * (within < 1).mean():.0f} % of the errors within the stated uncertainty, "
+        f"{100 * (within < 2).mean():.0f} % within twice; {1000 * seconds:.0f} ms a subject"
+    )
+    return ours
+
+
+def _row(words: str, found: Agreement) -> None:
+    print(
+        f"  {words:12s} r {found.correlation:.3f}  mean error {found.error_percent:5.1f} %  bias {found.bias:+6.0f} cc"
+        f"  sd {found.deviation:4.0f} cc  slope {found.slope:+.3f} +- {found.slope_error:.3f}"
+        f"{'  depends on size' if found.size_dependent else ''}"
+    )
+
+
+def draw_walls(cohort: Cohort, truth: Floats, out: Path) -> None:
+    """Skin and chest wall of a small, a large, a hanging and an asymmetric subject."""
+    template = cohort.template
+    gauge = BreastVolumes(template.mesh, template.landmarks)
+    drop = [
+        min(shape[template.landmark_ids[f"nipple_{side}"], 1] for side in SIDES)
+        - shape[template.landmark_ids["sternal_notch"], 1]
+        for shape in cohort.shapes()
+    ]
+    chosen = {
+        "smallest": int(truth.sum(axis=1).argmin()),
+        "largest": int(truth.sum(axis=1).argmax()),
+        "lowest nipple": int(np.argmin(drop)),
+        "most asymmetric": int(np.abs(truth[:, 0] - truth[:, 1]).argmax()),
+    }
+    cells, captions = [], []
+    for words, index in chosen.items():
+        shape = cohort.shape(index)
+        wall = shape.copy()
+        for side in SIDES:
+            wall[gauge.walls[side].ids] = gauge.walls[side].points(shape)
+        height = np.linalg.norm(shape - wall, axis=1)
+        box = shape.min(axis=0), shape.max(axis=0)
+        figures = [
+            f"skin, measured L {gauge.cc(shape, 'left'):.0f}, R {gauge.cc(shape, 'right'):.0f} cc",
+            f"skin, true L {truth[index][0]:.0f}, R {truth[index][1]:.0f} cc",
+            f"{words} ({cohort.ids[index]}): wall",
+            "skin above it, 0 to 80 mm",
+        ]
+        for points in (shape, wall):
+            for view in (View(), View(yaw=60.0)):
+                colors = colormap(height, 0.0, 80.0, "viridis") if points is wall else None
+                mesh = template.mesh.with_vertices(points)
+                cells.append(render(mesh, view, size=(260, 260), box=box, colors=colors))
+        captions += figures
+    save_sheet(cells, captions, out / "chest-walls.png", columns=4)
+
+
+def register_all(phantom: Path, template: Template) -> Cohort:
+    """Register a phantom cohort in memory."""
+    registrar, ids, shapes = Registrar(template), [], []
+    for files in find_scans(phantom / "scans", phantom / "landmarks"):
+        scan = check_scan(files, reference=template.as_reference).scan
+        if scan is not None:
+            ids.append(files.id)
+            shapes.append(registrar.register(scan).vertices)
+    return Cohort.of(np.array(shapes), template, ids)
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--n", type=int, default=110)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--phantom", type=Path)
+    parser.add_argument("--registered", type=Path)
+    parser.add_argument("--torsos", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("clinical-measures"))
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        phantom = arguments.phantom
+        if phantom is None:
+            phantom = Path(scratch)
+            write_cohort(phantom, arguments.n, seed=arguments.seed)
+        if arguments.registered is not None:
+            cohort = load_cohort(arguments.registered, packed_in=Path(scratch) / "packed")
+        else:
+            cohort = register_all(phantom, default_template())
+        errors = distances(phantom, cohort)
+        print(f"Distances, {len(cohort)} phantoms: median (95th percentile) of the absolute error, mm")
+        for source, rows in errors.items():
+            figures = "  ".join(
+                f"{name} {kind} {np.median(column):.2f} ({np.quantile(column, 0.95):.2f})"
+                for (name, kind), column in zip(WANTED, rows.T, strict=True)
+            )
+            print(f"  {source:16s}{figures}")
+        truth = true_volumes(phantom / "truth", cohort.ids)
+        volumes(cohort.template, cohort.array(), truth, arguments.out, "phantom")
+        draw_walls(cohort, truth, arguments.out)
+        if arguments.torsos is not None:
+            home = arguments.torsos / "template"
+            template = load_template(home / "template.ply", home / "template_landmarks.json")
+            others = register_all(arguments.torsos, template)
+            truth = true_volumes(arguments.torsos / "truth", others.ids)
+            volumes(template, others.array(), truth, arguments.out, "torsos")
+    print(f"\nFigures are in {arguments.out}")
+
+
+if __name__ == "__main__":
+    main()

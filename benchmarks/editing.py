@@ -1,0 +1,122 @@
+"""Editing by measures: exact against the paper's linear regression, on people the model does not know.
+
+    python benchmarks/editing.py [--cohort REGISTERED] [--subjects 60] [--unseen 3] [--tape]
+
+Every measure is asked to change by -2, -1, +1 and +2 standard deviations of the model, on the mean and on subjects left
+out of the model, with another measure and the thorax held. Without ``--cohort`` (the --out of `breastmorph register`)
+the subjects are phantom torsos on one topology.
+"""
+
+from __future__ import annotations
+
+import os
+
+for _pool in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
+    os.environ.setdefault(_pool, "1")
+
+import argparse
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from breastmorph.clinical.editing import Editor
+from breastmorph.clinical.features import Request
+from breastmorph.clinical.model_features import ModelFeatures
+from breastmorph.clinical.patient import Patient, mean_patient
+from breastmorph.cohort import Cohort, load_cohort
+from breastmorph.errors import BreastMorphError
+from breastmorph.model.building import BuildParameters, build_model
+from breastmorph.template import template_from
+
+MEASURES = ("SN-NL", "SN-NR", "NL-NR", "NL-LPL", "NL-M", "base-width-left", "projection-left", "volume-left")
+STEPS = (-2.0, -1.0, 1.0, 2.0)
+
+
+def main() -> None:
+    """Print one row a measure."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cohort", type=Path)
+    parser.add_argument("--subjects", type=int, default=60, help="of the phantom, where there is no cohort")
+    parser.add_argument("--unseen", type=int, default=3, help="subjects left out of the model and edited")
+    parser.add_argument("--tape", action="store_true", help="tape measures instead of straight ones (slow)")
+    options = parser.parse_args()
+    with TemporaryDirectory() as place:
+        cohort = (
+            load_cohort(options.cohort, packed_in=Path(place))
+            if options.cohort
+            else phantoms(options.subjects)
+        )
+        run(cohort, options.unseen, "tape" if options.tape else "straight")
+
+
+def phantoms(count: int) -> Cohort:
+    """True shapes of phantom subjects."""
+    from breastmorph.phantom import draw_cohort, mean_torso, torso
+
+    mean = mean_torso()
+    template = template_from(mean.mesh, mean.landmarks)
+    return Cohort.of(np.stack([torso(subject).mesh.vertices for subject in draw_cohort(count, 1)]), template)
+
+
+def run(cohort: Cohort, unseen: int, kind: str) -> None:
+    """Build a model without the last subjects, edit the mean and these."""
+    whole = cohort.chosen(np.array([not side for side in cohort.absent]))
+    known, others = whole.chosen(np.arange(len(whole) - unseen)), range(len(whole) - unseen, len(whole))
+    model = build_model(known, BuildParameters(keep_scores=True))
+    features = ModelFeatures(model, kind)
+    patients = [mean_patient(model), *(Patient(whole.ids[i], whole.shape(i)) for i in others)]
+    editors = [Editor(model, patient, features) for patient in patients]
+    print(
+        f"{len(known)} subjects, {model.n_components} components, {model.n_vertices} vertices, {kind} distances"
+    )
+    print(
+        f"{len(patients)} shapes edited: the mean and {unseen} unseen; steps {STEPS} sd; held: thorax and one measure"
+    )
+    print(f"{'':24}  exact: largest                                          linear: error")
+    print(
+        f"{'measure':24} {'error':>8} {'held moves':>11} {'thorax RMS':>11} {'length sd':>10} {'refused':>9} {'CPU s':>7}"
+        f" {'median':>9} {'largest':>9}"
+    )
+    for name in MEASURES:
+        row(name, editors)
+
+
+def row(name: str, editors: list[Editor]) -> None:
+    """Measure one feature."""
+    exact, linear, seconds = [], [], []
+    refused: list[str] = []
+    hold = ["SN-NR"] if name == "NL-NR" else ["NL-NR"]
+    for editor in editors:
+        feature, _, sd = editor.usual(name)
+        for step in STEPS:
+            request = [Request(name, step * sd, relative=True)]
+            began = time.process_time()
+            try:
+                edit = editor.exact(request, [*hold, "thorax"])
+                exact.append(
+                    [
+                        *(abs(change.error or 0.0) for change in edit.changes[:2]),
+                        edit.movements["thorax"],
+                        edit.length,
+                    ]
+                )
+                seconds.append(time.process_time() - began)
+                linear.append(abs(editor.linear(request, hold).changes[0].error or 0.0))
+            except BreastMorphError as error:
+                refused.append(f"{editor.patient.id} {step:+g} sd: {error.cause}")
+    largest = np.max(exact, axis=0) if exact else np.full(4, np.nan)
+    count = f"{len(refused)}/{len(editors) * len(STEPS)}"
+    print(
+        f"{feature.name + ' (' + feature.unit + ')':24} {largest[0]:8.4f} {largest[1]:8.4f} mm {largest[2]:8.2f} mm"
+        f" {largest[3]:10.1f} {count:>9} {np.median(seconds or [np.nan]):7.2f}"
+        f" {np.median(linear or [np.nan]):9.2f} {np.max(linear or [np.nan]):9.2f}",
+        flush=True,
+    )
+    for text in refused:
+        print(f"    refused: {text}")
+
+
+if __name__ == "__main__":
+    main()

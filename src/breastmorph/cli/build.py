@@ -1,0 +1,205 @@
+"""``breastmorph build``: a shape model from registered scans."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+import numpy as np
+from rich.markup import escape
+
+from breastmorph.cli.terminal import json_option, print_json, print_table, progress_with
+from breastmorph.cohort import Cohort, load_cohort
+from breastmorph.errors import BreastMorphError
+from breastmorph.mesh.triangle_mesh import Bools
+from breastmorph.model.building import BuildParameters, build_model
+from breastmorph.model.files import save_model
+from breastmorph.model.procrustes import ProcrustesParameters
+from breastmorph.model.selection import choose
+from breastmorph.model.shape_model import ShapeModel
+
+_ABSENT = "absent breast"
+_NAMED = 12  # subjects named in the table; the rest is counted
+
+
+@click.command("build")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), required=True, help="Model file: .h5, .npz or .glb."
+)
+@click.option("--components", type=click.IntRange(min=1), help="At most so many components; default all.")
+@click.option(
+    "--variance", type=float, help="As many components as hold this share of the variance, as 0.98."
+)
+@click.option("--rigid", is_flag=True, help="Keep size inside the model instead of removing it.")
+@click.option("--symmetric", is_flag=True, help="Every subject with its mirror image: a symmetric model.")
+@click.option("--asymmetry", is_flag=True, help="A model of the difference from symmetric.")
+@click.option("--part", type=click.Choice(["left", "right"]), help="A model of one breast only.")
+@click.option("--where", help='Only these subjects, as "bmi > 25 and not operated"; needs --table.')
+@click.option(
+    "--table", type=click.Path(path_type=Path), help="CSV file about the subjects, with a column id."
+)
+@click.option("--exclude", help="Leave these subjects out: ids, separated by commas.")
+@click.option("--with-absent", is_flag=True, help="Also take subjects with an absent breast.")
+@click.option(
+    "--keep-scores", is_flag=True, help="Keep the subjects' coefficients in the file; they describe people."
+)
+@json_option
+def command(
+    folder: Path,
+    out: Path,
+    components: int | None,
+    variance: float | None,
+    rigid: bool,
+    symmetric: bool,
+    asymmetry: bool,
+    part: Literal["left", "right"] | None,
+    where: str | None,
+    table: Path | None,
+    exclude: str | None,
+    with_absent: bool,
+    keep_scores: bool,
+    as_json: bool,
+) -> None:
+    """Build a shape model from FOLDER, the --out of `breastmorph register`.
+
+    Subjects are brought into one frame (Procrustes alignment); the model is the mean shape and the main ways in
+    which the subjects differ from it. Subjects with an absent breast are left out unless asked for.
+
+    \b
+    Examples:
+      breastmorph build cohort/ -o model.h5
+      breastmorph build cohort/ -o heavy.h5 --table cohort.csv --where "bmi > 25 and not operated"
+    """
+    if components is not None and variance is not None:
+        raise click.UsageError("Give either --components or --variance.")
+    if symmetric and asymmetry:
+        raise click.UsageError("Give either --symmetric or --asymmetry.")
+    with progress_with("Reading", sum(1 for _ in (folder / "registered").glob("*.json"))) as advance:
+        cohort = load_cohort(folder, table, on_packed=lambda done, total: advance())
+    chosen, left_out = _chosen(cohort, where, table, exclude, with_absent)
+    parameters = BuildParameters(
+        components=components,
+        variance=variance,
+        symmetric=symmetric,
+        asymmetry=asymmetry,
+        part=part,
+        keep_scores=keep_scores,
+        with_absent=with_absent,
+        procrustes=ProcrustesParameters(with_scale=not rigid),
+    )
+    notes: dict[str, Any] = {"left_out": {reason: len(ids) for reason, ids in left_out.items()}}
+    if where:
+        notes["where"] = where
+    model = build_model(chosen, parameters, notes)
+    save_model(model, out)
+    flags = _flags(folder / "summary.csv", chosen.ids)
+    record = _record(model, out, left_out, flags)
+    if as_json:
+        print_json(record)
+    else:
+        _print(record)
+
+
+def _chosen(
+    cohort: Cohort, where: str | None, table: Path | None, exclude: str | None, with_absent: bool
+) -> tuple[Cohort, dict[str, list[str]]]:
+    """The subjects that enter, and those left out by reason."""
+    keep: Bools = np.ones(len(cohort), bool)
+    left_out: dict[str, list[str]] = {}
+
+    def leave(out: Bools, reason: str) -> None:
+        new = keep & out
+        if new.any():
+            left_out[reason] = [cohort.ids[i] for i in np.flatnonzero(new)]
+        keep[new] = False
+
+    if exclude:
+        names = [name.strip() for name in exclude.split(",") if name.strip()]
+        unknown = [name for name in names if name not in cohort.ids]
+        if unknown:
+            raise BreastMorphError(
+                f"--exclude names {', '.join(unknown)}, which the folder does not have",
+                f"Its subjects are {_listed(cohort.ids)}",
+            )
+        leave(np.isin(cohort.ids, names), "by --exclude")
+    if where is not None:
+        leave(np.array([not row for row in cohort.table]) & (table is not None), "not in the table")
+        leave(~choose(cohort.table, where), f'by --where "{where}"')
+    if not with_absent:
+        leave(np.array([bool(side) for side in cohort.absent]), _ABSENT)
+    if not keep.any():
+        reasons = "; ".join(f"{len(ids)} {reason}" for reason, ids in left_out.items())
+        remedy = "Add --with-absent" if _ABSENT in left_out else "Choose more subjects"
+        raise BreastMorphError(f"no subject is left ({reasons})", remedy)
+    return cohort.chosen(keep), left_out
+
+
+def _flags(summary: Path, ids: Sequence[str]) -> dict[str, str]:
+    """What the registration flagged about the subjects used."""
+    try:
+        with open(summary, newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error):
+        return {}
+    return {
+        row["id"]: row["flags"].strip()
+        for row in rows
+        if row.get("id") in ids and (row.get("flags") or "").strip()
+    }
+
+
+def _record(
+    model: ShapeModel, out: Path, left_out: Mapping[str, Sequence[str]], flags: Mapping[str, str]
+) -> dict[str, Any]:
+    return {
+        "model": str(out),
+        "left_out": dict(left_out),
+        "flags": dict(flags),
+        "vertices": model.n_vertices,
+        "components": model.n_components,
+        "variances": model.variances.tolist(),
+        "noise_variance": model.noise_variance,
+        "landmarks": dict(model.landmark_ids),
+        "keeps_scores": model.training is not None,
+        **{key: model.info[key] for key in ("subjects", "alignment", "removed", "total_variance")},
+    }
+
+
+def _print(record: Mapping[str, Any]) -> None:
+    removed, count = record["removed"], record["components"]
+    share = 100.0 * np.cumsum(record["variances"]) / record["total_variance"]
+    shown = [*(n for n in (1, 5, 10, 20, 50) if n < count), count]
+    rows = [("subjects", str(record["subjects"]))]
+    rows += [(f"left out, {escape(why)}", escape(_listed(ids))) for why, ids in record["left_out"].items()]
+    rows += [
+        ("vertices", f"{record['vertices']:,}"),
+        ("components", str(count)),
+        ("variance held", ", ".join(f"{share[n - 1]:.1f} % by {n}" for n in shown)),
+        ("alignment", f"{record['alignment']}, {removed['iterations']} iterations"),
+    ]
+    if record["alignment"] == "similarity":
+        sizes = f"{100 * removed['scale_min']:.0f} to {100 * removed['scale_max']:.0f} % of the mean size"
+        rows.append(("removed sizes", f"{sizes} (sd {100 * removed['scale_sd']:.1f} %)"))
+    before, after = removed["variance_before"] ** 0.5, removed["variance_after"] ** 0.5
+    rows += [
+        ("removed rotations", f"sd {removed['rotation_sd']:.1f}°, largest {removed['rotation_max']:.1f}°"),
+        (
+            "removed places",
+            f"sd {removed['translation_sd']:.1f} mm, largest {removed['translation_max']:.1f} mm",
+        ),
+        ("spread of a vertex", f"{before:.1f} mm before, {after:.1f} mm after alignment"),
+        ("scores of subjects", "kept in the file" if record["keeps_scores"] else "not kept"),
+    ]
+    print_table(f"Model {escape(record['model'])}", ["", ""], rows)
+    flags = [f"{name} ({flag})" for name, flag in record["flags"].items()]
+    if flags:
+        click.echo(f"Warning: the registration flagged subjects of this model, {_listed(flags)}", err=True)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{len(names)}: {', '.join(names[:_NAMED])}{more}"

@@ -1,0 +1,239 @@
+"""``breastmorph edit``: change a shape by its clinical measures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.markup import escape
+
+from breastmorph.cli.terminal import (
+    json_option,
+    landmarks_option,
+    print_json,
+    print_table,
+    progress,
+    scan_options,
+)
+from breastmorph.clinical.distances import KINDS, STRAIGHT, TAPE
+from breastmorph.clinical.edit import Edit
+from breastmorph.clinical.editing import Editor
+from breastmorph.clinical.features import REGIONS, Request, named, parse_request
+from breastmorph.clinical.model_features import ModelFeatures
+from breastmorph.clinical.patient import Patient, mean_patient, patient_of, registered_patient, template_of
+from breastmorph.errors import BreastMorphError, FileProblem
+from breastmorph.mesh.files import save_mesh
+from breastmorph.mesh.files.writing import make_folder, write_file
+from breastmorph.model.files import load_landmark_ids, load_model
+from breastmorph.model.shape_model import ShapeModel
+from breastmorph.scan.check import CheckParameters, check_scan
+from breastmorph.scan.folder import find_scans
+
+_PAPER = "SN-NL,SN-NR,NL-NR"  # the features of the paper's figure
+_STEPS = (-2.0, -1.0, 0.0, 1.0, 2.0)  # standard deviations in that figure
+
+
+@click.command("edit")
+@click.argument("model_file", metavar="MODEL", type=click.Path(path_type=Path))
+@click.option("--mean", "of_mean", is_flag=True, help="Edit the model's mean (the default).")
+@click.option(
+    "--scan", type=click.Path(path_type=Path), help="Edit a patient's scan; it is registered first."
+)
+@landmarks_option
+@click.option(
+    "--registered", type=click.Path(path_type=Path), help="Edit OUT/registered/<id>.ply of `register`."
+)
+@click.option(
+    "--set", "wishes", multiple=True, metavar="NAME=VALUE", help="A measure and its new value; repeatable."
+)
+@click.option("--hold", multiple=True, metavar="NAME", help="A measure, thorax, left or right; repeatable.")
+@click.option("--linear", is_flag=True, help="The paper's linear regression instead of the exact version.")
+@click.option(
+    "--kind", type=click.Choice(KINDS), default=STRAIGHT, show_default=True,
+    help="How distances are measured: through the air, or along the skin.",
+)  # fmt: skip
+@click.option(
+    "--grid", is_flag=False, flag_value=_PAPER, metavar="NAMES",
+    help=f"Draw measures at -2 to +2 standard deviations instead; {_PAPER} when none are named.",
+)  # fmt: skip
+@click.option("--landmark-ids", type=click.Path(path_type=Path), help="JSON with vertices of more landmarks.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("edited"),
+    show_default=True,
+    help="Folder for the results.",
+)
+@click.option("--no-sheet", is_flag=True, help="Do not draw the page before/after.")
+@scan_options
+@json_option
+def command(
+    model_file: Path,
+    of_mean: bool,
+    scan: Path | None,
+    landmarks: Path | None,
+    registered: Path | None,
+    wishes: Sequence[str],
+    hold: Sequence[str],
+    linear: bool,
+    kind: str,
+    grid: str | None,
+    landmark_ids: Path | None,
+    out: Path,
+    no_sheet: bool,
+    check: CheckParameters,
+    as_json: bool,
+) -> None:
+    """Change a shape by its clinical measures, with MODEL saying what is likely.
+
+    Finds the most likely shape that has the measures asked for. Values are in mm (distances) or cc (volumes) unless
+    they end in mm, cm, cc or ml; a value with + or - is added to the present one. Writes edited.ply, .stl and .obj in
+    the frame and unit of the scan, edit.json, and a page before/after as sheet.png and sheet.pdf.
+
+    \b
+    Examples:
+      breastmorph edit model.h5 --set SN-NL=21.5cm --set NL-NR=20cm --hold thorax
+      breastmorph edit model.h5 --scan anna.ply --landmarks anna.json --set volume-left=+80cc --hold right
+      breastmorph edit model.h5 --grid SN-NL,NL-NR --hold thorax --out figure/
+    """
+    if sum((of_mean, scan is not None, registered is not None)) > 1:
+        raise click.UsageError("Give one of --mean, --scan and --registered.")
+    if landmarks is not None and scan is None:
+        raise click.UsageError("--landmarks belongs to --scan.")
+    if bool(wishes) == (grid is not None):
+        raise click.UsageError("Say what to change with --set, or draw a figure with --grid.")
+    requests = [parse_request(text) for text in wishes]
+    model = load_model(model_file, load_landmark_ids(landmark_ids) if landmark_ids is not None else None)
+    patient = _patient(model, scan, landmarks, registered, check)
+    editor = Editor(model, patient, ModelFeatures(model, kind, patient.absent_side))
+    if grid is not None:
+        _draw_grid(editor, [name.strip() for name in grid.split(",")], hold, linear, out, as_json)
+        return
+    edit = editor.linear(requests, hold) if linear else editor.exact(requests, hold)
+    beside = None if linear else _linear(editor, edit, requests, hold)
+    record = _record(edit, patient, model_file, kind, beside)
+    files = _write(edit, patient, model, record, out)
+    if not no_sheet:
+        from breastmorph.report.editing_sheet import save_editing_sheet
+
+        asked = ", ".join(c.name for c in edit.changes if c.requested is not None and not c.held)
+        files += save_editing_sheet(edit, model.faces, f"{patient.id}: {asked}", out)
+    if as_json:
+        print_json({**record, "files": [str(path) for path in files]})
+    else:
+        _print(edit, patient, beside)
+        click.echo(f"Written: {', '.join(str(path) for path in files)}")
+    for warning in (*patient.warnings, *edit.warnings):
+        click.echo(f"Warning: {warning}", err=True)
+
+
+def _patient(
+    model: ShapeModel,
+    scan: Path | None,
+    landmarks: Path | None,
+    registered: Path | None,
+    check: CheckParameters,
+) -> Patient:
+    if registered is not None:
+        return registered_patient(model, registered)
+    if scan is None:
+        return mean_patient(model)
+    found = find_scans(scan, landmarks)
+    if len(found) > 1:
+        raise FileProblem(f"the folder has {len(found)} scans", "Name the file of one scan", scan)
+    template = template_of(model)
+    checked = check_scan(found[0], check, template.as_reference)
+    if checked.scan is None:
+        raise checked.error or FileProblem("the scan cannot be used", "Run `breastmorph check`", scan)
+    return patient_of(model, checked.scan, template)
+
+
+def _linear(editor: Editor, edit: Edit, requests: Sequence[Request], hold: Sequence[str]) -> Edit | None:
+    """The paper's version beside the exact one; it knows no held regions, and may fail where that does not."""
+    if any(change.requested is not None and change.name.endswith(TAPE) for change in edit.changes):
+        return None  # a minute of tape lines on all subjects
+    try:
+        return editor.linear(requests, [name for name in hold if named(name, REGIONS) is None])
+    except BreastMorphError:
+        return None
+
+
+def _write(edit: Edit, patient: Patient, model: ShapeModel, record: dict[str, Any], out: Path) -> list[Path]:
+    """Write the edited mesh in the frame and unit of the patient's file, and what was done; returns the files."""
+    make_folder(out)
+    mesh = model.mesh(patient.to_file.apply(edit.shape))
+    files = [out / f"edited.{suffix}" for suffix in ("ply", "stl", "obj")]
+    for path in files:
+        save_mesh(mesh, path)
+    write_file(out / "edit.json", json.dumps(record, indent=1).encode())
+    return [*files, out / "edit.json"]
+
+
+def _record(edit: Edit, patient: Patient, model_file: Path, kind: str, beside: Edit | None) -> dict[str, Any]:
+    record = {"patient": patient.id, "model": model_file.name, "distances": kind, **edit.as_dict()}
+    if beside is not None:
+        record["linear_version"] = {
+            "trained_on": beside.basis,
+            "attained": {c.name: c.after for c in beside.changes if c.requested is not None},
+            "error": {c.name: c.error for c in beside.changes if c.requested is not None},
+        }
+    return record
+
+
+def _print(edit: Edit, patient: Patient, beside: Edit | None) -> None:
+    from breastmorph.report.editing_sheet import change_row
+
+    others = {c.name: change_row(c)[-1] for c in beside.changes} if beside is not None else {}
+    columns = ["measure", "before", "requested", "after", "difference"]
+    rows = []
+    for change in edit.changes:
+        row = [escape(cell) for cell in change_row(change)]
+        rows.append([*row, others.get(change.name, "")] if beside is not None else row)
+    print_table(
+        f"{escape(patient.id)}, {edit.method} edit: {edit.length:.1f} standard deviations",
+        [*columns, "linear version's"] if beside is not None else columns,
+        rows,
+    )
+    moved = ", ".join(f"{region} {value:.2f} mm" for region, value in edit.movements.items())
+    if moved:
+        click.echo(f"Moved (root mean square): {moved}")
+    if beside is not None and not edit.basis:
+        click.echo(f"The linear version (the paper's regression) was trained on {beside.basis}")
+    elif edit.basis:
+        click.echo(f"Regression trained on {edit.basis}")
+    else:
+        click.echo("The linear version beside it takes a minute with tape measures: ask for it with --linear")
+
+
+def _draw_grid(
+    editor: Editor, names: Sequence[str], hold: Sequence[str], linear: bool, out: Path, as_json: bool
+) -> None:
+    from breastmorph.report.editing_sheet import save_feature_grid
+
+    rows, records = [], []
+    for feature, _, sd in [editor.usual(name) for name in names]:
+        row = []
+        for step in progress(_STEPS, feature.name):
+            request = Request(feature.name, step * sd, relative=True)
+            edit = editor.linear([request], hold) if linear else editor.exact([request], hold)
+            asked = edit.changes[0]
+            where = f"{step:+g} sd" if step else "as it is"
+            row.append(
+                (edit.shape, f"{asked.name.split(' ')[0]} {_readable(asked.after, asked.unit)} ({where})")
+            )
+            records.append({"feature": feature.name, "step_sd": step, **edit.as_dict()})
+        rows.append(row)
+    make_folder(out)
+    path = out / "feature-editing.png"
+    save_feature_grid(rows, editor.model.faces, path)
+    if as_json:
+        print_json({"figure": str(path), "edits": records})
+    else:
+        click.echo(f"Look at {path}")
+
+
+def _readable(value: float, unit: str) -> str:
+    return f"{value / 10.0:.1f} cm" if unit == "mm" else f"{value:.0f} {unit}"

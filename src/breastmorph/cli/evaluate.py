@@ -1,0 +1,198 @@
+"""``breastmorph evaluate``: what a model is worth."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import numpy as np
+from rich.markup import escape
+
+from breastmorph.cli.terminal import (
+    json_option,
+    landmarks_option,
+    print_json,
+    print_table,
+    progress_with,
+    scan_options,
+)
+from breastmorph.cohort import Cohort, load_cohort
+from breastmorph.errors import BreastMorphError
+from breastmorph.evaluation.curve import Curve
+from breastmorph.evaluation.model_evaluation import Evaluation, EvaluationParameters, evaluate_model
+from breastmorph.mesh.files.writing import make_folder, write_file
+from breastmorph.model.files import load_model
+from breastmorph.model.selection import choose
+from breastmorph.model.shape_model import ShapeModel
+from breastmorph.scan.check import CheckParameters
+from breastmorph.scan.folder import find_scans
+
+_DISTANCES = {"point": "point to point", "surface": "to the surface"}
+
+
+@click.command("evaluate")
+@click.argument("model_file", metavar="MODEL", type=click.Path(path_type=Path))
+@click.option(
+    "--cohort",
+    "folder",
+    type=click.Path(path_type=Path),
+    help="The registered subjects, --out of `breastmorph register`; without them compactness only.",
+)
+@click.option(
+    "--table", type=click.Path(path_type=Path), help="CSV file about the subjects, with a column id."
+)
+@click.option("--where", help="Only these subjects; by default what the model says it was built with.")
+@click.option("--exclude", help="Without these subjects: ids, separated by commas.")
+@click.option("--scans", type=click.Path(path_type=Path), help="Raw scans: also compare with them.")
+@landmarks_option
+@click.option("--truth", type=click.Path(path_type=Path), help="The truth/ folder of a phantom cohort.")
+@click.option(
+    "--samples", type=click.IntRange(min=1), default=1000, show_default=True, help="Shapes for specificity."
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same numbers."
+)
+@click.option("--no-surface", is_flag=True, help="Skip closest-point-on-surface distances (minutes).")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for metrics.json, metrics.csv, figures.")
+@scan_options
+@json_option
+def command(
+    model_file: Path,
+    folder: Path | None,
+    table: Path | None,
+    where: str | None,
+    exclude: str | None,
+    scans: Path | None,
+    landmarks: Path | None,
+    truth: Path | None,
+    samples: int,
+    seed: int,
+    no_surface: bool,
+    out: Path | None,
+    check: CheckParameters,
+    as_json: bool,
+) -> None:
+    """Compactness, generalization and specificity of MODEL, and what does not reward a collapsed cohort.
+
+    With --scans: leave-one-out distance to the raw scans. With --truth (phantom cohorts): correspondence error,
+    explained variation, variance ratio. --out writes metrics.json, metrics.csv and curves.svg, .pdf, .png.
+
+    \b
+    Example:
+      breastmorph evaluate model.h5 --cohort cohort/ --scans scans/ --landmarks landmarks/ --out evaluation/
+    """
+    if folder is None and any(value is not None for value in (table, where, exclude, scans, truth)):
+        raise click.UsageError("--table, --where, --exclude, --scans and --truth need --cohort.")
+    model = load_model(model_file)
+    found = find_scans(scans, landmarks) if scans is not None else None
+    if out is not None:
+        make_folder(out)
+    evaluation = evaluate_model(
+        model,
+        _cohort(folder, table, where, exclude, model) if folder is not None else None,
+        EvaluationParameters(samples=samples, seed=seed, surface=not no_surface),
+        scans=found,
+        check=check,
+        truth=truth,
+        progress=progress_with,
+    )
+    record = {"model": model_file.name, "vertices": model.n_vertices, **evaluation.as_dict()}
+    if out is not None:
+        from breastmorph.report.curves import save_curves
+
+        write_file(out / "metrics.json", json.dumps(record, indent=1).encode())
+        write_file(out / "metrics.csv", evaluation.as_csv().encode())
+        save_curves(evaluation, out)
+    if as_json:
+        print_json(record)
+    else:
+        print_evaluation(evaluation)
+    for warning in evaluation.warnings:
+        click.echo(f"Warning: {warning}", err=True)
+    failures = evaluation.raw_scans.failures if evaluation.raw_scans is not None else ()
+    for scan_id, message in failures:
+        click.echo(f"Not compared with its scan: {scan_id}: {message}", err=True)
+    sys.exit(1 if failures else 0)
+
+
+def _cohort(
+    folder: Path, table: Path | None, where: str | None, exclude: str | None, model: ShapeModel
+) -> Cohort:
+    """The subjects of the model, as far as it says how they were chosen."""
+    said = model.info.get("where")
+    wanted = where or (said if isinstance(said, str) else None)
+    if wanted and table is None:
+        raise BreastMorphError(
+            f'the subjects are those with "{wanted}", which only a table can tell', "Add --table"
+        )
+    with progress_with("Reading", sum(1 for _ in (folder / "registered").glob("*.json"))) as advance:
+        cohort = load_cohort(folder, table, on_packed=lambda done, total: advance())
+    out = {name.strip() for name in (exclude or "").split(",")} - {""}
+    if not out <= set(cohort.ids):
+        raise BreastMorphError(
+            f"the cohort has no subject {', '.join(sorted(out - set(cohort.ids)))}", "Check --exclude", folder
+        )
+    keep = np.array([name not in out for name in cohort.ids])
+    return cohort.chosen(keep & choose(cohort.table, wanted) if wanted else keep)
+
+
+def print_evaluation(evaluation: Evaluation) -> None:
+    """Print the curves at some numbers of components, and the single figures."""
+    most = len(evaluation.compactness.share)
+    counts: Sequence[int | None] = [*(c for c in evaluation.parameters.table if c < most), None]
+    shares = [
+        f"{100.0 * evaluation.compactness.share[(c or most) - 1]:.1f} %" if most else "" for c in counts
+    ]
+    rows = [["variance held", *shares]]
+    for metric in ("generalization", "specificity"):
+        for curve in getattr(evaluation, metric):
+            name = f"{metric}, {curve.region}, {_DISTANCES[curve.distance]}"
+            rows.append([name, *(_at(curve, count) for count in counts)])
+    raw = evaluation.raw_scans
+    if raw is not None:
+        rows.append(
+            ["generalization, breast, to the raw scan", *(_at(raw.to_scan, count) for count in counts)]
+        )
+        rows.append(["generalization, breast, from the raw scan", *(_at(raw.from_scan, c) for c in counts)])
+    subjects = f", {evaluation.subjects} subjects; mm, mean ± sd" if evaluation.subjects else ""
+    columns = ["all" if count is None else str(count) for count in counts]
+    print_table(f"Model of {most} components{subjects}", ["components", *columns], rows)
+    figures = _single_figures(evaluation)
+    if figures:
+        print_table("Beside the curves", ["figure", "breast", "outside"], figures)
+
+
+def _at(curve: Curve, count: int | None) -> str:
+    """Mean and sd at a number of components, or at the last one."""
+    found = [len(curve.components) - 1] if count is None else np.flatnonzero(curve.components == count)
+    if not len(found) or not np.isfinite(curve.mean[found[0]]):
+        return ""
+    return f"{curve.mean[found[0]]:.2f} ± {curve.sd[found[0]]:.2f}"
+
+
+def _single_figures(evaluation: Evaluation) -> list[list[str]]:
+    rows = []
+    if evaluation.decoupling is not None:
+        sd = evaluation.decoupling.as_dict()
+        rows.append(
+            ["sd of a vertex over the subjects, mm", _number(sd["sd_inside"]), _number(sd["sd_outside"])]
+        )
+    if evaluation.raw_scans is not None:
+        to_scan, from_scan = evaluation.raw_scans.registered
+        rows.append(["registered shape to / from its raw scan, mm", f"{to_scan:.2f} / {from_scan:.2f}", ""])
+    if evaluation.truth is not None:
+        truth = evaluation.truth.as_dict()
+        for key, name in (
+            ("correspondence_error", "correspondence error, mm"),
+            ("explained_variation", "explained variation (1 is perfect)"),
+            ("variance_ratio", "variance over the true variance"),
+        ):
+            rows.append([name, _number(truth["breast"][key]), _number(truth["outside"][key])])
+    return [[escape(cell) for cell in row] for row in rows]
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None or not np.isfinite(value) else f"{value:.2f}"

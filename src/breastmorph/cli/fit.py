@@ -1,0 +1,155 @@
+"""``breastmorph fit``: a model fitted to a raw scan or point cloud."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from breastmorph.cli.terminal import json_option, print_json, print_table, scan_options
+from breastmorph.errors import BreastMorphError
+from breastmorph.mesh.files import save_mesh
+from breastmorph.mesh.files.writing import make_folder, write_file
+from breastmorph.model.files import load_landmark_ids, load_model
+from breastmorph.model.fit_result import Fit
+from breastmorph.model.fitting import FitParameters, fit_model
+from breastmorph.model.shape_model import ShapeModel
+from breastmorph.report.fit_sheet import fit_sheet
+from breastmorph.scan.check import CheckParameters
+from breastmorph.scan.raw_target import RawTarget, load_target
+from breastmorph.template.files import default_template
+
+_MESHES = ("fit.ply", "fit.stl", "fit.obj")
+
+
+@click.command("fit")
+@click.argument("model_file", metavar="MODEL", type=click.Path(path_type=Path))
+@click.argument("scan", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the results.")
+@click.option(
+    "--landmarks",
+    type=click.Path(path_type=Path),
+    help="Landmark file; three that the model knows are enough. Without it the pose is searched for.",
+)
+@click.option(
+    "--landmark-ids",
+    type=click.Path(path_type=Path),
+    help='JSON file of landmark vertices that the model file lacks: {"xiphoid": 15120}.',
+)
+@click.option("--components", type=click.IntRange(min=1), help="Use only the first components.")
+@scan_options
+@json_option
+def command(
+    model_file: Path,
+    scan: Path,
+    out: Path,
+    landmarks: Path | None,
+    landmark_ids: Path | None,
+    components: int | None,
+    check: CheckParameters,
+    as_json: bool,
+) -> None:
+    """Fit MODEL to SCAN, a raw surface or point cloud, without registration: pose and shape in one go.
+
+    SCAN is a mesh file, a PLY file without faces, or a table of x y z (.xyz, .csv, .txt). Holes, noise, stray
+    points and partial views are allowed. Written are the shape as PLY, STL and OBJ in the scan's frame and unit,
+    fit.json with the coefficients, residuals.csv and the picture fit.png.
+
+    \b
+    Examples:
+      breastmorph fit model.h5 scan.ply --landmarks scan.json --out fitted/
+      breastmorph fit rbsm-0122.h5 cloud.xyz --landmarks points.csv --components 60 --out fitted/
+    """
+    model = load_model(model_file, load_landmark_ids(landmark_ids) if landmark_ids else None)
+    target = load_target(scan, landmarks, check, default_template().as_reference)
+    try:
+        fit = fit_model(model, target.shape, target.landmarks, FitParameters(components=components))
+    except BreastMorphError as error:
+        error.where = error.where or scan
+        raise
+    make_folder(out)
+    files = _write(model, target, fit, out)
+    record = _record(model, target, fit)
+    write_file(out / "fit.json", (json.dumps(record, indent=1) + "\n").encode())
+    if as_json:
+        print_json({**record, "files": [str(out / name) for name in files]})
+        return
+    _print(target, fit)
+    click.echo(f"Look at {out / 'fit.png'}")
+
+
+def _write(model: ShapeModel, target: RawTarget, fit: Fit, out: Path) -> list[str]:
+    in_file = fit.mesh.with_vertices(target.to_file.apply(fit.mesh.vertices))
+    for name in _MESHES:
+        save_mesh(in_file, out / name)
+    rows = np.column_stack([np.arange(model.n_vertices), fit.residuals, fit.deviations])
+    lines = ["vertex,residual_mm,sd_mm", *(f"{int(v)},{_cell(r)},{_cell(d)}" for v, r, d in rows)]
+    write_file(out / "residuals.csv", ("\n".join(lines) + "\n").encode())
+    fit_sheet(target.id, target.shape, fit, out / "fit.png", target.landmarks)
+    return [*_MESHES, "fit.json", "residuals.csv", "fit.png"]
+
+
+def _cell(value: float) -> str:
+    return f"{value:.3f}" if np.isfinite(value) else ""
+
+
+def _record(model: ShapeModel, target: RawTarget, fit: Fit) -> dict[str, Any]:
+    """The fit as plain values."""
+    to_file = target.to_file.after(fit.transform)
+    deviations = np.where(model.deviations > 0, model.deviations, 1.0)
+    return {
+        "id": target.id,
+        "coefficients": fit.coefficients.tolist(),
+        "scores": (fit.coefficients / deviations).tolist(),
+        "transform": to_file.as_dict(),
+        "landmarks": _landmarks(model, fit, target),
+        **_figures(fit),
+        "warnings": list(fit.warnings),
+        "findings": [vars(finding) for finding in target.findings],
+    }
+
+
+def _landmarks(model: ShapeModel, fit: Fit, target: RawTarget) -> Mapping[str, list[float]]:
+    places = target.to_file.apply(fit.mesh.vertices)
+    return {name: places[vertex].tolist() for name, vertex in model.landmark_ids.items()}
+
+
+def _figures(fit: Fit) -> dict[str, float | str | int | None]:
+    seen = np.isfinite(fit.residuals)
+    return {
+        "start": fit.start,
+        "lead": fit.lead if np.isfinite(fit.lead) else None,
+        "mean_residual_mm": float(np.abs(fit.residuals[seen]).mean()) if seen.sum() else None,
+        "noise_mm": fit.noise,
+        "misfit_mm": fit.misfit,
+        "explained": fit.explained,
+        "over_model": fit.over_model,
+        "covered": fit.covered,
+        "mahalanobis": fit.mahalanobis,
+        "unusual": fit.unusual,
+        "plausibility": fit.plausibility,
+        "size": fit.transform.scale / fit.unit,
+    }
+
+
+def _print(target: RawTarget, fit: Fit) -> None:
+    figures = _figures(fit)
+    rows = [
+        ("start", str(figures["start"])),
+        ("mean distance where seen", f"{figures['mean_residual_mm']:.2f} mm"),
+        ("noise of the points", f"{fit.noise:.2f} mm"),
+        ("shape the model cannot follow", f"{fit.misfit:.2f} mm"),
+        ("points over the model explained", f"{fit.explained:.0%}"),
+        ("model seen in the scan", f"{fit.covered:.0%}"),
+        ("distance from the mean", f"{fit.mahalanobis:.1f} sd ({fit.unusual:.2f} of a typical member's)"),
+        ("size against the mean", f"{figures['size']:.3f}"),
+    ]
+    print_table(f"Fit of {target.id}", ["", ""], rows)
+    for finding in target.findings:
+        click.echo(f"Note: {finding.message}")
+    for warning in fit.warnings:
+        click.echo(f"Note: {warning}")

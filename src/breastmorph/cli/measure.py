@@ -1,0 +1,305 @@
+"""``breastmorph measure``: clinical distances, volumes and symmetry of scans, registered cohorts and models."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.markup import escape
+
+from breastmorph.cli.terminal import (
+    json_option,
+    landmarks_option,
+    print_json,
+    print_table,
+    progress_with,
+    scan_options,
+)
+from breastmorph.clinical.distances import DISTANCES, PAIRS
+from breastmorph.clinical.examination import Examination, Examiner
+from breastmorph.clinical.measures import Measure
+from breastmorph.clinical.ptosis import UNKNOWN
+from breastmorph.clinical.records import as_record, as_row
+from breastmorph.cohort import Cohort, load_cohort
+from breastmorph.errors import BreastMorphError, FileProblem
+from breastmorph.mesh.files.writing import make_folder, write_file
+from breastmorph.model.files import load_landmark_ids, load_model
+from breastmorph.scan.check import CheckParameters, check_scan
+from breastmorph.scan.folder import MESH_SUFFIXES, ScanFiles, find_scans
+from breastmorph.template.files import default_template
+
+_MODEL_SUFFIXES = (".h5", ".hdf5", ".npz", ".json")
+_SHORT = ("SN-NL", "SN-NR", "NL-NR")  # of a cohort's table; the CSV file has all
+_NO_FOLD = "needs imf"
+
+_Result = Examination | BreastMorphError
+_Results = Iterator[tuple[str, _Result]]
+
+
+@click.command("measure")
+@click.argument("target", metavar="SCAN|FOLDER|MODEL", type=click.Path(path_type=Path))
+@landmarks_option
+@click.option(
+    "--distances-only", is_flag=True, help="Scans only: no volume and symmetry, which need a registration."
+)
+@click.option(
+    "--csv", "csv_file", type=click.Path(path_type=Path), help="Write all measures, one row a subject."
+)
+@click.option(
+    "--figures", type=click.Path(path_type=Path), help="Folder for a symmetry map of every subject."
+)
+@click.option(
+    "--landmark-ids", type=click.Path(path_type=Path), help="JSON with vertices of a model's landmarks."
+)
+@scan_options
+@json_option
+def command(
+    target: Path,
+    landmarks: Path | None,
+    distances_only: bool,
+    csv_file: Path | None,
+    figures: Path | None,
+    landmark_ids: Path | None,
+    check: CheckParameters,
+    as_json: bool,
+) -> None:
+    """Measure a scan, a folder of scans, a registered folder (the --out of `register`) or the mean of a model.
+
+    Distances are given twice: tape, along the skin, and straight, through the air. What cannot be determined is
+    said with the reason. A scan's volumes and symmetry come from registering it to the built-in template.
+
+    \b
+    Examples:
+      breastmorph measure torso7.ply --landmarks torso7.json
+      breastmorph measure registered-cohort/ --csv measures.csv --figures maps/
+      breastmorph measure model.h5 --json
+    """
+    total, results = _examined(target, landmarks, landmark_ids, check, distances_only)
+    done: list[Examination] = []
+    failed: list[tuple[str, BreastMorphError]] = []
+    with progress_with("Measuring", total) as advance:
+        for name, result in results:
+            if isinstance(result, BreastMorphError):
+                failed.append((name, result))
+            else:
+                if figures is not None:
+                    _draw(result, figures)
+                done.append(result)
+            advance()
+    if csv_file is not None and done:
+        _write_csv(done, csv_file)
+    if as_json:
+        print_json(
+            {
+                "subjects": [as_record(one) for one in done],
+                "failed": [{"id": name, "message": str(error), "code": error.code} for name, error in failed],
+            }
+        )
+    else:
+        if len(done) == 1:
+            _print_one(done[0])
+        elif done:
+            _print_many(done)
+        if csv_file is not None and done:
+            click.echo(f"All measures are in {csv_file}")
+        for name, error in failed:
+            click.echo(f"{name}: {error}", err=True)
+    sys.exit(0 if not failed else 1 if done else 2)
+
+
+# --- what to measure --------------------------------------------------------------------------------------------------
+
+
+def _examined(
+    target: Path,
+    landmarks: Path | None,
+    landmark_ids: Path | None,
+    check: CheckParameters,
+    distances_only: bool,
+) -> tuple[int, _Results]:
+    """How many subjects there are, and their examinations one by one."""
+    if not target.exists():
+        raise FileProblem("there is no such file or folder", "Check the path", target)
+    if target.is_file() and target.suffix.lower() in _MODEL_SUFFIXES:
+        return 1, _of_model(target, landmark_ids)
+    if landmark_ids is not None:
+        raise click.UsageError("--landmark-ids is for models; scans take --landmarks.")
+    if target.is_dir() and (target / "registered").is_dir():
+        cohort = load_cohort(target)
+    elif target.is_file() and landmarks is None and _is_registered(target):
+        whole = load_cohort(target.parent.parent)
+        cohort = whole.chosen([whole.ids.index(target.stem)])
+    elif target.is_file() and target.suffix.lower() not in MESH_SUFFIXES:
+        known = f"Give a scan ({' '.join(MESH_SUFFIXES)}), a folder or a model (.h5)"
+        raise FileProblem("this is neither a scan nor a model", known, target)
+    else:
+        found = find_scans(target, landmarks)
+        return len(found), _of_scans(found, check, distances_only)
+    if landmarks is not None:
+        raise click.UsageError("A registered folder has its landmarks; --landmarks is for scans.")
+    return len(cohort), _of_cohort(cohort)
+
+
+def _is_registered(path: Path) -> bool:
+    return path.parent.name == "registered" and path.with_suffix(".json").is_file()
+
+
+def _of_model(path: Path, landmark_ids: Path | None) -> _Results:
+    model = load_model(path, load_landmark_ids(landmark_ids) if landmark_ids else None)
+    if not model.landmark_ids:
+        raise FileProblem("this model has no landmarks", "Name their vertices with --landmark-ids", path)
+    examiner = Examiner(model.mean_mesh, model.landmark_ids, model.mirror)
+    yield path.stem, examiner.shape(f"mean of {path.stem}", model.mean, source="model")
+
+
+def _of_cohort(cohort: Cohort) -> _Results:
+    template = cohort.template
+    examiner = Examiner(template.mesh, template.landmark_ids, template.mirror)
+    for name, shape, absent in zip(cohort.ids, cohort.shapes(), cohort.absent, strict=True):
+        yield name, examiner.shape(name, shape, absent)
+
+
+def _of_scans(found: Sequence[ScanFiles], check: CheckParameters, distances_only: bool) -> _Results:
+    from breastmorph.registration.pipeline import Registrar
+
+    template = default_template()
+    examiner = Examiner(template.mesh, template.landmark_ids, template.mirror)
+    registrar = None if distances_only else Registrar(template)
+    for files in found:
+        judged = check_scan(files, check, template.as_reference)
+        if judged.scan is None:
+            yield files.id, judged.error or FileProblem("the scan cannot be used", where=files.mesh)
+            continue
+        try:
+            if registrar is None:
+                yield files.id, examiner.distances(judged.scan)
+            else:
+                result = registrar.register(judged.scan)
+                yield (
+                    files.id,
+                    examiner.scan(judged.scan, result.vertices, result.absent_side, result.warnings),
+                )
+        except BreastMorphError as error:
+            yield files.id, error
+
+
+# --- what to show -----------------------------------------------------------------------------------------------------
+
+
+def _print_one(one: Examination) -> None:
+    by_name = {(m.name, m.kind): m for m in one.measures}
+    rows: list[list[str]] = []
+    sided = {name for pair in PAIRS.values() for name in pair}
+    for distance in DISTANCES.values():
+        if distance.name not in sided:
+            rows += [
+                [distance.name, kind, _shown(by_name[distance.name, kind]), "", "", ""]
+                for kind in distance.kinds
+            ]
+    for difference in one.asymmetries:
+        left, right = (by_name[name, difference.kind] for name in PAIRS[difference.name])
+        if not left.known and not right.known and left.reason.startswith(_NO_FOLD):
+            continue  # few scans have the fold; ptosis says that it is missing
+        rows.append(
+            [
+                difference.name,
+                difference.kind,
+                "",
+                _shown(left, one.uncertainties.get("left")),
+                _shown(right, one.uncertainties.get("right")),
+                f"{difference.value:+.1f} {difference.unit}" if difference.known else "",
+            ]
+        )
+    for what, field in (("nipple above lower pole", "above_lower_pole"), ("nipple above fold", "above_fold")):
+        heights = [getattr(p, field) for p in one.ptosis]
+        if any(height == height for height in heights):
+            rows.append([what, "height", "", *(f"{h:.1f} mm" if h == h else UNKNOWN for h in heights), ""])
+    rows.append(["ptosis (Regnault)", "grade", "", *(p.grade for p in one.ptosis), ""])
+    if one.symmetry is not None:
+        of_side = one.symmetry.sides
+        each = (f"{of_side[side]:.1f} mm" for side in ("left", "right"))
+        rows.append(["mirror deviation", "mean", f"{one.symmetry.deviation:.1f} mm", *each, ""])
+    title = f"{escape(one.id)}" + (f" ({one.absent} side absent)" if one.absent else "")
+    print_table(title, ["measure", "kind", "value", "left", "right", "left - right"], rows)
+    for line in _remarks(one):
+        click.echo(line)
+
+
+def _print_many(done: Sequence[Examination]) -> None:
+    rows = []
+    for one in done:
+        by_name = {(m.name, m.kind): m for m in one.measures}
+        deviation = f"{one.symmetry.deviation:.1f}" if one.symmetry else "-"
+        rows.append(
+            [
+                escape(one.id),
+                *(_number(by_name[name, "tape"]) for name in _SHORT),
+                *(_number(volume) for volume in one.volumes),
+                deviation,
+                f"{one.absent} side absent" if one.absent else "",
+            ]
+        )
+    columns = [
+        "subject",
+        *(f"{name} tape mm" for name in _SHORT),
+        "volume L cc",
+        "volume R cc",
+        "mirror dev. mm",
+        "",
+    ]
+    print_table("Measures (- : not determinable)", columns, rows)
+
+
+def _remarks(one: Examination) -> list[str]:
+    """Why something is not determinable, each reason once."""
+    reasons: dict[str, list[str]] = {}
+    for measure in one.measures:
+        if not measure.known and not measure.reason.startswith(_NO_FOLD):
+            reasons.setdefault(measure.reason, []).append(measure.name)
+    lines = [
+        f"Not determinable: {', '.join(dict.fromkeys(names))} ({reason})" for reason, names in reasons.items()
+    ]
+    ungraded = [f"{p.side} {p.reason}" for p in one.ptosis if p.reason]
+    if ungraded:
+        lines.append(f"Not determinable: grade of ptosis ({'; '.join(ungraded)})")
+    if one.symmetry_reason:
+        lines.append(f"Not determinable: symmetry ({one.symmetry_reason})")
+    return lines + [f"Note: {warning}" for warning in one.warnings]
+
+
+def _shown(measure: Measure, uncertainty: float | None = None) -> str:
+    if not measure.known:
+        return UNKNOWN
+    if measure.unit == "cc":
+        return (
+            f"{measure.value:.0f} ± {uncertainty:.0f} cc"
+            if uncertainty is not None
+            else f"{measure.value:.0f} cc"
+        )
+    return f"{measure.value:.1f} {measure.unit}"
+
+
+def _number(measure: Measure) -> str:
+    return f"{measure.value:.0f}" if measure.known else "-"
+
+
+def _draw(one: Examination, folder: Path) -> None:
+    if one.symmetry is not None and one.mesh is not None:
+        from breastmorph.report.symmetry_map import save_symmetry_map
+
+        save_symmetry_map(one.mesh, one.symmetry, folder / f"{one.id}-symmetry.png", one.id)
+
+
+def _write_csv(done: Sequence[Examination], path: Path) -> None:
+    rows: list[dict[str, Any]] = [as_row(one) for one in done]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    make_folder(path.parent)
+    write_file(path, text.getvalue().encode())

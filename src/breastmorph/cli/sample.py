@@ -1,0 +1,119 @@
+"""``breastmorph sample``: random shapes of a model, and its modes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+import numpy as np
+from rich.markup import escape
+
+from breastmorph.cli.terminal import json_option, print_json, print_table, progress
+from breastmorph.mesh.files import save_mesh
+from breastmorph.mesh.files.writing import make_folder
+from breastmorph.mesh.triangle_mesh import Floats
+from breastmorph.model.files import load_model
+from breastmorph.model.shape_model import ShapeModel
+
+_SAMPLES = 10  # where nothing is asked for
+_ON_SHEET = 24
+_CELL = (240, 260)  # pixels
+
+
+@click.command("sample")
+@click.argument("model_file", metavar="MODEL", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the meshes.")
+@click.option(
+    "-n", "number", type=click.IntRange(min=0), help="Random shapes; 10 unless only modes are asked for."
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Same seed, same shapes."
+)
+@click.option("--modes", type=click.IntRange(min=1), help="Also the first modes, at minus and plus --sd.")
+@click.option(
+    "--sd",
+    type=click.FloatRange(min=0.0, min_open=True),
+    default=3.0,
+    show_default=True,
+    help="How far modes go, in standard deviations.",
+)
+@click.option(
+    "--components", type=click.IntRange(min=1), help="Use only the first components: smoother shapes."
+)
+@click.option("--format", "kind", type=click.Choice(["ply", "stl", "obj"]), default="ply", show_default=True)
+@json_option
+def command(
+    model_file: Path,
+    out: Path,
+    number: int | None,
+    seed: int,
+    modes: int | None,
+    sd: float,
+    components: int | None,
+    kind: str,
+    as_json: bool,
+) -> None:
+    """Draw random shapes from MODEL, or show its modes, as meshes with a contact sheet.
+
+    \b
+    Examples:
+      breastmorph sample model.h5 -n 10 --seed 1 --out samples/
+      breastmorph sample model.h5 --modes 8 --sd 3 --out modes/
+    """
+    model = load_model(model_file)
+    if components is not None and components < model.n_components:
+        model = model.truncate(components)
+    number = number if number is not None else 0 if modes else _SAMPLES
+    wanted = _wanted(model, number, seed, modes or 0, sd)
+    make_folder(out)
+    drawn: dict[str, Floats] = {}
+    for name in progress(list(wanted), "Writing"):
+        shape = model.instance(wanted[name])
+        save_mesh(model.mesh(shape), out / f"{name}.{kind}")
+        if len(drawn) < max(_ON_SHEET, 2 * (modes or 0) + 1):
+            drawn[name] = shape
+    sheet = out / "contact-sheet.png"
+    if drawn:
+        _draw(model, drawn, sheet)
+    files = {name: out / f"{name}.{kind}" for name in wanted}
+    distances = {name: model.mahalanobis(coefficients) for name, coefficients in wanted.items()}
+    if as_json:
+        listed = [{"file": str(files[name]), "mahalanobis": distances[name]} for name in wanted]
+        print_json({"shapes": listed, "sheet": str(sheet) if drawn else None})
+        return
+    print_table(
+        f"Shapes of {escape(model_file.name)} ({model.n_components} components)",
+        ["file", "from the mean, sd"],
+        [(files[name].name, f"{distances[name]:.1f}") for name in wanted],
+    )
+    if drawn:
+        click.echo(f"Look at {sheet}")
+
+
+def _wanted(model: ShapeModel, number: int, seed: int, modes: int, sd: float) -> dict[str, Floats]:
+    """Names of the shapes and their coefficients."""
+    wanted: dict[str, Floats] = {}
+    for k in range(min(modes, model.n_components)):
+        for sign, word in ((-1.0, "minus"), (1.0, "plus")):
+            wanted[f"mode_{k + 1:02d}_{word}_{sd:g}_sd"] = sign * sd * np.diag(model.deviations)[k]
+    if modes:
+        wanted["mean"] = np.zeros(model.n_components)
+    rng = np.random.default_rng(seed)
+    for k in range(number):
+        wanted[f"sample_{k:03d}"] = rng.standard_normal(model.n_components) * model.deviations
+    return wanted
+
+
+def _draw(model: ShapeModel, shapes: Mapping[str, Floats], path: Path) -> None:
+    """A contact sheet of shapes at one scale, obliquely from the front."""
+    from breastmorph.report.contact_sheet import save_sheet
+    from breastmorph.report.render import View, render
+
+    low = np.min([shape.min(axis=0) for shape in shapes.values()], axis=0)
+    high = np.max([shape.max(axis=0) for shape in shapes.values()], axis=0)
+    cells = [
+        render(model.mesh(shape), View(yaw=20.0), size=_CELL, box=(low, high))
+        for shape in progress(list(shapes.values()), "Drawing")
+    ]
+    save_sheet(cells, [name.replace("_", " ") for name in shapes], path, columns=min(len(cells), 6))

@@ -1,0 +1,338 @@
+"""Editing a shape by its measures (paper section 5.1): the printed linear version, and one that attains them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NoReturn
+
+import numpy as np
+from scipy.stats import chi2, norm
+
+from breastmorph.clinical.edit import Change, Edit
+from breastmorph.clinical.edit_space import EditSpace
+from breastmorph.clinical.feature_regression import Regression, RegressionParameters, population, regress
+from breastmorph.clinical.features import Feature, Request
+from breastmorph.clinical.model_features import ModelFeatures
+from breastmorph.clinical.most_likely import Solution, SolverParameters, most_likely
+from breastmorph.clinical.patient import Patient, model_landmarks, place
+from breastmorph.clinical.regions import breast_regions
+from breastmorph.clinical.wishes import Wishes, known, resolve
+from breastmorph.errors import BreastMorphError, LandmarkProblem
+from breastmorph.mesh.triangle_mesh import Bools, Floats
+from breastmorph.model.shape_model import ShapeModel
+from breastmorph.registration.result import shape_metrics
+
+_UNATTAINABLE = "unattainable"
+
+
+@dataclass(frozen=True)
+class EditParameters:
+    """What an edit must keep to."""
+
+    tolerance: float = 0.02  # mm or cc: how near a requested or held measure must come
+    movement: float = 0.99  # mm, root mean square, that a held region may move
+    unusual: float = 3.0  # standard deviations: beyond, a warning
+    longest: float = 6.0  # standard deviations of the whole change that are never refused
+    folded: float = 0.02  # percent of triangles turned over by the edit: beyond, a warning
+    torn: float = 0.3  # percent: beyond, a refusal
+    solver: SolverParameters = field(default_factory=SolverParameters)
+    regression: RegressionParameters = field(default_factory=RegressionParameters)
+
+
+class Editor:
+    """A patient prepared for edits.
+
+    Parameters
+    ----------
+    model : ShapeModel
+    patient : Patient
+        Her shape with the model's triangles, or the model's mean.
+    features : ModelFeatures, optional
+        What can be asked for, held and reported; straight distances and volumes when not given.
+    parameters : EditParameters, optional
+
+    Notes
+    -----
+    The change is added to the patient's own shape, so what the model cannot express of her stays as it was, and an
+    edit that asks for what is already there returns her shape.
+    """
+
+    def __init__(
+        self,
+        model: ShapeModel,
+        patient: Patient,
+        features: ModelFeatures | None = None,
+        parameters: EditParameters | None = None,
+    ) -> None:
+        self.model, self.patient = model, patient
+        self.features = (
+            features if features is not None else ModelFeatures(model, absent_side=patient.absent_side)
+        )
+        self.parameters = parameters or EditParameters()
+        self.place = place(model, patient.shape)
+        self.before = self.features.measured(patient.shape)
+        self._regions: dict[str, Bools] = {}
+        self._no_regions: LandmarkProblem | None = None
+        try:
+            breasts = breast_regions(model.mean_mesh, model_landmarks(model))
+            self._regions = {"thorax": ~(breasts["left"] | breasts["right"]), **breasts}
+        except LandmarkProblem as error:  # a model of one breast, or with too few landmarks
+            self._no_regions = error
+        self._spaces: dict[bool, EditSpace] = {}
+        self._regressions: dict[tuple[str, ...], Regression] = {}
+
+    def usual(self, name: str) -> tuple[Feature, float, float]:
+        """A feature with its mean and standard deviation in the model, at this patient's size."""
+        feature = self.features.find(name)
+        if feature is None:
+            raise BreastMorphError(f"{name!r} is not known here", known(self.features, {}))
+        return feature, *population(self.model, feature, self.place.size)
+
+    # --- the two versions -------------------------------------------------------------------------------------
+
+    def exact(self, requests: Sequence[Request], hold: Sequence[str] = ()) -> Edit:
+        """The most likely shape that attains the requests.
+
+        Of all shapes that have the requested and the held measures, and whose held regions stay, the one whose
+        change from the patient has the smallest Mahalanobis length.
+
+        Parameters
+        ----------
+        requests : sequence of Request
+        hold : sequence of str
+            Measures that must stay, or regions: ``thorax``, ``left``, ``right``.
+
+        Raises
+        ------
+        BreastMorphError
+            The request names what does not exist, contradicts itself, or no sensible shape attains it.
+        """
+        wishes = self._resolved(requests, hold)
+        space = self._space(with_size=bool(wishes.regions or wishes.shifts))
+        scales = np.array([population(self.model, f, self.place.size)[1] for f in wishes.features])
+        if (scales <= 0.0).any():
+            stiff = wishes.names[int(np.argmin(scales))]
+            raise BreastMorphError(f"{stiff} is the same in all shapes of this model", code=_UNATTAINABLE)
+        start, basis = np.zeros(space.dimension), ""
+        if wishes.shifts:
+            regression = self._regression((), tuple(wishes.shifts))
+            start = space.coordinates(regression.step(wishes.shifts), regression.size_step(wishes.shifts))
+            basis = regression.source
+
+        def read(coordinates: Floats) -> tuple[Floats, Floats]:
+            shape = space.displaced(coordinates)
+            readings = [feature.read(shape) for feature in wishes.features]
+            values = np.array([reading.value for reading in readings]) / scales
+            slopes = np.array([space.pulled_back(reading) for reading in readings]).reshape(
+                -1, space.dimension
+            )
+            return values, slopes / scales[:, None]
+
+        try:
+            found = most_likely(
+                read,
+                np.array(wishes.wanted) / scales,
+                start,
+                [space.mean_square(self._region(name)) for name in wishes.regions],
+                self.parameters.movement,
+                replace(
+                    self.parameters.solver, tolerance=self.parameters.tolerance / scales.max(initial=1e-9)
+                ),
+            )
+        except BreastMorphError as error:  # on the way the shape lost what a measure needs
+            self._refuse(wishes, f"cannot be attained ({error.cause})")
+        self._require_attained(found, scales, wishes)
+        u = found.coordinates
+        shape = space.displaced(u) if u.any() else self.patient.shape
+        return self._judged(shape, space.coefficients(u), u, space.size_change(u), wishes, "exact", basis)
+
+    def linear(self, requests: Sequence[Request], hold: Sequence[str] = ()) -> Edit:
+        """The paper's version: coefficients regressed on features, M = A F+, and the change M delta f.
+
+        It does not attain the measures, only nearly; held measures are features whose delta is 0.
+        """
+        wishes = self._resolved(requests, hold)
+        if wishes.regions:
+            raise BreastMorphError(
+                f"the linear version cannot hold the {wishes.regions[0]}", "Leave out --linear or that --hold"
+            )
+        regression = self._regression(wishes.features, tuple(wishes.shifts))
+        deltas = {name: value - wishes.before[name] for name, value in wishes.targets.items()}
+        deltas = {**deltas, **dict.fromkeys(wishes.held, 0.0), **wishes.shifts}
+        space = self._space(with_size=bool(wishes.shifts))
+        u = space.coordinates(regression.step(deltas), regression.size_step(deltas))
+        shape = space.displaced(u)
+        return self._judged(
+            shape, space.coefficients(u), u, space.size_change(u), wishes, "linear", regression.source
+        )
+
+    # --- preparing --------------------------------------------------------------------------------------------
+
+    def _resolved(self, requests: Sequence[Request], hold: Sequence[str]) -> Wishes:
+        at_mean = not self.place.coefficients.any()
+        own = {
+            name: float(np.nanmean(values)) if at_mean else None for name, values in self._columns().items()
+        }
+        wishes = resolve(requests, hold, self.features, self.patient.shape, own)
+        for region in wishes.regions:
+            self._region(region)
+        return wishes
+
+    def _columns(self) -> Mapping[str, Floats]:
+        return self.model.training.columns if self.model.training is not None else {}
+
+    def _region(self, name: str) -> Bools:
+        if self._no_regions is not None:
+            error = self._no_regions
+            raise LandmarkProblem(f"the {name} cannot be held: {error.cause}", error.remedy)
+        return self._regions[name]
+
+    def _space(self, *, with_size: bool) -> EditSpace:
+        if with_size not in self._spaces:
+            anchor = self._regions.get("thorax", np.ones(self.model.n_vertices, bool))
+            self._spaces[with_size] = EditSpace(
+                self.model, self.patient.shape, self.place, anchor, with_size=with_size
+            )
+        return self._spaces[with_size]
+
+    def _regression(self, features: Sequence[Feature], columns: tuple[str, ...]) -> Regression:
+        key = (*(feature.name for feature in features), *columns)
+        if key not in self._regressions:
+            self._regressions[key] = regress(
+                self.model, features, columns, self.place.size, self.parameters.regression
+            )
+        return self._regressions[key]
+
+    def _standard(self, change: Floats) -> Floats:
+        """A change of coefficients in standard deviations, (q,)."""
+        return np.divide(
+            change, self.model.deviations, out=np.zeros_like(change), where=self.model.variances > 0.0
+        )
+
+    # --- judging ----------------------------------------------------------------------------------------------
+
+    def _require_attained(self, found: Solution, scales: Floats, wishes: Wishes) -> None:
+        if not found.attained:
+            best = ", ".join(
+                f"{f.name} {value:.1f} {f.unit}"
+                for f, value in zip(wishes.features, found.values * scales, strict=True)
+            )
+            self._refuse(wishes, f"cannot be attained; the nearest shape found has {best}")
+        for region, moved in zip(wishes.regions, found.movements, strict=True):
+            if moved > self.parameters.movement:
+                self._refuse(
+                    wishes,
+                    f"cannot be attained; the {region} would have to move by {moved:.1f} mm on average",
+                )
+
+    def _judged(
+        self,
+        shape: Floats,
+        coefficients: Floats,
+        coordinates: Floats,
+        size_change: float,
+        wishes: Wishes,
+        method: str,
+        basis: str,
+    ) -> Edit:
+        """The edit with all its measures and warnings; refused when no body looks like that."""
+        moved = ((shape - self.patient.shape) ** 2).sum(axis=1)
+        edit = Edit(
+            shape=shape,
+            before=self.patient.shape,
+            coefficients=coefficients,
+            coefficients_before=self.place.coefficients,
+            length=float(np.linalg.norm(coordinates)),
+            size_change=size_change,
+            changes=self._changes(shape, wishes),
+            movements={name: float(np.sqrt(moved[region].mean())) for name, region in self._regions.items()},
+            method=method,
+            basis=basis,
+        )
+        if edit.length > max(self.parameters.longest, self._usual_length()):
+            self._refuse(
+                wishes, f"is out of reach: the shape would change by {edit.length:.0f} standard deviations"
+            )
+        flipped = [
+            shape_metrics(self.model.mean, one, self.model.faces)["flipped_percent"]
+            for one in (edit.before, shape)
+        ]
+        folded = flipped[1] - flipped[0]
+        if folded > self.parameters.torn:
+            self._refuse(wishes, f"would fold the surface ({folded:.1f} % of the triangles)")
+        warnings = self._warnings(edit)
+        if folded > self.parameters.folded:
+            warnings.append(
+                f"{folded:.2f} % of the triangles are folded over; look at the shape before using it"
+            )
+        return replace(edit, warnings=tuple(warnings))
+
+    def _refuse(self, wishes: Wishes, why: str) -> NoReturn:
+        usual = []
+        for feature in wishes.features:
+            mean, sd = population(self.model, feature, self.place.size)
+            usual.append(f"{feature.name} {mean:.0f} ± {sd:.0f} {feature.unit}")
+        raise BreastMorphError(
+            f"{wishes.described()} {why}",
+            f"Ask for less, or hold less. Usual at this size: {', '.join(usual)}",
+            code=_UNATTAINABLE,
+        )
+
+    def _changes(self, shape: Floats, wishes: Wishes) -> tuple[Change, ...]:
+        changes = []
+        for column, shift in wishes.shifts.items():
+            values = self._columns()[column]
+            own = float("nan") if self.place.coefficients.any() else float(np.nanmean(values))
+            distance = (own + shift - float(np.nanmean(values))) if np.isfinite(own) else shift
+            changes.append(
+                Change(
+                    column, "", own, float("nan"), own + shift, deviations=distance / float(np.nanstd(values))
+                )
+            )
+        for feature in wishes.features:
+            name, before = feature.name, wishes.before[feature.name]
+            mean, sd = population(self.model, feature, self.place.size)
+            wanted = wishes.targets.get(name, before)
+            deviations = (wanted - mean) / sd if name in wishes.targets and sd > 0.0 else None
+            changes.append(
+                Change(
+                    name, feature.unit, before, feature.value(shape), wanted, name in wishes.held, deviations
+                )
+            )
+        after = self.features.measured(shape)
+        changes += [
+            Change(one.name, one.unit, self.before[one.name], after[one.name])
+            for one in self.features.reported
+            if one.name not in wishes.before
+        ]
+        return tuple(changes)
+
+    def _warnings(self, edit: Edit) -> list[str]:
+        limit = self.parameters.unusual
+        found = [
+            f"{change.name}: the value asked for lies {abs(change.deviations):.1f} standard deviations "
+            f"{'above' if change.deviations > 0 else 'below'} the model's mean at this size"
+            for change in edit.changes
+            if change.deviations is not None and abs(change.deviations) > limit
+        ]
+        after, before = (np.abs(self._standard(c)) for c in (edit.coefficients, edit.coefficients_before))
+        beyond = np.flatnonzero((after > limit) & (after > before + 1e-6))
+        if len(beyond):
+            worst = int(beyond[after[beyond].argmax()])
+            found.append(
+                f"the edited shape is unusual: component {worst + 1} at {after[worst]:.1f} standard deviations"
+                + (f" and {len(beyond) - 1} more beyond {limit:g}" if len(beyond) > 1 else "")
+            )
+        usual, distance = self._usual_length(), float(np.linalg.norm(after))
+        if distance > max(usual, float(np.linalg.norm(before))):
+            found.append(
+                f"the edited shape lies {distance:.1f} standard deviations from the mean; up to {usual:.1f} are usual "
+                f"for a model of this many components ({len(after)})"
+            )
+        return found
+
+    def _usual_length(self) -> float:
+        """Mahalanobis distance that is as rare in the model as 3 standard deviations are for a single number."""
+        beyond = 2.0 * norm.sf(self.parameters.unusual)
+        return float(np.sqrt(chi2.isf(beyond, max(self.model.n_components, 1))))

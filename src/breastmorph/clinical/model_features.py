@@ -1,0 +1,78 @@
+"""The features of a model's shapes, found by any name people use, and measured together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from breastmorph.clinical.distances import KINDS, STRAIGHT, parse_measure
+from breastmorph.clinical.features import Feature, same_name
+from breastmorph.clinical.measured_features import DistanceFeature, measured_features
+from breastmorph.errors import BreastMorphError
+from breastmorph.mesh.triangle_mesh import Floats
+from breastmorph.model.shape_model import ShapeModel
+
+
+class ModelFeatures:
+    """Distances and volumes of all shapes of a model.
+
+    Parameters
+    ----------
+    model : ShapeModel
+    kind : {"straight", "tape"}
+        Of the distances, where nobody says.
+    absent_side : str
+        A side whose landmarks do not count, because the patient has no breast there.
+
+    Attributes
+    ----------
+    reported : tuple of Feature
+        Those of that kind, and volumes.
+    """
+
+    def __init__(self, model: ShapeModel, kind: str = STRAIGHT, absent_side: str = "") -> None:
+        if kind not in KINDS:
+            raise BreastMorphError(f"distances are not measured {kind!r}", f"Choose {' or '.join(KINDS)}")
+        self._kind = kind
+        ids = {
+            name: vertex
+            for name, vertex in model.landmark_ids.items()
+            if not absent_side or not name.endswith(absent_side)
+        }
+        found = measured_features(replace(model, landmark_ids=ids))
+        self._features = {
+            feature.name: feature for feature in found if feature.name != f"volume-{absent_side}"
+        }
+        taped = {one.distance for one in found if isinstance(one, DistanceFeature) and one.kind == kind}
+        self.reported: tuple[Feature, ...] = tuple(
+            one
+            for one in self._features.values()
+            if not isinstance(one, DistanceFeature) or one.kind == kind or one.distance not in taped
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """Of the features reported."""
+        return [feature.name for feature in self.reported]
+
+    def find(self, text: str) -> Feature | None:
+        """The feature that somebody means: ``SN-NL``, ``tape sn-nl``, ``volume left``; None when there is none."""
+        for words in (f"{self._kind} {text}", text):
+            try:
+                distance, kind = parse_measure(words)
+            except BreastMorphError:
+                continue
+            same = (one for one in self._features.values() if isinstance(one, DistanceFeature))
+            return next((one for one in same if (one.distance, one.kind) == (distance, kind)), None)
+        return next((one for name, one in self._features.items() if same_name(name, text)), None)
+
+    def measured(self, shape: Floats) -> dict[str, float]:
+        """Values of the features reported in a shape (n, 3); NaN where one cannot be determined."""
+        distances = [one for one in self.reported if isinstance(one, DistanceFeature)]
+        read: dict[str, float] = {}
+        if distances:  # together, because tape lines share the preparation of the surface
+            asked = [(one.distance, one.kind) for one in distances]
+            together = distances[0].gauge.measures(np.asarray(shape), asked)
+            read = {one.name: measure.value for one, measure in zip(distances, together, strict=True)}
+        return {one.name: read[one.name] if one.name in read else one.value(shape) for one in self.reported}

@@ -1,0 +1,162 @@
+"""A patient in a model's correspondence: the model's triangles in her shape, and where that stands in the model."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from breastmorph.cohort.elsewhere import mesh_in_correspondence
+from breastmorph.errors import BreastMorphError, FileProblem, LandmarkProblem
+from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.triangle_mesh import Floats
+from breastmorph.model.shape_model import ShapeModel
+from breastmorph.registration.pipeline import register
+from breastmorph.scan.anatomy import UNITS
+from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Scan
+from breastmorph.template import Template
+from breastmorph.template.files import default_template
+from breastmorph.template.template import template_from
+
+_SIZES = (0.4, 2.5)  # of the model's mean: what an adult can be
+
+
+@dataclass(frozen=True, eq=False)
+class Patient:
+    """A shape with a model's triangles, at its own size.
+
+    Attributes
+    ----------
+    id : str
+    shape : (n, 3) float
+        In mm, upright.
+    to_file : Similarity
+        From there to the frame and unit of the patient's file.
+    absent_side : str
+        The side without a breast, or empty.
+    warnings : tuple of str
+    """
+
+    id: str
+    shape: Floats
+    to_file: Similarity = field(default_factory=Similarity)
+    absent_side: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Where a shape stands in a model.
+
+    Attributes
+    ----------
+    to_model : Similarity
+        From the patient's frame into the model's.
+    coefficients : (q,) float
+    """
+
+    to_model: Similarity
+    coefficients: Floats
+
+    @property
+    def size(self) -> float:
+        """Size of the patient relative to her aligned shape."""
+        return 1.0 / self.to_model.scale
+
+
+def mean_patient(model: ShapeModel) -> Patient:
+    """The model's mean, at the mean size of its subjects."""
+    return Patient("mean", model.mean)
+
+
+def patient_of(model: ShapeModel, scan: Scan, template: Template | None = None) -> Patient:
+    """Register a scan with the template that has the model's triangles."""
+    found = register(template or template_of(model), scan)
+    return Patient(scan.id, found.vertices, scan.to_file, found.absent_side, found.warnings)
+
+
+def registered_patient(model: ShapeModel, path: Path) -> Patient:
+    """A patient from a mesh with the model's triangles.
+
+    Parameters
+    ----------
+    model : ShapeModel
+    path : Path
+        ``OUT/registered/<id>.ply`` of ``breastmorph register``, or a mesh made elsewhere, in any pose; where no
+        record lies beside it, its unit is the one in which it has an adult's size.
+    """
+    mesh = mesh_in_correspondence(
+        path, model.faces, "Register the scan with the template that the model was built with"
+    )
+    record = _record(path.with_suffix(".json"))
+    if record is not None:
+        to_file, absent = record
+        return Patient(path.stem, to_file.inverse().apply(mesh.vertices), to_file, absent)
+    aligned = model.align(mesh.vertices)
+    for mm in UNITS.values():
+        size = mm / aligned.scale  # of the mesh, were this its unit
+        if _SIZES[0] <= size <= _SIZES[1]:
+            upright = Similarity(scale=size).after(aligned)
+            return Patient(path.stem, upright.apply(mesh.vertices), upright.inverse())
+    raise FileProblem("this mesh has no adult's size in mm, cm or m", "Check its unit", path)
+
+
+def _record(path: Path) -> tuple[Similarity, str] | None:
+    """Frame and absent side that `breastmorph register` wrote beside a mesh."""
+    if not path.is_file():
+        return None
+    try:
+        record: dict[str, Any] = json.loads(path.read_bytes())
+        return Similarity.from_dict(record["to_file"]), str(record["absent_side"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise FileProblem(
+            f"this record cannot be read ({error})", "Run `breastmorph register` again, or move it away", path
+        ) from error
+
+
+def template_of(model: ShapeModel) -> Template:
+    """The template for a model's scans: the default one where its triangles are the model's, otherwise the mean."""
+    default = default_template()
+    if np.array_equal(default.mesh.faces, model.faces):
+        return default
+    try:
+        return template_from(model.mean_mesh, model_landmarks(model))
+    except LandmarkProblem as error:
+        raise LandmarkProblem(
+            f"scans cannot be registered with this model ({error.cause})",
+            "Complete its landmarks with --landmark-ids, or give a mesh that has its triangles with --registered",
+        ) from error
+
+
+def model_landmarks(model: ShapeModel) -> Landmarks:
+    """The landmarks on the mean."""
+    return Landmarks(tuple(model.landmark_ids), model.mean[list(model.landmark_ids.values())])
+
+
+def place(model: ShapeModel, shape: Floats) -> Place:
+    """Find a shape's pose, size and coefficients.
+
+    Parameters
+    ----------
+    model : ShapeModel
+    shape : (n, 3) float
+        In mm; in any pose.
+    """
+    if shape.shape != model.mean.shape:
+        raise BreastMorphError(
+            f"a shape of {len(shape)} vertices for a model of {model.n_vertices}",
+            "Register the scan with the template that the model was built with",
+        )
+    if shape is model.mean or np.array_equal(shape, model.mean):
+        return Place(Similarity(), np.zeros(model.n_components))
+    to_model = model.align(shape, with_scale=keeps_no_size(model))
+    return Place(to_model, model.project(to_model.apply(shape)))
+
+
+def keeps_no_size(model: ShapeModel) -> bool:
+    """Whether the model's shapes were brought to one size (the default of `breastmorph build`)."""
+    return model.info.get("alignment") != "rigid"

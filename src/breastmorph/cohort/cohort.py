@@ -1,0 +1,92 @@
+"""The cohort value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints
+from breastmorph.template import Template
+
+
+@dataclass(frozen=True, eq=False)
+class Cohort:
+    """Subjects with the template's topology.
+
+    Attributes
+    ----------
+    ids : tuple of str
+    template : Template
+    packed : (s, n, 3) float32
+        Shapes in mm, each in the upright frame of its own scan (that of :class:`breastmorph.scan.scan.Scan`);
+        usually mapped from a file. Read them with :meth:`shape`, :meth:`shapes` or :meth:`array`.
+    rows : (k,) int
+        The row of every subject in ``packed``.
+    to_file : tuple of Similarity
+        From a subject's upright frame to that of its scan's file.
+    absent : tuple of str
+        The side without a breast, or empty.
+    table : tuple of mappings
+        What the cohort's table says of every subject, as text; empty without a table.
+    """
+
+    ids: tuple[str, ...]
+    template: Template
+    packed: NDArray[np.float32]
+    rows: Ints
+    to_file: tuple[Similarity, ...]
+    absent: tuple[str, ...]
+    table: tuple[Mapping[str, str], ...]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def shape(self, index: int) -> Floats:
+        """One subject, (n, 3) float, mm, upright."""
+        return np.array(self.packed[self.rows[index]], dtype=np.float64)
+
+    def shapes(self) -> Iterator[Floats]:
+        """The subjects one after the other."""
+        return (self.shape(index) for index in range(len(self)))
+
+    def array(self) -> Floats:
+        """All subjects at once, (k, n, 3) float; for cohorts that fit into memory."""
+        return np.array(self.packed[self.rows], dtype=np.float64)
+
+    def chosen(self, keep: Bools | Ints | Sequence[int]) -> Self:
+        """The cohort of some subjects only, by truth values or by indices."""
+        wanted = np.asarray(keep)
+        if not wanted.size:
+            wanted = wanted.astype(np.int64)  # an empty list has no type of its own
+        index = np.arange(len(self))[wanted]
+
+        def of(values: Sequence[Any]) -> tuple[Any, ...]:
+            return tuple(values[i] for i in index)
+
+        return replace(
+            self,
+            ids=of(self.ids),
+            rows=self.rows[index],
+            to_file=of(self.to_file),
+            absent=of(self.absent),
+            table=of(self.table),
+        )
+
+    @classmethod
+    def of(cls, shapes: Floats, template: Template, ids: Sequence[str] | None = None) -> Self:
+        """A cohort from arrays, (k, n, 3), without files."""
+        k = len(shapes)
+        return cls(
+            tuple(ids) if ids is not None else tuple(f"{i:03d}" for i in range(k)),
+            template,
+            np.asarray(shapes, dtype=np.float32),
+            np.arange(k),
+            (Similarity(),) * k,
+            ("",) * k,
+            ({},) * k,
+        )

@@ -1,0 +1,169 @@
+"""Meshes in correspondence made elsewhere: they share their triangles; a file names the vertices of the landmarks."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from breastmorph.cohort.cohort import Cohort
+from breastmorph.cohort.packing import packed_shapes
+from breastmorph.errors import BreastMorphError, FileProblem, LandmarkProblem
+from breastmorph.mesh.files import load_mesh
+from breastmorph.mesh.files.reading import read_bytes
+from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
+from breastmorph.scan.anatomy import UNITS, require_complete, unit_of
+from breastmorph.scan.files import load_landmarks
+from breastmorph.scan.folder import find_scans
+from breastmorph.scan.frame import faces_inside_out, upright_frame
+from breastmorph.scan.landmarks import STERNUM, Landmarks, canonical_name
+from breastmorph.template import Template
+from breastmorph.template.files import default_template
+from breastmorph.template.template import template_from
+
+_FAR = 1.0 / 20.0  # of the sternum, between a landmark and the nearest vertex: not this mesh's landmark
+_LARGEST = 16 * 1024**2  # bytes of a landmark file
+
+Vertices = Mapping[str, int]  # of landmarks by name
+
+
+def read_elsewhere(
+    folder: Path, landmarks: Path, place: Path, on_packed: Callable[[int, int], None] | None = None
+) -> Cohort:
+    """A cohort from a folder of mesh files with the same triangles, in any unit and pose.
+
+    Its template is the mean of the subjects. See :func:`breastmorph.cohort.load_cohort`.
+    """
+    found = find_scans(folder)
+    first = load_mesh(found[0].mesh)
+    vertices = landmark_vertices(landmarks, first)
+
+    def read(index: int) -> tuple[Floats, Similarity]:
+        path = found[index].mesh
+        remedy = "Only meshes in correspondence make a cohort; `breastmorph register` brings scans into it"
+        mesh = mesh_in_correspondence(path, first.faces, remedy)
+        try:
+            to_file = _frame(mesh, vertices)
+        except BreastMorphError as error:
+            error.where = error.where or path
+            raise
+        return to_file.inverse().apply(mesh.vertices), to_file
+
+    states = []
+    for files in found:
+        stat = files.mesh.stat()
+        states.append(f"{files.id} {stat.st_size} {stat.st_mtime_ns} {sorted(vertices.items())}")
+    packed = packed_shapes(place, states, first.n_vertices, read, on_packed)
+    k = len(found)
+    ids = tuple(files.id for files in found)
+    template = _mean_template(packed.shapes, first, vertices)
+    return Cohort(ids, template, packed.shapes, np.arange(k), packed.to_file, ("",) * k, ({},) * k)
+
+
+def mesh_in_correspondence(path: Path, faces: Ints, remedy: str) -> TriangleMesh:
+    """Read a mesh that must have these triangles, and finite coordinates."""
+    mesh = load_mesh(path)
+    if not np.array_equal(mesh.faces, faces):
+        raise FileProblem("this mesh does not have the same triangles as the others", remedy, path)
+    if not np.isfinite(mesh.vertices).all():
+        raise FileProblem("this mesh has coordinates that are no numbers", remedy, path)
+    return mesh
+
+
+def landmark_vertices(path: Path, mesh: TriangleMesh) -> Vertices:
+    """The vertices of landmarks, by our names.
+
+    Parameters
+    ----------
+    path : Path
+        JSON ``{"sternal_notch": 1042, ...}``, CSV ``name,vertex``, or a landmark file with points on ``mesh``.
+    mesh : TriangleMesh
+    """
+    listed = _listed(path)
+    if listed is None:
+        listed = _nearest(load_landmarks(path).landmarks, mesh, path)
+    for name, vertex in listed.items():
+        if not 0 <= vertex < mesh.n_vertices:
+            raise LandmarkProblem(
+                f"landmark {name} names vertex {vertex}, the meshes have {mesh.n_vertices}",
+                "Vertices are counted from 0",
+                path,
+            )
+    try:
+        require_complete(_points(mesh, listed))
+    except LandmarkProblem as error:
+        error.where = path
+        raise
+    return MappingProxyType(listed)
+
+
+def _listed(path: Path) -> dict[str, int] | None:
+    """Vertices that a JSON object or a CSV table of two columns lists; None for any other file."""
+    text = read_bytes(path, _LARGEST).decode("utf-8-sig", "replace")
+    try:
+        parts = json.loads(text)
+    except ValueError:
+        rows = [row for row in csv.reader(io.StringIO(text)) if len(row) == 2]
+        parts = {name.strip(): int(vertex) for name, vertex in rows if vertex.strip().isdecimal()}
+    if not isinstance(parts, dict) or not parts or not all(type(value) is int for value in parts.values()):
+        return None
+    found: dict[str, int] = {}
+    for label, vertex in parts.items():
+        name = canonical_name(label)
+        if name is None:
+            continue
+        if name in found:
+            raise LandmarkProblem(f"landmark {name} is given twice", "Keep one vertex per name", path)
+        found[name] = vertex
+    return found
+
+
+def _nearest(points: Landmarks, mesh: TriangleMesh, path: Path) -> dict[str, int]:
+    require_complete(points)
+    allowed = _FAR * float(np.linalg.norm(np.subtract(*points.array(STERNUM))))
+    found = {}
+    for name, point in points.items():
+        away = np.linalg.norm(mesh.vertices - point, axis=1)
+        if away.min() > allowed:
+            raise LandmarkProblem(
+                f"landmark {name} does not lie on the first mesh",
+                "Give points of the first mesh by name, or list the landmarks' vertices",
+                path,
+            )
+        found[name] = int(away.argmin())
+    return found
+
+
+def _points(mesh: TriangleMesh, vertices: Vertices) -> Landmarks:
+    return Landmarks(tuple(vertices), mesh.vertices[list(vertices.values())])
+
+
+def _frame(mesh: TriangleMesh, vertices: Vertices) -> Similarity:
+    """From the upright frame of a mesh, in mm about the middle of its sternum, to that of its file."""
+    unit = UNITS[unit_of(_points(mesh, vertices))]
+    in_mm = mesh.with_vertices(unit * mesh.vertices)
+    landmarks = _points(in_mm, vertices)
+    if faces_inside_out(in_mm, landmarks):
+        raise FileProblem("the surface is inside out", "Turn the triangles of all meshes around")
+    axes = upright_frame(in_mm, landmarks, default_template().as_reference).axes
+    to_upright = Similarity(axes, -axes @ landmarks.array(STERNUM).mean(axis=0))
+    return Similarity(scale=1.0 / unit).after(to_upright.inverse())
+
+
+def _mean_template(shapes: NDArray[np.float32], mesh: TriangleMesh, vertices: Vertices) -> Template:
+    """The mean of the subjects, each laid on the first one, as a template."""
+    first = np.array(shapes[0], dtype=np.float64)
+    mean = np.zeros_like(first)
+    for packed in shapes:
+        shape = np.array(packed, dtype=np.float64)
+        mean += Similarity.fit(shape, first, with_scale=False).apply(shape) / len(shapes)
+    template = template_from(TriangleMesh(mean, mesh.faces), _points(mesh.with_vertices(mean), vertices))
+    return replace(template, landmark_ids=vertices)

@@ -1,0 +1,146 @@
+"""The cohort file: the shapes of many mesh files in one, which is mapped into memory instead of being read.
+
+``shapes-<key>.npy`` holds 32-bit floats, ``shapes-<key>.json`` says whose they are and in which frame their files lie.
+The key stands for the state of all meshes, so a file never serves for others than those it was made of. When some
+meshes changed, only they are read again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from breastmorph.errors import FileProblem
+from breastmorph.mesh.files.writing import make_folder, write_file
+from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.triangle_mesh import Floats
+
+Reader = Callable[[int], tuple[Floats, Similarity]]
+
+
+@dataclass(frozen=True, eq=False)
+class PackedShapes:
+    """What a cohort file holds.
+
+    Attributes
+    ----------
+    shapes : (k, n, 3) float32
+        Mapped from the file.
+    to_file : tuple of Similarity
+        From each subject's upright frame to that of its own file.
+    """
+
+    shapes: NDArray[np.float32]
+    to_file: tuple[Similarity, ...]
+
+
+def packed_shapes(
+    folder: Path,
+    states: Sequence[str],
+    n_vertices: int,
+    read: Reader,
+    on_packed: Callable[[int, int], None] | None = None,
+) -> PackedShapes:
+    """Map the shapes of a cohort, packing them before where that was not done yet.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the cohort file lies.
+    states : sequence of str
+        A text per subject that changes whenever its shape does.
+    n_vertices : int
+    read : callable
+        Gives a subject by index: its shape, (n, 3), and the way back to its file.
+    on_packed : callable, optional
+        Called with (done, all) while packing.
+    """
+    key = hashlib.sha256(json.dumps([n_vertices, *states]).encode()).hexdigest()[:16]
+    path = folder / f"shapes-{key}.npy"
+    found = _load(path, n_vertices)
+    if found is not None:
+        return found[1]
+    earlier = _earlier(folder, n_vertices)
+    make_folder(folder)
+    part = folder / f".shapes.{secrets.token_hex(6)}.part"
+    frames = []
+    try:
+        # Written as a stream: a full disk is an error here, where it would kill the process with a mapped file.
+        with open(part, "xb") as file:
+            _write_head(file, (len(states), n_vertices, 3))
+            for row, state in enumerate(states):
+                shape, to_file = earlier(state) or read(row)
+                file.write(np.ascontiguousarray(shape, dtype="<f4").tobytes())
+                frames.append(to_file.as_dict())
+                if on_packed is not None:
+                    on_packed(row + 1, len(states))
+            file.flush()
+            os.fsync(file.fileno())
+        write_file(
+            path.with_suffix(".json"), json.dumps({"states": list(states), "to_file": frames}).encode()
+        )
+        os.replace(part, path)
+    except OSError as error:
+        raise FileProblem(
+            f"the cohort file cannot be written ({error.strerror})",
+            "Check the folder's permissions and free space",
+            folder,
+            code="unwritable",
+        ) from error
+    finally:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+    del earlier  # holds the old file
+    _remove_others(folder, path)
+    found = _load(path, n_vertices)
+    if found is None:
+        raise FileProblem("the cohort file vanished while it was made", "Try again", path)
+    return found[1]
+
+
+def _load(path: Path, n_vertices: int) -> tuple[list[str], PackedShapes] | None:
+    """States and content of a cohort file; None where it is not there, cut off or of another kind."""
+    try:
+        index = json.loads(path.with_suffix(".json").read_bytes())
+        states = list(index["states"])
+        to_file = tuple(Similarity.from_dict(parts) for parts in index["to_file"])
+        shapes = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, KeyError, TypeError, EOFError):
+        return None
+    if shapes.shape != (len(states), n_vertices, 3) or shapes.dtype != np.float32:
+        return None
+    return states, PackedShapes(shapes, to_file)
+
+
+def _earlier(folder: Path, n_vertices: int) -> Callable[[str], tuple[NDArray, Similarity] | None]:
+    """Subjects of an earlier cohort file by their state."""
+    for path in folder.glob("shapes-*.npy"):
+        found = _load(path, n_vertices)
+        if found is not None:
+            states, packed = found
+            rows = {state: row for row, state in enumerate(states)}
+            return lambda state: (
+                (packed.shapes[rows[state]], packed.to_file[rows[state]]) if state in rows else None
+            )
+    return lambda state: None
+
+
+def _remove_others(folder: Path, path: Path) -> None:
+    for other in folder.glob("shapes-*"):
+        if other.stem != path.stem:
+            with suppress(OSError):  # where a file in use cannot be removed, the next packing will
+                other.unlink(missing_ok=True)
+
+
+def _write_head(file: IO[bytes], shape: tuple[int, int, int]) -> None:
+    np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": shape})

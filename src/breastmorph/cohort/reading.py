@@ -1,0 +1,168 @@
+"""Reading cohorts: what ``breastmorph register`` wrote, or meshes in correspondence that were made elsewhere."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from breastmorph.cohort.cohort import Cohort
+from breastmorph.cohort.elsewhere import mesh_in_correspondence, read_elsewhere
+from breastmorph.cohort.packing import packed_shapes
+from breastmorph.errors import FileProblem
+from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.triangle_mesh import Floats
+from breastmorph.template import Template
+from breastmorph.template.files import from_npz
+
+_AGAIN = "Run `breastmorph register` again"
+
+
+def load_cohort(
+    folder: Path,
+    table: Path | None = None,
+    on_packed: Callable[[int, int], None] | None = None,
+    *,
+    landmarks: Path | None = None,
+    packed_in: Path | None = None,
+) -> Cohort:
+    """Read a cohort. Memory stays flat: the shapes are mapped from a cohort file, made by the first reading.
+
+    Parameters
+    ----------
+    folder : Path
+        The ``--out`` of ``breastmorph register``; with ``landmarks`` any folder of meshes that share their triangles.
+    table : Path, optional
+        A CSV file with a column ``id`` and anything else about the subjects.
+    on_packed : callable, optional
+        Called with (done, all) while meshes are packed.
+    landmarks : Path, optional
+        For meshes made elsewhere (by Scalismo, for example): the vertex of every landmark, as JSON
+        ``{"sternal_notch": 1042, ...}`` or CSV ``name,vertex``; or a landmark file with points on the first mesh.
+    packed_in : Path, optional
+        Folder of the cohort file, for example where ``folder`` is read-only; ``folder/cohort`` when not given.
+    """
+    place = packed_in or folder / "cohort"
+    if landmarks is not None:
+        cohort = read_elsewhere(folder, landmarks, place, on_packed)
+    else:
+        cohort = _registered(folder, place, on_packed)
+    if table is None:
+        return cohort
+    rows = _table(table)
+    if not any(scan_id in rows for scan_id in cohort.ids):
+        raise FileProblem(
+            "the table knows none of the cohort's scans",
+            f"Its column id must hold names like {cohort.ids[0]!r}",
+            table,
+        )
+    return replace(cohort, table=tuple(rows.get(scan_id, {}) for scan_id in cohort.ids))
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What is kept of a record: thousands of them are in memory at once."""
+
+    id: str
+    mesh: Path
+    digest: str
+    to_file: Similarity
+    absent: str
+    template: str
+
+    @property
+    def state(self) -> str:
+        """Changes with the mesh, also when it was edited by hand, and with the frame."""
+        stat = os.stat(self.mesh)
+        frame = hashlib.sha256(json.dumps(self.to_file.as_dict()).encode()).hexdigest()
+        return f"{self.id} {self.digest} {stat.st_size} {stat.st_mtime_ns} {frame[:16]}"
+
+
+def _registered(folder: Path, place: Path, on_packed: Callable[[int, int], None] | None) -> Cohort:
+    subjects = _subjects(folder)
+    try:
+        template = from_npz((folder / "template.npz").read_bytes())
+    except OSError as error:
+        raise FileProblem("the folder's template is missing", _AGAIN, folder / "template.npz") from error
+    try:
+        states = [subject.state for subject in subjects]
+    except OSError as error:
+        raise FileProblem("this mesh is missing", _AGAIN, error.filename) from error
+    packed = packed_shapes(
+        place,
+        states,
+        template.mesh.n_vertices,
+        lambda index: (_upright(subjects[index], template), subjects[index].to_file),
+        on_packed,
+    )
+    k = len(subjects)
+    absent = tuple(subject.absent for subject in subjects)
+    ids = tuple(subject.id for subject in subjects)
+    return Cohort(ids, template, packed.shapes, np.arange(k), packed.to_file, absent, ({},) * k)
+
+
+def _subjects(folder: Path) -> list[_Subject]:
+    if not (folder / "registered").is_dir():
+        raise FileProblem(
+            "this is no folder of registered scans",
+            "Give the --out folder of `breastmorph register`; for meshes made elsewhere, also their landmarks",
+            folder,
+        )
+    subjects = [_subject(path) for path in sorted((folder / "registered").glob("*.json"))]
+    if not subjects:
+        raise FileProblem("the folder holds no registered scan", "Run `breastmorph register` first", folder)
+    if len({subject.template for subject in subjects}) > 1:
+        raise FileProblem(
+            "the scans were registered with different templates",
+            "Register them all again with one template",
+            folder,
+        )
+    return subjects
+
+
+def _subject(path: Path) -> _Subject:
+    mesh = path.with_suffix(".ply")
+    try:
+        record: Mapping[str, Any] = json.loads(path.read_bytes())
+        if record["id"] != path.stem:
+            raise ValueError("it belongs to another scan")
+        return _Subject(
+            path.stem,
+            mesh,
+            record["outputs"][mesh.name],
+            Similarity.from_dict(record["to_file"]),
+            str(record["absent_side"]),
+            str(record["template"]),
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise FileProblem(f"this record cannot be read ({error})", _AGAIN, path) from error
+
+
+def _upright(subject: _Subject, template: Template) -> Floats:
+    mesh = mesh_in_correspondence(subject.mesh, template.mesh.faces, f"{_AGAIN} for this scan")
+    return subject.to_file.inverse().apply(mesh.vertices)
+
+
+def _table(path: Path) -> dict[str, dict[str, str]]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileProblem(f"the table cannot be read ({error})", "Give a CSV file", path) from error
+    rows = list(csv.DictReader(text.splitlines()))
+    if not rows or "id" not in rows[0]:
+        raise FileProblem(
+            "the table has no column `id`", "The first line names the columns, one of them id", path
+        )
+    found: dict[str, dict[str, str]] = {}
+    for row in rows:
+        if row["id"] in found:
+            raise FileProblem(f"the table has two rows for {row['id']!r}", "Keep one row a scan", path)
+        found[row["id"]] = row
+    return found

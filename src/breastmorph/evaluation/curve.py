@@ -1,0 +1,80 @@
+"""A metric over the number of components, with the value of every subject or sample behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints
+
+Distance = Literal["point", "surface", "scan"]
+
+# Vertices over which a distance is averaged, by name ("whole", "breast").
+Regions = Mapping[str, Bools]
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Distances in mm for several numbers of components.
+
+    Attributes
+    ----------
+    distance : {"point", "surface", "scan"}
+        Between corresponding vertices; from vertices to the closest point of the other registered surface; between
+        the model's surface and the raw scan.
+    region : str
+        Over which vertices the mean is taken.
+    components : (c,) int
+    values : (k, c) float
+        Of every left-out subject, or of every sample.
+    """
+
+    distance: Distance
+    region: str
+    components: Ints
+    values: Floats
+
+    @property
+    def mean(self) -> Floats:
+        """Mean over subjects or samples, (c,); NaN where none has a value."""
+        return _over(self.values, 0)
+
+    @property
+    def sd(self) -> Floats:
+        """Standard deviation over subjects or samples, (c,); 0 for a single one."""
+        return _over(self.values, 1)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers for a JSON file; who has which value is left out."""
+        return {
+            "distance": self.distance,
+            "region": self.region,
+            "n": len(self.values),
+            "components": self.components.tolist(),
+            "mean": plain(self.mean),
+            "sd": plain(self.sd),
+        }
+
+
+def plain(values: Floats) -> list[float | None]:
+    """Numbers for a JSON file: None where not finite."""
+    return [float(value) if np.isfinite(value) else None for value in values]
+
+
+def region_columns(regions: Regions) -> Floats:
+    """One column of ones and zeros a region, (n, r)."""
+    return np.stack([np.asarray(inside, dtype=float) for inside in regions.values()], axis=1)
+
+
+def _over(values: Floats, moment: int) -> Floats:
+    known = np.isfinite(values)
+    n = known.sum(axis=0)
+    mean = np.where(known, values, 0.0).sum(axis=0) / np.maximum(n, 1)
+    mean = np.where(n > 0, mean, np.nan)
+    if moment == 0:
+        return mean
+    squares = np.where(known, (values - mean) ** 2, 0.0).sum(axis=0)
+    return np.where(n > 0, np.sqrt(squares / np.maximum(n - 1, 1)), np.nan)

@@ -1,0 +1,145 @@
+"""Generalization against the raw left-out scan: a collapsed cohort cannot look good here.
+
+The model of the others reconstructs a subject's registered shape; the reconstruction is taken back to the subject's own
+size and place and compared with what the scanner saw, inside the breast: from the reconstruction to the scan's
+surface, and from the scan to the reconstruction's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from breastmorph.errors import BreastMorphError
+from breastmorph.evaluation.curve import Curve, plain
+from breastmorph.evaluation.generalization import LeaveOneOut
+from breastmorph.evaluation.training_set import TrainingSet
+from breastmorph.mask import breast_mask
+from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
+from breastmorph.registration.result import IN_BREAST
+from breastmorph.scan.check import CheckParameters, check_scan
+from breastmorph.scan.folder import ScanFiles
+from breastmorph.scan.scan import Scan
+
+
+@dataclass(frozen=True, eq=False)
+class RawScans:
+    """Distances to raw scans inside the breast, in mm at the subject's own size.
+
+    Attributes
+    ----------
+    to_scan, from_scan : Curve
+        From the reconstruction's vertices to the scan's surface, and from the scan's vertices to the reconstruction's.
+    registered : (2,) float
+        The same two distances of the registered shapes themselves: what no model can beat.
+    failures : tuple of (id, message)
+        Subjects whose scan is missing or refused.
+    """
+
+    to_scan: Curve
+    from_scan: Curve
+    registered: Floats
+    failures: tuple[tuple[str, str], ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers for a JSON file."""
+        return {
+            "to_scan": self.to_scan.as_dict(),
+            "from_scan": self.from_scan.as_dict(),
+            "registered": dict(zip(("to_scan", "from_scan"), plain(self.registered), strict=True)),
+            "failures": [{"id": scan_id, "message": message} for scan_id, message in self.failures],
+        }
+
+
+def raw_scan_generalization(
+    training: TrainingSet,
+    folds: LeaveOneOut,
+    faces: Ints,
+    found: Sequence[ScanFiles],
+    components: Ints,
+    check: CheckParameters | None = None,
+    on_fold: Callable[[], None] = lambda: None,
+) -> RawScans:
+    """Distance between raw left-out scans and what the model of the others makes of them.
+
+    Parameters
+    ----------
+    training : TrainingSet
+    folds : LeaveOneOut
+        Of the training set's shapes.
+    faces : (m, 3) int
+        The model's.
+    found : sequence of ScanFiles
+        The scans, matched to the subjects by id.
+    components : (c,) int
+    check : CheckParameters, optional
+        How scans are read.
+
+    Raises
+    ------
+    BreastMorphError
+        When no subject's scan can be read, or the model is one of asymmetry only.
+    """
+    if training.asymmetry:
+        raise BreastMorphError(
+            "a model of asymmetry does not hold whole subjects to compare with their scans",
+            "Leave out the scans",
+        )
+    by_id = {files.id: files for files in found}
+    reference = training.cohort.template.as_reference
+    rows, failures, registered = [], [], []
+    for subject, scan_id in enumerate(training.cohort.ids):
+        files = by_id.get(scan_id)
+        judged = check_scan(files, check, reference) if files is not None else None
+        if judged is None or judged.scan is None:
+            message = "no scan of this name" if judged is None else str(judged.error)
+            failures.append((scan_id, message))
+        else:
+            # Through the file's frame: the scan may have been set upright in another way than at registration.
+            to_scan = judged.scan.to_file.inverse().after(training.cohort.to_file[subject])
+            back = to_scan.after(training.transforms[subject].inverse())
+            shapes = np.concatenate(
+                [training.shapes[subject][None], folds.reconstructions(subject, components)]
+            )
+            both = _two_sided(judged.scan, back.apply(shapes), faces, training.breast)
+            registered.append(both[0])
+            rows.append(both[1:])
+        on_fold()
+    if not rows:
+        raise BreastMorphError(
+            f"none of the {len(failures)} subjects has a readable scan ({failures[0][0]}: {failures[0][1]})",
+            "Give the folder of the scans that were registered, and their landmarks",
+        )
+    values = np.array(rows)  # (k, c, 2)
+    return RawScans(
+        Curve("scan", "breast", components, values[:, :, 0]),
+        Curve("scan", "breast", components, values[:, :, 1]),
+        Curve("scan", "breast", np.zeros(2, np.int64), np.array(registered)).mean,
+        tuple(failures),
+    )
+
+
+def _two_sided(scan: Scan, shapes: Floats, faces: Ints, breast: Bools) -> Floats:
+    """Mean distances to and from a scan of several shapes in its frame, (c, 2)."""
+    surface = Surface(scan.mesh)
+    seen = scan.mesh.vertices[breast_mask(scan.mesh, scan.landmarks) > IN_BREAST]
+    return np.array(
+        [
+            (
+                _mean_inside(surface, shape[breast]),
+                _mean_inside(Surface(TriangleMesh(shape, faces)), seen),
+            )
+            for shape in shapes
+        ]
+    )
+
+
+def _mean_inside(surface: Surface, points: Floats) -> float:
+    """Mean distance to a surface of the points that do not lie beyond its border or over its holes."""
+    found = surface.closest(points)
+    kept = found.distances[~found.on_boundary]
+    return float(kept.mean()) if len(kept) else float("nan")

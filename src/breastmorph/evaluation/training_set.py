@@ -1,0 +1,164 @@
+"""The shapes a model was built from, in the model's frame: a cohort seen the way the builder saw it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from breastmorph.cohort import Cohort
+from breastmorph.errors import BreastMorphError
+from breastmorph.mask import breast_mask
+from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints
+from breastmorph.model.building import BuildParameters, part_vertices, usable
+from breastmorph.model.procrustes import ProcrustesParameters, common_frame, mirrored
+from breastmorph.model.shape_model import ShapeModel
+from breastmorph.registration.result import IN_BREAST
+
+_SAME_VARIANCE = 0.02  # relative: a model of the same subjects has this variance, up to rounding
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSet:
+    """Aligned shapes of a cohort for one model.
+
+    Attributes
+    ----------
+    cohort : Cohort
+        The subjects used.
+    shapes : (r, n, 3) float
+        In the model's frame and topology: the subjects, and for a symmetric model their mirror images after them.
+    groups : (r,) int
+        The subject that every shape belongs to.
+    vertices : (n,) int
+        The template's vertex of every vertex of the model.
+    transforms : tuple of Similarity
+        From the subjects' upright frames to the model's.
+    breast : (n,) bool
+        Template mask above 0.2.
+    with_scale : bool
+        Whether the alignment removed size.
+    asymmetry : bool
+        The shapes are differences from symmetric, not whole subjects.
+    warnings : tuple of str
+        Why these may not be the subjects of the model.
+    """
+
+    cohort: Cohort
+    shapes: Floats
+    groups: Ints
+    vertices: Ints
+    transforms: tuple[Similarity, ...]
+    breast: Bools
+    with_scale: bool
+    asymmetry: bool
+    warnings: tuple[str, ...]
+
+    @property
+    def regions(self) -> Mapping[str, Bools]:
+        """The regions over which distances are averaged."""
+        every = {"whole": np.ones(len(self.breast), bool)}
+        return every | ({"breast": self.breast} if self.breast.any() and not self.breast.all() else {})
+
+
+def training_set(model: ShapeModel, cohort: Cohort) -> TrainingSet:
+    """Align a cohort as a model's builder did, by what the model says of itself.
+
+    A model that says nothing (a foreign file) is taken as one of all subjects with both sides, aligned by similarity.
+
+    Raises
+    ------
+    BreastMorphError
+        When the model does not have the topology of the cohort's template, or nobody is left.
+    """
+    p = _parameters(model.info)
+    used = usable(cohort, p)
+    if len(used) < 2:
+        raise BreastMorphError(
+            f"{len(used)} of the cohort's {len(cohort)} subjects can be used",
+            "Evaluating needs at least 2 subjects with both sides",
+        )
+    template = used.template
+    mirror = template.mirror if p.symmetric or p.asymmetry else None
+    if (p.symmetric or p.asymmetry) and mirror is None:
+        raise BreastMorphError(
+            "the model is about symmetry, and the cohort's template does not know its mirror image",
+            "Give the cohort that the model was built from",
+        )
+    frame = common_frame(used.packed, used.rows, template.mesh.vertices, p.procrustes, mirror)
+    shapes = np.stack([t.apply(s) for t, s in zip(frame.transforms, used.shapes(), strict=True)])
+    groups = np.arange(len(used))
+    if mirror is not None:
+        images = mirrored(shapes, mirror)
+        if p.asymmetry:
+            shapes = frame.mean + (shapes - images) / 2.0
+        else:
+            shapes, groups = np.concatenate([shapes, images]), np.concatenate([groups, groups])
+    vertices = np.arange(len(frame.mean))
+    if p.part is not None:
+        mean = shapes.mean(axis=0)
+        ids = dict(template.landmark_ids)
+        vertices = part_vertices(mean, template.mesh.faces, ids, p.part, p.part_threshold)
+        shapes = shapes[:, vertices]
+    _require_topology(model, template.mesh.faces, vertices)
+    # The identity for a model of these very subjects; a foreign model may lie elsewhere.
+    to_model = Similarity.fit(shapes.mean(axis=0), model.mean, with_scale=p.procrustes.with_scale)
+    breast: Bools = breast_mask(template.mesh, template.landmarks)[vertices] > IN_BREAST
+    shapes = to_model.apply(shapes)
+    return TrainingSet(
+        used,
+        shapes,
+        groups,
+        vertices,
+        tuple(to_model.after(transform) for transform in frame.transforms),
+        breast,
+        p.procrustes.with_scale,
+        p.asymmetry,
+        _doubts(model, shapes, len(used)),
+    )
+
+
+def _parameters(info: Mapping[str, Any]) -> BuildParameters:
+    """How a model was built, as far as it says."""
+
+    def of(value: object, names: tuple[str, ...]) -> dict[str, Any]:
+        return {name: value[name] for name in names if name in value} if isinstance(value, Mapping) else {}
+
+    said = info.get("parameters")
+    kind = of(said, ("symmetric", "asymmetry", "part", "part_threshold", "with_absent"))
+    procrustes = {"with_scale": info.get("alignment") != "rigid"}
+    procrustes |= of(
+        of(said, ("procrustes",)).get("procrustes"), ("with_scale", "tolerance", "max_iterations")
+    )
+    return BuildParameters(**kind, procrustes=ProcrustesParameters(**procrustes))
+
+
+def _require_topology(model: ShapeModel, faces: Ints, vertices: Ints) -> None:
+    new = np.full(int(faces.max(initial=-1)) + 1, -1)
+    new[vertices] = np.arange(len(vertices))
+    expected = new[faces]
+    expected = expected[(expected >= 0).all(axis=1)]
+    if model.n_vertices != len(vertices) or not np.array_equal(model.faces, expected):
+        raise BreastMorphError(
+            f"the model has {model.n_vertices:,} vertices and {len(model.faces):,} triangles, the cohort "
+            f"{len(vertices):,} and {len(expected):,}, or they are joined otherwise",
+            "Give the folder of registrations that the model was built from",
+        )
+
+
+def _doubts(model: ShapeModel, shapes: Floats, subjects: int) -> tuple[str, ...]:
+    doubts = []
+    said = model.info.get("subjects")
+    if isinstance(said, int) and said != subjects:
+        doubts.append(f"the model was built from {said} subjects, the cohort has {subjects}")
+    spread = float(shapes.var(axis=0, ddof=1).sum())
+    total = float(model.variances.sum()) + model.noise_variance * model.mean.size
+    if abs(total - spread) > _SAME_VARIANCE * max(spread, total):
+        doubts.append(
+            f"the model's variance ({total:.4g} mm²) is not that of the cohort ({spread:.4g} mm²): "
+            "it was built from other subjects or in another way"
+        )
+    return tuple(doubts)

@@ -1,0 +1,130 @@
+"""Model files: one ``load_model`` that looks at the content, one ``save_model`` that looks at the name.
+
+Statismo HDF5 (as Scalismo and the published breast model use it) is the native format; Scalismo's HDF5-JSON is read,
+NPZ is read and written, GLB with morph targets is written for viewers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from breastmorph.errors import BreastMorphError, FileProblem
+from breastmorph.mesh.files.reading import problems_of, read_bytes
+from breastmorph.model.files.tree import Tree
+from breastmorph.model.shape_model import ShapeModel
+
+__all__ = ["WRITABLE", "load_landmark_ids", "load_model", "save_model"]
+
+LARGEST_MODEL_FILE = 8 * 1024**3  # bytes
+WRITABLE = (".h5", ".hdf5", ".npz", ".glb")
+
+_HDF5, _ZIP = b"\x89HDF\r\n\x1a\n", b"PK\x03\x04"
+_SUPPORTED = "Models are read from statismo/Scalismo files (HDF5 or HDF5-JSON) and from our NPZ files"
+# A model without landmarks but with this many vertices is the published Regensburg model; by its authors' reader:
+_PUBLISHED_VERTICES = 30_924
+_PUBLISHED_LANDMARKS = {
+    "sternal_notch": 15505,
+    "nipple_left": 9356,
+    "nipple_right": 24934,
+    "lower_pole_left": 8561,
+    "lower_pole_right": 24139,
+}
+
+
+def load_model(path: str | Path, landmark_ids: Mapping[str, int] | None = None) -> ShapeModel:
+    """Read a shape model.
+
+    Parameters
+    ----------
+    path : str or Path
+        Statismo HDF5 without version, 0.8, 0.9 or 1.x, Scalismo's HDF5-JSON, or NPZ; the content decides.
+    landmark_ids : mapping from name to vertex, optional
+        Completes the landmarks of a foreign model; see :func:`load_landmark_ids`.
+
+    Raises
+    ------
+    FileProblem
+        The file is missing, empty, cut off, damaged, of another kind or no model of a surface.
+    """
+    path = Path(path)
+    data = read_bytes(path, LARGEST_MODEL_FILE)
+    kind = _kind(data, path)
+    with problems_of(path, kind):
+        if kind == "NPZ":
+            from breastmorph.model.files.npz import model_from_npz
+
+            model = model_from_npz(data)
+        else:
+            from breastmorph.model.files.statismo import model_from
+
+            model = model_from(_tree(data, kind))
+    if not model.landmark_ids and model.n_vertices == _PUBLISHED_VERTICES:
+        model = model.with_landmark_ids(_PUBLISHED_LANDMARKS)
+    if landmark_ids:
+        model = model.with_landmark_ids(landmark_ids)
+    return model
+
+
+def save_model(model: ShapeModel, path: str | Path) -> None:
+    """Write a model as statismo HDF5 0.9 (.h5, .hdf5), NPZ or GLB with morph targets, by the extension.
+
+    What the model keeps of its training subjects is written too; drop it with ``model.without_training()``.
+    """
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix in (".h5", ".hdf5"):
+        from breastmorph.model.files.statismo import write_statismo
+
+        write_statismo(model, path)
+    elif suffix == ".npz":
+        from breastmorph.model.files.npz import write_npz
+
+        write_npz(model, path)
+    elif suffix == ".glb":
+        from breastmorph.model.files.morph_targets import write_morph_targets
+
+        write_morph_targets(model, path)
+    else:
+        raise FileProblem(
+            f"models are not written to {suffix or 'names without extension'}",
+            f"Choose one of {', '.join(WRITABLE)}",
+            path,
+        )
+
+
+def _kind(data: bytes, path: Path) -> str:
+    if data.startswith(_HDF5):
+        return "HDF5"
+    if data.startswith(_ZIP):
+        return "NPZ"
+    if data[:64].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        return "HDF5-JSON"
+    raise FileProblem("this is no model file", _SUPPORTED, path)
+
+
+def _tree(data: bytes, kind: str) -> Tree:
+    if kind == "HDF5":
+        from breastmorph.model.files.hdf5_tree import Hdf5Tree
+
+        return Hdf5Tree(data)
+    from breastmorph.model.files.json_tree import JsonTree
+
+    return JsonTree(data)
+
+
+def load_landmark_ids(path: str | Path) -> dict[str, int]:
+    """Read a JSON file that maps landmark names to vertices, ``{"xiphoid": 15120, ...}``."""
+    path = Path(path)
+    try:
+        content = json.loads(read_bytes(path, 1024**2))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, BreastMorphError):
+            raise
+        raise FileProblem(f"this is no JSON ({error})", 'Write {"xiphoid": 15120, ...}', path) from error
+    if not isinstance(content, dict) or not all(type(vertex) is int for vertex in content.values()):
+        raise FileProblem(
+            "this file does not map names to vertex numbers", 'Write {"xiphoid": 15120, ...}', path
+        )
+    return content

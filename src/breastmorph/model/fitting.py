@@ -1,0 +1,327 @@
+"""Fitting a shape model to a raw scan or point cloud, without registration.
+
+    start (landmarks, or poses tried all around)  ->  coarse steps on few sites  ->  fine steps on all vertices
+
+The result is the model's most probable shape given the points, in the target's frame, with what speaks for and
+against it: noise, misfit, unexplained points, plausibility, a residual map and an uncertainty per vertex.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy.linalg import cho_factor, solve_triangular
+from scipy.spatial import cKDTree
+
+from breastmorph.errors import MeshProblem
+from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.geometry import face_normals
+from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
+from breastmorph.model.fit_result import SEARCH_LIMITS, Fit, FitLimits, require_likeness, warnings_of
+from breastmorph.model.fit_start import distinct, pose_by_landmarks, poses_all_around, shared_landmarks
+from breastmorph.model.matching import Sites, TargetPoints, all_sites, points_of, some_sites
+from breastmorph.model.pose_and_shape import (
+    Anchors,
+    Evidence,
+    Prior,
+    State,
+    cost,
+    improve,
+    look,
+    motions,
+    settle_on_landmarks,
+)
+from breastmorph.model.shape_model import ShapeModel
+from breastmorph.scan.anatomy import UNITS
+from breastmorph.scan.landmarks import STERNUM, Landmarks
+
+_FEWEST = 100  # points
+_RIVAL = 60.0  # mm from the chosen pose: nearer ones are on their way to the same place
+_FAR = 15.0  # mm: what lies farther from the fit is not the same surface
+_ADULT = (150.0, 1600.0)  # mm: largest side of a torso model
+_USUAL = 450.0  # mm: the same of most
+
+
+@dataclass(frozen=True)
+class FitParameters:
+    """How a model is fitted, and what a good fit is."""
+
+    components: int | None = None  # modes used; all when None
+    points: int = 5000  # of the target that count
+    coarse_points: int = 2000
+    sites: int = 2500  # of the model in the coarse steps
+    first_width: float = 25.0  # mm: points farther off hardly count at the start
+    narrowing: float = 0.8  # of the width per coarse step
+    least_width: float = 3.0  # mm; narrower and what the model cannot follow yet is taken for outliers
+    coarse_steps: int = 14
+    fine_steps: int = 8
+    tolerance: float = 0.02  # mm the sites still move when a fit is done
+    reach: float = 12.0  # mm over which what the model cannot follow is alike
+    landmark_deviation: float = 5.0  # mm, of bone and nipples
+    soft_landmark_deviation: float = 10.0  # mm, of the poles: not the same skin on every breast
+    scale_deviation: float = 0.1  # of the logarithm of size; adults differ by about a tenth
+    search_points: int = 400
+    search_sites: int = 600
+    candidates: int = 8  # poses that get a shape before one is chosen
+    seed: int = 0
+    limits: FitLimits = field(default_factory=FitLimits)
+    search_limits: FitLimits = SEARCH_LIMITS  # without landmarks
+
+
+def fit_model(
+    model: ShapeModel,
+    target: TriangleMesh | Floats,
+    landmarks: Landmarks | None = None,
+    parameters: FitParameters | None = None,
+) -> Fit:
+    """Fit a model to a surface or a point cloud.
+
+    Parameters
+    ----------
+    model : ShapeModel
+    target : TriangleMesh or (m, 3) float
+        In mm, in any pose; may be partial, noisy and hold points that are not the body's.
+    landmarks : Landmarks, optional
+        In the target's frame, three or more that the model knows. Without them poses are tried all around.
+    parameters : FitParameters, optional
+
+    Raises
+    ------
+    MeshProblem
+        The target is unusable, or does not look like the model.
+    LandmarkProblem
+        The landmarks are too few, on one line or swapped.
+    """
+    p = parameters or FitParameters()
+    used = model if p.components is None else model.truncate(min(p.components, model.n_components))
+    used, unit = _in_millimetres(used)
+    target = _sound(target)
+    try:
+        return _fitted(model, used, unit, target, landmarks, p)
+    except MeshProblem as error:
+        if error.code != "unlike-model" or not isinstance(target, TriangleMesh):
+            raise
+        try:
+            turned = _fitted(model, used, unit, target.flipped(), landmarks, p)
+        except MeshProblem:
+            raise error from None
+    if landmarks is None:
+        raise MeshProblem(
+            "the surface looks inwards: the file is inside out or mirrored",
+            "Turn the faces, or export the file again without mirroring; landmarks (--landmarks) tell which it is",
+            code="inverted-orientation",
+        )
+    return replace(turned, warnings=(*turned.warnings, "the surface was inside out and has been turned"))
+
+
+def _fitted(
+    model: ShapeModel,
+    used: ShapeModel,
+    unit: float,
+    target: TriangleMesh | Floats,
+    landmarks: Landmarks | None,
+    p: FitParameters,
+) -> Fit:
+    points = points_of(target, p.points, np.random.default_rng(p.seed))
+    with_scale = used.info.get("alignment") != "rigid"
+    prior = Prior(used.deviations, 0.0, p.scale_deviation if with_scale else 0.0, used.mean.mean(axis=0))
+    sites = all_sites(used)
+    coarse = some_sites(sites, p.sites)
+    lead, anchors = float("nan"), None
+    if landmarks is not None:
+        names = shared_landmarks(used, landmarks)
+        anchors = _anchors(used, landmarks, names, p)
+        pose = pose_by_landmarks(used, landmarks, names)
+        _require_size(pose.scale, "the landmarks", 0.5, 2.0)
+        if not with_scale:
+            pose = pose_by_landmarks(used, landmarks, names, with_scale=False)
+        state = settle_on_landmarks(State(pose, np.zeros(used.n_components)), prior, anchors)
+        state = _coarse(state, prior, coarse, points.first(p.coarse_points), anchors, p)
+    else:
+        _require_size(_extent(points.points) / _extent(used.mean), "its extent", 0.3, 6.0)
+        state, lead = _searched(prior, sites, coarse, points, p)
+    state, evidence, precision, steps = _fine(state, prior, sites, points, anchors, p)
+    shape = sites.shape(state.scores * prior.deviations)
+    normals = sites.normals(shape)
+    placed = state.transform.apply(shape)
+    if isinstance(target, TriangleMesh):
+        residuals = _from_surface(target, placed, normals @ state.transform.rotation.T)
+    else:
+        residuals = _from_points(points, evidence, placed)
+    over = ~evidence.matches.beyond
+    coefficients = np.zeros(model.n_components)
+    coefficients[: used.n_components] = state.scores * used.deviations / unit
+    fit = Fit(
+        mesh=TriangleMesh(placed, model.faces),
+        coefficients=coefficients,
+        transform=state.transform.after(Similarity(scale=unit)),
+        unit=unit,
+        unusual=float(np.sqrt((state.scores**2).mean())) if len(state.scores) else 0.0,
+        mahalanobis=float(np.linalg.norm(state.scores)),
+        plausibility=used.plausibility(state.scores * used.deviations),
+        residuals=residuals,
+        deviations=_deviations(state, prior, sites, shape, normals, evidence.misfit, precision),
+        noise=float(np.sqrt(evidence.noise)),
+        misfit=float(np.sqrt(evidence.misfit)),
+        explained=float(evidence.inliers[over].mean()) if over.sum() else 0.0,
+        over_model=float(over.mean()),
+        covered=float(np.isfinite(residuals).mean()),
+        start="search" if landmarks is None else "landmarks",
+        lead=lead,
+        steps=steps,
+    )
+    require_likeness(fit, p.search_limits if landmarks is None else p.limits)
+    return replace(fit, warnings=warnings_of(fit, state.scores))
+
+
+# --- what comes in --------------------------------------------------------------------------------------------
+
+
+def _sound(target: TriangleMesh | Floats) -> TriangleMesh | Floats:
+    if isinstance(target, TriangleMesh):
+        if not target.n_faces or not np.isfinite(target.vertices).all():
+            raise MeshProblem("the surface has no faces or is not finite", "Run `breastmorph check` on it")
+        return target
+    points = np.asarray(target, dtype=np.float64)
+    if points.ndim != 2 or points.shape[1:] != (3,):
+        raise MeshProblem(f"points have shape {points.shape}, expected (m, 3)")
+    finite = np.isfinite(points).sum(axis=1) == 3
+    if finite.mean() < 0.9 if len(points) else True:
+        raise MeshProblem(
+            f"{int(finite.sum()):,} of {len(points):,} points have finite coordinates",
+            "Export the point cloud again",
+            code="non-finite-vertices",
+        )
+    points = np.unique(points[finite], axis=0)
+    if len(points) < _FEWEST:
+        raise MeshProblem(
+            f"{len(points)} different points are too few (at least {_FEWEST})", "Give a denser point cloud",
+            code="too-few-points",
+        )  # fmt: skip
+    return points
+
+
+def _in_millimetres(model: ShapeModel) -> tuple[ShapeModel, float]:
+    """The model in mm, and how many of them its unit has; foreign models may be in cm, in m or normalised."""
+    extent = float(np.ptp(model.mean, axis=0).max())
+    fitting = [unit for unit in UNITS.values() if _ADULT[0] <= unit * extent <= _ADULT[1]]
+    unit = fitting[0] if fitting else _USUAL / extent
+    return (model if unit == 1.0 else model.transform(Similarity(scale=unit))), unit
+
+
+def _extent(points: Floats) -> float:
+    low, high = np.quantile(points, (0.02, 0.98), axis=0)
+    return float(np.linalg.norm(high - low))
+
+
+def _require_size(ratio: float, by: str, least: float, most: float) -> None:
+    if not least <= ratio <= most:
+        raise MeshProblem(
+            f"judged by {by}, the target is {ratio:.3g} times as large as the model",
+            "Check its unit (--unit): mm are expected",
+            code="wrong-unit",
+        )
+
+
+def _anchors(model: ShapeModel, landmarks: Landmarks, names: tuple[str, ...], p: FitParameters) -> Anchors:
+    ids = np.array([model.landmark_ids[name] for name in names])
+    firm = [name in STERNUM or name.startswith("nipple") for name in names]
+    deviations = np.where(firm, p.landmark_deviation, p.soft_landmark_deviation)
+    rows = model.basis.reshape(model.n_vertices, 3, model.n_components)[ids]
+    return Anchors(model.mean[ids], rows, landmarks.array(names), deviations**2)
+
+
+# --- the way of a fit -----------------------------------------------------------------------------------------
+
+
+def _coarse(
+    state: State, prior: Prior, sites: Sites, points: TargetPoints, anchors: Anchors | None, p: FitParameters
+) -> State:
+    """Steps on few sites and few points with a width that narrows."""
+    alike = max(_alike(points, p.reach), 1.0)
+    width = p.first_width
+    for _ in range(p.coarse_steps):
+        variance = (width / 2.5) ** 2 * alike
+        state, _, _ = improve(state, prior, sites, points, anchors, width, variance)
+        width = max(p.narrowing * width, p.least_width)
+    return state
+
+
+def _fine(
+    state: State, prior: Prior, sites: Sites, points: TargetPoints, anchors: Anchors | None, p: FitParameters
+) -> tuple[State, Evidence, Floats, int]:
+    """Steps on all vertices until nothing moves."""
+    alike = _alike(points, p.reach)
+    width, variance = 2.0 * p.least_width, p.least_width**2
+    body = np.sqrt(len(sites.ids))
+    for step in range(1, p.fine_steps + 1):
+        before = state
+        state, evidence, precision = improve(state, prior, sites, points, anchors, width, variance)
+        width = max(3.0 * np.sqrt(evidence.noise + evidence.misfit), p.least_width)
+        # Points alike in their misfit tell nothing new; points alike only in place average their noise out.
+        variance = max(evidence.noise + alike * evidence.misfit, 1e-4)
+        moved = np.linalg.norm((state.scores - before.scores) * prior.deviations) / body
+        if moved < p.tolerance and step > 2:
+            break
+    return state, evidence, precision, step
+
+
+def _alike(points: TargetPoints, reach: float) -> float:
+    """Mean number of points within ``reach`` of a point, itself included."""
+    some = points.points[:400]
+    return float(np.mean(cKDTree(points.points).query_ball_point(some, reach, return_length=True)))
+
+
+def _searched(
+    prior: Prior, sites: Sites, coarse: Sites, points: TargetPoints, p: FitParameters
+) -> tuple[State, float]:
+    """The best of many poses, and by how much it beats the next."""
+    few = some_sites(sites, p.search_sites)
+    starts = poses_all_around(prior, few, points.first(p.search_points), p.candidates)
+    part = points.first(p.coarse_points // 2)
+    states = [_coarse(start, prior, coarse, part, None, p) for start in starts]
+    noise = min(look(state, prior, coarse, part, p.least_width)[0].noise for state in states)
+    width = max(p.least_width, 3.0 * float(np.sqrt(noise)))
+    judged = [(cost(look(state, prior, coarse, part, width)[0], width), state) for state in states]
+    ranked = distinct(judged, few.mean, _RIVAL)
+    lead = (ranked[1][0] - ranked[0][0]) / max(ranked[0][0], 1e-9) if len(ranked) > 1 else np.inf
+    return ranked[0][1], float(lead)
+
+
+# --- what comes out -------------------------------------------------------------------------------------------
+
+
+def _deviations(
+    state: State, prior: Prior, sites: Sites, shape: Floats, normals: Floats, misfit: float, precision: Floats
+) -> Floats:
+    """Standard deviation of every vertex along its normal: of pose and scores, and what the model cannot follow."""
+    factor = cho_factor(precision, lower=True)[0]
+    motion = motions(shape - prior.centre, normals, sites.rows, prior.deviations)
+    spread = (solve_triangular(factor, motion.T, lower=True, check_finite=False) ** 2).sum(axis=0)
+    return np.asarray(state.transform.scale * np.sqrt(spread + misfit))
+
+
+def _from_surface(target: TriangleMesh, points: Floats, normals: Floats) -> Floats:
+    found = Surface(target).closest(points)
+    facing = face_normals(target.vertices, target.faces)[found.faces]
+    side = np.sign(((points - found.points) * facing).sum(axis=1))
+    seen = ~found.on_boundary & ((facing * normals).sum(axis=1) > 0.0) & (found.distances < _FAR)
+    return np.where(seen, side * found.distances, np.nan)
+
+
+def _from_points(target: TargetPoints, evidence: Evidence, points: Floats) -> Floats:
+    """Residuals of the explained points carried to the vertices near them."""
+    used = np.flatnonzero(evidence.weights > 0.0)
+    if not len(used):
+        return np.full(len(points), np.nan)
+    reach = max(2.0 * target.spacing, 4.0)
+    distances, found = cKDTree(target.points[used]).query(
+        points, min(4, len(used)), distance_upper_bound=reach
+    )
+    near = np.isfinite(distances)
+    weights = np.where(near, 1.0 / (np.where(near, distances, 1.0) + 0.5), 0.0)
+    values = np.r_[-evidence.matches.residuals[used], 0.0][found]  # the last stands for "none"
+    total = weights.sum(axis=1)
+    return np.where(total > 0, (weights * values).sum(axis=1) / np.maximum(total, 1e-12), np.nan)

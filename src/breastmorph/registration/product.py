@@ -1,0 +1,254 @@
+"""One scan to one product: everything that is kept of a registration, as bytes, whoever computes it and wherever."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from breastmorph import __version__
+from breastmorph.errors import BreastMorphError, FileProblem
+from breastmorph.mesh.files.ply import encoded
+from breastmorph.registration.compiled import share_compiled_code
+from breastmorph.registration.parameters import RegistrationParameters
+from breastmorph.registration.pipeline import Registrar
+from breastmorph.registration.result import Registration, StageMetrics
+from breastmorph.registration.threads import one_thread
+from breastmorph.scan.check import CheckParameters, check_scan
+from breastmorph.scan.findings import Check
+from breastmorph.scan.folder import ScanFiles
+from breastmorph.scan.scan import Scan
+from breastmorph.template import Template
+from breastmorph.template.files import from_npz, to_npz
+
+Hashes = dict[str, str]  # of files, by name: SHA-256
+
+
+class Pictures(Protocol):
+    """Pictures that belong to every result. Called where the scan is registered, so it must be picklable."""
+
+    def __call__(self, scan: Scan, result: Registration) -> Mapping[str, bytes]:
+        """PNG files by their place in the output folder, for example ``sheets/<id>.png``."""
+
+    def places(self, scan_id: str) -> Sequence[str]:
+        """The places that a call will fill."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """All that shapes a result beside the scan itself. Can be sent to other processes and machines.
+
+    Attributes
+    ----------
+    template : bytes
+        As an NPZ file with exact coordinates; see :func:`recipe`.
+    parameters : RegistrationParameters
+    check : CheckParameters
+    pictures : Pictures, optional
+    """
+
+    template: bytes
+    parameters: RegistrationParameters = field(default_factory=RegistrationParameters)
+    check: CheckParameters = field(default_factory=CheckParameters)
+    pictures: Pictures | None = None
+
+    @cached_property
+    def common(self) -> dict[str, Any]:
+        """What the records of all scans have in common; a record that differs is out of date."""
+        return {
+            "template": template_hash(from_npz(self.template)),
+            "parameters": _plain(asdict(self.parameters)),
+            "check": _plain(asdict(self.check)),
+            "version": __version__,
+        }
+
+
+def recipe(
+    template: Template,
+    parameters: RegistrationParameters | None = None,
+    check: CheckParameters | None = None,
+    pictures: Pictures | None = None,
+) -> Recipe:
+    """A recipe from values."""
+    # 64 bits: results must not depend on whether a process got the template as a file or as a value.
+    return Recipe(
+        to_npz(template, np.float64),
+        parameters or RegistrationParameters(),
+        check or CheckParameters(),
+        pictures,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Product:
+    """A registered scan.
+
+    Attributes
+    ----------
+    id : str
+    record : dict
+        What ``<id>.json`` will hold.
+    mesh : bytes
+        A PLY file.
+    pictures : mapping from place to bytes
+        PNG files by their place in the output folder.
+    """
+
+    id: str
+    record: dict[str, Any]
+    mesh: bytes
+    pictures: Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
+class FailedScan:
+    """A scan without a result.
+
+    Attributes
+    ----------
+    id : str
+    message : str
+        Why, and what to do about it.
+    code : str
+        The same for machines.
+    inputs : dict
+        Hashes of the input files by name; empty where they cannot be read.
+    trace : str
+        Where in the program it happened, for errors that nobody foresaw.
+    """
+
+    id: str
+    message: str
+    code: str
+    inputs: Hashes = field(default_factory=dict)
+    trace: str = ""
+
+
+class ProductMaker:
+    """A recipe made ready in one process; call it with scans."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        share_compiled_code()
+        self._recipe = recipe
+        with (
+            one_thread()
+        ):  # several threads round differently, and results must not depend on who computes them
+            self._registrar = Registrar(from_npz(recipe.template), recipe.parameters)
+
+    def __call__(self, files: ScanFiles) -> Product | FailedScan:
+        """Read, check and register one scan. Whatever is wrong with it becomes a FailedScan."""
+        inputs: Hashes = {}
+        try:
+            # Before reading: a file that changes meanwhile then differs from its record and is done again.
+            inputs = input_hashes(files)
+            with one_thread():
+                judged = check_scan(files, self._recipe.check, self._registrar.template.as_reference)
+                if judged.scan is None:
+                    assert judged.error is not None  # noqa: S101 - a check without a scan has an error
+                    raise judged.error
+                return self._product(judged, judged.scan, inputs)
+        except BreastMorphError as error:
+            return FailedScan(files.id, str(error), error.code, inputs)
+        except MemoryError:
+            raise  # how much there was is known to whoever set the limit
+        except Exception as error:
+            message = f"{files.mesh}: unexpected error ({type(error).__name__}: {error}). Please report it"
+            return FailedScan(files.id, message, "unexpected", inputs, traceback.format_exc())
+
+    def _product(self, judged: Check, scan: Scan, inputs: Hashes) -> Product:
+        result = self._registrar.register(scan)
+        mesh = encoded(result.mesh.with_vertices(scan.to_file.apply(result.vertices)))
+        warnings = [*(f.message for f in judged.findings if f.level == "repair"), *result.warnings]
+        outputs = {f"{scan.id}.ply": hashlib.sha256(mesh).hexdigest()}
+        pictures = self._pictures(scan, result, outputs, warnings)
+        record = {
+            "id": scan.id,
+            "metrics": _plain(dict(result.metrics)),
+            "absent_side": result.absent_side,
+            "warnings": warnings,
+            "stages": [_stage(stage) for stage in result.stages],
+            "seconds": _plain(dict(result.seconds)),
+            "to_file": scan.to_file.as_dict(),
+            "inputs": inputs,
+            **self._recipe.common,
+            "outputs": outputs,
+        }
+        return Product(scan.id, record, mesh, pictures)
+
+    def _pictures(
+        self, scan: Scan, result: Registration, outputs: Hashes, warnings: list[str]
+    ) -> Mapping[str, bytes]:
+        draw = self._recipe.pictures
+        if draw is None:
+            return {}
+        try:
+            pictures = draw(scan, result)
+            outputs |= {place: hashlib.sha256(data).hexdigest() for place, data in pictures.items()}
+        except MemoryError:
+            raise
+        except Exception as error:  # a good registration must not be lost for a picture
+            warnings.append(f"its pictures could not be drawn ({type(error).__name__}: {error})")
+            outputs |= dict.fromkeys(draw.places(scan.id), "")
+            return {}
+        return pictures
+
+
+def input_hashes(files: ScanFiles) -> Hashes:
+    """Hashes of a scan's files by name."""
+    return {path.name: file_hash(path) for path in (files.mesh, *files.landmarks)}
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file's content."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise FileProblem(
+            f"the file cannot be read ({error.strerror})", "Check its permissions", path
+        ) from error
+
+
+def template_hash(template: Template) -> str:
+    """A hash of everything of the template that shapes a registration."""
+    digest = hashlib.sha256()
+    for mesh, ids in (
+        (template.mesh, template.landmark_ids),
+        (template.coarse, template.coarse_landmark_ids),
+    ):
+        digest.update(mesh.vertices.tobytes())
+        digest.update(mesh.faces.tobytes())
+        digest.update(json.dumps(sorted(ids.items())).encode())
+    return digest.hexdigest()
+
+
+def _stage(stage: StageMetrics) -> Any:
+    return _plain(
+        {
+            "name": stage.name,
+            "seconds": stage.seconds,
+            "iterations": stage.iterations,
+            "distance_inside": stage.distance_inside,
+            "distance_outside": stage.distance_outside,
+            "landmark_residuals": dict(stage.landmark_residuals),
+        }
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Values as JSON will give them back, so that a record can be compared with a new run's."""
+    if isinstance(value, dict):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(part) for part in value]
+    if isinstance(value, (float, np.floating)):
+        return float(value) if math.isfinite(value) else None
+    return value

@@ -1,0 +1,240 @@
+"""The summary of a registered folder: one row a scan, its figures, and what is unusual about it in the cohort.
+
+A figure is unusual when it lies far on the bad side of the cohort's median, measured in robust standard deviations
+(median absolute deviation of the bad side, as several figures are skewed). A floor keeps cohorts that are all alike
+from flagging noise.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from breastmorph.mesh.files.writing import write_file
+from breastmorph.mesh.triangle_mesh import Floats
+from breastmorph.registration.folder import Outcome
+
+UNUSUAL = 3.5  # robust standard deviations (Iglewicz and Hoaglin, 1993)
+SMALLEST_COHORT = 8  # fewer scans say nothing about what is usual
+_TO_SD = 1.4826  # median absolute deviation to standard deviation of a normal distribution
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of quality and how to read it.
+
+    Attributes
+    ----------
+    name : str
+        Its column.
+    title : str
+        Its heading, with the unit.
+    bad : {"high", "low"}
+    floor : float
+        The smallest standard deviation that counts, in the figure's unit (of its logarithm where ``least`` is set).
+    says : str
+        What an unusual value means, in words.
+    look : str
+        Where to look then.
+    least : float
+        Above 0: compared by logarithm, smaller values count as this.
+    """
+
+    name: str
+    title: str
+    bad: Literal["high", "low"]
+    floor: float
+    says: str
+    look: str
+    least: float = 0.0
+
+    def badness(self, values: Floats) -> Floats:
+        """Robust z-scores towards the bad side, (k,); NaN values stay NaN, all NaN for small cohorts."""
+        known = np.isfinite(values)
+        if known.sum() < SMALLEST_COHORT:
+            return np.full(len(values), np.nan)
+        scaled = np.log(np.maximum(values, self.least)) if self.least > 0 else values
+        off = (scaled - np.median(scaled[known])) * (1.0 if self.bad == "high" else -1.0)
+        spread = _TO_SD * float(np.median(off[known & (off >= 0)]))
+        return off / max(spread, self.floor)
+
+
+FIGURES = (
+    Figure(
+        "distance_inside", "breast mm", "high", 0.05,
+        "the breasts end {value} mm from the scan (usual {usual})", "look for holes, hair or clothing in the scan",
+    ),
+    Figure(
+        "distance_outside", "outside mm", "high", 0.3,
+        "the chest around the breasts ends {value} mm from the scan (usual {usual})",
+        "look at the shoulders, the arms and the posture",
+    ),
+    Figure(
+        "overlap", "overlap", "low", 0.04,
+        "only {value} of the template finds the scan (usual {usual})", "look for missing parts of the scan",
+    ),
+    Figure(
+        "angle_distortion", "angle °", "high", 1.0,
+        "triangle angles change by {value} degrees (usual {usual})", "compare the landmarks with the scan",
+    ),
+    Figure(
+        "flipped_percent", "flipped %", "high", 0.02,
+        "{value} % of the triangles are folded (usual {usual})", "look at the fold under the breasts",
+    ),
+    Figure(
+        "smallest_area_ratio", "smallest area", "low", 1.3,
+        "one triangle shrinks to {value} of its size (usual {usual})",
+        "look at the fold under the breasts and at the border", least=1e-4,
+    ),
+    *(
+        Figure(
+            f"residual_nipple_{side}", f"nipple {side[0].upper()} mm", "high", 0.3,
+            f"the {side} nipple ends {{value}} mm off its landmark (usual {{usual}})",
+            f"check the landmark nipple_{side}",
+        )
+        for side in ("left", "right")
+    ),
+    *(
+        Figure(
+            f"stretch_{region}", f"stretch {short} %", "high", 0.2,
+            f"{where}: distances between points are {{value}} % from what the other scans predict (usual {{usual}})",
+            f"points may sit on the right surface at the wrong place, compare {what} with the scan",
+            least=1.0,  # with the floor: nothing below 2 %, the accuracy of such a distance, is ever flagged
+        )
+        for region, short, where, what in (
+            ("left", "L", "left breast", "its landmarks and the rings of the thumbnail"),
+            ("right", "R", "right breast", "its landmarks and the rings of the thumbnail"),
+            ("outside", "out", "around the breasts", "sternal_notch, xiphoid and the poles"),
+        )
+    ),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One unusual figure of one scan.
+
+    Attributes
+    ----------
+    figure : str
+    score : float
+        Robust standard deviations on the bad side of the cohort's median.
+    text : str
+        What is unusual and what to look at.
+    """
+
+    figure: str
+    score: float
+    text: str
+
+
+@dataclass(frozen=True)
+class SummaryRow:
+    """One scan of the summary.
+
+    Attributes
+    ----------
+    id : str
+    status : {"registered", "failed"}
+    figures : mapping from the names of ``FIGURES`` to float
+        Those that are known.
+    seconds : float or None
+    message : str
+        Why it failed, or its warnings.
+    flags : tuple of Flag
+        The most unusual figure first.
+    """
+
+    id: str
+    status: Literal["registered", "failed"]
+    figures: Mapping[str, float]
+    seconds: float | None
+    message: str
+    flags: tuple[Flag, ...] = ()
+
+
+def summarise(
+    outcomes: Iterable[Outcome], stretch: Mapping[str, Mapping[str, float]] | None = None
+) -> list[SummaryRow]:
+    """One row a scan by id, with the figures that are unusual in this cohort.
+
+    Parameters
+    ----------
+    outcomes : iterable of Outcome
+        Gone through once.
+    stretch : mapping from id to region to per cent, optional
+        From :func:`breastmorph.registration.correspondence.unexplained_stretch`.
+    """
+    rows = [_row(outcome, (stretch or {}).get(outcome.id, {})) for outcome in outcomes]
+    rows.sort(key=lambda row: row.id)
+    flags: list[list[Flag]] = [[] for _ in rows]
+    for figure in FIGURES:
+        values = np.array([row.figures.get(figure.name, np.nan) for row in rows])
+        scores = figure.badness(values)
+        for index in np.flatnonzero(scores > UNUSUAL):
+            usual = float(np.nanmedian(values))
+            text = figure.says.format(value=f"{values[index]:.2g}", usual=f"{usual:.2g}")
+            flags[index].append(Flag(figure.name, float(scores[index]), f"{text}; {figure.look}"))
+    return [
+        replace(row, flags=tuple(sorted(found, key=lambda flag: -flag.score)))
+        for row, found in zip(rows, flags, strict=True)
+    ]
+
+
+def write_summary(
+    outcomes: Iterable[Outcome], path: Path, stretch: Mapping[str, Mapping[str, float]] | None = None
+) -> list[SummaryRow]:
+    """Write ``summary.csv``, one row a scan by id, and return the rows; parameters as in :func:`summarise`."""
+    rows = summarise(outcomes, stretch)
+    write_file(path, as_csv(rows).encode("utf-8", "surrogateescape"))
+    return rows
+
+
+def as_csv(rows: Sequence[SummaryRow]) -> str:
+    """The text of ``summary.csv``."""
+    text = io.StringIO()
+    table = csv.writer(text)
+    table.writerow(["id", "status", *(figure.name for figure in FIGURES), "seconds", "flags", "message"])
+    for row in rows:
+        table.writerow(
+            [
+                row.id,
+                row.status,
+                *(cell(row.figures.get(figure.name)) for figure in FIGURES),
+                cell(row.seconds),
+                "; ".join(flag.text for flag in row.flags),
+                row.message,
+            ]
+        )
+    return text.getvalue()
+
+
+def cell(value: float | None) -> str:
+    """A figure with four digits; empty where it is not known."""
+    return "" if value is None else f"{value:.4g}"
+
+
+def _row(outcome: Outcome, stretch: Mapping[str, float]) -> SummaryRow:
+    failed = outcome.status == "failed"
+    figures = {
+        **outcome.record.get("metrics", {}),
+        **{f"stretch_{key}": part for key, part in stretch.items()},
+    }
+    return SummaryRow(
+        outcome.id,
+        "failed" if failed else "registered",
+        {figure.name: figures[figure.name] for figure in FIGURES if _is_number(figures.get(figure.name))},
+        sum(outcome.record.get("seconds", {}).values()) or None,
+        outcome.message or "; ".join(outcome.warnings),
+    )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and math.isfinite(value)

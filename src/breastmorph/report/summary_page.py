@@ -1,0 +1,208 @@
+"""``summary.html``: all registrations of a folder on one page, to be sorted, filtered and looked at.
+
+The page is one file without any request to a network; the thumbnails lie beside it in ``thumbnails/``.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from breastmorph.cohort import load_cohort
+from breastmorph.errors import BreastMorphError
+from breastmorph.mesh.files.writing import write_file
+from breastmorph.registration.correspondence import unexplained_stretch
+from breastmorph.registration.folder import Outcome
+from breastmorph.registration.summary import FIGURES, SummaryRow, write_summary
+from breastmorph.report.thumbnail import SIZE, thumbnail_place
+
+_SHOWN = 0.75  # of a thumbnail's size: its pixels are fine enough for sharp screens
+
+
+def write_summaries(outcomes: Iterable[Outcome], out: Path) -> list[SummaryRow]:
+    """Write ``summary.csv`` and ``summary.html`` of a registered folder; returns the rows.
+
+    Parameters
+    ----------
+    outcomes : iterable of Outcome
+        Of all scans of the folder, also those that an earlier run registered.
+    out : Path
+        The output folder of the registration. Its cohort file is brought up to date on the way.
+    """
+    try:
+        cohort = load_cohort(out)
+    except BreastMorphError:  # nothing registered yet, or not readable: the figures of the records are left
+        stretch = {}
+    else:
+        found = unexplained_stretch(cohort.shapes(), cohort.template, cohort.absent)
+        stretch = dict(zip(cohort.ids, found, strict=True))
+    rows = write_summary(outcomes, out / "summary.csv", stretch)
+    write_page(rows, out / "summary.html", f"Registrations in {out.resolve().name}")
+    return rows
+
+
+def write_page(rows: Sequence[SummaryRow], path: Path, title: str = "Registrations") -> None:
+    """Write the page; thumbnails are linked where they exist in the folder beside it."""
+    there = {place.name for place in (path.parent / "thumbnails").glob("*.png")}
+    write_file(path, page(rows, title, there).encode("utf-8", "replace"))
+
+
+def page(rows: Sequence[SummaryRow], title: str, thumbnails: set[str]) -> str:
+    """The page as text.
+
+    Parameters
+    ----------
+    rows : sequence of SummaryRow
+    title : str
+    thumbnails : set of str
+        File names that exist.
+    """
+    flagged = sum(bool(row.flags) for row in rows)
+    failed = sum(row.status == "failed" for row in rows)
+    choices = (("all", len(rows)), ("flagged", flagged), ("failed", failed))
+    heads = [
+        *(("scan", "text"), ("status", "text"), ("flags", "number")),
+        *((figure.title, "number") for figure in FIGURES),
+        ("seconds", "number"),
+    ]
+    return _PAGE.format(
+        title=html.escape(title),
+        style=_STYLE,
+        script=_SCRIPT,
+        radios="".join(
+            f'<label><input type="radio" name="show" value="{name}"{" checked" * (name == "all")}> {name} '
+            f"({count})</label>"
+            for name, count in choices
+        ),
+        heads="".join(
+            f'<th aria-sort="none"><button data-kind="{kind}">{html.escape(name)}</button></th>'
+            for name, kind in heads
+        ),
+        rows="\n".join(_row(row, thumbnails) for row in rows),
+    )
+
+
+def _row(row: SummaryRow, thumbnails: set[str]) -> str:
+    unusual = {flag.figure for flag in row.flags}
+    place = thumbnail_place(row.id)
+    picture = ""
+    if row.status != "failed" and place.rpartition("/")[2] in thumbnails:
+        width, height = (round(_SHOWN * side) for side in SIZE)
+        # The browser fetches a picture only when it is scrolled into view: thousands of rows stay quick.
+        picture = (
+            f'<img loading="lazy" src="{html.escape(quote(place))}" width="{width}" height="{height}" '
+            f'alt="scan and result of {html.escape(row.id)}">'
+        )
+    figures = "".join(
+        f"<td{' class=odd' if figure.name in unusual else ''}>{_short(row.figures.get(figure.name))}</td>"
+        for figure in FIGURES
+    )
+    remarks = "".join(f"<li>{html.escape(flag.text)}</li>" for flag in row.flags)
+    worst = max((flag.score for flag in row.flags), default=0.0)
+    state = row.status if row.status == "failed" else "flagged" if row.flags else "fine"
+    return (
+        f'<tr class="{state}"><td>{picture}</td><th scope="row">{html.escape(row.id)}</th>'
+        f'<td>{row.status}</td><td data-value="{worst:.3f}">{f"<ul>{remarks}</ul>" if remarks else ""}'
+        f"{html.escape(row.message)}</td>{figures}<td>{_short(row.seconds)}</td></tr>"
+    )
+
+
+def _short(value: float | None) -> str:
+    """Three digits, but no more than three decimals: nobody looks at less than a thousandth of a millimetre."""
+    return "" if value is None else f"{round(value, 3):.3g}"
+
+
+_STYLE = """
+body { font: 13px/1.35 system-ui, sans-serif; margin: 1.5rem; color: #1a1a1a; background: #fff }
+h1 { font-size: 1.3rem; margin: 0 0 .3rem }
+p { max-width: 60rem; margin: .3rem 0 .8rem }
+form { display: flex; flex-wrap: wrap; gap: 1rem; align-items: center; margin-bottom: .8rem }
+table { border-collapse: collapse }
+thead th { position: sticky; top: 0; background: #f1f3f5; border-bottom: 2px solid #adb5bd; padding: 0;
+  vertical-align: bottom; text-align: left }
+thead button { font: inherit; font-weight: 600; border: 0; background: none; padding: .35rem; cursor: pointer;
+  text-align: left }
+thead button:focus-visible { outline: 2px solid #1864ab }
+th[aria-sort=ascending] button::after { content: " ▲" }
+th[aria-sort=descending] button::after { content: " ▼" }
+td, tbody th { border-bottom: 1px solid #dee2e6; padding: .2rem .35rem; text-align: left; vertical-align: top;
+  font-variant-numeric: tabular-nums }
+td:nth-child(4) { min-width: 18rem; max-width: 26rem; overflow-wrap: anywhere }
+tbody th { overflow-wrap: anywhere; max-width: 12rem }
+td ul { margin: 0 0 .2rem; padding-left: 1.1rem }
+td img { display: block }
+tr.flagged > th, td.odd { background: #fff3bf }
+td.odd { font-weight: 600 }
+tr.failed > th, tr.failed > td { background: #ffe3e3 }
+@media print {
+  @page { size: landscape; margin: 8mm }
+  body { margin: 0; font-size: 8px; -webkit-print-color-adjust: exact; print-color-adjust: exact }
+  form { display: none }
+  thead { display: table-header-group }
+  thead th { position: static }
+  thead button { padding: 1px 2px }
+  td, tbody th { padding: 1px 3px }
+  tr { break-inside: avoid }
+  td img { width: 120px; height: auto }
+  td:nth-child(4) { min-width: 9rem; max-width: 16rem }
+}
+"""
+
+_SCRIPT = """
+const body = document.querySelector("tbody"), rows = [...body.rows], form = document.querySelector("form");
+const value = (row, column, kind) => {
+  const cell = row.cells[column], text = cell.dataset.value ?? cell.textContent;
+  return kind === "text" ? text : text === "" ? NaN : Number(text);
+};
+document.querySelectorAll("thead button").forEach(button => button.addEventListener("click", () => {
+  const head = button.parentElement, kind = button.dataset.kind;
+  const down = head.ariaSort === "none" ? kind === "number" : head.ariaSort === "ascending";
+  document.querySelectorAll("thead th[aria-sort]").forEach(other => other.setAttribute("aria-sort", "none"));
+  head.setAttribute("aria-sort", down ? "descending" : "ascending");
+  const keyed = rows.map(row => [value(row, head.cellIndex, kind), row]);
+  const order = (a, b) => kind === "text" ? a.localeCompare(b, undefined, {numeric: true}) : a - b;
+  keyed.sort(([a], [b]) => Number.isNaN(a) || Number.isNaN(b)  // rows without a value come last either way
+    ? Number.isNaN(a) - Number.isNaN(b) : (down ? -1 : 1) * order(a, b));
+  body.append(...keyed.map(([, row]) => row));
+}));
+const show = () => {
+  const state = form.elements.show.value, part = form.elements.part.value.toLowerCase();
+  for (const row of rows) {
+    row.hidden = (state !== "all" && row.className !== state)
+      || !row.cells[1].textContent.toLowerCase().includes(part);
+  }
+};
+form.addEventListener("input", show);
+form.addEventListener("submit", event => event.preventDefault());
+show();
+"""
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<h1>{title}</h1>
+<p>One row a scan. Click a heading to sort. Yellow marks figures that are unusual in this cohort; they ask for a look,
+they are no verdict. Pictures: the scan with its landmarks, and the template in its shape. L and R are the
+patient's. The blue rings belong to the template: they should lie around the nipple on each breast.</p>
+<form>
+{radios}
+<label>scan <input type="search" name="part" placeholder="part of the name"></label>
+</form>
+<table>
+<thead><tr><th>picture</th>{heads}</tr></thead>
+<tbody>
+{rows}
+</tbody>
+</table>
+<script>{script}</script>
+</body>
+</html>
+"""

@@ -1,0 +1,219 @@
+"""Raw data to fit a model to: a surface or a bare point cloud, with landmarks or without, in millimetres."""
+
+from __future__ import annotations
+
+import csv
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from breastmorph.errors import BreastMorphError, FileProblem, LandmarkProblem, MeshProblem
+from breastmorph.mesh.files import load_mesh_or_points
+from breastmorph.mesh.files.reading import read_bytes
+from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
+from breastmorph.scan.anatomy import UNITS, require_complete, require_unit, unit_of
+from breastmorph.scan.check import CheckParameters, Reference, check_scan, on_the_surface, repaired
+from breastmorph.scan.files import LandmarkFile, load_landmarks
+from breastmorph.scan.findings import Finding
+from breastmorph.scan.folder import ScanFiles
+from breastmorph.scan.landmarks import STERNUM, Landmarks
+
+Note = Callable[[Finding], None]
+POINT_SUFFIXES = (".xyz", ".csv", ".txt", ".asc", ".pts")
+_EXTENT = (200.0, 1950.0)  # mm: from a chest to a standing adult; ten times more or less is another unit
+_LEAST_FINITE = 0.98  # of a cloud's points
+_EXAMPLE = "Write one point a line: x y z, or x,y,z"
+
+
+@dataclass(frozen=True, eq=False)
+class RawTarget:
+    """What a model can be fitted to.
+
+    Attributes
+    ----------
+    id : str
+        The file's stem.
+    shape : TriangleMesh or (m, 3) float
+        A surface or a point cloud, in mm.
+    landmarks : Landmarks or None
+        In the same frame.
+    to_file : Similarity
+        Takes these coordinates back to the file's axes and unit.
+    findings : tuple of Finding
+    """
+
+    id: str
+    shape: TriangleMesh | Floats
+    landmarks: Landmarks | None = None
+    to_file: Similarity = field(default_factory=Similarity)
+    findings: tuple[Finding, ...] = ()
+
+
+def load_target(
+    path: Path,
+    landmarks: Path | None = None,
+    parameters: CheckParameters | None = None,
+    reference: Reference | None = None,
+) -> RawTarget:
+    """Read a scan or a point cloud.
+
+    A surface with a full set of landmarks passes the same check as any scan. Fewer landmarks, or none, are
+    allowed here; the unit then follows from the size.
+
+    Parameters
+    ----------
+    path : Path
+        A mesh file, a mesh file without faces, or a table of x, y, z (.xyz, .csv, .txt, .asc, .pts).
+    landmarks : Path, optional
+    parameters : CheckParameters, optional
+    reference : (TriangleMesh, Landmarks), optional
+        An upright torso, for the check.
+
+    Raises
+    ------
+    BreastMorphError
+    """
+    p = parameters or CheckParameters()
+    given = None if landmarks is None else load_landmarks(landmarks, p.landmark_order)
+    try:
+        mesh = _read(path)
+        if mesh.n_faces and given is not None and landmarks is not None and _complete(given):
+            return _checked(ScanFiles(path.stem, path, (landmarks,)), p, reference)
+        return _unchecked(path.stem, mesh, given, p)
+    except LandmarkProblem as error:
+        error.where = error.where or landmarks
+        raise
+    except BreastMorphError as error:
+        error.where = error.where or path
+        raise
+
+
+def load_points(path: Path) -> Floats:
+    """Points of a text table, (m, 3): the first three columns, or those named x, y and z."""
+    text = read_bytes(path).decode("utf-8-sig", errors="replace")
+    if "\0" in text:
+        raise FileProblem("the file is not text", _EXAMPLE, path)
+    lines = [line for line in text.splitlines() if line.strip() and line.lstrip()[0] not in "#/"]
+    if lines and len(lines[0].split()) == 1 and lines[0].strip().isdigit():
+        lines = lines[1:]  # some exporters write the number of points first
+    if not lines:
+        raise MeshProblem("the file holds no points", _EXAMPLE, path, code="too-few-points")
+    mark = next((mark for mark in ";\t," if mark in lines[0]), None)
+    columns = (0, 1, 2)
+    header = [name.strip().strip('"').lower() for name in next(csv.reader(lines[:1], delimiter=mark or " "))]
+    if {"x", "y", "z"} <= set(header):
+        columns, lines = (header.index("x"), header.index("y"), header.index("z")), lines[1:]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an empty table is told below
+            points = np.loadtxt(lines, delimiter=mark, usecols=columns, ndmin=2, dtype=np.float64)
+    except (ValueError, IndexError) as error:
+        reason = str(error).split("(")[0].strip().rstrip(".;")
+        raise FileProblem(f"the file is no table of points ({reason})", _EXAMPLE, path) from error
+    return points.reshape(-1, 3)
+
+
+def _read(path: Path) -> TriangleMesh:
+    if path.suffix.lower() in POINT_SUFFIXES:
+        return TriangleMesh(load_points(path), np.zeros((0, 3), np.int64))
+    return load_mesh_or_points(path)
+
+
+def _complete(given: LandmarkFile) -> bool:
+    try:
+        require_complete(given.landmarks)
+    except LandmarkProblem:
+        return False
+    return True
+
+
+def _checked(files: ScanFiles, p: CheckParameters, reference: Reference | None) -> RawTarget:
+    check = check_scan(files, p, reference)
+    if check.scan is None:
+        raise check.error or MeshProblem("the scan was refused")
+    scan = check.scan
+    return RawTarget(files.id, scan.mesh, scan.landmarks, scan.to_file, check.findings)
+
+
+def _unchecked(name: str, mesh: TriangleMesh, given: LandmarkFile | None, p: CheckParameters) -> RawTarget:
+    findings: list[Finding] = []
+    is_surface = mesh.n_faces > 0
+    note = findings.append
+    mesh = repaired(mesh, p, note) if is_surface else mesh.with_vertices(_finite(mesh.vertices, note))
+    landmarks = None if given is None else given.landmarks
+    unit = _unit(mesh.vertices, landmarks, p.unit, note)
+    factor = UNITS[unit]
+    mesh = mesh.with_vertices(mesh.vertices * factor)
+    if given is not None and landmarks is not None:
+        landmarks = landmarks.transformed(Similarity(scale=factor))
+        if is_surface:
+            scale, landmarks = on_the_surface(
+                mesh, landmarks, given.space, p.landmark_distance, findings.append
+            )
+            mesh, factor = mesh.with_vertices(mesh.vertices * scale), factor * scale
+        else:
+            _require_near(mesh.vertices, landmarks, p.landmark_distance)
+    shape = mesh if is_surface else mesh.vertices
+    return RawTarget(name, shape, landmarks, Similarity(scale=1.0 / factor), tuple(findings))
+
+
+def _finite(points: Floats, note: Note) -> Floats:
+    finite = np.isfinite(points).sum(axis=1) == 3
+    bad = int((~finite).sum())
+    if bad > (1.0 - _LEAST_FINITE) * len(points):
+        raise MeshProblem(
+            f"{bad:,} of {len(points):,} points are not finite",
+            "Export the point cloud again",
+            code="non-finite-vertices",
+        )
+    if bad:
+        note(Finding("non-finite-vertices", f"{bad:,} points that are not finite removed", "repair"))
+    return points[finite]
+
+
+def _unit(points: Floats, landmarks: Landmarks | None, unit: str, note: Note) -> str:
+    with_sternum = landmarks is not None and all(name in landmarks for name in STERNUM)
+    if landmarks is not None and with_sternum and unit != "auto":
+        require_unit(landmarks, unit)
+    if unit != "auto":
+        return unit
+    found = unit_of(landmarks) if landmarks is not None and with_sternum else _unit_of_extent(points)
+    if found != "mm":
+        note(Finding("unit", f"unit taken as {found} from the size"))
+    return found
+
+
+def _unit_of_extent(points: Floats) -> str:
+    if not len(points):
+        raise MeshProblem("the file holds no points", _EXAMPLE, code="too-few-points")
+    low, high = np.quantile(points, (0.01, 0.99), axis=0)  # a stray point far off must not decide
+    extent = float((high - low).max())
+    fitting = [unit for unit, factor in UNITS.items() if _EXTENT[0] <= extent * factor <= _EXTENT[1]]
+    if fitting:
+        return fitting[0]
+    raise MeshProblem(
+        f"the data extend over {extent:.3g} in the file's unit; a torso's "
+        f"{_EXTENT[0]:.0f}-{_EXTENT[1]:.0f} mm fit neither mm, cm nor m",
+        "Check that it is a torso, or give the unit with --unit",
+        code="unknown-unit",
+    )
+
+
+def _require_near(points: Floats, landmarks: Landmarks, allowed: float) -> None:
+    """Refuse landmarks that lie off a cloud by more than its own holes explain."""
+    tree = cKDTree(points)
+    spacing = float(np.median(tree.query(points[:2000], 2)[0][:, 1])) if len(points) > 1 else 0.0
+    distances = tree.query(landmarks.points)[0]
+    limit = allowed + 2.0 * spacing
+    if np.median(distances) > limit:
+        worst = int(distances.argmax())
+        raise LandmarkProblem(
+            f"most landmarks lie off the points, {landmarks.names[worst]} by {distances[worst]:.0f} mm",
+            "Check that they belong to this scan and were picked in its coordinates",
+            code="landmark-off-surface",
+        )

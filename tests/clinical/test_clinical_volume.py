@@ -1,0 +1,178 @@
+"""Regions, the virtual chest wall and volumes, on torsos whose bare chest is known."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from breastmorph.clinical.chest_wall import chest_walls
+from breastmorph.clinical.regions import Footprint, RegionParameters, breast_regions
+from breastmorph.clinical.volume import BreastVolumes
+from breastmorph.errors import LandmarkProblem, MeshProblem
+from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.topology import face_components
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.phantom import draw_cohort, mean_torso
+from breastmorph.phantom import torso as phantom_torso
+from breastmorph.scan.landmarks import SIDES, Landmarks
+from torso import torso
+
+EDGE = 7.0
+FIVE = ("sternal_notch", "nipple_left", "nipple_right", "lower_pole_left", "lower_pole_right")
+
+
+def chest(height: float | tuple[float, float] = 60.0) -> tuple[TriangleMesh, Landmarks]:
+    """The front of a chest (an elliptic cone) with two smooth breasts so many mm high, left and right."""
+    left, right = (height, height) if isinstance(height, float) else height
+    angles, levels = np.radians(np.linspace(-120, 120, 97)), np.linspace(-230, 110, 69)
+
+    def at(angle: np.ndarray, level: np.ndarray) -> np.ndarray:
+        out = np.stack([np.sin(angle), 0.0 * level, np.cos(angle)], axis=-1)
+        wide = 1.0 - 0.0012 * level
+        r = np.hypot((np.abs(angle) - np.radians(40)) / np.radians(33), (level + 60.0) / 65.0)
+        dome = np.where(angle > 0, left, right) * np.clip(1.0 - r**2, 0.0, None) ** 2
+        points = out * (wide[..., None] * [150.0, 0.0, 110.0] + dome[..., None])
+        points[..., 1] = level
+        return points
+
+    angle, level = (part.ravel() for part in np.meshgrid(angles, levels))
+    a = (np.arange(68)[:, None] * 97 + np.arange(96)).ravel()
+    faces = np.concatenate([np.column_stack([a, a + 1, a + 98]), np.column_stack([a, a + 98, a + 97])])
+    places = {"sternal_notch": (0, 90), "xiphoid": (0, -90)}
+    for side, sign in (("left", 1), ("right", -1)):
+        places |= {
+            f"nipple_{side}": (40 * sign, -60),
+            f"lower_pole_{side}": (40 * sign, -120),
+            f"lateral_pole_{side}": (85 * sign, -60),
+        }
+    marks = {
+        name: at(np.radians(np.array(place[0])), np.array(float(place[1]))) for name, place in places.items()
+    }
+    return TriangleMesh(at(angle, level), faces), Landmarks.of(marks)
+
+
+@cache
+def prepared() -> BreastVolumes:
+    return BreastVolumes(*chest())
+
+
+def true_volume(height: float) -> float:
+    """One breast over the same chest without breasts, cc."""
+    mesh, bare = chest(height)[0], chest(0.0)[0]
+
+    def six_fold(points: np.ndarray) -> float:
+        a, b, c = points[mesh.faces].transpose(1, 0, 2)
+        return float(np.einsum("ij,ij->", a, np.cross(b, c)))
+
+    return (six_fold(mesh.vertices) - six_fold(bare.vertices)) / 12000.0
+
+
+def test_regions_are_connected_disjoint_and_hold_their_landmarks():
+    mesh, landmarks = torso(EDGE)
+    found = breast_regions(mesh, landmarks)
+    assert not (found["left"] & found["right"]).any()
+    for side, sign in (("left", 1), ("right", -1)):
+        inside = found[side]
+        assert (sign * mesh.vertices[inside, 0] > 0).all()
+        nearest = np.linalg.norm(mesh.vertices - landmarks[f"nipple_{side}"], axis=1).argmin()
+        assert inside[nearest]
+        for part in (inside, ~inside):
+            assert face_components(mesh.faces[part[mesh.faces].all(axis=1)]).max() == 0
+    assert 0.05 < found["left"].mean() < 0.35
+
+
+def test_regions_of_a_symmetric_mesh_mirror_each_other():
+    mesh, landmarks = torso(EDGE)
+    found = breast_regions(mesh, landmarks)
+    assert found["left"].sum() == found["right"].sum()
+
+
+def test_a_lower_level_reaches_further():
+    mesh, landmarks = torso(EDGE)
+    near, far = (
+        breast_regions(mesh, landmarks, RegionParameters(level=level))["left"] for level in (0.1, 0.03)
+    )
+    assert far[near].all()
+    assert far.sum() > 1.2 * near.sum()
+
+
+@pytest.mark.parametrize("names", [FIVE, ("sternal_notch", "xiphoid", "nipple_left", "lower_pole_left")])
+def test_regions_from_few_landmarks_are_nearly_the_same(names):
+    mesh, landmarks = torso(EDGE)
+    full, few = breast_regions(mesh, landmarks), breast_regions(mesh, landmarks.only(names))
+    for side in SIDES:
+        assert (full[side] & few[side]).sum() > 0.8 * (full[side] | few[side]).sum()
+
+
+def test_landmarks_that_show_no_breast_are_refused():
+    mesh, landmarks = torso(12.0)
+    with pytest.raises(LandmarkProblem, match="where the breasts are"):
+        breast_regions(mesh, landmarks.only(("sternal_notch", "xiphoid", "nipple_left")))
+
+
+@pytest.mark.parametrize("height", [15.0, 40.0, 80.0])
+def test_volumes_are_those_over_the_bare_chest(height):
+    measured = prepared().cc(chest(height)[0].vertices, "left")
+    assert measured == pytest.approx(true_volume(height), rel=0.06, abs=5.0)
+
+
+def test_a_bare_chest_has_hardly_any_volume():
+    assert abs(prepared().cc(chest(0.0)[0].vertices, "left")) < 5.0
+
+
+def test_volumes_of_phantoms_follow_the_truth_at_every_size():
+    """On the true correspondence, with a coarse mesh of the phantom's skin as the template."""
+    mean = mean_torso()
+    gauge = BreastVolumes(mean.mesh, mean.landmarks)
+    shapes = [phantom_torso(subject) for subject in draw_cohort(8, 3)]
+    measured = np.array([[gauge.cc(one.mesh.vertices, side) for side in SIDES] for one in shapes]).ravel()
+    truth = np.array([[one.volumes[side] for side in SIDES] for one in shapes]).ravel()
+    assert np.corrcoef(measured, truth)[0, 1] > 0.97
+    assert np.abs(measured / truth - 1).mean() < 0.12
+
+
+def test_volumes_do_not_depend_on_the_pose_and_grow_with_the_cube_of_the_size():
+    mesh, _ = chest()
+    cc = prepared().cc(mesh.vertices, "left")
+    turned = Similarity(
+        Rotation.random(rng=np.random.default_rng(0)).as_matrix(), np.array([100.0, -500.0, 900.0])
+    )
+    assert prepared().cc(turned.apply(mesh.vertices), "left") == pytest.approx(cc, rel=1e-9)
+    assert prepared().cc(1.1 * mesh.vertices, "left") == pytest.approx(1.1**3 * cc, rel=1e-9)
+
+
+def test_one_larger_breast_leaves_the_other_ones_volume_alone():
+    mixed = chest((70.0, 30.0))[0].vertices
+    for side, height in (("left", 70.0), ("right", 30.0)):
+        alone = prepared().cc(chest(height)[0].vertices, side)
+        assert prepared().cc(mixed, side) == pytest.approx(alone, rel=0.01)
+
+
+def test_the_derivative_agrees_with_differences():
+    mesh, _ = chest()
+    move = np.random.default_rng(5).normal(size=mesh.vertices.shape)
+    reading = prepared().read(mesh.vertices, "right")
+    step = 1e-3
+    low, high = (prepared().cc(mesh.vertices + sign * step * move, "right") for sign in (-1, 1))
+    by_gradient = float((reading.gradient * move[reading.vertices]).sum())
+    assert by_gradient == pytest.approx((high - low) / (2 * step), rel=1e-6)
+    assert np.abs(reading.gradient.sum(axis=0)).max() < 1e-9  # moving the whole body changes nothing
+    assert len(np.unique(reading.vertices)) == len(reading.vertices)
+
+
+def test_the_uncertainty_is_that_of_the_border():
+    mesh, _ = chest()
+    found = prepared().both(mesh.vertices)
+    for side in SIDES:
+        assert 0.0 < found[side].uncertainty < 0.3 * found[side].cc
+    assert found["left"].cc == pytest.approx(found["right"].cc, rel=0.01)
+
+
+def test_a_mesh_without_bare_chest_is_refused():
+    mesh, landmarks = chest()
+    wide = breast_regions(mesh, landmarks, RegionParameters(level=0.035, below=25.0))
+    only_breast = mesh.kept((wide["left"] | wide["right"])[mesh.faces].all(axis=1))
+    with pytest.raises(MeshProblem, match="bare chest"):
+        chest_walls(replace(Footprint.of(mesh, landmarks), mesh=only_breast))

@@ -1,0 +1,68 @@
+"""kill -9 of a whole run at random moments, again and again: nothing half-written, and the same result in the end.
+
+BREASTMORPH_SOAK=1 kills twenty times, else a few times.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from breastmorph.registration.batch import register_batch
+from breastmorph.registration.executors import InProcess
+from tiny_cohort import Troubles, meshes, metrics, require_whole, tiny_recipe, write_scans
+
+KILLS = 20 if os.environ.get("BREASTMORPH_SOAK") else 3
+SCANS = 3 * KILLS
+RUN = """
+import sys
+from pathlib import Path
+from breastmorph.registration.batch import register_batch
+from breastmorph.registration.executors import LocalProcesses
+from breastmorph.scan.folder import find_scans
+from tiny_cohort import Troubles, tiny_recipe
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    outcomes = register_batch(
+        find_scans(folder / "scans"), tiny_recipe(Troubles()), folder / "out", LocalProcesses(2)
+    )
+    sys.exit(any(outcome.status == "failed" for outcome in outcomes))
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="kills process groups")
+def test_a_run_killed_again_and_again_ends_as_an_undisturbed_one(tmp_path):
+    found = write_scans(tmp_path / "scans", SCANS)
+    register_batch(found, tiny_recipe(Troubles()), tmp_path / "undisturbed", InProcess())
+    script = tmp_path / "run.py"
+    script.write_text(RUN)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    arguments = [sys.executable, str(script), str(tmp_path)]
+    random_moments = random.Random(5)
+    registered, progress = tmp_path / "out" / "registered", [0]
+    for kill in range(KILLS):
+        run = subprocess.Popen(arguments, env=environment, start_new_session=True)
+        # Half of the kills come at any time, half when work is under way, where they hurt most.
+        if kill % 2:
+            while run.poll() is None and len(list(registered.glob("*.json"))) <= progress[-1]:
+                time.sleep(0.01)
+            time.sleep(random_moments.uniform(0.0, 0.3))
+        else:
+            time.sleep(random_moments.uniform(0.3, 2.5))
+        os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+        progress.append(require_whole(tmp_path / "out") if registered.exists() else 0)
+    assert progress == sorted(progress)  # no work is lost ...
+    assert 0 < progress[-1] < SCANS  # ... and the kills did hit a run at work
+    assert subprocess.run(arguments, env=environment, timeout=300).returncode == 0
+    assert meshes(tmp_path / "out") == meshes(tmp_path / "undisturbed")
+    assert metrics(tmp_path / "out") == metrics(tmp_path / "undisturbed")
+    assert require_whole(tmp_path / "out") == SCANS
+    assert not list((tmp_path / "out").rglob(".*.part"))
