@@ -9,9 +9,9 @@ every eleventh subject stays unseen. Points come from the *scan* of an unseen su
 noise besides the scanner's own, 30 % of them removed: single points, ten holes, or one hole in the model's region.
 
 Distances are means over all vertices of the result to the subject's true surface, in mm; "seen" counts only vertices
-with a point within 10 mm. The floor is the same distance for the projection of the subject's true shape (of its
-registration with ``--cohort``) into the model: what a fit in correspondence can reach; one to the surface may do a
-little better.
+with a point within 10 mm. "projection" is the same distance for the projection of the subject's true shape (of its
+registration with ``--cohort``) into the model: what dense correspondence gives. A fit minimises the distance to the
+surface, so it can lie below.
 
 The Adam loop is how the published model's reader fits, in numpy: 2,000 steps on scores, turn, shift and scale, each
 on 1,000 random points, down the gradient of their mean squared distance to the nearest vertex plus 1e-3 of the mean
@@ -172,7 +172,7 @@ def within(deviations: Floats, result: Floats, one: Unseen, points: Floats) -> t
     return float(inside[seen].mean()), float(inside[~seen].mean())
 
 
-def floor(model: ShapeModel, one: Unseen) -> float:
+def projected(model: ShapeModel, one: Unseen) -> float:
     """Distance of the projected true shape to the true surface."""
     into = model.align(one.shape)
     best = into.inverse().apply(model.instance(model.project(into.apply(one.shape))))
@@ -298,9 +298,9 @@ def main() -> int:
         f"{whole.info['subjects']} subjects, {model.n_vertices:,} vertices, {len(others)} unseen subjects, one core"
     )
     for one in (model, whole):
-        floors = [floor(one, other) for other in others]
+        projections = [projected(one, other) for other in others]
         print(
-            f"floor with {one.n_components} components: {np.mean(floors):.2f} mm (worst {np.max(floors):.2f})"
+            f"floor with {one.n_components} components: {np.mean(projections):.2f} mm (worst {np.max(projections):.2f})"
         )
     print(
         f"\n{'5,000 points, 30 % removed':36s} {'mean':>6s} {'worst':>6s} {'seen':>6s} {'CPU s':>8s} {'refused':>8s}"

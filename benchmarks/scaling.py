@@ -6,7 +6,7 @@
     python benchmarks/scaling.py overhead             # the engine against a bare loop
     python benchmarks/scaling.py cohort --full        # packing and reading 5,000 subjects of 30,328 vertices
 
-Times are CPU times of the process and its children where other work on the machine would spoil wall time.
+CPU time is measured where other work on the machine would spoil wall time.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
@@ -58,14 +59,6 @@ CHECK = CheckParameters(mean_edge=20.0)  # lets the tiny scans pass
 # -- measuring -------------------------------------------------------------------------------------------------
 
 
-def cpu_of_children(call: Callable[[], object]) -> float:
-    """CPU seconds of the child processes that ended during a call."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    call()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
 def wall_of(call: Callable[[], object]) -> float:
     begin = time.perf_counter()
     call()
@@ -82,16 +75,11 @@ def own_memory() -> float:
 
 
 def in_fresh_process(*arguments: object) -> dict[str, Any]:
-    """Run one of the ``CHILDREN`` in a process of its own; what it returns, with its CPU time."""
+    """Run one of the ``CHILDREN`` in a process of its own; what it returns."""
     command = [sys.executable, __file__, "child", *map(str, arguments)]
-    answers: list[str] = []
-
-    def run() -> None:
-        answers.append(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-
-    seconds = cpu_of_children(run)
-    found: dict[str, Any] = json.loads(answers[0].splitlines()[-1])
-    return {"cpu": seconds, **found}
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    found: dict[str, Any] = json.loads(output.splitlines()[-1])
+    return found
 
 
 def verdict(good: bool) -> str:
@@ -182,41 +170,50 @@ def growth(arguments: argparse.Namespace, place: Path) -> bool:
     sizes = (10, 100, arguments.large)
     write_tiny_scans(place / "tiny", max(sizes))
     in_fresh_process("batch", place / "tiny", 2, place / "warm")  # compiles
-    starts = [in_fresh_process("batch", place / "tiny", 2, place / f"start{k}")["cpu"] for k in range(5)]
-    start = float(np.median(starts))  # two scans, so that both processes start
-    print(f"\ntiny template, --jobs 2; starting up and two scans cost {start:.1f} CPU-s")
-    costs, last = [], {}
-    for n in sizes:
-        repeats = 5 if n < 50 else 1  # ten scans are over too soon to be measured once
-        runs = [in_fresh_process("batch", place / "tiny", n, place / f"out{n}-{k}") for k in range(repeats)]
-        costs.append(float(np.median([(run["cpu"] - start) / (n - 2) for run in runs])))
-        last = runs[-1]
-        print(
-            f"{n:6d} scans: {1000 * costs[-1]:6.1f} CPU-ms a scan; parent {last['memory'][-1]:.0f} MB",
-            flush=True,
-        )
+    found: dict[int, list[float]] = {n: [] for n in sizes}
+    memory: list[float] = []
+    for step, n in enumerate((*sizes, *sizes[-2::-1])):  # there and back, so that a changing load cancels out
+        for k in range(5 if n < 50 else 1):  # ten scans are over too soon to be measured once
+            run = in_fresh_process("batch", place / "tiny", n, place / f"out{step}-{k}")
+            found[n].append(run["cpu"])
+            memory = run["memory"] if n == sizes[-1] else memory
+    costs = [float(np.mean(found[n])) for n in sizes]
+    print("\ntiny template, one worker process; starting up not counted")
+    for n, cost in zip(sizes, costs, strict=True):
+        print(f"{n:6d} scans: {1000 * cost:6.1f} CPU-ms a scan")
     spread = max(costs) / min(costs) - 1.0
-    memory = last["memory"]
     half = len(memory) // 2
     kept = 1024 * (memory[-1] - memory[half]) / (sizes[-1] / 2)
     good = spread <= GROWTH and kept <= PARENT_GROWTH
     print(f"spread {100 * spread:.0f} % (at most {100 * GROWTH:.0f}) {verdict(spread <= GROWTH)}")
-    print(f"parent keeps {kept:.1f} KB a scan (at most {PARENT_GROWTH:g}) {verdict(kept <= PARENT_GROWTH)}")
+    print(f"parent: {memory[0]:.0f} MB at first, {memory[-1]:.0f} MB at last;", end=" ")
+    print(f"it keeps {kept:.1f} KB a scan (at most {PARENT_GROWTH:g}) {verdict(kept <= PARENT_GROWTH)}")
     return good
 
 
 def child_batch(folder: str, n: str, out: str) -> dict[str, Any]:
-    """Register tiny scans with two processes, watching the parent's memory."""
+    """Register tiny scans in one worker process, watching the CPU time of both and the parent's memory."""
     memory: list[float] = []
+    cpu: list[float] = []
 
     def done(outcome: Outcome) -> None:
         if outcome.status == "failed":
             raise RuntimeError(outcome.message)
         memory.append(own_memory())
+        cpu.append(time.process_time() + sum(cpu_of(process.pid) for process in active_children()))
 
     found = find_scans(Path(folder))[: int(n)]
-    register_batch(found, recipe(tiny_template(), check=CHECK), Path(out), LocalProcesses(2), on_done=done)
-    return {"memory": memory[:: max(1, len(memory) // 20)] + memory[-1:]}
+    register_batch(found, recipe(tiny_template(), check=CHECK), Path(out), LocalProcesses(1), on_done=done)
+    return {
+        "memory": memory[:: max(1, len(memory) // 20)] + memory[-1:],
+        "cpu": (cpu[-1] - cpu[0]) / (len(cpu) - 1),
+    }
+
+
+def cpu_of(process: int | None) -> float:
+    """CPU seconds of a running process (Linux)."""
+    times = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(times[11]) + int(times[12])) / os.sysconf("SC_CLK_TCK")
 
 
 # -- overhead --------------------------------------------------------------------------------------------------

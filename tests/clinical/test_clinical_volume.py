@@ -115,18 +115,18 @@ def test_landmarks_that_show_no_breast_are_refused():
 @pytest.mark.parametrize("height", [15.0, 40.0, 80.0])
 def test_volumes_are_those_over_the_bare_chest(height):
     measured = prepared().cc(chest(height)[0].vertices, "left")
-    assert measured == pytest.approx(true_volume(height), rel=0.06, abs=5.0)
+    assert measured == pytest.approx(true_volume(height), rel=0.03, abs=12.0)
 
 
 def test_a_bare_chest_has_hardly_any_volume():
-    assert abs(prepared().cc(chest(0.0)[0].vertices, "left")) < 5.0
+    assert abs(prepared().cc(chest(0.0)[0].vertices, "left")) < 12.0
 
 
 def test_volumes_of_phantoms_follow_the_truth_at_every_size():
     """On the true correspondence, with a coarse mesh of the phantom's skin as the template."""
     mean = mean_torso()
     gauge = BreastVolumes(mean.mesh, mean.landmarks)
-    shapes = [phantom_torso(subject) for subject in draw_cohort(8, 3)]
+    shapes = [phantom_torso(subject) for subject in draw_cohort(6, 3)]
     measured = np.array([[gauge.cc(one.mesh.vertices, side) for side in SIDES] for one in shapes]).ravel()
     truth = np.array([[one.volumes[side] for side in SIDES] for one in shapes]).ravel()
     assert np.corrcoef(measured, truth)[0, 1] > 0.97

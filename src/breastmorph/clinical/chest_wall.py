@@ -42,13 +42,14 @@ class WallParameters:
     # Where surface and wall are compared: somewhat wider, to where the two have met.
     compared: RegionParameters = field(default_factory=lambda: RegionParameters(level=0.02, below=25.0))
     spacing: float = 8.0  # mm between the bare points that are used
-    smoothing: float = 1e-3  # of the thin plate
-    below_notch: float = 10.0  # mm below the sternal notch where the chest begins
-    # Beyond this share of the nipple's distance from the midline and above the nipple are the armpit's folds (breast,
-    # muscle, arm), which are no chest wall. Behind the lateral pole the chest begins again, up to the armpit, which
-    # lies at this share of the way from the nipple up to the notch.
+    smoothing: float = 1e-3  # of the thin plate: how far the wall may pass beside a bare point
+    # Beyond this share of the nipple's distance from the midline, above the nipple and more than this below the notch
+    # are the folds of the armpit (breast, muscle, arm), which are no chest wall ...
     axilla: float = 0.8
-    collar: float = 40.0
+    collar: float = 25.0  # mm
+    # ... but behind the lateral pole the side of the chest begins again; its skin is drawn by the arm and counts less.
+    smoothing_behind: float = 0.02
+    below_notch: float = 10.0  # mm below the sternal notch where the chest begins
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,20 +112,21 @@ def chest_walls(footprint: Footprint, parameters: WallParameters | None = None) 
     mesh = footprint.mesh
     covered = footprint.regions(p.covered)
     under = covered["left"] | covered["right"]
-    flat = _membrane(mesh, under)
-    bare = ~under & _on_chest(footprint, p)
+    chest, behind = _on_chest(footprint, p)
+    bare = ~under & (chest | behind)
     if bare.sum() < _FEWEST:
         raise MeshProblem(
             "the mesh shows too little bare chest around the breasts to span a chest wall",
             "Use a template that reaches the abdomen and the sides of the chest",
         )
-    unrolled, radius = _unrolled(flat, bare)
+    unrolled, radius = _unrolled(_membrane(mesh, under), bare)
     chosen = _spread(unrolled, bare, p.spacing)
     centres = unrolled[chosen]
     drift = _drift(centres, radius)
     n, k = len(chosen), drift.shape[1]
     system = np.zeros((n + k, n + k))
-    system[:n, :n] = _kernel(centres, centres) + p.smoothing * np.eye(n)
+    beside = np.where(behind[chosen], p.smoothing_behind, p.smoothing)
+    system[:n, :n] = _kernel(centres, centres) + np.diag(beside)
     system[:n, n:], system[n:, :n] = drift, drift.T
     factor = lu_factor(system)
     walls = {}
@@ -147,16 +149,19 @@ def _membrane(mesh: TriangleMesh, under: Bools) -> Floats:
     return out
 
 
-def _on_chest(footprint: Footprint, p: WallParameters) -> Bools:
-    """Skin below the collar bone that is not part of an armpit, (n,)."""
+def _on_chest(footprint: Footprint, p: WallParameters) -> tuple[Bools, Bools]:
+    """Skin below the collar bone that is not part of an armpit, and skin of the chest behind an armpit, (n,) each."""
     x, y, z = footprint.mesh.vertices.T
     notch = footprint.landmarks["sternal_notch"]
     chest = y < notch[1] - p.below_notch
+    behind = np.zeros(len(y), bool)
     for side in SIDES:
         nipple, pole = (footprint.of_side(part, side) for part in ("nipple", "lateral_pole"))
         beyond = SIGN[side] * (x - notch[0]) > p.axilla * SIGN[side] * (nipple[0] - notch[0])
-        chest &= ~(beyond & (y > nipple[1]) & (y < notch[1] - p.collar) & (z > pole[2]))
-    return chest
+        armpit = beyond & (y > nipple[1]) & (y < notch[1] - p.collar)
+        chest &= ~armpit
+        behind |= armpit & (z < pole[2])
+    return chest, behind
 
 
 def _unrolled(points: Floats, bare: Bools) -> tuple[Floats, float]:
@@ -170,8 +175,12 @@ def _unrolled(points: Floats, bare: Bools) -> tuple[Floats, float]:
     # x^2 = c0 + c1 z + c2 z^2, an ellipse across x = 0; c2 is minus the square of width over depth.
     c0, c1, c2 = np.linalg.lstsq(np.column_stack([np.ones_like(z), z, z**2]), x**2, rcond=None)[0]
     ratio = float(np.sqrt(np.clip(-c2, *_ROUNDNESS)))
-    if not _ROUNDNESS[0] < -c2 < _ROUNDNESS[1]:  # too little chest to tell: the nearest ellipse of that roundness
-        c0, c1 = np.linalg.lstsq(np.column_stack([np.ones_like(z), z]), x**2 + (ratio * z) ** 2, rcond=None)[0]
+    if (
+        not _ROUNDNESS[0] < -c2 < _ROUNDNESS[1]
+    ):  # too little chest to tell: the nearest ellipse of that roundness
+        c0, c1 = np.linalg.lstsq(np.column_stack([np.ones_like(z), z]), x**2 + (ratio * z) ** 2, rcond=None)[
+            0
+        ]
     centre = c1 / (2.0 * ratio**2)
     width = float(np.sqrt(max(c0 + (ratio * centre) ** 2, 0.5)))
     angle = np.arctan2((points[:, 0] - middle) / _UNIT, ratio * (points[:, 2] / _UNIT - centre))

@@ -4,15 +4,21 @@ A shape model knows neither pose nor size: both were removed before its modes we
 breasts also moves and shrinks the thorax a little, only because the alignment centred and scaled the whole torso. Here
 every mode is brought back by the rigid motion that keeps the thorax where it is (to first order), and size may become
 a coordinate of its own, so that a thorax that is held settles it.
+
+The few modes of a small cohort tie distant parts together that have nothing to do with each other. Then modes can be
+made local: each fades out beyond the border of the part that may change (a taper of the covariance).
 """
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import dijkstra
 
 from breastmorph.clinical.features import Reading
 from breastmorph.clinical.patient import Place, keeps_no_size
-from breastmorph.mesh.triangle_mesh import Bools, Floats
+from breastmorph.mesh.topology import edge_table
+from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 
 _SIZE_DEVIATION = 0.08  # of adults' torsos, where the model does not say
@@ -32,11 +38,21 @@ class EditSpace:
         Vertices whose rigid motion is taken out: the thorax.
     with_size : bool
         Whether the last coordinate is the shape's size.
+    fading : (n,) float, optional
+        Factors (0 to 1) of all movements; 1 everywhere when not given. See :func:`faded`.
     """
 
     def __init__(
-        self, model: ShapeModel, shape: Floats, place: Place, anchor: Bools, *, with_size: bool
+        self,
+        model: ShapeModel,
+        shape: Floats,
+        place: Place,
+        anchor: Bools,
+        *,
+        with_size: bool,
+        fading: Floats | None = None,
     ) -> None:
+        self._fading = np.ones(len(shape)) if fading is None else fading
         self.shape, self._place, self._model = shape, place, model
         self._deviations = model.deviations * place.size
         self._turn = place.to_model.rotation
@@ -64,11 +80,12 @@ class EditSpace:
         if self._size is not None:
             moved += self._size * coordinates[q]
         moved -= self._motions @ (self._back @ coordinates)
-        return self.shape + moved @ self._turn
+        return self.shape + (moved * self._fading[:, None]) @ self._turn
 
     def pulled_back(self, reading: Reading) -> Floats:
         """Gradient of a feature in the coordinates, (dim,)."""
-        gradient, q = reading.gradient @ self._turn.T, self._model.n_components
+        q = self._model.n_components
+        gradient = (reading.gradient @ self._turn.T) * self._fading[reading.vertices, None]
         rows = self._model.basis.reshape(-1, 3, q)[reading.vertices].reshape(-1, q)
         along = np.zeros(self.dimension)
         along[:q] = (gradient.ravel().astype(rows.dtype) @ rows) * self._deviations
@@ -79,6 +96,7 @@ class EditSpace:
     def mean_square(self, region: Bools) -> Floats:
         """G (dim, dim) with u' G u = mean squared movement of a region's vertices in mm squared."""
         rows = self._rows(region) - self._motions[region].reshape(-1, 6) @ self._back
+        rows *= np.repeat(self._fading[region], 3)[:, None]
         gram: Floats = rows.T @ rows / max(int(region.sum()), 1)
         return gram
 
@@ -107,6 +125,30 @@ class EditSpace:
         if self._size is None:
             return np.asarray(rows, dtype=float)
         return np.column_stack([rows, self._size[vertices].ravel()])
+
+
+def faded(mesh: TriangleMesh, free: Bools, inside: float, outside: float) -> Floats:
+    """Factors that fade out over the border of a part, (n,): 1 well inside, 0 well outside, smooth between.
+
+    Parameters
+    ----------
+    mesh : TriangleMesh
+    free : (n,) bool
+        The part.
+    inside, outside : float
+        mm along the edges from the border to where the factor is 1 and 0.
+    """
+    edges = edge_table(mesh.faces).edges
+    lengths = np.linalg.norm(mesh.vertices[edges[:, 0]] - mesh.vertices[edges[:, 1]], axis=1)
+    graph = coo_matrix((lengths, edges.T), shape=(mesh.n_vertices, mesh.n_vertices)).tocsr()
+    if not free.any() or free.all():
+        return free.astype(float)
+    away = [
+        dijkstra(graph, directed=False, indices=np.flatnonzero(part), min_only=True, limit=inside + outside)
+        for part in (free, ~free)
+    ]
+    signed = np.where(free, -away[1], away[0])
+    return 0.5 * (1.0 + np.cos(np.pi * np.clip((signed + inside) / (inside + outside), 0.0, 1.0)))
 
 
 def size_deviation(model: ShapeModel) -> float:

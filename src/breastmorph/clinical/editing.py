@@ -10,7 +10,7 @@ import numpy as np
 from scipy.stats import chi2, norm
 
 from breastmorph.clinical.edit import Change, Edit
-from breastmorph.clinical.edit_space import EditSpace
+from breastmorph.clinical.edit_space import EditSpace, faded
 from breastmorph.clinical.feature_regression import Regression, RegressionParameters, population, regress
 from breastmorph.clinical.features import Feature, Request
 from breastmorph.clinical.model_features import ModelFeatures
@@ -36,6 +36,8 @@ class EditParameters:
     longest: float = 6.0  # standard deviations of the whole change that are never refused
     folded: float = 0.02  # percent of triangles turned over by the edit: beyond, a warning
     torn: float = 0.3  # percent: beyond, a refusal
+    fading_inside: float = 10.0  # mm inside the border of a held region where local modes begin to fade
+    fading_outside: float = 30.0  # mm beyond it where they end
     solver: SolverParameters = field(default_factory=SolverParameters)
     regression: RegressionParameters = field(default_factory=RegressionParameters)
 
@@ -109,11 +111,32 @@ class Editor:
             The request names what does not exist, contradicts itself, or no sensible shape attains it.
         """
         wishes = self._resolved(requests, hold)
-        space = self._space(with_size=bool(wishes.regions or wishes.shifts))
+        try:
+            return self._attempt(wishes, self._space(with_size=bool(wishes.regions or wishes.shifts)))
+        except BreastMorphError as error:
+            if not wishes.regions or error.code != _UNATTAINABLE:
+                raise
+        edit = self._attempt(wishes, self._local_space(wishes.regions))
+        return replace(
+            edit,
+            warnings=(*edit.warnings, self._local_note()),
+            coefficients=place(self.model, edit.shape).coefficients,
+        )
+
+    def _local_note(self) -> str:
+        width = self.parameters.fading_inside + self.parameters.fading_outside
+        return (
+            "in this model nothing else changes that way without the held regions, so its modes were made local: "
+            f"they fade out over {width:.0f} mm around the border"
+        )
+
+    def _attempt(self, wishes: Wishes, space: EditSpace) -> Edit:
         scales = np.array([population(self.model, f, self.place.size)[1] for f in wishes.features])
         if (scales <= 0.0).any():
             stiff = wishes.names[int(np.argmin(scales))]
-            raise BreastMorphError(f"{stiff} is the same in all shapes of this model", code=_UNATTAINABLE)
+            raise BreastMorphError(
+                f"{stiff} is the same in all shapes of this model", "Choose another measure"
+            )
         start, basis = np.zeros(space.dimension), ""
         if wishes.shifts:
             regression = self._regression((), tuple(wishes.shifts))
@@ -129,17 +152,14 @@ class Editor:
             )
             return values, slopes / scales[:, None]
 
+        wanted, tolerance = (
+            np.array(wishes.wanted) / scales,
+            self.parameters.tolerance / scales.max(initial=1e-9),
+        )
+        held = [space.mean_square(self._region(name)) for name in wishes.regions]
+        solver = replace(self.parameters.solver, tolerance=tolerance)
         try:
-            found = most_likely(
-                read,
-                np.array(wishes.wanted) / scales,
-                start,
-                [space.mean_square(self._region(name)) for name in wishes.regions],
-                self.parameters.movement,
-                replace(
-                    self.parameters.solver, tolerance=self.parameters.tolerance / scales.max(initial=1e-9)
-                ),
-            )
+            found = most_likely(read, wanted, start, held, self.parameters.movement, solver)
         except BreastMorphError as error:  # on the way the shape lost what a measure needs
             self._refuse(wishes, f"cannot be attained ({error.cause})")
         self._require_attained(found, scales, wishes)
@@ -196,6 +216,17 @@ class Editor:
             )
         return self._spaces[with_size]
 
+    def _local_space(self, held: Sequence[str]) -> EditSpace:
+        """Modes that fade out where the held regions begin."""
+        free: Bools = np.ones(self.model.n_vertices, bool)
+        for region in held:
+            free &= ~self._region(region)
+        mesh = self.model.mesh(self.patient.shape)
+        fading = faded(mesh, free, self.parameters.fading_inside, self.parameters.fading_outside)
+        return EditSpace(
+            self.model, self.patient.shape, self.place, self._regions["thorax"], with_size=True, fading=fading
+        )
+
     def _regression(self, features: Sequence[Feature], columns: tuple[str, ...]) -> Regression:
         key = (*(feature.name for feature in features), *columns)
         if key not in self._regressions:
@@ -213,18 +244,18 @@ class Editor:
     # --- judging ----------------------------------------------------------------------------------------------
 
     def _require_attained(self, found: Solution, scales: Floats, wishes: Wishes) -> None:
-        if not found.attained:
-            best = ", ".join(
-                f"{f.name} {value:.1f} {f.unit}"
-                for f, value in zip(wishes.features, found.values * scales, strict=True)
-            )
-            self._refuse(wishes, f"cannot be attained; the nearest shape found has {best}")
         for region, moved in zip(wishes.regions, found.movements, strict=True):
             if moved > self.parameters.movement:
                 self._refuse(
                     wishes,
                     f"cannot be attained; the {region} would have to move by {moved:.1f} mm on average",
                 )
+        if not found.attained:
+            best = ", ".join(
+                f"{f.name} {value:.1f} {f.unit}"
+                for f, value in zip(wishes.features, found.values * scales, strict=True)
+            )
+            self._refuse(wishes, f"cannot be attained; the nearest shape found has {best}")
 
     def _judged(
         self,

@@ -19,6 +19,7 @@ Read = Callable[[Floats], tuple[Floats, Floats]]  # coordinates -> values (k,) a
 
 _NOISE = (1e-7, 1e7)  # mm squared
 _TARGET = 0.95  # of the limit: what the linearised problem aims at
+_ROUGHLY = 1.5  # times the limit: what curvature may still mend
 _CLOSE = 0.85  # of the limit: near enough to it, the most likely shape would win nothing more
 
 
@@ -30,10 +31,10 @@ class SolverParameters:
     steps: int = 12  # of the linearised problem, which takes the fewest readings
     settled: float = 0.02  # relative length of a step that changes nothing that matters
     wildest: float = 60.0  # standard deviations: farther, the steps run away
-    iterations: int = 25  # of the minimiser for what bends too much for them
+    iterations: int = 15  # of the minimiser for what bends too much for them
     precision: float = 1e-5  # of its objective; less drowns in the rounding of 32-bit modes
     restorations: int = 8  # Newton steps onto the constraints after it
-    rounds: int = 8  # of finding the noise for it
+    rounds: int = 5  # of finding the noise for it
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +89,8 @@ def most_likely(
     p = parameters or SolverParameters()
     read = _remembered(read)
     problem = _Problem(read, targets, start, held, p)
-    found = problem.by_steps(limit)
-    attained = found is not None
-    if found is None:
+    found, attained = problem.by_steps(limit)
+    if not attained and problem.holds_can_be_kept(found, limit):
         found, attained = problem.by_minimiser(limit)
     return Solution(found, read(found)[0], _movements(found, held), attained)
 
@@ -103,19 +103,23 @@ class _Problem:
         strengths, self._vectors = np.linalg.eigh(sum(held, np.zeros((len(start), len(start)))))
         self._strengths = np.maximum(strengths, 0.0)
 
-    def by_steps(self, limit: float) -> Floats | None:
-        """Linearise, solve, repeat; None when that does not settle."""
+    def by_steps(self, limit: float) -> tuple[Floats, bool]:
+        """Linearise, solve, repeat; the last place and whether that settled."""
         at = self.start
         for _ in range(self.p.steps):
             new = self._linearised(at, self._noise_for(at, _TARGET * limit))
             # A step that hardly changes anything, from a place that has all that is asked for, ends it there.
             short = np.linalg.norm(new - at) <= self.p.settled * np.linalg.norm(new)
             if short and self._error(at) <= self.p.tolerance and self._worst(at) <= limit:
-                return at
+                return at, True
+            if not np.linalg.norm(new) < self.p.wildest:
+                return at, False
             at = new
-            if not np.linalg.norm(at) < self.p.wildest:
-                return None
-        return None
+        return at, False
+
+    def holds_can_be_kept(self, at: Floats, limit: float) -> bool:
+        """Whether the regions stay at least roughly when nothing else matters."""
+        return self._worst(self._linearised(at, _NOISE[0])) <= _ROUGHLY * limit
 
     def by_minimiser(self, limit: float) -> tuple[Floats, bool]:
         """Sequential quadratic programming with a search along each step, for one noise after another."""

@@ -21,6 +21,7 @@ from breastmorph.model.shape_model import ShapeModel
 _NEIGHBOURS = 12  # for normals of bare points and for telling noise from misfit
 _STRAY = 2.5  # times the usual distance to other points: not on a surface
 _RING = 6  # sites around a site
+_FACING = 0.5  # cosine between the normals of a sound pair
 _SAME_SHEET = 0.3  # cosine between normals of neighbouring sites: not across a fold
 
 
@@ -229,6 +230,3 @@ def match(
     cosine = (facing * normal).sum(axis=1)
     agree = (cosine if oriented else np.abs(cosine)) > _FACING
     return Matches(found, residuals, apart, border[found], agree & ~border[found])
-
-
-_FACING = 0.5  # cosine between the normals of a sound pair

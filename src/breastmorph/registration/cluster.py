@@ -142,6 +142,10 @@ def _products(
                     yield FailedScan(task.files.id, str(error), error.code)
             else:
                 yield failed_scan(task.files, answer, task.inputs) if isinstance(answer, Failure) else answer
+    except Exception as error:
+        if isinstance(error, (CancelledError, OSError)) or client.status != "running":
+            raise BreastMorphError(f"the connection to the cluster was lost ({error})", _AGAIN) from error
+        raise
     finally:
         with suppress(Exception):  # the connection may be what failed
             client.cancel(list(on_the_way), force=True)
@@ -162,10 +166,8 @@ def _answer(future: Any) -> _Answer:
         answer: _Answer = future.result()
     except KilledWorker as error:
         return Failure(f"{error.allowed_failures + 1} workers were lost while they had it", "worker-lost")
-    except BreastMorphError:
+    except (BreastMorphError, CancelledError, OSError):
         raise
-    except (CancelledError, OSError) as error:
-        raise BreastMorphError(f"the connection to the cluster was lost ({error})", _AGAIN) from error
     except Exception as error:
         raise BreastMorphError(
             f"a worker cannot register scans ({type(error).__name__}: {error})", _AGAIN
@@ -256,10 +258,12 @@ class _Recipe(WorkerPlugin):
         self._children: list[Worker[_Task, _Answer]] = []
         self._idle: list[Worker[_Task, _Answer]] = []
         self._guard = threading.Lock()
+        self._timer = threading.Timer(_IDLE, self._let_go)
 
     def teardown(self, worker: Any) -> None:
         """Called by Dask on a worker."""
         with self._guard:
+            self._timer.cancel()
             for child in self._children:
                 child.end()
 
@@ -275,18 +279,17 @@ class _Recipe(WorkerPlugin):
         with self._guard:
             if not child.gone:
                 self._idle.append(child)
-            self._last = time.monotonic()
-        timer = threading.Timer(_IDLE, self._let_go)
-        timer.daemon = True
-        timer.start()
+            self._timer.cancel()
+            self._timer = threading.Timer(_IDLE, self._let_go)
+            self._timer.daemon = True
+            self._timer.start()
         return answer
 
     def _let_go(self) -> None:
         """End processes that have nothing to do: a caller that was killed never says goodbye."""
         with self._guard:
-            if time.monotonic() - self._last >= _IDLE:
-                while self._idle:
-                    self._idle.pop().end()
+            while self._idle:
+                self._idle.pop().end()
 
 
 def _on_worker(plugin: str, task: _Task) -> _Answer:

@@ -7,7 +7,7 @@ import os
 import platform
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from multiprocessing import reduction
 from pathlib import Path
@@ -42,25 +42,26 @@ def locked_folder(folder: Path) -> Iterator[FolderLock]:
         Another run works in it, or the folder cannot be written to.
     """
     path = folder / _NAME
-    try:
-        with locked_file(path, _PATIENCE) as descriptor:
+    with ExitStack() as held:
+        try:
+            descriptor = held.enter_context(locked_file(path, _PATIENCE))
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"process {os.getpid()} on {platform.node()}".encode())
-            yield FolderLock(descriptor)
-    except TimeoutError as error:
-        raise FileProblem(
-            f"another run works in this folder ({path.read_text(errors='replace')[:200]})",
-            "Wait for it to end, or choose another --out",
-            folder,
-            code="busy",
-        ) from error
-    except OSError as error:
-        raise FileProblem(
-            f"the folder cannot be written to ({error.strerror})",
-            "Check its permissions and free space, or choose another --out",
-            folder,
-            code="unwritable",
-        ) from error
+        except TimeoutError as error:
+            raise FileProblem(
+                f"another run works in this folder ({path.read_text(errors='replace')[:200]})",
+                "Wait for it to end, or choose another --out",
+                folder,
+                code="busy",
+            ) from error
+        except OSError as error:
+            raise FileProblem(
+                f"the folder cannot be written to ({error.strerror})",
+                "Check its permissions and free space, or choose another --out",
+                folder,
+                code="unwritable",
+            ) from error
+        yield FolderLock(descriptor)
 
 
 @contextmanager

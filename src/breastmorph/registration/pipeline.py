@@ -82,14 +82,15 @@ class Registrar:
             fine_mask, coarse_mask = self._fine.mask / self._peak, self._coarse.mask / self._peak
             if not self.parameters.use_masks:
                 fine_mask, coarse_mask = np.ones_like(fine_mask), np.ones_like(coarse_mask)
-            self._basis = warp_basis(
-                template.mesh.vertices,
-                template.coarse.vertices,
-                fine_mask,
-                coarse_mask,
-                template.landmarks.array(STERNUM),
-                warp,
-            )
+            with one_thread():  # sums must not depend on the number of cores
+                self._basis = warp_basis(
+                    template.mesh.vertices,
+                    template.coarse.vertices,
+                    fine_mask,
+                    coarse_mask,
+                    template.landmarks.array(STERNUM),
+                    warp,
+                )
         self._embedded = (
             EmbeddedDeformation(template.mesh.vertices, template.coarse.vertices)
             if self.parameters.initial or self.parameters.coarse

@@ -138,10 +138,7 @@ class ProductMaker:
     def __init__(self, recipe: Recipe) -> None:
         share_compiled_code()
         self._recipe = recipe
-        with (
-            one_thread()
-        ):  # several threads round differently, and results must not depend on who computes them
-            self._registrar = Registrar(from_npz(recipe.template), recipe.parameters)
+        self._registrar = Registrar(from_npz(recipe.template), recipe.parameters)
 
     def __call__(self, files: ScanFiles) -> Product | FailedScan:
         """Read, check and register one scan. Whatever is wrong with it becomes a FailedScan."""
@@ -149,7 +146,7 @@ class ProductMaker:
         try:
             # Before reading: a file that changes meanwhile then differs from its record and is done again.
             inputs = input_hashes(files)
-            with one_thread():
+            with one_thread():  # several threads round differently; results must not depend on who computes
                 judged = check_scan(files, self._recipe.check, self._registrar.template.as_reference)
                 if judged.scan is None:
                     assert judged.error is not None  # noqa: S101 - a check without a scan has an error

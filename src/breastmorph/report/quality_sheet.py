@@ -1,9 +1,6 @@
-"""Sheets of registrations: one in detail (scan, result, signed distance, triangle quality), or many."""
+"""The quality sheet of a registration: scan, result, signed distance, triangle quality."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -11,13 +8,12 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import face_angles, face_normals
 from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
 from breastmorph.registration.result import Registration
-from breastmorph.report.contact_sheet import save_sheet, sheet_png
+from breastmorph.report.contact_sheet import sheet_png
 from breastmorph.report.render import Marker, Picture, View, colormap, render
 from breastmorph.scan.scan import Scan
 
 _VIEWS = (View(), View(yaw=45.0), View(pitch=-35.0))
 _SIZE = (300, 300)
-_SMALL = (240, 220)
 _RANGE = 3.0  # mm: ends of the signed distance's colours
 _ANGLE = 30.0  # degrees: a triangle whose smallest angle falls below is shown in red
 
@@ -61,24 +57,3 @@ def signed_distance(scan: TriangleMesh, points: Floats) -> Floats:
     normals = face_normals(scan.vertices, scan.faces)[found.faces]
     side = np.sign(((points - found.points) * normals).sum(axis=1))
     return np.where(found.on_boundary, 0.0, side * found.distances)
-
-
-def registration_sheet(pairs: Sequence[tuple[Scan, Registration]], path: Path, columns: int = 2) -> None:
-    """Write a PNG of many registrations: each scan, the template in its shape, signed distance at 45 degrees."""
-    cells, captions = [], []
-    for scan, result in pairs:
-        box = result.vertices.min(axis=0) - 15.0, result.vertices.max(axis=0) + 15.0
-        colors = colormap(signed_distance(scan.mesh, result.vertices), -_RANGE, _RANGE)
-        pictures = [
-            render(
-                scan.mesh, size=_SMALL, box=box, markers=[Marker(point) for point in scan.landmarks.points]
-            ),
-            render(result.mesh, size=_SMALL, box=box),
-            render(result.mesh, View(yaw=45.0), size=_SMALL, box=box, colors=colors),
-        ]
-        cells.append(np.concatenate(pictures, axis=1))
-        captions.append(
-            f"{scan.id}: {result.metrics['distance_inside']:.2f} mm in the breast "
-            f"(right: red outside, blue inside the scan by {_RANGE:g} mm)"
-        )
-    save_sheet(cells, captions, path, columns)

@@ -1,0 +1,91 @@
+"""The subjects behind a model: as they were, where a cohort or the model keeps them; otherwise drawn to fit the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from breastmorph.cohort import Cohort
+from breastmorph.errors import BreastMorphError
+from breastmorph.mesh.triangle_mesh import Floats
+from breastmorph.model.building import BuildParameters, usable
+from breastmorph.model.shape_model import ShapeModel
+
+_FEWEST = 5  # subjects for a leave-one-out study
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingShapes:
+    """Shapes in a model's correspondence.
+
+    Attributes
+    ----------
+    count : int
+    shape : callable
+        From a subject's number to her shape (n, 3), mm, in a frame of her own.
+    source : str
+        Where they come from, in words.
+    own : bool
+        Whether they are the model's real subjects.
+    """
+
+    count: int
+    shape: Callable[[int], Floats]
+    source: str
+    own: bool
+
+
+def training_shapes(model: ShapeModel, cohort: Cohort | None = None, seed: int = 0) -> TrainingShapes:
+    """The subjects of a model.
+
+    Without a cohort and without stored coefficients, subjects are drawn such that their mean and covariance are exactly
+    the model's. Leave-one-out over them tells what a model of so many subjects misses, as far as people are normally
+    distributed about the mean; no data of a person is needed.
+
+    Parameters
+    ----------
+    model : ShapeModel
+    cohort : Cohort, optional
+        The registered scans that the model was built from.
+    seed : int
+        Of the drawn subjects.
+    """
+    if cohort is not None:
+        found = usable(cohort, BuildParameters())
+        if not np.array_equal(found.template.mesh.faces, model.faces):
+            raise BreastMorphError(
+                "the cohort does not have the model's triangles",
+                "Give the registered folder that the model was built from",
+            )
+        subjects = TrainingShapes(len(found), found.shape, f"{len(found)} registered subjects", True)
+    elif model.training is not None:
+        scores = model.training.scores
+        subjects = TrainingShapes(
+            len(scores), lambda i: model.instance(scores[i]), f"the model's {len(scores)} subjects", True
+        )
+    else:
+        drawn = _drawn(model, seed)
+        subjects = TrainingShapes(
+            len(drawn),
+            lambda i: model.instance(drawn[i]),
+            f"{len(drawn)} subjects drawn to fit the model, which keeps none",
+            False,
+        )
+    if subjects.count < _FEWEST:
+        raise BreastMorphError(
+            f"{subjects.count} subjects are too few to predict from", f"Use a model of at least {_FEWEST}"
+        )
+    return subjects
+
+
+def _drawn(model: ShapeModel, seed: int) -> Floats:
+    """Coefficients (k, q) with mean 0 and exactly the model's variances."""
+    known = model.info.get("subjects")
+    q = model.n_components
+    k = max(known if isinstance(known, int) else 0, q + 1)
+    columns = np.random.default_rng(seed).standard_normal((k, q))
+    columns -= columns.mean(axis=0)
+    orthonormal = np.linalg.qr(columns)[0]
+    return orthonormal * (np.sqrt(k - 1.0) * model.deviations)
