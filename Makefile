@@ -29,6 +29,9 @@ bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/torsos.py
 	$(BIN)/python benchmarks/registration_accuracy.py --n 12
 	$(BIN)/python benchmarks/registration_accuracy.py --n 12 --curve
+	$(BIN)/python benchmarks/pca.py
+	$(BIN)/python benchmarks/metrics.py
+	$(BIN)/python benchmarks/fitting.py
 
 clean:
 	rm -rf $(VENV) demo build

@@ -11,18 +11,13 @@ import click
 import numpy as np
 from rich.markup import escape
 
+from breastmorph.cli.subjects import chosen_subjects, listed
 from breastmorph.cli.terminal import json_option, print_json, print_table, progress_with
-from breastmorph.cohort import Cohort, load_cohort
-from breastmorph.errors import BreastMorphError
-from breastmorph.mesh.triangle_mesh import Bools
+from breastmorph.cohort import load_cohort
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.model.files import save_model
 from breastmorph.model.procrustes import ProcrustesParameters
-from breastmorph.model.selection import choose
 from breastmorph.model.shape_model import ShapeModel
-
-_ABSENT = "absent breast"
-_NAMED = 12  # subjects named in the table; the rest is counted
 
 
 @click.command("build")
@@ -80,7 +75,7 @@ def command(
         raise click.UsageError("Give either --symmetric or --asymmetry.")
     with progress_with("Reading", sum(1 for _ in (folder / "registered").glob("*.json"))) as advance:
         cohort = load_cohort(folder, table, on_packed=lambda done, total: advance())
-    chosen, left_out = _chosen(cohort, where, table, exclude, with_absent)
+    chosen, left_out = chosen_subjects(cohort, where, table, exclude, with_absent)
     parameters = BuildParameters(
         components=components,
         variance=variance,
@@ -102,40 +97,6 @@ def command(
         print_json(record)
     else:
         _print(record)
-
-
-def _chosen(
-    cohort: Cohort, where: str | None, table: Path | None, exclude: str | None, with_absent: bool
-) -> tuple[Cohort, dict[str, list[str]]]:
-    """The subjects that enter, and those left out by reason."""
-    keep: Bools = np.ones(len(cohort), bool)
-    left_out: dict[str, list[str]] = {}
-
-    def leave(out: Bools, reason: str) -> None:
-        new = keep & out
-        if new.any():
-            left_out[reason] = [cohort.ids[i] for i in np.flatnonzero(new)]
-        keep[new] = False
-
-    if exclude:
-        names = [name.strip() for name in exclude.split(",") if name.strip()]
-        unknown = [name for name in names if name not in cohort.ids]
-        if unknown:
-            raise BreastMorphError(
-                f"--exclude names {', '.join(unknown)}, which the folder does not have",
-                f"Its subjects are {_listed(cohort.ids)}",
-            )
-        leave(np.isin(cohort.ids, names), "by --exclude")
-    if where is not None:
-        leave(np.array([not row for row in cohort.table]) & (table is not None), "not in the table")
-        leave(~choose(cohort.table, where), f'by --where "{where}"')
-    if not with_absent:
-        leave(np.array([bool(side) for side in cohort.absent]), _ABSENT)
-    if not keep.any():
-        reasons = "; ".join(f"{len(ids)} {reason}" for reason, ids in left_out.items())
-        remedy = "Add --with-absent" if _ABSENT in left_out else "Choose more subjects"
-        raise BreastMorphError(f"no subject is left ({reasons})", remedy)
-    return cohort.chosen(keep), left_out
 
 
 def _flags(summary: Path, ids: Sequence[str]) -> dict[str, str]:
@@ -174,7 +135,7 @@ def _print(record: Mapping[str, Any]) -> None:
     share = 100.0 * np.cumsum(record["variances"]) / record["total_variance"]
     shown = [*(n for n in (1, 5, 10, 20, 50) if n < count), count]
     rows = [("subjects", str(record["subjects"]))]
-    rows += [(f"left out, {escape(why)}", escape(_listed(ids))) for why, ids in record["left_out"].items()]
+    rows += [(f"left out, {escape(why)}", escape(listed(ids))) for why, ids in record["left_out"].items()]
     rows += [
         ("vertices", f"{record['vertices']:,}"),
         ("components", str(count)),
@@ -197,9 +158,4 @@ def _print(record: Mapping[str, Any]) -> None:
     print_table(f"Model {escape(record['model'])}", ["", ""], rows)
     flags = [f"{name} ({flag})" for name, flag in record["flags"].items()]
     if flags:
-        click.echo(f"Warning: the registration flagged subjects of this model, {_listed(flags)}", err=True)
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{len(names)}: {', '.join(names[:_NAMED])}{more}"
+        click.echo(f"Warning: the registration flagged subjects of this model, {listed(flags)}", err=True)

@@ -11,6 +11,7 @@ import click
 import numpy as np
 from rich.markup import escape
 
+from breastmorph.cli.subjects import chosen_subjects
 from breastmorph.cli.terminal import (
     json_option,
     landmarks_option,
@@ -25,7 +26,6 @@ from breastmorph.evaluation.curve import Curve
 from breastmorph.evaluation.model_evaluation import Evaluation, EvaluationParameters, evaluate_model
 from breastmorph.mesh.files.writing import make_folder, write_file
 from breastmorph.model.files import load_model
-from breastmorph.model.selection import choose
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.folder import find_scans
@@ -130,13 +130,8 @@ def _cohort(
         )
     with progress_with("Reading", sum(1 for _ in (folder / "registered").glob("*.json"))) as advance:
         cohort = load_cohort(folder, table, on_packed=lambda done, total: advance())
-    out = {name.strip() for name in (exclude or "").split(",")} - {""}
-    if not out <= set(cohort.ids):
-        raise BreastMorphError(
-            f"the cohort has no subject {', '.join(sorted(out - set(cohort.ids)))}", "Check --exclude", folder
-        )
-    keep = np.array([name not in out for name in cohort.ids])
-    return cohort.chosen(keep & choose(cohort.table, wanted) if wanted else keep)
+    # An absent side does not matter here: the training set leaves out what the model left out.
+    return chosen_subjects(cohort, wanted, table, exclude, with_absent=True)[0]
 
 
 def print_evaluation(evaluation: Evaluation) -> None:

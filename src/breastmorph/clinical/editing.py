@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 import numpy as np
-from scipy.stats import chi2, norm
 
 from breastmorph.clinical.edit import Change, Edit
+from breastmorph.clinical.edit_plausibility import unusual_about, usual_length
 from breastmorph.clinical.edit_space import EditSpace, faded
 from breastmorph.clinical.feature_regression import Regression, RegressionParameters, population, regress
 from breastmorph.clinical.features import Feature, Request
@@ -36,8 +36,9 @@ class EditParameters:
     longest: float = 6.0  # standard deviations of the whole change that are never refused
     folded: float = 0.02  # percent of triangles turned over by the edit: beyond, a warning
     torn: float = 0.3  # percent: beyond, a refusal
-    fading_inside: float = 10.0  # mm inside the border of a held region where local modes begin to fade
-    fading_outside: float = 30.0  # mm beyond it where they end
+    # Where local modes begin to fade before the border of a held region, and where they end beyond it (mm): the
+    # widest that keeps the region is the smoothest.
+    fadings: tuple[tuple[float, float], ...] = ((10.0, 30.0), (15.0, 15.0), (25.0, 3.0))
     solver: SolverParameters = field(default_factory=SolverParameters)
     regression: RegressionParameters = field(default_factory=RegressionParameters)
 
@@ -111,24 +112,26 @@ class Editor:
             The request names what does not exist, contradicts itself, or no sensible shape attains it.
         """
         wishes = self._resolved(requests, hold)
+        with_size = bool(wishes.regions or wishes.shifts)
         try:
-            return self._attempt(wishes, self._space(with_size=bool(wishes.regions or wishes.shifts)))
+            return self._attempt(wishes, self._space(with_size=with_size))
         except BreastMorphError as error:
-            if not wishes.regions or error.code != _UNATTAINABLE:
-                raise
-        edit = self._attempt(wishes, self._local_space(wishes.regions))
-        return replace(
-            edit,
-            warnings=(*edit.warnings, self._local_note()),
-            coefficients=place(self.model, edit.shape).coefficients,
-        )
-
-    def _local_note(self) -> str:
-        width = self.parameters.fading_inside + self.parameters.fading_outside
-        return (
-            "in this model nothing else changes that way without the held regions, so its modes were made local: "
-            f"they fade out over {width:.0f} mm around the border"
-        )
+            refusal = error
+        if not wishes.regions or refusal.code != _UNATTAINABLE:
+            raise refusal
+        for inside, outside in self.parameters.fadings:
+            try:
+                edit = self._attempt(wishes, self._local_space(wishes.regions, inside, outside))
+            except BreastMorphError as error:
+                refusal = error
+                continue
+            note = (
+                "in this model nothing else changes that way without the held regions, so its modes were made local: "
+                f"they fade out from {inside:.0f} mm before to {outside:.0f} mm beyond the border"
+            )
+            found = place(self.model, edit.shape).coefficients
+            return replace(edit, warnings=(*edit.warnings, note), coefficients=found)
+        raise refusal
 
     def _attempt(self, wishes: Wishes, space: EditSpace) -> Edit:
         scales = np.array([population(self.model, f, self.place.size)[1] for f in wishes.features])
@@ -216,13 +219,12 @@ class Editor:
             )
         return self._spaces[with_size]
 
-    def _local_space(self, held: Sequence[str]) -> EditSpace:
+    def _local_space(self, held: Sequence[str], inside: float, outside: float) -> EditSpace:
         """Modes that fade out where the held regions begin."""
         free: Bools = np.ones(self.model.n_vertices, bool)
         for region in held:
             free &= ~self._region(region)
-        mesh = self.model.mesh(self.patient.shape)
-        fading = faded(mesh, free, self.parameters.fading_inside, self.parameters.fading_outside)
+        fading = faded(self.model.mesh(self.patient.shape), free, inside, outside)
         return EditSpace(
             self.model, self.patient.shape, self.place, self._regions["thorax"], with_size=True, fading=fading
         )
@@ -234,12 +236,6 @@ class Editor:
                 self.model, features, columns, self.place.size, self.parameters.regression
             )
         return self._regressions[key]
-
-    def _standard(self, change: Floats) -> Floats:
-        """A change of coefficients in standard deviations, (q,)."""
-        return np.divide(
-            change, self.model.deviations, out=np.zeros_like(change), where=self.model.variances > 0.0
-        )
 
     # --- judging ----------------------------------------------------------------------------------------------
 
@@ -281,7 +277,7 @@ class Editor:
             method=method,
             basis=basis,
         )
-        if edit.length > max(self.parameters.longest, self._usual_length()):
+        if edit.length > max(self.parameters.longest, usual_length(self.model, self.parameters.unusual)):
             self._refuse(
                 wishes, f"is out of reach: the shape would change by {edit.length:.0f} standard deviations"
             )
@@ -292,7 +288,7 @@ class Editor:
         folded = flipped[1] - flipped[0]
         if folded > self.parameters.torn:
             self._refuse(wishes, f"would fold the surface ({folded:.1f} % of the triangles)")
-        warnings = self._warnings(edit)
+        warnings = unusual_about(edit, self.model, self.parameters.unusual)
         if folded > self.parameters.folded:
             warnings.append(
                 f"{folded:.2f} % of the triangles are folded over; look at the shape before using it"
@@ -338,32 +334,3 @@ class Editor:
             if one.name not in wishes.before
         ]
         return tuple(changes)
-
-    def _warnings(self, edit: Edit) -> list[str]:
-        limit = self.parameters.unusual
-        found = [
-            f"{change.name}: the value asked for lies {abs(change.deviations):.1f} standard deviations "
-            f"{'above' if change.deviations > 0 else 'below'} the model's mean at this size"
-            for change in edit.changes
-            if change.deviations is not None and abs(change.deviations) > limit
-        ]
-        after, before = (np.abs(self._standard(c)) for c in (edit.coefficients, edit.coefficients_before))
-        beyond = np.flatnonzero((after > limit) & (after > before + 1e-6))
-        if len(beyond):
-            worst = int(beyond[after[beyond].argmax()])
-            found.append(
-                f"the edited shape is unusual: component {worst + 1} at {after[worst]:.1f} standard deviations"
-                + (f" and {len(beyond) - 1} more beyond {limit:g}" if len(beyond) > 1 else "")
-            )
-        usual, distance = self._usual_length(), float(np.linalg.norm(after))
-        if distance > max(usual, float(np.linalg.norm(before))):
-            found.append(
-                f"the edited shape lies {distance:.1f} standard deviations from the mean; up to {usual:.1f} are usual "
-                f"for a model of this many components ({len(after)})"
-            )
-        return found
-
-    def _usual_length(self) -> float:
-        """Mahalanobis distance that is as rare in the model as 3 standard deviations are for a single number."""
-        beyond = 2.0 * norm.sf(self.parameters.unusual)
-        return float(np.sqrt(chi2.isf(beyond, max(self.model.n_components, 1))))

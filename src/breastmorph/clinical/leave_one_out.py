@@ -122,9 +122,7 @@ def choose(
             variance = squared.mean(axis=0)
             found.append((float(noise), float(share), squared, variance))
     floor = _FLOOR * max(float(variance.max()) for *_, variance in found) + 1e-300
-    scores = np.array(
-        [-0.5 * (np.log(2 * np.pi * (v + floor)) + 1.0).mean() for *_, v in found]
-    )
+    scores = np.array([-0.5 * (np.log(2 * np.pi * (v + floor)) + 1.0).mean() for *_, v in found])
     best = int(scores.argmax())
     scale = found[best][3] + floor
 

@@ -1,4 +1,4 @@
-"""The subjects behind a model: as they were, where a cohort or the model keeps them; otherwise drawn to fit the model."""
+"""The subjects behind a model: as they were where a cohort or the model keeps them, otherwise drawn to fit it."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class TrainingShapes:
         From a subject's number to her shape (n, 3), mm, in a frame of her own.
     source : str
         Where they come from, in words.
-    own : bool
+    real : bool
         Whether they are the model's real subjects.
     """
 
     count: int
     shape: Callable[[int], Floats]
     source: str
-    own: bool
+    real: bool
 
 
 def training_shapes(model: ShapeModel, cohort: Cohort | None = None, seed: int = 0) -> TrainingShapes:

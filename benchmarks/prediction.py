@@ -1,0 +1,260 @@
+"""Predicting a missing breast: leave-one-out over a phantom cohort, and on subjects after a mastectomy.
+
+    python benchmarks/prediction.py                                        # a cohort of its own, some 15 minutes
+    python benchmarks/prediction.py --registered REG --phantom PH --one-registered REG1 --one-phantom PH1
+
+Each left-out subject is predicted twice, each side once, by a model and an uncertainty that do not know her. Beside the
+model stand mirroring (the other breast across the thorax's plane of symmetry) and the mean shape, all joined to the
+scan in the same way. Errors are means over the breast in mm: point to point, and point to surface. Volumes in cc:
+against the subject's own registered breast, and for subjects after a mastectomy against the phantom's true one.
+Calibration: the share of a subject's points whose normal error is within 1.96 standard deviations. "perfect" is what a
+normal distribution with exactly these correlations would give, since errors within one breast go together.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_variable, "1")
+
+import numpy as np
+
+from breastmorph.clinical.patient import model_landmarks
+from breastmorph.clinical.predicted_breast import Evidence
+from breastmorph.clinical.prediction import BreastPredictor, is_gone
+from breastmorph.clinical.training_shapes import TrainingShapes, training_shapes
+from breastmorph.clinical.volume import BreastVolumes
+from breastmorph.cohort import Cohort, load_cohort
+from breastmorph.evaluation.truth import Tie
+from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.geometry import vertex_normals
+from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
+from breastmorph.model.building import build_model
+from breastmorph.model.procrustes import MIRROR
+from breastmorph.model.shape_model import ShapeModel
+from breastmorph.phantom import mean_torso, write_cohort
+from breastmorph.registration.batch import register_batch
+from breastmorph.registration.product import recipe
+from breastmorph.scan.folder import find_scans
+from breastmorph.scan.landmarks import SIDES
+from breastmorph.template.files import default_template
+
+METHODS = ("model", "mirror", "mean shape")
+_GOOD = (0.90, 0.98)
+_CLASSES = ((0.0, 30.0), (30.0, 80.0), (80.0, np.inf))
+
+
+@dataclass(frozen=True)
+class Row:
+    """Errors of one prediction, by method."""
+
+    points: tuple[float, ...]
+    surface: tuple[float, ...]
+    volume: tuple[float, ...]  # signed
+    difference: float  # between the subject's breasts, cc
+    covered: float
+    perfect: float
+
+
+def judge(
+    shape: Floats,
+    true: Floats,
+    true_volume: float,
+    difference: float,
+    predictor: BreastPredictor,
+    volumes: BreastVolumes,
+    normal_by_point: bool,
+    rng: np.random.Generator,
+) -> Row:
+    """Predict a torso whose side is missing and compare with the truth."""
+    found = predictor.predict(shape)
+    breast, faces, side = found.region.breast, predictor.frame.faces, found.region.side
+    surface = Surface(TriangleMesh(true, faces))
+    points, off, cc = [], [], []
+    for candidate in (found.shape, found.mirrored, predictor.mean_shape(shape)):
+        points.append(float(np.linalg.norm(candidate - true, axis=1)[breast].mean()))
+        off.append(float(surface.closest(candidate[breast]).distances.mean()))
+        cc.append(volumes.cc(candidate, side) - true_volume)
+    normals = vertex_normals(found.shape, faces)[breast]
+    error = true[breast] - found.shape[breast]
+    if not normal_by_point:
+        # Truth and registration put the points elsewhere on the skin: the nearest true skin instead.
+        error = surface.closest(found.shape[breast]).points - found.shape[breast]
+        along = np.sign((error * normals).sum(axis=1)) * np.linalg.norm(error, axis=1)
+    else:
+        along = (error * normals).sum(axis=1)
+    limit = 1.96 * found.normal_deviation[breast]
+    inside = breast[found.region.missing]
+    missed = predictor.missed[:, inside]
+    draw = rng.standard_normal(len(missed)) / np.sqrt(len(missed))
+    drawn = (
+        np.tensordot(draw.astype(np.float32), missed, (0, 0)) * predictor_normals(predictor)[inside]
+    ).sum(1)
+    spread = np.sqrt(
+        (np.einsum("nmd,md->nm", missed, predictor_normals(predictor)[inside]) ** 2).mean(axis=0)
+    )
+    return Row(
+        tuple(points),
+        tuple(off),
+        tuple(cc),
+        difference,
+        float((np.abs(along) <= limit).mean()),
+        float((np.abs(drawn) <= 1.96 * spread).mean()),
+    )
+
+
+def predictor_normals(predictor: BreastPredictor) -> Floats:
+    """Normals of the mean over the missing region, (m, 3)."""
+    return vertex_normals(predictor.frame.mean, predictor.frame.faces)[predictor.region.missing]
+
+
+def leave_one_out(
+    model: ShapeModel, cohort: Cohort, evidence: Evidence, subjects: TrainingShapes
+) -> list[Row]:
+    """Every subject, each side, predicted by the others."""
+    rng = np.random.default_rng(0)
+    volumes = BreastVolumes(model.mean_mesh, model_landmarks(model))
+    whole = BreastPredictor(model, "right", evidence, None, subjects)
+    rows = []
+    for i in range(len(cohort)):
+        others = whole.without(i)
+        own = cohort.shape(i)
+        for side in SIDES:
+            # The right side of the mirror image is the left side.
+            shape = own if side == "right" else mirrored(own, model)
+            cc = {one: volumes.cc(shape, one) for one in SIDES}
+            gap = abs(cc["left"] - cc["right"])
+            rows.append(judge(shape, shape, cc["right"], gap, others, volumes, True, rng))
+        if sys.stderr.isatty():
+            print(f"\r{evidence}: {i + 1} of {len(cohort)}", end="", file=sys.stderr)
+    if sys.stderr.isatty():
+        print(file=sys.stderr)
+    return rows
+
+
+def after_mastectomy(
+    model: ShapeModel, cohort: Cohort, phantom: Path, subjects: TrainingShapes
+) -> tuple[list[Row], int]:
+    """One-sided subjects, predicted by the model of the others; how many the volumes alone recognise."""
+    rng = np.random.default_rng(0)
+    volumes = BreastVolumes(model.mean_mesh, model_landmarks(model))
+    mean = mean_torso()
+    tie = Tie.of(cohort.template, mean.mesh, mean.landmarks)
+    predictor = BreastPredictor(model, "right", "surface", None, subjects)
+    rows, recognised = [], 0
+    for i, (name, side) in enumerate(zip(cohort.ids, cohort.absent, strict=True)):
+        if not side:
+            continue
+        with np.load(phantom / "truth" / f"{name}.npz") as truth:
+            true = cohort.to_file[i].inverse().apply(tie.at(truth["whole"].astype(float)))
+            cc = {one: float(truth[f"volume_{one}"]) for one in SIDES}
+        shape = cohort.shape(i)
+        recognised += is_gone(model, shape, side)
+        if side == "left":
+            shape, true = mirrored(shape, model), mirrored(true, model)
+        gap = abs(cc["left"] - cc["right"])
+        rows.append(judge(shape, true, cc[side], gap, predictor, volumes, False, rng))
+    return rows, recognised
+
+
+def mirrored(shape: Floats, model: ShapeModel) -> Floats:
+    """The mirror image in the same correspondence."""
+    if model.mirror is None:
+        raise SystemExit("this study needs a symmetric template")
+    return shape[model.mirror] * MIRROR
+
+
+def show(title: str, rows: list[Row]) -> None:
+    """Print one table."""
+    print(f"\n{title}: {len(rows)} predictions")
+    print("method     | points mm | surface mm | volume cc median | mean | signed mean")
+    for k, method in enumerate(METHODS):
+        cc = np.array([row.volume[k] for row in rows])
+        print(
+            f"{method:10s} | {np.mean([r.points[k] for r in rows]):9.2f} | "
+            f"{np.mean([r.surface[k] for r in rows]):10.2f} | {np.median(np.abs(cc)):16.0f} | "
+            f"{np.abs(cc).mean():4.0f} | {cc.mean():+.0f}"
+        )
+    covered, perfect = (np.array([getattr(row, name) for row in rows]) for name in ("covered", "perfect"))
+    for name, shares in (("normal error within 1.96 sd", covered), ("the same, perfect", perfect)):
+        good = ((shares >= _GOOD[0]) & (shares <= _GOOD[1])).mean()
+        low = np.percentile(shares, [5, 25, 50])
+        print(
+            f"{name}: mean {shares.mean():.1%}; {good:.0%} of predictions in 90-98 %, {(shares > 0.98).mean():.0%} "
+            f"above, {(shares < 0.9).mean():.0%} below; 5th, 25th, 50th percentile "
+            + ", ".join(f"{v:.0%}" for v in low)
+        )
+    print(
+        "difference of the breasts | predictions | volume median: model, mirror | mirroring is nearer: volume, surface"
+    )
+    for low, high in _CLASSES:
+        part = [row for row in rows if low <= row.difference < high]
+        if not part:
+            continue
+        cc = np.abs([row.volume for row in part])
+        surface = np.array([row.surface for row in part])
+        label = f"{low:g} to {high:g} cc" if np.isfinite(high) else f"above {low:g} cc"
+        print(
+            f"{label:25s} | {len(part):11d} | {np.median(cc[:, 0]):13.0f}, {np.median(cc[:, 1]):.0f} | "
+            f"{(cc[:, 1] < cc[:, 0]).mean():.0%}, {(surface[:, 1] < surface[:, 0]).mean():.0%}"
+        )
+
+
+def registered(folder: Path, n: int, seed: int, one_sided: int) -> tuple[Path, Path]:
+    """Make and register a phantom cohort."""
+    phantom, out = folder / "phantom", folder / "registered"
+    write_cohort(phantom, n, seed, jobs=os.cpu_count() or 1, one_sided=one_sided)
+    found = find_scans(phantom / "scans", phantom / "landmarks")
+    register_batch(found, recipe(default_template()), out)
+    return out, phantom
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--n", type=int, default=40, help="subjects with two breasts of the own cohort")
+    parser.add_argument("--one-sided", type=int, default=12, help="subjects after a mastectomy")
+    parser.add_argument("--seed", type=int, default=2024)
+    parser.add_argument("--registered", type=Path, help="registered folder of subjects with two breasts")
+    parser.add_argument("--one-registered", type=Path, help="registered folder of one-sided subjects")
+    parser.add_argument("--one-phantom", type=Path, help="their phantom folder, for the truth")
+    parser.add_argument("--evidence", choices=["points", "surface", "both"], default="both")
+    parser.add_argument("--drawn", action="store_true", help="calibrate on subjects drawn from the model")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        if arguments.registered:
+            two, one, phantom = arguments.registered, arguments.one_registered, arguments.one_phantom
+        else:
+            two, phantom = registered(
+                Path(temporary), arguments.n + arguments.one_sided, arguments.seed, arguments.one_sided
+            )
+            one = two
+        everybody = load_cohort(two)
+        cohort = everybody.chosen(np.array([not side for side in everybody.absent]))
+        model = build_model(cohort)
+        subjects = training_shapes(model, None if arguments.drawn else cohort)
+        print(
+            f"model of {len(cohort)} subjects, {model.n_vertices:,} vertices; uncertainty from {subjects.source}"
+        )
+        kinds: list[Evidence] = ["points", "surface"]
+        for evidence in kinds:
+            if arguments.evidence in (evidence, "both"):
+                choice = BreastPredictor(model, "right", evidence, None, subjects).choice
+                title = f"Leave-one-out, evidence: {evidence} (noise {choice.noise:.1f} mm, mirror share "
+                show(f"{title}{choice.mirror_share:g})", leave_one_out(model, cohort, evidence, subjects))
+        if one is not None and phantom is not None:
+            rows, recognised = after_mastectomy(model, load_cohort(one), phantom, subjects)
+            show("After a mastectomy, evidence: surface", rows)
+            print(f"recognised as flat by volume alone: {recognised} of {len(rows)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,296 @@
+"""``breastmorph predict``: a missing breast from the rest of the torso, with its uncertainty."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from rich.markup import escape
+
+from breastmorph.cli.terminal import json_option, landmarks_option, print_json, print_table, scan_options
+from breastmorph.clinical.painted_region import load_painted
+from breastmorph.clinical.patient import Patient, patient_of, registered_patient, template_of
+from breastmorph.clinical.predicted_breast import Prediction
+from breastmorph.clinical.predicted_measures import PredictedMeasure, predicted_measures
+from breastmorph.clinical.prediction import is_gone, predict_breast
+from breastmorph.clinical.regions import other_side
+from breastmorph.clinical.training_shapes import training_shapes
+from breastmorph.cohort import load_cohort
+from breastmorph.errors import BreastMorphError, FileProblem
+from breastmorph.mesh.files import load_mesh, save_mesh
+from breastmorph.mesh.files.writing import make_folder, write_file
+from breastmorph.mesh.triangle_mesh import Bools, Floats
+from breastmorph.model.files import load_landmark_ids, load_model
+from breastmorph.model.shape_model import ShapeModel
+from breastmorph.scan.check import CheckParameters, check_scan
+from breastmorph.scan.folder import find_scans
+from breastmorph.scan.landmarks import SIDES
+from breastmorph.template import Template
+from breastmorph.template.files import load_template
+
+
+@click.command("predict")
+@click.argument("model_file", metavar="MODEL", type=click.Path(path_type=Path))
+@click.argument("scan", type=click.Path(path_type=Path))
+@landmarks_option
+@click.option("--missing", type=click.Choice(SIDES), help="The patient's side without a breast.")
+@click.option(
+    "--region",
+    type=click.Path(path_type=Path),
+    help="Instead of --missing: a list of missing vertices, or a registered mesh with these painted red.",
+)
+@click.option("--replace", "replaced", is_flag=True, help="Predict a breast although it is there.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("predicted"),
+    show_default=True,
+    help="Folder for the results.",
+)
+@click.option(
+    "--samples", type=click.IntRange(0, 200), default=5, show_default=True, help="Alternatives to draw."
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the alternatives.")
+@click.option(
+    "--cohort",
+    type=click.Path(path_type=Path),
+    help="The registered folder the model was built from: its subjects choose noise and uncertainty.",
+)
+@click.option(
+    "--template", "template_file", type=click.Path(path_type=Path), help="The model's own template."
+)
+@click.option("--template-landmarks", type=click.Path(path_type=Path), help="Landmarks of that template.")
+@click.option("--landmark-ids", type=click.Path(path_type=Path), help="JSON with vertices of more landmarks.")
+@click.option("--no-sheet", is_flag=True, help="Do not draw pictures.")
+@scan_options
+@json_option
+def command(
+    model_file: Path,
+    scan: Path,
+    landmarks: Path | None,
+    missing: str | None,
+    region: Path | None,
+    replaced: bool,
+    out: Path,
+    samples: int,
+    seed: int,
+    cohort: Path | None,
+    template_file: Path | None,
+    template_landmarks: Path | None,
+    landmark_ids: Path | None,
+    no_sheet: bool,
+    check: CheckParameters,
+    as_json: bool,
+) -> None:
+    """Predict a missing breast of SCAN, a raw scan or OUT/registered/<id>.ply of `register`.
+
+    The scan of a patient after a mastectomy lacks that side's nipple and poles, and so does its landmark file.
+    Known skin stays exactly as scanned. Written are the torso as PLY, STL and OBJ in the scan's frame and unit, the
+    uncertainty as colours and numbers, plausible alternatives, the mirror image for comparison, and a page for the
+    clinic.
+
+    \b
+    Examples:
+      breastmorph predict model.h5 scan.ply --landmarks scan.json --missing right --out predicted/
+      breastmorph predict model.h5 out/registered/017.ply --missing left --replace
+    """
+    if (missing is None) == (region is None):
+        raise click.UsageError("Name the side with --missing left|right, or paint it with --region.")
+    if (template_file is None) != (template_landmarks is None):
+        raise click.UsageError("--template and --template-landmarks belong together.")
+    model = load_model(model_file, load_landmark_ids(landmark_ids) if landmark_ids else None)
+    what: str | Bools = missing or ""
+    if region is not None:
+        what = load_painted(region, model.n_vertices)
+    template = (
+        load_template(template_file, template_landmarks) if template_file and template_landmarks else None
+    )
+    patient = _patient(model, scan, landmarks, template, check)
+    gone = _gone(model, patient, missing, replaced, scan)
+    subjects = training_shapes(model, load_cohort(cohort) if cohort is not None else None)
+    try:
+        found = predict_breast(model, patient.shape, what, absent=gone, subjects=subjects)
+    except BreastMorphError as error:
+        error.where = error.where or scan
+        raise
+    found = replace(found, warnings=(*patient.warnings, *found.warnings))
+    measures = predicted_measures(model, found)
+    record = _record(found, patient, model_file, gone, measures)
+    files = _write(found, patient, record, out, samples, seed)
+    if not no_sheet:
+        files += _draw(found, patient, measures, out)
+    if as_json:
+        print_json({**record, "files": [str(path) for path in files]})
+    else:
+        _print(found, patient, measures)
+        click.echo(f"Look at {out / 'sheet.png'}" if not no_sheet else f"Written to {out}")
+    for warning in found.warnings:
+        click.echo(f"Warning: {warning}", err=True)
+
+
+# --- input ------------------------------------------------------------------------------------------------------------
+
+
+def _patient(
+    model: ShapeModel, scan: Path, landmarks: Path | None, template: Template | None, check: CheckParameters
+) -> Patient:
+    if landmarks is None and scan.is_file() and np.array_equal(load_mesh(scan).faces, model.faces):
+        return registered_patient(model, scan)
+    found = find_scans(scan, landmarks)
+    if len(found) > 1:
+        raise FileProblem(f"the folder has {len(found)} scans", "Name the file of one scan", scan)
+    if template is None:
+        template = template_of(model)
+    elif not np.array_equal(template.mesh.faces, model.faces):
+        raise FileProblem(
+            "the template does not have the model's triangles",
+            "Give the template that the model was built with",
+        )
+    judged = check_scan(found[0], check, template.as_reference)
+    if judged.scan is None:
+        raise judged.error or FileProblem("the scan cannot be used", "Run `breastmorph check`", scan)
+    return patient_of(model, judged.scan, template)
+
+
+def _gone(model: ShapeModel, patient: Patient, side: str | None, replaced: bool, scan: Path) -> bool:
+    """Whether the missing breast is gone; refuses what contradicts the scan."""
+    if side is None:
+        return bool(patient.absent_side)
+    if patient.absent_side == other_side(side):
+        raise BreastMorphError(
+            f"the {patient.absent_side} side is the one without a breast, not the {side}",
+            f"Use --missing {patient.absent_side}",
+            scan,
+        )
+    if patient.absent_side == side:
+        return True
+    try:
+        if is_gone(model, patient.shape, side):
+            return True
+    except BreastMorphError as error:
+        error.where = error.where or scan
+        raise
+    if not replaced:
+        raise BreastMorphError(
+            f"the {side} breast is there: its landmarks or its volume show it",
+            "Give --replace to predict it nevertheless, as if it were missing",
+            scan,
+        )
+    return False
+
+
+# --- output -----------------------------------------------------------------------------------------------------------
+
+
+def _write(
+    found: Prediction, patient: Patient, record: dict[str, Any], out: Path, samples: int, seed: int
+) -> list[Path]:
+    """Write all but the pictures, in the frame and unit of the patient's file; returns the files."""
+    from breastmorph.mesh.triangle_mesh import TriangleMesh
+    from breastmorph.report.prediction_sheet import vertex_colors
+
+    make_folder(out)
+
+    def mesh(shape: Floats) -> TriangleMesh:
+        return TriangleMesh(patient.to_file.apply(shape), found.faces)
+
+    predicted = mesh(found.shape)
+    colors, most = vertex_colors(found)
+    meshes = {out / f"prediction.{suffix}": predicted for suffix in ("ply", "stl", "obj")}
+    meshes[out / "uncertainty.ply"] = replace(predicted, colors=colors)
+    meshes[out / "mirrored.ply"] = mesh(found.mirrored)
+    rng = np.random.default_rng(seed)
+    if samples:
+        make_folder(out / "samples")
+    for old in (out / "samples").glob("sample_*.ply"):
+        old.unlink()  # of an earlier run with more of them
+    meshes |= {out / "samples" / f"sample_{k + 1}.ply": mesh(found.sample(rng)) for k in range(samples)}
+    for path, one in meshes.items():
+        save_mesh(one, path)
+    record["uncertainty_colors_end_mm"] = most
+    arrays = io.BytesIO()
+    np.savez_compressed(
+        arrays,
+        sd=found.deviation.astype(np.float32),
+        sd_normal=found.normal_deviation.astype(np.float32),
+        missing=found.region.missing,
+        breast=found.region.breast,
+    )
+    texts = {
+        out / "uncertainty.csv": _table(found.region.missing, found.deviation, found.normal_deviation),
+        out / "uncertainty.npz": arrays.getvalue(),
+        out / "prediction.json": json.dumps(record, indent=1).encode(),
+    }
+    for path, data in texts.items():
+        write_file(path, data)
+    return [*meshes, *texts]
+
+
+def _table(missing: Bools, deviation: Floats, normal: Floats) -> bytes:
+    """The uncertainty of the missing vertices as CSV."""
+    rows = ["vertex,sd_mm,sd_normal_mm"]
+    rows += [f"{v},{deviation[v]:.3f},{normal[v]:.3f}" for v in np.flatnonzero(missing)]
+    return ("\n".join(rows) + "\n").encode()
+
+
+def _draw(
+    found: Prediction, patient: Patient, measures: tuple[PredictedMeasure, ...], out: Path
+) -> list[Path]:
+    from breastmorph.report.prediction_sheet import Example, save_prediction_figure, save_prediction_sheet
+
+    title = f"{patient.id}: predicted {found.region.side} breast"
+    files = save_prediction_sheet(found, patient.shape, measures, title, out)
+    save_prediction_figure([Example(patient.id, patient.shape, found)], out / "prediction.png")
+    return [*files, out / "prediction.png"]
+
+
+def _record(
+    found: Prediction,
+    patient: Patient,
+    model_file: Path,
+    gone: bool,
+    measures: tuple[PredictedMeasure, ...],
+) -> dict[str, Any]:
+    breast = found.region.breast
+    return {
+        "patient": patient.id,
+        "model": model_file.name,
+        "side": found.region.side,
+        "breast_was_there": not gone,
+        "evidence": found.evidence,
+        "noise": asdict(found.choice),
+        "calibrated_on": found.source,
+        "border_mismatch_mm": found.mismatch,
+        "spread": found.spread,
+        "missing_vertices": int(found.region.missing.sum()),
+        "sd_normal_mm": {
+            "mean": float(found.normal_deviation[breast].mean()),
+            "largest": float(found.normal_deviation[breast].max()),
+        },
+        "measures": [{k: _plain(v) for k, v in asdict(one).items()} for one in measures],
+        "warnings": list(found.warnings),
+    }
+
+
+def _plain(value: str | float) -> str | float | None:
+    return value if isinstance(value, str) or np.isfinite(value) else None
+
+
+def _print(found: Prediction, patient: Patient, measures: tuple[PredictedMeasure, ...]) -> None:
+    from breastmorph.report.prediction_sheet import measure_row
+
+    print_table(
+        f"{escape(patient.id)}: predicted {found.region.side} breast",
+        ["measure (straight)", "other side", "predicted", "1 sd", "mirror image"],
+        [[escape(cell) for cell in measure_row(one)] for one in measures],
+    )
+    inside = found.normal_deviation[found.region.breast]
+    click.echo(
+        f"Uncertainty along the normal: {inside.mean():.1f} mm on average, {inside.max():.1f} mm at most (1 sd), "
+        f"from leave-one-out over {found.source}"
+    )

@@ -1,0 +1,190 @@
+"""Pictures of predictions: a page for the clinic, and the paper's figure of predicted breasts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from breastmorph.clinical.predicted_breast import Prediction
+from breastmorph.clinical.predicted_measures import PredictedMeasure
+from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
+from breastmorph.report.clinical_sheet import ClinicalSheet, save_clinical_sheet
+from breastmorph.report.contact_sheet import save_sheet
+from breastmorph.report.render import SKIN, Picture, View, colormap, render
+
+_VIEWS = (View(), View(yaw=40.0), View(yaw=-40.0))
+_SIZE = (330, 270)
+_CELL = (260, 280)
+_MISSING = np.array([0.80, 0.25, 0.22])
+_COLORS = "viridis"
+_BAR = 54  # pixels that a colour bar takes
+_STEP = 2.0  # mm: ends of the colour bar are multiples of it
+
+
+def save_prediction_sheet(
+    prediction: Prediction,
+    scan: Floats,
+    measures: Sequence[PredictedMeasure],
+    title: str,
+    folder: Path,
+    name: str = "sheet",
+) -> list[Path]:
+    """Write a prediction as a page: scan, prediction, uncertainty, mirror image, and the measures; PNG and PDF.
+
+    Parameters
+    ----------
+    prediction : Prediction
+    scan : (n, 3) float
+        The shape it was made for, upright.
+    measures : sequence of PredictedMeasure
+    title : str
+    folder : Path
+    name : str
+    """
+    faces, most = prediction.faces, scale_of([prediction])
+    box = _box([scan, prediction.shape, prediction.mirrored])
+    rows: list[tuple[str, Floats, Floats | None]] = [
+        ("Scan, the missing region in red", scan, painted(prediction.region.missing)),
+        ("Prediction: the likeliest shape", prediction.shape, None),
+        (
+            "Uncertainty: standard deviation along the skin's normal",
+            prediction.shape,
+            _heat(prediction, most),
+        ),
+        ("For comparison: the mirror image of the other breast", prediction.mirrored, None),
+    ]
+    pictures = []
+    for k, (label, shape, colors) in enumerate(rows):
+        row = [
+            render(TriangleMesh(shape, faces), view, size=_SIZE, colors=colors, box=box) for view in _VIEWS
+        ]
+        if k == 2:
+            row[-1] = with_bar(row[-1], most)
+        pictures.append((label, row))
+    known = "the surface of the other breast" if prediction.evidence == "surface" else "all known points"
+    inside = prediction.normal_deviation[prediction.region.breast]
+    notes = [
+        f"Predicted from {known}; noise {prediction.choice.noise:.1f} mm and mirror share "
+        f"{prediction.choice.mirror_share:g} by leave-one-out likelihood over {prediction.source}.",
+        f"At the border the prediction met the scan within {prediction.mismatch:.1f} mm; outside the region the scan "
+        "is unchanged. About 95 of 100 points lie within two standard deviations, on average over patients.",
+        *(f"Warning: {warning}." for warning in prediction.warnings),
+        "A computed shape for planning talks; no prediction of the result of an operation.",
+    ]
+    sheet = ClinicalSheet(
+        title,
+        f"The {prediction.region.side} breast from the rest of the torso: "
+        f"\N{PLUS-MINUS SIGN} {inside.mean():.1f} mm on average (one standard deviation).",
+        pictures,
+        ["measure (straight)", "other side", "predicted", "\N{PLUS-MINUS SIGN} 1 sd", "mirror image"],
+        [measure_row(one) for one in measures],
+        frozenset({0}) if measures else frozenset(),
+        notes,
+    )
+    return save_clinical_sheet(sheet, folder, name)
+
+
+def measure_row(one: PredictedMeasure) -> list[str]:
+    """A measure as text: name, other side, predicted, standard deviation, mirror image."""
+    values = (one.other, one.predicted, one.deviation, one.mirrored)
+    digits = 0 if one.unit == "cc" else 1
+    return [one.name, *(f"{value:.{digits}f} {one.unit}" if np.isfinite(value) else "" for value in values)]
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """One row of the figure.
+
+    Attributes
+    ----------
+    label : str
+    scan : (n, 3) float
+        Upright.
+    prediction : Prediction
+    truth : (n, 3) float, optional
+    """
+
+    label: str
+    scan: Floats
+    prediction: Prediction
+    truth: Floats | None = None
+
+
+def save_prediction_figure(examples: Sequence[Example], path: Path, view: View | None = None) -> None:
+    """Write the paper's figure of predicted breasts as a PNG: one row an example.
+
+    From left to right: the scan with the missing region in red, the prediction, its uncertainty, the mirror image, and
+    the truth where every example has one.
+    """
+    most = scale_of([one.prediction for one in examples])
+    with_truth = all(one.truth is not None for one in examples)
+    cells: list[Picture] = []
+    captions: list[str] = []
+    for one in examples:
+        found = one.prediction
+        columns: list[tuple[str, Floats, Floats | None]] = [
+            (f"{one.label}: missing", one.scan, painted(found.region.missing)),
+            ("predicted", found.shape, None),
+            ("standard deviation", found.shape, _heat(found, most)),
+            ("mirrored", found.mirrored, None),
+        ]
+        if with_truth and one.truth is not None:
+            columns.append(("truth", one.truth, None))
+        box = _box([shape for _, shape, _ in columns])
+        towards = view or View(yaw=25.0 if found.region.side == "left" else -25.0)
+        for caption, shape, colors in columns:
+            cell = render(TriangleMesh(shape, found.faces), towards, size=_CELL, colors=colors, box=box)
+            cells.append(with_bar(cell, most) if caption == "standard deviation" else cell)
+            captions.append(caption)
+    save_sheet(cells, captions, path, columns=len(cells) // len(examples))
+
+
+def scale_of(predictions: Sequence[Prediction]) -> float:
+    """A round end for the colours of the uncertainty, mm."""
+    most = max(float(np.quantile(one.normal_deviation[one.region.missing], 0.99)) for one in predictions)
+    return _STEP * max(1.0, float(np.ceil(most / _STEP)))
+
+
+def painted(region: Bools) -> Floats:
+    """Skin with a red region, (n, 3)."""
+    return np.where(region[:, None], _MISSING, SKIN)
+
+
+def _heat(prediction: Prediction, most: float) -> Floats:
+    colors = colormap(prediction.normal_deviation, 0.0, most, _COLORS)
+    return np.where(prediction.region.missing[:, None], colors, SKIN)
+
+
+def with_bar(picture: Picture, most: float) -> Picture:
+    """The picture with a colour bar from 0 to ``most`` mm at its right edge."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    height, width = picture.shape[:2]
+    top, bottom, left = height // 8, height - height // 8, width - _BAR
+    ramp = colormap(np.linspace(most, 0.0, bottom - top), 0.0, most, _COLORS)
+    out = picture.copy()
+    out[:, left - 4 :] = 255
+    out[top:bottom, left : left + 12] = np.round(255 * ramp)[:, None].astype(np.uint8)
+    image = Image.fromarray(out)
+    draw, font = ImageDraw.Draw(image), ImageFont.load_default(size=11)
+    for share in (0.0, 0.5, 1.0):
+        y = bottom - share * (bottom - top - 1)
+        draw.line([(left + 12, y), (left + 15, y)], fill="black")
+        draw.text((left + 18, y), f"{share * most:g}", fill="black", anchor="lm", font=font)
+    draw.text((left, top - 12), "mm", fill="black", anchor="lm", font=font)
+    return np.asarray(image)
+
+
+def _box(shapes: Sequence[Floats]) -> tuple[Floats, Floats]:
+    both = np.stack([[shape.min(axis=0), shape.max(axis=0)] for shape in shapes])
+    return both[:, 0].min(axis=0), both[:, 1].max(axis=0)
+
+
+def vertex_colors(prediction: Prediction) -> tuple[np.ndarray, float]:
+    """The uncertainty as vertex colours (n, 4) uint8, and the mm of its strongest colour."""
+    most = scale_of([prediction])
+    rgb = np.round(255 * _heat(prediction, most)).astype(np.uint8)
+    return np.column_stack([rgb, np.full(len(rgb), 255, np.uint8)]), most
