@@ -1,7 +1,7 @@
 """Predicting a missing breast: leave-one-out over a phantom cohort, and on subjects after a mastectomy.
 
     python benchmarks/prediction.py                                        # a cohort of its own, some 15 minutes
-    python benchmarks/prediction.py --registered REG --phantom PH --one-registered REG1 --one-phantom PH1
+    python benchmarks/prediction.py --registered REG --one-registered REG1 --one-phantom PH1 --figure predicted.png
 
 Each left-out subject is predicted twice, each side once, by a model and an uncertainty that do not know her. Beside the
 model stand mirroring (the other breast across the thorax's plane of symmetry) and the mean shape, all joined to the
@@ -26,7 +26,7 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np
 
 from breastmorph.clinical.patient import model_landmarks
-from breastmorph.clinical.predicted_breast import Evidence
+from breastmorph.clinical.predicted_breast import Evidence, Prediction
 from breastmorph.clinical.prediction import BreastPredictor, is_gone
 from breastmorph.clinical.training_shapes import TrainingShapes, training_shapes
 from breastmorph.clinical.volume import BreastVolumes
@@ -41,6 +41,7 @@ from breastmorph.model.shape_model import ShapeModel
 from breastmorph.phantom import mean_torso, write_cohort
 from breastmorph.registration.batch import register_batch
 from breastmorph.registration.product import recipe
+from breastmorph.report.prediction_sheet import Example, save_prediction_figure
 from breastmorph.scan.folder import find_scans
 from breastmorph.scan.landmarks import SIDES
 from breastmorph.template.files import default_template
@@ -63,6 +64,7 @@ class Row:
 
 
 def judge(
+    found: Prediction,
     shape: Floats,
     true: Floats,
     true_volume: float,
@@ -72,8 +74,7 @@ def judge(
     normal_by_point: bool,
     rng: np.random.Generator,
 ) -> Row:
-    """Predict a torso whose side is missing and compare with the truth."""
-    found = predictor.predict(shape)
+    """Compare a prediction, mirroring and the mean shape with the truth."""
     breast, faces, side = found.region.breast, predictor.frame.faces, found.region.side
     surface = Surface(TriangleMesh(true, faces))
     points, off, cc = [], [], []
@@ -130,7 +131,8 @@ def leave_one_out(
             shape = own if side == "right" else mirrored(own, model)
             cc = {one: volumes.cc(shape, one) for one in SIDES}
             gap = abs(cc["left"] - cc["right"])
-            rows.append(judge(shape, shape, cc["right"], gap, others, volumes, True, rng))
+            found = others.predict(shape)
+            rows.append(judge(found, shape, shape, cc["right"], gap, others, volumes, True, rng))
         if sys.stderr.isatty():
             print(f"\r{evidence}: {i + 1} of {len(cohort)}", end="", file=sys.stderr)
     if sys.stderr.isatty():
@@ -139,7 +141,7 @@ def leave_one_out(
 
 
 def after_mastectomy(
-    model: ShapeModel, cohort: Cohort, phantom: Path, subjects: TrainingShapes
+    model: ShapeModel, cohort: Cohort, phantom: Path, subjects: TrainingShapes, figure: Path | None
 ) -> tuple[list[Row], int]:
     """One-sided subjects, predicted by the model of the others; how many the volumes alone recognise."""
     rng = np.random.default_rng(0)
@@ -148,6 +150,7 @@ def after_mastectomy(
     tie = Tie.of(cohort.template, mean.mesh, mean.landmarks)
     predictor = BreastPredictor(model, "right", "surface", None, subjects)
     rows, recognised = [], 0
+    examples: list[Example] = []
     for i, (name, side) in enumerate(zip(cohort.ids, cohort.absent, strict=True)):
         if not side:
             continue
@@ -159,7 +162,12 @@ def after_mastectomy(
         if side == "left":
             shape, true = mirrored(shape, model), mirrored(true, model)
         gap = abs(cc["left"] - cc["right"])
-        rows.append(judge(shape, true, cc[side], gap, predictor, volumes, False, rng))
+        found = predictor.predict(shape)
+        rows.append(judge(found, shape, true, cc[side], gap, predictor, volumes, False, rng))
+        if side == "right":
+            examples.append(Example(name, shape, found, true))
+    if figure is not None:
+        save_prediction_figure(examples[:3], figure)
     return rows, recognised
 
 
@@ -226,6 +234,9 @@ def main() -> int:
     parser.add_argument("--one-registered", type=Path, help="registered folder of one-sided subjects")
     parser.add_argument("--one-phantom", type=Path, help="their phantom folder, for the truth")
     parser.add_argument("--evidence", choices=["points", "surface", "both"], default="both")
+    parser.add_argument(
+        "--figure", type=Path, help="PNG of three subjects after a mastectomy, with the truth"
+    )
     parser.add_argument("--drawn", action="store_true", help="calibrate on subjects drawn from the model")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -250,7 +261,7 @@ def main() -> int:
                 title = f"Leave-one-out, evidence: {evidence} (noise {choice.noise:.1f} mm, mirror share "
                 show(f"{title}{choice.mirror_share:g})", leave_one_out(model, cohort, evidence, subjects))
         if one is not None and phantom is not None:
-            rows, recognised = after_mastectomy(model, load_cohort(one), phantom, subjects)
+            rows, recognised = after_mastectomy(model, load_cohort(one), phantom, subjects, arguments.figure)
             show("After a mastectomy, evidence: surface", rows)
             print(f"recognised as flat by volume alone: {recognised} of {len(rows)}")
     return 0

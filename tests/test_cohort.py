@@ -288,3 +288,11 @@ def test_a_cohort_from_arrays_has_ids_of_its_own():
     cohort = Cohort.of(random_shapes(3), small_template())
     assert cohort.ids == ("000", "001", "002")
     assert Cohort.of(random_shapes(2), small_template(), ids=("x", "y")).ids == ("x", "y")
+
+
+def test_a_table_with_semicolons_and_decimal_commas_is_understood(registered, tmp_path):
+    table = tmp_path / "table.csv"
+    table.write_text("id;bmi;note\n000;22,6;a,b\n001;31,05;x\n")
+    cohort = load_cohort(registered[0], table)
+    assert cohort.table[0] == {"id": "000", "bmi": "22.6", "note": "a,b"}
+    assert cohort.table[1]["bmi"] == "31.05"

@@ -180,3 +180,17 @@ def test_bad_wishes_end_with_2_a_reason_and_no_files(folder, tmp_path, options, 
     assert result.exit_code == 2
     assert says in result.stderr
     assert not out.exists()
+
+
+def test_a_value_out_of_reach_leaves_a_white_place_in_the_figure(folder, tmp_path):
+    result = run(
+        folder / "model.h5", "--grid", "SN-XI", "--hold", "thorax", "--hold", "SN-XI", "--out", tmp_path
+    )
+    assert result.exit_code == 2
+    assert "both to be changed and to be held" in result.stderr
+    result = run(
+        folder / "model.h5", "--grid", "SN-XI", "--hold", "thorax", "--hold", "tape SN-XI", "--out", tmp_path
+    )
+    assert result.exit_code == 1
+    assert "Left white: SN-XI" in result.stderr
+    assert (tmp_path / "feature-editing.png").exists()

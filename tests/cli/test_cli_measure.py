@@ -2,12 +2,14 @@
 
 import csv
 import json
+import shutil
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from breastmorph.cli import main
+from breastmorph.cohort import load_cohort
 from breastmorph.mesh.files import save_mesh
 from breastmorph.model.files import save_model
 from breastmorph.model.shape_model import ShapeModel
@@ -67,6 +69,28 @@ def test_one_registered_mesh_is_measured_alone(registered):
     (subject,) = json.loads(result.output)["subjects"]
     assert subject["id"] == "002"
     assert subject["source"] == "registered"
+
+
+def test_a_registered_subject_is_measured_with_its_own_poles(registered, tmp_path):
+    out = tmp_path / "out"
+    shutil.copytree(registered, out)
+    path = out / "registered" / "002.json"
+    record = json.loads(path.read_text())
+    shape = load_cohort(out).shape(2)
+    marks = {name: shape[vertex].tolist() for name, vertex in small_template().landmark_ids.items()}
+    higher = np.linalg.norm(shape - np.array(marks["lower_pole_left"]) - [0.0, 20.0, 0.0], axis=1).argmin()
+    marks["lower_pole_left"] = shape[higher].tolist()
+    path.write_text(json.dumps(record | {"landmarks": marks}))
+
+    def straight(folder):
+        subject = json.loads(measure(folder / "registered" / "002.ply", "--json").output)["subjects"][0]
+        found = {(m["name"], m["kind"]): m["value"] for m in subject["distances"]}
+        return found["NL-LPL", "straight"], found["NR-LPR", "straight"]
+
+    nipple = np.array(marks["nipple_left"])
+    assert straight(out)[0] == pytest.approx(np.linalg.norm(nipple - marks["lower_pole_left"]), abs=0.01)
+    assert straight(out)[0] != pytest.approx(straight(registered)[0], abs=1.0)
+    assert straight(out)[1] == pytest.approx(straight(registered)[1], abs=0.01)
 
 
 def test_json_gives_null_and_a_reason_where_something_is_not_determinable(registered):

@@ -279,10 +279,12 @@ def test_a_folded_surface_is_refused():
 
 def test_an_absent_breast_has_no_measures():
     one = Editor(breast_model(), replace(stranger(), absent_side="left"))
-    names = {c.name for c in one.exact([Request("SN-NR", 5.0, relative=True)]).changes}
+    edit = one.exact([Request("SN-NR", 8.0, relative=True)])
+    assert edit.movements["left"] < 1.0 < edit.movements["right"]
+    names = {c.name for c in edit.changes}
     assert "volume-right" in names
     assert not names & {"SN-NL", "NL-NR", "volume-left"}
-    with pytest.raises(BreastMorphError, match="'SN-NL' is not known here"):
+    with pytest.raises(BreastMorphError, match=r"'SN-NL' is not known here.*the left breast is absent"):
         one.exact([Request("SN-NL", 5.0, relative=True)])
 
 

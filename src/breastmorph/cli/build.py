@@ -145,14 +145,14 @@ def _print(record: Mapping[str, Any]) -> None:
     if record["alignment"] == "similarity":
         sizes = f"{100 * removed['scale_min']:.0f} to {100 * removed['scale_max']:.0f} % of the mean size"
         rows.append(("removed sizes", f"{sizes} (sd {100 * removed['scale_sd']:.1f} %)"))
-    before, after = removed["variance_before"] ** 0.5, removed["variance_after"] ** 0.5
+    spread = (record["total_variance"] / record["vertices"]) ** 0.5
     rows += [
         ("removed rotations", f"sd {removed['rotation_sd']:.1f}°, largest {removed['rotation_max']:.1f}°"),
         (
             "removed places",
             f"sd {removed['translation_sd']:.1f} mm, largest {removed['translation_max']:.1f} mm",
         ),
-        ("spread of a vertex", f"{before:.1f} mm before, {after:.1f} mm after alignment"),
+        ("spread of a vertex", f"{spread:.1f} mm"),
         ("scores of subjects", "kept in the file" if record["keeps_scores"] else "not kept"),
     ]
     print_table(f"Model {escape(record['model'])}", ["", ""], rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from breastmorph.clinical.patient import Patient, mean_patient, patient_of, regi
 from breastmorph.errors import BreastMorphError, FileProblem
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.files.writing import make_folder, write_file
+from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.model.files import load_landmark_ids, load_model
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.check import CheckParameters, check_scan
@@ -213,19 +215,25 @@ def _draw_grid(
 ) -> None:
     from breastmorph.report.editing_sheet import save_feature_grid
 
-    rows, records = [], []
+    rows: list[list[tuple[Floats | None, str]]] = []
+    records: list[dict[str, Any]] = []
     for feature, _, sd in [editor.usual(name) for name in names]:
-        row = []
+        rows.append([])
+        title = feature.name.split(" ")[0]
         for step in progress(_STEPS, feature.name):
-            request = Request(feature.name, step * sd, relative=True)
-            edit = editor.linear([request], hold) if linear else editor.exact([request], hold)
-            asked = edit.changes[0]
             where = f"{step:+g} sd" if step else "as it is"
-            row.append(
-                (edit.shape, f"{asked.name.split(' ')[0]} {_readable(asked.after, asked.unit)} ({where})")
-            )
+            request = Request(feature.name, step * sd, relative=True)
+            try:
+                edit = editor.linear([request], hold) if linear else editor.exact([request], hold)
+            except BreastMorphError as error:
+                if not step:  # not this value, but something else is wrong
+                    raise
+                rows[-1].append((None, f"{title} {where}: not attainable"))
+                records.append({"feature": feature.name, "step_sd": step, "refused": str(error)})
+                continue
+            asked = edit.changes[0]
+            rows[-1].append((edit.shape, f"{title} {_readable(asked.after, asked.unit)} ({where})"))
             records.append({"feature": feature.name, "step_sd": step, **edit.as_dict()})
-        rows.append(row)
     make_folder(out)
     path = out / "feature-editing.png"
     save_feature_grid(rows, editor.model.faces, path)
@@ -233,6 +241,10 @@ def _draw_grid(
         print_json({"figure": str(path), "edits": records})
     else:
         click.echo(f"Look at {path}")
+    refused = [record["refused"] for record in records if "refused" in record]
+    for text in refused:
+        click.echo(f"Left white: {text}", err=True)
+    sys.exit(1 if refused else 0)
 
 
 def _readable(value: float, unit: str) -> str:

@@ -160,8 +160,9 @@ def _of_model(path: Path, landmark_ids: Path | None) -> _Results:
 def _of_cohort(cohort: Cohort) -> _Results:
     template = cohort.template
     examiner = Examiner(template.mesh, template.landmark_ids, template.mirror)
-    for name, shape, absent in zip(cohort.ids, cohort.shapes(), cohort.absent, strict=True):
-        yield name, examiner.shape(name, shape, absent)
+    annotated = cohort.landmarks or (None,) * len(cohort)
+    for name, shape, absent, own in zip(cohort.ids, cohort.shapes(), cohort.absent, annotated, strict=True):
+        yield name, examiner.shape(name, shape, absent, annotated=own)
 
 
 def _of_scans(found: Sequence[ScanFiles], check: CheckParameters, distances_only: bool) -> _Results:
@@ -250,7 +251,7 @@ def _print_many(done: Sequence[Examination]) -> None:
         "volume L cc",
         "volume R cc",
         "mirror dev. mm",
-        "",
+        "remarks",
     ]
     print_table("Measures (- : not determinable)", columns, rows)
 

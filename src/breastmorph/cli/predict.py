@@ -167,21 +167,19 @@ def _gone(model: ShapeModel, patient: Patient, side: str | None, replaced: bool,
             f"Use --missing {patient.absent_side}",
             scan,
         )
-    if patient.absent_side == side:
-        return True
     try:
-        if is_gone(model, patient.shape, side):
-            return True
+        gone = is_gone(model, patient.shape, side)
     except BreastMorphError as error:
         error.where = error.where or scan
         raise
-    if not replaced:
+    if not gone and not replaced:
         raise BreastMorphError(
-            f"the {side} breast is there: its landmarks or its volume show it",
+            f"the {side} breast is there"
+            + (": it has no landmarks, but its skin shows it" if patient.absent_side else ""),
             "Give --replace to predict it nevertheless, as if it were missing",
             scan,
         )
-    return False
+    return gone or bool(patient.absent_side)
 
 
 # --- output -----------------------------------------------------------------------------------------------------------

@@ -200,6 +200,8 @@ def command(
     else:
         print_outcomes(outcomes, out)
         click.echo(", ".join(f"{n} {status}" for status, n in counts.items()))
+    if retry_failed and not outcomes and not stopped:
+        click.echo("No scan failed before; without --retry-failed, what is missing is registered.", err=True)
     if stopped:
         click.echo("Stopped. What is done is kept: run the same command again to go on.", err=True)
         sys.exit(1)

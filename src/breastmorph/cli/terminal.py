@@ -13,8 +13,10 @@ from typing import Any, TypeVar
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 Item = TypeVar("Item")
+_LONG_WORD = 10  # letters
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON for machines.")
 landmarks_option = click.option(
@@ -65,9 +67,14 @@ def print_json(value: Any) -> None:
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table with plain text cells; rich markup is allowed in them."""
     table = Table(title=title, title_justify="left", show_lines=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
+    lines = [list(row) for row in rows]
+    for column, cells in zip(
+        columns, zip(*lines, strict=True) if lines else [()] * len(columns), strict=True
+    ):
+        words = (word for cell in (column, *cells) for word in Text.from_markup(cell).plain.split())
+        # On a narrow terminal long remarks may wrap, but not a word like "registered".
+        table.add_column(column, overflow="fold", min_width=min(max(map(len, words), default=0), _LONG_WORD))
+    for row in lines:
         table.add_row(*row)
     console().print(table)
 

@@ -104,14 +104,16 @@ class Editor:
         ----------
         requests : sequence of Request
         hold : sequence of str
-            Measures that must stay, or regions: ``thorax``, ``left``, ``right``.
+            Measures that must stay, or regions: ``thorax``, ``left``, ``right``. An absent side always stays.
 
         Raises
         ------
         BreastMorphError
             The request names what does not exist, contradicts itself, or no sensible shape attains it.
         """
-        wishes = self._resolved(requests, hold)
+        absent = self.patient.absent_side
+        # Where there is no breast, the model's modes of one mean nothing.
+        wishes = self._resolved(requests, [*hold, absent] if absent and self._regions else hold)
         with_size = bool(wishes.regions or wishes.shifts)
         try:
             return self._attempt(wishes, self._space(with_size=with_size))

@@ -83,12 +83,27 @@ class Examiner:
     ) -> None:
         self.mesh, self.ids, self._mirror = mesh, dict(landmark_ids), mirror
 
-    def shape(self, name: str, shape: Floats, absent: str = "", source: str = "registered") -> Examination:
-        """Examine a shape (n, 3), upright, in mm."""
-        ids = {mark: vertex for mark, vertex in self.ids.items() if not (absent and mark.endswith(absent))}
-        landmarks = Landmarks(tuple(ids), shape[list(ids.values())])
+    def shape(
+        self,
+        name: str,
+        shape: Floats,
+        absent: str = "",
+        source: str = "registered",
+        annotated: Landmarks | None = None,
+    ) -> Examination:
+        """Examine a shape (n, 3), upright, in mm.
+
+        ``annotated`` are the subject's own landmarks. Without them the template's landmark vertices serve; they are
+        right for sternum and nipples, but the poles are not the same skin in every subject.
+        """
         mesh = self.mesh.with_vertices(shape)
-        distances = Gauge.of_vertices(mesh.faces, ids).measures(shape)
+        if annotated:
+            landmarks = annotated
+            distances = measure_distances(mesh, annotated)
+        else:
+            ids = {mark: at for mark, at in self.ids.items() if not (absent and mark.endswith(absent))}
+            landmarks = Landmarks(tuple(ids), shape[list(ids.values())])
+            distances = Gauge.of_vertices(mesh.faces, ids).measures(shape)
         volumes, uncertainties = self._measured_volumes(shape, absent)
         symmetry, reason = self._measured_symmetry(shape, absent)
         return Examination(

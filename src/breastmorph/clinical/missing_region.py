@@ -131,7 +131,7 @@ class MissingRegion:
     missing : (n,) bool
         What is predicted; everything else stays as scanned.
     breast : (n,) bool
-        The breast itself, without the margin.
+        The breast itself; of a painted region what lies deeper than the margin.
     healthy : (n,) bool
         The known mirror image of the missing region.
     thorax : (n,) bool
@@ -167,18 +167,27 @@ def missing_region(
             )
         if not region.any():
             raise BreastMorphError("the painted region is empty", "Paint the vertices that are missing")
-        side, breast = SIDES[int(frame.mean[region, 0].mean() < 0.0)], region
+        if region.all():
+            raise _no_thorax()
+        side = SIDES[int(frame.mean[region, 0].mean() < 0.0)]
+        within = np.zeros(len(region))
+        within[region] = cKDTree(frame.mean[~region]).query(frame.mean[region])[0]
+        breast = within > p.margin if (within > p.margin).any() else region
     healthy = frame.twins(region) & ~region
     away = cKDTree(frame.mean[region | healthy]).query(frame.mean)[0]
     thorax = away > p.ring
     if thorax.sum() < max(_FEWEST, 0.02 * len(thorax)):
-        raise BreastMorphError(
-            "the missing region leaves no thorax to lay the scan on",
-            "Paint a smaller region: one breast with its close surroundings",
-        )
+        raise _no_thorax()
     if not healthy.any():
         raise BreastMorphError(
             f"nothing is left on the {other_side(side)} side to predict from",
             "Paint the missing breast on one side only",
         )
     return MissingRegion(side, region, breast, healthy, thorax)
+
+
+def _no_thorax() -> BreastMorphError:
+    return BreastMorphError(
+        "the missing region leaves no thorax to lay the scan on",
+        "Paint a smaller region: one breast with its close surroundings",
+    )

@@ -29,12 +29,13 @@ class ModelFeatures:
     ----------
     reported : tuple of Feature
         Those of that kind, and volumes.
+    absent_side : str
     """
 
     def __init__(self, model: ShapeModel, kind: str = STRAIGHT, absent_side: str = "") -> None:
         if kind not in KINDS:
             raise BreastMorphError(f"distances are not measured {kind!r}", f"Choose {' or '.join(KINDS)}")
-        self._kind = kind
+        self._kind, self.absent_side = kind, absent_side
         ids = {
             name: vertex
             for name, vertex in model.landmark_ids.items()

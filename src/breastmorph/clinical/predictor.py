@@ -156,7 +156,7 @@ class BreastPredictor:
         weights = self._left_out.solve(
             (self._centred @ known.astype(np.float32)).astype(np.float64), self.choice.noise
         )
-        warnings = self._judged(laid, known, weights)
+        warnings, excess = self._judged(laid, known, weights)
         mirror = self._mirror_image(laid)
         inside, border = (
             self._combined(weights, which, self._parts(mirror)[k])
@@ -167,7 +167,7 @@ class BreastPredictor:
         mismatch = laid[edge] - mean[edge] - border
         predicted = mean[at] + inside + self._seam.continued(laid[edge] - mean[edge])
         off = float(np.sqrt((mismatch**2).sum(axis=1).mean()))
-        spread = float(np.clip(np.exp(self._by_mismatch @ [1.0, np.log(max(off, 1e-9))]), *_SPREADS))
+        spread = float(np.clip(np.exp(self._by_mismatch @ [1.0, np.log(max(off, 1e-9))]), *_SPREADS)) * excess
         back = lay.inverse()
 
         def completed(part: Floats) -> Floats:
@@ -271,8 +271,11 @@ class BreastPredictor:
         combined: Floats = rest[0] - share * rest[1] + share * mirror
         return combined
 
-    def _judged(self, laid: Floats, known: Floats, weights: Floats) -> tuple[str, ...]:
-        """Warnings, or a refusal of what is no torso of this model."""
+    def _judged(self, laid: Floats, known: Floats, weights: Floats) -> tuple[tuple[str, ...], float]:
+        """Warnings, and how many times worse the known skin fits than that of any subject (at least 1).
+
+        Refuses what is no torso of this model.
+        """
         p = self.parameters
         misfit = float(np.linalg.norm(known - weights.astype(np.float32) @ self._centred))
         ratios = {
@@ -286,11 +289,12 @@ class BreastPredictor:
                 "model's subjects",
                 "Check its landmarks and its registration, or use a model that knows such torsos",
             )
-        return tuple(
+        warnings = tuple(
             f"{what} fits {ratio:.1f} times worse than the worst of the model's subjects"
             for what, ratio in ratios.items()
             if ratio > p.unusual
         )
+        return warnings, max(1.0, worst)
 
     # --- one torso ----------------------------------------------------------------------------------------------------
 
@@ -315,7 +319,9 @@ class BreastPredictor:
         return float(np.sqrt((off**2).mean()))
 
     def _mirror_image(self, laid: Floats) -> Floats:
-        return self.frame.own_mirror_image(laid, ~(self.region.missing | self.region.healthy))
+        # Where mirror images lie between vertices, some of these may be missing ones: they must not be looked at.
+        seen = np.where(self.region.missing[:, None], self.frame.mean, laid)
+        return self.frame.own_mirror_image(seen, ~(self.region.missing | self.region.healthy))
 
     def _parts(self, laid: Floats) -> tuple[Floats, Floats]:
         """A laid shape about the mean: inside the region less what the seam continues, and at its border."""

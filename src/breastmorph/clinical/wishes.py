@@ -160,4 +160,7 @@ def known(features: ModelFeatures, columns: Mapping[str, float | None]) -> str:
         ", ".join(features.names)
         or "none: the model has too few landmarks (complete them with --landmark-ids)"
     )
-    return f"Measures are {names}" + (f"; columns of the table are {', '.join(columns)}" if columns else "")
+    absent = f" (the {features.absent_side} breast is absent)" if features.absent_side else ""
+    return f"Measures are {names}{absent}" + (
+        f"; columns of the table are {', '.join(columns)}" if columns else ""
+    )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints
+from breastmorph.scan.landmarks import Landmarks
 from breastmorph.template import Template
 
 
@@ -33,6 +34,8 @@ class Cohort:
         The side without a breast, or empty.
     table : tuple of mappings
         What the cohort's table says of every subject, as text; empty without a table.
+    landmarks : tuple of Landmarks
+        As annotated on every scan, in its upright frame; empty where unknown.
     """
 
     ids: tuple[str, ...]
@@ -42,6 +45,7 @@ class Cohort:
     to_file: tuple[Similarity, ...]
     absent: tuple[str, ...]
     table: tuple[Mapping[str, str], ...]
+    landmarks: tuple[Landmarks, ...] = ()
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -75,6 +79,7 @@ class Cohort:
             to_file=of(self.to_file),
             absent=of(self.absent),
             table=of(self.table),
+            landmarks=of(self.landmarks) if self.landmarks else (),
         )
 
     @classmethod

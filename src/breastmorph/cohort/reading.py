@@ -6,6 +6,7 @@ import csv
 import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,9 +20,11 @@ from breastmorph.cohort.packing import packed_shapes
 from breastmorph.errors import FileProblem
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Floats
+from breastmorph.scan.landmarks import Landmarks
 from breastmorph.template import Template
 from breastmorph.template.files import from_npz
 
+_DECIMAL_COMMA = re.compile(r"^(-?\d+),(\d+)$")
 _AGAIN = "Run `breastmorph register` again"
 
 
@@ -60,7 +63,7 @@ def load_cohort(
     if not any(scan_id in rows for scan_id in cohort.ids):
         raise FileProblem(
             "the table knows none of the cohort's scans",
-            f"Its column id must hold names like {cohort.ids[0]!r}",
+            f"Its column id must hold names like {cohort.ids[0]!r} (spreadsheets drop leading zeros)",
             table,
         )
     return replace(cohort, table=tuple(rows.get(scan_id, {}) for scan_id in cohort.ids))
@@ -76,6 +79,7 @@ class _Subject:
     to_file: Similarity
     absent: str
     template: str
+    landmarks: Landmarks
 
     @property
     def state(self) -> str:
@@ -105,7 +109,8 @@ def _registered(folder: Path, place: Path, on_packed: Callable[[int, int], None]
     k = len(subjects)
     absent = tuple(subject.absent for subject in subjects)
     ids = tuple(subject.id for subject in subjects)
-    return Cohort(ids, template, packed.shapes, np.arange(k), packed.to_file, absent, ({},) * k)
+    landmarks = tuple(subject.landmarks for subject in subjects)
+    return Cohort(ids, template, packed.shapes, np.arange(k), packed.to_file, absent, ({},) * k, landmarks)
 
 
 def _subjects(folder: Path) -> list[_Subject]:
@@ -140,8 +145,9 @@ def _subject(path: Path) -> _Subject:
             Similarity.from_dict(record["to_file"]),
             str(record["absent_side"]),
             str(record["template"]),
+            Landmarks.of(record.get("landmarks", {})),
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FileProblem(f"this record cannot be read ({error})", _AGAIN, path) from error
 
 
@@ -155,7 +161,14 @@ def _table(path: Path) -> dict[str, dict[str, str]]:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise FileProblem(f"the table cannot be read ({error})", "Give a CSV file", path) from error
-    rows = list(csv.DictReader(text.splitlines()))
+    lines = text.splitlines()
+    # Spreadsheets of some countries write 22,6;yes where others write 22.6,yes.
+    semicolons = bool(lines) and ";" in lines[0] and "," not in lines[0]
+    rows = list(csv.DictReader(lines, delimiter=";" if semicolons else ","))
+    if semicolons:
+        rows = [
+            {key: _DECIMAL_COMMA.sub(r"\1.\2", value or "") for key, value in row.items()} for row in rows
+        ]
     if not rows or "id" not in rows[0]:
         raise FileProblem(
             "the table has no column `id`", "The first line names the columns, one of them id", path

@@ -90,8 +90,9 @@ def build_model(
     cohort = used
     if len(cohort) < _FEWEST:
         raise BreastMorphError(
-            f"{len(cohort)} subjects are too few for a model ({left_out} left out)",
-            f"Give at least {_FEWEST}",
+            f"{len(cohort)} subjects are too few for a model",
+            f"Choose at least {_FEWEST}"
+            + (f"; {left_out} with an absent breast do not count" if left_out else ""),
         )
     template = cohort.template
     if p.symmetric and p.asymmetry:

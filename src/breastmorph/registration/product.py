@@ -173,6 +173,7 @@ class ProductMaker:
             "warnings": warnings,
             "stages": [_stage(stage) for stage in result.stages],
             "seconds": _plain(dict(result.seconds)),
+            "landmarks": {name: scan.landmarks[name].tolist() for name in scan.landmarks},
             "to_file": scan.to_file.as_dict(),
             "inputs": inputs,
             **self._recipe.common,

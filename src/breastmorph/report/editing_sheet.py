@@ -69,14 +69,14 @@ def _number(value: float, unit: str) -> str:
 
 
 def save_feature_grid(
-    rows: Sequence[Sequence[tuple[Floats, str]]], faces: Ints, path: Path, view: View | None = None
+    rows: Sequence[Sequence[tuple[Floats | None, str]]], faces: Ints, path: Path, view: View | None = None
 ) -> None:
     """Write the figure of edited features: one row a feature, from low to high; a caption under each shape.
 
     Parameters
     ----------
     rows : sequence of sequences of (shape, caption)
-        Of equal length.
+        Of equal length; a place without a shape stays white.
     faces : (m, 3) int
     path : Path
         PNG.
@@ -84,8 +84,13 @@ def save_feature_grid(
         Somewhat from the side when not given.
     """
     shapes = [shape for row in rows for shape, _ in row]
-    box, camera = _box(shapes), view or View(yaw=20.0)
-    cells = [render(TriangleMesh(shape, faces), camera, size=_CELL, box=box) for shape in shapes]
+    box, camera = _box([shape for shape in shapes if shape is not None]), view or View(yaw=20.0)
+    cells = [
+        np.full((_CELL[1], _CELL[0], 3), 255, np.uint8)
+        if shape is None
+        else render(TriangleMesh(shape, faces), camera, size=_CELL, box=box)
+        for shape in shapes
+    ]
     save_sheet(cells, [caption for row in rows for _, caption in row], path, columns=len(rows[0]))
 
 

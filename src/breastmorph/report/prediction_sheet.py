@@ -58,11 +58,10 @@ def save_prediction_sheet(
     ]
     pictures = []
     for k, (label, shape, colors) in enumerate(rows):
-        row = [
-            render(TriangleMesh(shape, faces), view, size=_SIZE, colors=colors, box=box) for view in _VIEWS
-        ]
-        if k == 2:
-            row[-1] = with_bar(row[-1], most)
+        mesh = TriangleMesh(shape, faces)
+        row = [render(mesh, view, size=_SIZE, colors=colors, box=box) for view in _VIEWS]
+        # As wide in every row, so that all are drawn at one scale.
+        row.append(colour_bar(_SIZE[1], most) if k == 2 else np.full((_SIZE[1], _BAR, 3), 255, np.uint8))
         pictures.append((label, row))
     known = "the surface of the other breast" if prediction.evidence == "surface" else "all known points"
     inside = prediction.normal_deviation[prediction.region.breast]
@@ -136,8 +135,10 @@ def save_prediction_figure(examples: Sequence[Example], path: Path, view: View |
         box = _box([shape for _, shape, _ in columns])
         towards = view or View(yaw=25.0 if found.region.side == "left" else -25.0)
         for caption, shape, colors in columns:
-            cell = render(TriangleMesh(shape, found.faces), towards, size=_CELL, colors=colors, box=box)
-            cells.append(with_bar(cell, most) if caption == "standard deviation" else cell)
+            bar = caption == "standard deviation"
+            size = (_CELL[0] - _BAR, _CELL[1]) if bar else _CELL
+            cell = render(TriangleMesh(shape, found.faces), towards, size=size, colors=colors, box=box)
+            cells.append(np.concatenate([cell, colour_bar(_CELL[1], most)], axis=1) if bar else cell)
             captions.append(caption)
     save_sheet(cells, captions, path, columns=len(cells) // len(examples))
 
@@ -158,15 +159,13 @@ def _heat(prediction: Prediction, most: float) -> Floats:
     return np.where(prediction.region.missing[:, None], colors, SKIN)
 
 
-def with_bar(picture: Picture, most: float) -> Picture:
-    """The picture with a colour bar from 0 to ``most`` mm at its right edge."""
+def colour_bar(height: int, most: float) -> Picture:
+    """A colour bar from 0 to ``most`` mm, (height, 54, 3)."""
     from PIL import Image, ImageDraw, ImageFont
 
-    height, width = picture.shape[:2]
-    top, bottom, left = height // 8, height - height // 8, width - _BAR
+    top, bottom, left = height // 8, height - height // 8, 6
     ramp = colormap(np.linspace(most, 0.0, bottom - top), 0.0, most, _COLORS)
-    out = picture.copy()
-    out[:, left - 4 :] = 255
+    out = np.full((height, _BAR, 3), 255, np.uint8)
     out[top:bottom, left : left + 12] = np.round(255 * ramp)[:, None].astype(np.uint8)
     image = Image.fromarray(out)
     draw, font = ImageDraw.Draw(image), ImageFont.load_default(size=11)

@@ -1,0 +1,206 @@
+"""``breastmorph predict``: files in the scan's frame, and clear words where there is nothing to predict."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from breast_cohort import breast_model, breast_shapes, breast_template
+from breastmorph.cli import main
+from breastmorph.mesh.files import load_mesh, save_mesh
+from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.model.files import save_model
+from breastmorph.scan.files import save_landmarks
+from torso import torso
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A model, a registered torso with two breasts and one without the right one, and a raw scan of the latter."""
+    path = tmp_path_factory.mktemp("predict")
+    save_model(breast_model(20), path / "model.h5")
+    flat = torso(edge=10.0, size=0.0)[0].vertices - breast_template().mesh.vertices
+    shape = breast_shapes(1, seed=9)[0]
+    right = (breast_template().mesh.vertices[:, 0] < 0)[:, None]
+    to_file = Similarity(translation=np.array([0.0, 1000.0, 0.0]), scale=0.1)  # cm
+    (path / "registered").mkdir()
+    for name, points, absent in (("two", shape, ""), ("one", shape + right * flat, "right")):
+        save_mesh(
+            TriangleMesh(to_file.apply(points), breast_template().mesh.faces), path / f"registered/{name}.ply"
+        )
+        record = {"id": name, "to_file": to_file.as_dict(), "absent_side": absent}
+        (path / f"registered/{name}.json").write_text(json.dumps(record))
+    full, landmarks = torso(edge=6.0)
+    save_mesh(full, path / "whole.ply")
+    raw = np.where(full.vertices[:, :1] < 0, torso(edge=6.0, size=0.0)[0].vertices, full.vertices)
+    save_mesh(full.with_vertices(raw), path / "raw.ply")
+    save_landmarks(landmarks.only([n for n in landmarks if not n.endswith("right")]), path / "raw.json")
+    return path
+
+
+def run(folder, *words):
+    return CliRunner().invoke(
+        main, ["predict", str(folder / "model.h5"), *map(str, words)], catch_exceptions=False
+    )
+
+
+def test_a_breast_that_is_gone_is_predicted_into_the_scans_own_frame(folder, tmp_path):
+    result = run(
+        folder,
+        folder / "registered/one.ply",
+        "--missing",
+        "right",
+        "--out",
+        tmp_path,
+        "--samples",
+        2,
+        "--json",
+    )
+    assert result.exit_code == 0
+    told = json.loads(result.stdout)
+    assert told["side"] == "right"
+    assert told["evidence"] == "surface"
+    assert not told["breast_was_there"]
+    volume = next(one for one in told["measures"] if one["name"] == "volume")
+    assert volume["predicted"] > 100.0
+    assert volume["deviation"] > 0.0
+    for name in told["files"]:
+        assert (tmp_path / name).stat().st_size > 0
+    names = {name.rsplit("/", 1)[-1] for name in told["files"]}
+    assert {
+        "prediction.ply",
+        "prediction.stl",
+        "prediction.obj",
+        "uncertainty.ply",
+        "uncertainty.csv",
+    } <= names
+    assert {
+        "mirrored.ply",
+        "sample_2.ply",
+        "prediction.json",
+        "sheet.png",
+        "sheet.pdf",
+        "prediction.png",
+    } <= names
+    given, found = load_mesh(folder / "registered/one.ply"), load_mesh(tmp_path / "prediction.ply")
+    with np.load(tmp_path / "uncertainty.npz") as arrays:
+        missing, deviation = arrays["missing"], arrays["sd"]
+    assert np.allclose(found.vertices[~missing], given.vertices[~missing], atol=1e-4)
+    assert np.abs(found.vertices - given.vertices)[missing].max() > 1.0  # cm
+    assert (deviation > 0).sum() == missing.sum()
+    assert load_mesh(tmp_path / "uncertainty.ply").colors is not None
+    assert len((tmp_path / "uncertainty.csv").read_text().splitlines()) == missing.sum() + 1
+
+
+def test_a_raw_scan_is_registered_first(folder, tmp_path):
+    words = (folder / "raw.ply", "--landmarks", folder / "raw.json", "--missing", "right", "--no-sheet")
+    result = run(folder, *words, "--out", tmp_path)
+    assert result.exit_code == 0
+    assert "predicted right breast" in result.stdout
+    found = load_mesh(tmp_path / "prediction.ply")
+    assert np.array_equal(found.faces, breast_template().mesh.faces)
+    # A breast where the scan is flat.
+    assert found.vertices[breast_template().landmark_ids["nipple_right"], 2] > 100.0
+
+
+def test_a_breast_that_is_there_is_not_missing(folder, tmp_path):
+    words = (folder / "registered/two.ply", "--missing", "right", "--out", tmp_path / "no", "--no-sheet")
+    refused = run(folder, *words)
+    assert refused.exit_code == 2
+    assert "the right breast is there" in refused.stderr
+    assert "--replace" in refused.stderr
+    assert not (tmp_path / "no").exists()
+    taken = run(folder, *words, "--replace", "--json")
+    assert taken.exit_code == 0
+    assert json.loads(taken.stdout)["evidence"] == "points"
+
+
+def test_a_breast_without_landmarks_is_seen_all_the_same(folder, tmp_path):
+    words = (
+        folder / "whole.ply",
+        "--landmarks",
+        folder / "raw.json",
+        "--missing",
+        "right",
+        "--out",
+        tmp_path / "no",
+    )
+    result = run(folder, *words)
+    assert result.exit_code == 2
+    assert "it has no landmarks, but its skin shows it" in result.stderr
+    assert not (tmp_path / "no").exists()
+
+
+def test_the_wrong_side_is_named(folder, tmp_path):
+    result = run(folder, folder / "registered/one.ply", "--missing", "left", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "the right side is the one without a breast" in result.stderr
+
+
+def test_a_painted_region(folder, tmp_path):
+    nipple = breast_template().landmark_ids["nipple_right"]
+    points = breast_template().mesh.vertices
+    ids = np.flatnonzero(np.linalg.norm(points - points[nipple], axis=1) < 60.0)
+    (tmp_path / "region.txt").write_text("\n".join(map(str, ids)))
+    words = (
+        "--region",
+        tmp_path / "region.txt",
+        "--out",
+        tmp_path / "out",
+        "--no-sheet",
+        "--samples",
+        0,
+        "--json",
+    )
+    result = run(folder, folder / "registered/two.ply", *words)
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["missing_vertices"] == len(ids)
+
+
+def test_the_same_seed_gives_the_same_alternatives(folder, tmp_path):
+    drawn = []
+    for k, seed in enumerate((3, 3, 4)):
+        words = (
+            "--missing",
+            "right",
+            "--seed",
+            seed,
+            "--samples",
+            1,
+            "--no-sheet",
+            "--out",
+            tmp_path / str(k),
+        )
+        assert run(folder, folder / "registered/one.ply", *words).exit_code == 0
+        drawn.append((tmp_path / str(k) / "samples/sample_1.ply").read_bytes())
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+@pytest.mark.parametrize(
+    "words", [(), ("--missing", "right", "--region", "x.txt"), ("--missing", "right", "--template", "t.ply")]
+)
+def test_contradicting_options_are_usage_errors(folder, words):
+    result = run(folder, folder / "registered/one.ply", *words)
+    assert result.exit_code == 2
+    assert "Usage" in result.stderr
+
+
+def test_another_topology_is_refused(folder, tmp_path):
+    mesh, _ = torso(edge=12.0)
+    save_mesh(mesh, tmp_path / "other.ply")
+    result = run(folder, tmp_path / "other.ply", "--missing", "right", "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "breastmorph:" in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_breast_at_all_is_refused(folder, tmp_path):
+    flat, _ = torso(edge=10.0, size=0.0)
+    save_mesh(flat, tmp_path / "flat.ply")
+    result = run(folder, tmp_path / "flat.ply", "--missing", "right", "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert "no breast either" in result.stderr
