@@ -78,8 +78,9 @@ def test_a_registered_subject_is_measured_with_its_own_poles(registered, tmp_pat
     record = json.loads(path.read_text())
     shape = load_cohort(out).shape(2)
     marks = {name: shape[vertex].tolist() for name, vertex in small_template().landmark_ids.items()}
-    higher = np.linalg.norm(shape - np.array(marks["lower_pole_left"]) - [0.0, 20.0, 0.0], axis=1).argmin()
-    marks["lower_pole_left"] = shape[higher].tolist()
+    from_nipple = np.linalg.norm(shape - np.array(marks["nipple_left"]), axis=1)
+    elsewhere = np.abs(from_nipple - 80.0).argmin()
+    marks["lower_pole_left"] = shape[elsewhere].tolist()
     path.write_text(json.dumps(record | {"landmarks": marks}))
 
     def straight(folder):
