@@ -18,6 +18,7 @@ import os
 import sys
 import tempfile
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -115,24 +116,12 @@ def predictor_normals(predictor: BreastPredictor) -> Floats:
     return vertex_normals(predictor.frame.mean, predictor.frame.faces)[predictor.region.missing]
 
 
-def leave_one_out(
-    model: ShapeModel, cohort: Cohort, evidence: Evidence, subjects: TrainingShapes
-) -> list[Row]:
+def leave_one_out(model: ShapeModel, cohort: Cohort, evidence: Evidence) -> list[Row]:
     """Every subject, each side, predicted by the others."""
-    rng = np.random.default_rng(0)
-    volumes = BreastVolumes(model.mean_mesh, model_landmarks(model))
-    whole = BreastPredictor(model, "right", evidence, None, subjects)
+    whole = BreastPredictor(model, "right", evidence, None, training_shapes(model, cohort))
     rows = []
     for i in range(len(cohort)):
-        others = whole.without(i)
-        own = cohort.shape(i)
-        for side in SIDES:
-            # The right side of the mirror image is the left side.
-            shape = own if side == "right" else mirrored(own, model)
-            cc = {one: volumes.cc(shape, one) for one in SIDES}
-            gap = abs(cc["left"] - cc["right"])
-            found = others.predict(shape)
-            rows.append(judge(found, shape, shape, cc["right"], gap, others, volumes, True, rng))
+        rows += both_sides(model, cohort.shape(i), whole.without(i), np.random.default_rng(i))
         if sys.stderr.isatty():
             print(f"\r{evidence}: {i + 1} of {len(cohort)}", end="", file=sys.stderr)
     if sys.stderr.isatty():
@@ -140,12 +129,44 @@ def leave_one_out(
     return rows
 
 
+def in_fifths(cohort: Cohort, evidence: Evidence) -> list[Row]:
+    """Every subject, each side, by a model of the other four fifths that keeps nobody's data: subjects are drawn."""
+    rows = []
+    for fifth in range(5):
+        out = np.arange(len(cohort)) % 5 == fifth
+        model = build_model(cohort.chosen(~out))
+        predictor = BreastPredictor(model, "right", evidence)
+        for i in np.flatnonzero(out):
+            rows += both_sides(model, cohort.shape(int(i)), predictor, np.random.default_rng(i))
+    return rows
+
+
+def both_sides(
+    model: ShapeModel, own: Floats, predictor: BreastPredictor, rng: np.random.Generator
+) -> list[Row]:
+    """A subject's right side predicted, and the right side of her mirror image, which is the left."""
+    volumes = volumes_of(model)
+    rows = []
+    for shape in (own, mirrored(own, model)):
+        cc = {side: volumes.cc(shape, side) for side in SIDES}
+        gap = abs(cc["left"] - cc["right"])
+        found = predictor.predict(shape)
+        rows.append(judge(found, shape, shape, cc["right"], gap, predictor, volumes, True, rng))
+    return rows
+
+
+@lru_cache(maxsize=2)
+def volumes_of(model: ShapeModel) -> BreastVolumes:
+    """Volumes prepared for a model."""
+    return BreastVolumes(model.mean_mesh, model_landmarks(model))
+
+
 def after_mastectomy(
     model: ShapeModel, cohort: Cohort, phantom: Path, subjects: TrainingShapes, figure: Path | None
 ) -> tuple[list[Row], int]:
     """One-sided subjects, predicted by the model of the others; how many the volumes alone recognise."""
     rng = np.random.default_rng(0)
-    volumes = BreastVolumes(model.mean_mesh, model_landmarks(model))
+    volumes = volumes_of(model)
     mean = mean_torso()
     tie = Tie.of(cohort.template, mean.mesh, mean.landmarks)
     predictor = BreastPredictor(model, "right", "surface", None, subjects)
@@ -237,7 +258,11 @@ def main() -> int:
     parser.add_argument(
         "--figure", type=Path, help="PNG of three subjects after a mastectomy, with the truth"
     )
-    parser.add_argument("--drawn", action="store_true", help="calibrate on subjects drawn from the model")
+    parser.add_argument(
+        "--drawn",
+        action="store_true",
+        help="as with a model that keeps nobody's data: calibrate on subjects drawn from it",
+    )
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         if arguments.registered:
@@ -256,10 +281,14 @@ def main() -> int:
         )
         kinds: list[Evidence] = ["points", "surface"]
         for evidence in kinds:
-            if arguments.evidence in (evidence, "both"):
-                choice = BreastPredictor(model, "right", evidence, None, subjects).choice
-                title = f"Leave-one-out, evidence: {evidence} (noise {choice.noise:.1f} mm, mirror share "
-                show(f"{title}{choice.mirror_share:g})", leave_one_out(model, cohort, evidence, subjects))
+            if arguments.evidence not in (evidence, "both"):
+                continue
+            if arguments.drawn:
+                show(f"Each fifth by the others, evidence: {evidence}", in_fifths(cohort, evidence))
+                continue
+            choice = BreastPredictor(model, "right", evidence, None, subjects).choice
+            title = f"Leave-one-out, evidence: {evidence} (noise {choice.noise:.1f} mm, mirror share "
+            show(f"{title}{choice.mirror_share:g})", leave_one_out(model, cohort, evidence))
         if one is not None and phantom is not None:
             rows, recognised = after_mastectomy(model, load_cohort(one), phantom, subjects, arguments.figure)
             show("After a mastectomy, evidence: surface", rows)
