@@ -22,10 +22,10 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np
 
-from breastmorph.clinical.measures import Gauge
+from breastmorph.clinical.measure.measures import Gauge
+from breastmorph.clinical.measure.skin_points import SkinLandmarks
+from breastmorph.clinical.measure.volume import BreastVolumes
 from breastmorph.clinical.regions import Footprint
-from breastmorph.clinical.skin_points import SkinLandmarks
-from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh

@@ -21,9 +21,9 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from breastmorph.clinical.editing import Editor
+from breastmorph.clinical.edit.editing import Editor
+from breastmorph.clinical.edit.model_features import ModelFeatures
 from breastmorph.clinical.features import Request
-from breastmorph.clinical.model_features import ModelFeatures
 from breastmorph.clinical.patient import Patient, mean_patient
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.errors import BreastMorphError

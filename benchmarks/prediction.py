@@ -26,11 +26,11 @@ for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np
 
+from breastmorph.clinical.measure.volume import BreastVolumes
 from breastmorph.clinical.patient import model_landmarks
-from breastmorph.clinical.predicted_breast import Evidence, Prediction
-from breastmorph.clinical.prediction import BreastPredictor, is_gone
-from breastmorph.clinical.training_shapes import TrainingShapes, training_shapes
-from breastmorph.clinical.volume import BreastVolumes
+from breastmorph.clinical.predict.predicted_breast import Evidence, Prediction
+from breastmorph.clinical.predict.prediction import BreastPredictor, is_gone
+from breastmorph.clinical.predict.training_shapes import TrainingShapes, training_shapes
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.evaluation.truth import Tie
 from breastmorph.mesh.closest import Surface

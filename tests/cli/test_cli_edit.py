@@ -11,7 +11,7 @@ from PIL import Image
 
 from breast_cohort import breast_model, breast_shapes, breast_template
 from breastmorph.cli import main
-from breastmorph.clinical.model_features import ModelFeatures
+from breastmorph.clinical.edit.model_features import ModelFeatures
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.model.files import save_model

@@ -10,12 +10,12 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from breast_cohort import breast_model, breast_shapes, breast_template
-from breastmorph.clinical.edit_space import EditSpace
-from breastmorph.clinical.editing import Editor, EditParameters
-from breastmorph.clinical.feature_regression import RegressionParameters, population, regress
+from breastmorph.clinical.edit.edit_space import EditSpace
+from breastmorph.clinical.edit.editing import Editor, EditParameters
+from breastmorph.clinical.edit.feature_regression import RegressionParameters, population, regress
+from breastmorph.clinical.edit.model_features import ModelFeatures
+from breastmorph.clinical.edit.most_likely import most_likely
 from breastmorph.clinical.features import Request, parse_request
-from breastmorph.clinical.model_features import ModelFeatures
-from breastmorph.clinical.most_likely import most_likely
 from breastmorph.clinical.patient import Patient, mean_patient, place, registered_patient, template_of
 from breastmorph.errors import BreastMorphError, FileProblem, LandmarkProblem
 from breastmorph.mesh.files import save_mesh

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from breastmorph.clinical.distances import DISTANCES, parse_measure
-from breastmorph.clinical.measured_features import measured_features
-from breastmorph.clinical.measures import Gauge, asymmetries, measure_distances
-from breastmorph.clinical.ptosis import ptosis
-from breastmorph.clinical.skin_points import SkinLandmarks
+from breastmorph.clinical.measure.distances import DISTANCES, parse_measure
+from breastmorph.clinical.measure.measured_features import measured_features
+from breastmorph.clinical.measure.measures import Gauge, asymmetries, measure_distances
+from breastmorph.clinical.measure.ptosis import ptosis
+from breastmorph.clinical.measure.skin_points import SkinLandmarks
 from breastmorph.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.similarity import Similarity

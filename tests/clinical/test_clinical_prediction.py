@@ -11,15 +11,20 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from breast_cohort import breast_model, breast_shapes, breast_template
-from breastmorph.clinical.leave_one_out import LeftOut, choose
-from breastmorph.clinical.missing_region import mirror_frame, missing_region, symmetry_plane
-from breastmorph.clinical.painted_region import load_painted
+from breastmorph.clinical.measure.volume import BreastVolumes
 from breastmorph.clinical.patient import model_landmarks
-from breastmorph.clinical.predicted_measures import predicted_measures
-from breastmorph.clinical.prediction import BreastPredictor, PredictionParameters, is_gone, predict_breast
-from breastmorph.clinical.seam import Seam
-from breastmorph.clinical.training_shapes import training_shapes
-from breastmorph.clinical.volume import BreastVolumes
+from breastmorph.clinical.predict.leave_one_out import LeftOut, choose
+from breastmorph.clinical.predict.missing_region import mirror_frame, missing_region, symmetry_plane
+from breastmorph.clinical.predict.painted_region import load_painted
+from breastmorph.clinical.predict.predicted_measures import predicted_measures
+from breastmorph.clinical.predict.prediction import (
+    BreastPredictor,
+    PredictionParameters,
+    is_gone,
+    predict_breast,
+)
+from breastmorph.clinical.predict.seam import Seam
+from breastmorph.clinical.predict.training_shapes import training_shapes
 from breastmorph.cohort import Cohort
 from breastmorph.errors import BreastMorphError, FileProblem, MeshProblem
 from breastmorph.mesh.files import save_mesh

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from breastmorph.clinical.symmetry import SymmetryGauge
+from breastmorph.clinical.measure.symmetry import SymmetryGauge
 from breastmorph.errors import MeshProblem
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.report.bland_altman import agreement, save_bland_altman

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from breastmorph.clinical.chest_wall import chest_walls
+from breastmorph.clinical.measure.chest_wall import chest_walls
+from breastmorph.clinical.measure.volume import BreastVolumes
 from breastmorph.clinical.regions import Footprint, RegionParameters, breast_regions
-from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.errors import LandmarkProblem, MeshProblem
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.topology import face_components

@@ -19,11 +19,11 @@ from breastmorph.cli.terminal import (
     progress,
     scan_options,
 )
-from breastmorph.clinical.distances import KINDS, STRAIGHT, TAPE
-from breastmorph.clinical.edit import Edit
-from breastmorph.clinical.editing import Editor
+from breastmorph.clinical.edit.editing import Editor
+from breastmorph.clinical.edit.model_features import ModelFeatures
+from breastmorph.clinical.edit.result import Edit
 from breastmorph.clinical.features import REGIONS, Request, named, parse_request
-from breastmorph.clinical.model_features import ModelFeatures
+from breastmorph.clinical.measure.distances import KINDS, STRAIGHT, TAPE
 from breastmorph.clinical.patient import Patient, mean_patient, patient_of, registered_patient, template_of
 from breastmorph.errors import BreastMorphError, FileProblem
 from breastmorph.mesh.files import save_mesh

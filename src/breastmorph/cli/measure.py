@@ -20,11 +20,11 @@ from breastmorph.cli.terminal import (
     progress_with,
     scan_options,
 )
-from breastmorph.clinical.distances import DISTANCES, PAIRS
-from breastmorph.clinical.examination import Examination, Examiner
-from breastmorph.clinical.measures import Measure
-from breastmorph.clinical.ptosis import UNKNOWN
-from breastmorph.clinical.records import as_record, as_row
+from breastmorph.clinical.measure.distances import DISTANCES, PAIRS
+from breastmorph.clinical.measure.examination import Examination, Examiner
+from breastmorph.clinical.measure.measures import Measure
+from breastmorph.clinical.measure.ptosis import UNKNOWN
+from breastmorph.clinical.measure.records import as_record, as_row
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.errors import BreastMorphError, FileProblem
 from breastmorph.mesh.files.writing import make_folder, write_file

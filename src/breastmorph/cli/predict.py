@@ -13,13 +13,13 @@ import numpy as np
 from rich.markup import escape
 
 from breastmorph.cli.terminal import json_option, landmarks_option, print_json, print_table, scan_options
-from breastmorph.clinical.painted_region import load_painted
 from breastmorph.clinical.patient import Patient, patient_of, registered_patient, template_of
-from breastmorph.clinical.predicted_breast import Prediction
-from breastmorph.clinical.predicted_measures import PredictedMeasure, predicted_measures
-from breastmorph.clinical.prediction import is_gone, predict_breast
+from breastmorph.clinical.predict.painted_region import load_painted
+from breastmorph.clinical.predict.predicted_breast import Prediction
+from breastmorph.clinical.predict.predicted_measures import PredictedMeasure, predicted_measures
+from breastmorph.clinical.predict.prediction import is_gone, predict_breast
+from breastmorph.clinical.predict.training_shapes import training_shapes
 from breastmorph.clinical.regions import other_side
-from breastmorph.clinical.training_shapes import training_shapes
 from breastmorph.cohort import load_cohort
 from breastmorph.errors import BreastMorphError, FileProblem
 from breastmorph.mesh.files import load_mesh, save_mesh

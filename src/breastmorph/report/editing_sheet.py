@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from breastmorph.clinical.edit import Change, Edit
+from breastmorph.clinical.edit.result import Change, Edit
 from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
 from breastmorph.report.clinical_sheet import ClinicalSheet, save_clinical_sheet
 from breastmorph.report.contact_sheet import save_sheet

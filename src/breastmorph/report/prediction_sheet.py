@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from breastmorph.clinical.predicted_breast import Prediction
-from breastmorph.clinical.predicted_measures import PredictedMeasure
+from breastmorph.clinical.predict.predicted_breast import Prediction
+from breastmorph.clinical.predict.predicted_measures import PredictedMeasure
 from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
 from breastmorph.report.clinical_sheet import ClinicalSheet, save_clinical_sheet
 from breastmorph.report.contact_sheet import save_sheet

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from breastmorph.clinical.symmetry import Symmetry
+from breastmorph.clinical.measure.symmetry import Symmetry
 from breastmorph.mesh.files.writing import make_folder, write_file
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.report.render import SKIN, View, colormap, render

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from breastmorph.clinical.distances import KINDS, STRAIGHT, parse_measure
 from breastmorph.clinical.features import Feature, same_name
-from breastmorph.clinical.measured_features import DistanceFeature, measured_features
+from breastmorph.clinical.measure.distances import KINDS, STRAIGHT, parse_measure
+from breastmorph.clinical.measure.measured_features import DistanceFeature, measured_features
 from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.model.shape_model import ShapeModel

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
+from breastmorph.clinical.measure.skin_points import SkinPoints
 from breastmorph.clinical.patient import model_landmarks
 from breastmorph.clinical.regions import SIGN, Footprint, RegionParameters, other_side
-from breastmorph.clinical.skin_points import SkinPoints
 from breastmorph.errors import BreastMorphError, MeshProblem
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.similarity import Similarity

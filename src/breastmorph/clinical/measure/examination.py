@@ -8,10 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
-from breastmorph.clinical.measures import Gauge, Measure, asymmetries, measure_distances
-from breastmorph.clinical.ptosis import Ptosis, both_sides
-from breastmorph.clinical.symmetry import Symmetry, SymmetryGauge
-from breastmorph.clinical.volume import BreastVolumes
+from breastmorph.clinical.measure.measures import Gauge, Measure, asymmetries, measure_distances
+from breastmorph.clinical.measure.ptosis import Ptosis, both_sides
+from breastmorph.clinical.measure.symmetry import Symmetry, SymmetryGauge
+from breastmorph.clinical.measure.volume import BreastVolumes
 from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
 from breastmorph.scan.landmarks import SIDES, Landmarks

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from breastmorph.clinical.distance_formulas import (
+from breastmorph.clinical.features import Reading
+from breastmorph.clinical.measure.distance_formulas import (
     between,
     from_plane,
     midline,
@@ -15,10 +16,9 @@ from breastmorph.clinical.distance_formulas import (
     over_chord,
     to_midline,
 )
-from breastmorph.clinical.distances import DISTANCES, KINDS, PAIRS, TAPE, Distance
-from breastmorph.clinical.features import Reading
-from breastmorph.clinical.skin_points import Function, SkinLandmarks, SkinPoints, derivative
-from breastmorph.clinical.tape import TapeLine, tape_lines
+from breastmorph.clinical.measure.distances import DISTANCES, KINDS, PAIRS, TAPE, Distance
+from breastmorph.clinical.measure.skin_points import Function, SkinLandmarks, SkinPoints, derivative
+from breastmorph.clinical.measure.tape import TapeLine, tape_lines
 from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from breastmorph.clinical.distances import DISTANCES, KINDS, STRAIGHT
 from breastmorph.clinical.features import Feature, Reading
-from breastmorph.clinical.measures import Gauge
-from breastmorph.clinical.volume import BreastVolumes, VolumeFeature
+from breastmorph.clinical.measure.distances import DISTANCES, KINDS, STRAIGHT
+from breastmorph.clinical.measure.measures import Gauge
+from breastmorph.clinical.measure.volume import BreastVolumes, VolumeFeature
 from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.model.shape_model import ShapeModel

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.clinical.features import Reading
-from breastmorph.clinical.leave_one_out import Choice
-from breastmorph.clinical.missing_region import MissingRegion
+from breastmorph.clinical.predict.leave_one_out import Choice
+from breastmorph.clinical.predict.missing_region import MissingRegion
 from breastmorph.mesh.geometry import vertex_normals
 from breastmorph.mesh.triangle_mesh import Floats, Ints
 

@@ -1,13 +1,13 @@
-"""Predicting a missing breast from the rest of the torso; how, is in :mod:`breastmorph.clinical.predictor`."""
+"""Predicting a missing breast from the rest of the torso; how, is in :mod:`breastmorph.clinical.predict.predictor`."""
 
 from __future__ import annotations
 
+from breastmorph.clinical.measure.volume import BreastVolumes
 from breastmorph.clinical.patient import model_landmarks
-from breastmorph.clinical.predicted_breast import Prediction
-from breastmorph.clinical.predictor import BreastPredictor, PredictionParameters
+from breastmorph.clinical.predict.predicted_breast import Prediction
+from breastmorph.clinical.predict.predictor import BreastPredictor, PredictionParameters
+from breastmorph.clinical.predict.training_shapes import TrainingShapes
 from breastmorph.clinical.regions import other_side
-from breastmorph.clinical.training_shapes import TrainingShapes
-from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.triangle_mesh import Bools, Floats
 from breastmorph.model.shape_model import ShapeModel

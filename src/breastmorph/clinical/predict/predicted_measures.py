@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from breastmorph.clinical.distances import PAIRS, STRAIGHT
 from breastmorph.clinical.features import Reading
-from breastmorph.clinical.measures import Gauge
+from breastmorph.clinical.measure.distances import PAIRS, STRAIGHT
+from breastmorph.clinical.measure.measures import Gauge
+from breastmorph.clinical.measure.volume import BreastVolumes
 from breastmorph.clinical.patient import model_landmarks
-from breastmorph.clinical.predicted_breast import Prediction
+from breastmorph.clinical.predict.predicted_breast import Prediction
 from breastmorph.clinical.regions import other_side
-from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.model.shape_model import ShapeModel

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from breastmorph.clinical.skin_points import SkinPoints
+from breastmorph.clinical.measure.skin_points import SkinPoints
 from breastmorph.errors import MeshProblem
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geodesic import Geodesics

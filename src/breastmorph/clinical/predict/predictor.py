@@ -2,7 +2,7 @@
 
 Shapes are laid on each other by the thorax away from both breasts, at their own size. The model counts every subject
 twice, as she is and mirrored: nobody's left side is special. From what is known of a torso the missing skin follows by
-the model's posterior (see :mod:`breastmorph.clinical.leave_one_out`): a share of the mirror image as it is, and the
+the model's posterior (see ``leave_one_out``): a share of the mirror image as it is, and the
 model's prediction of the rest. Noise and share are those that predict left-out subjects best, and what the prediction
 missed on them is its uncertainty. It holds all there is to miss: what the known skin does not tell, what the model
 cannot express, and the registration. It is larger where the prediction meets the scan badly at the region's border.
@@ -21,18 +21,18 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.clinical.leave_one_out import Choice, LeftOut, choose
-from breastmorph.clinical.missing_region import (
+from breastmorph.clinical.patient import keeps_no_size
+from breastmorph.clinical.predict.leave_one_out import Choice, LeftOut, choose
+from breastmorph.clinical.predict.missing_region import (
     MirrorFrame,
     MissingRegion,
     RegionLimits,
     mirror_frame,
     missing_region,
 )
-from breastmorph.clinical.patient import keeps_no_size
-from breastmorph.clinical.predicted_breast import Evidence, Prediction
-from breastmorph.clinical.seam import Seam
-from breastmorph.clinical.training_shapes import TrainingShapes, training_shapes
+from breastmorph.clinical.predict.predicted_breast import Evidence, Prediction
+from breastmorph.clinical.predict.seam import Seam
+from breastmorph.clinical.predict.training_shapes import TrainingShapes, training_shapes
 from breastmorph.errors import BreastMorphError, MeshProblem
 from breastmorph.mesh.geometry import vertex_areas, vertex_normals
 from breastmorph.mesh.similarity import Similarity
@@ -100,7 +100,7 @@ class BreastPredictor:
         What counts as known; see the module.
     parameters : PredictionParameters, optional
     subjects : TrainingShapes, optional
-        See :func:`breastmorph.clinical.training_shapes.training_shapes`; the model's own when not given.
+        See :func:`breastmorph.clinical.predict.training_shapes.training_shapes`; the model's own when not given.
     """
 
     def __init__(

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from breastmorph.clinical.chest_wall import ChestWall, WallParameters, chest_walls
 from breastmorph.clinical.features import Reading
+from breastmorph.clinical.measure.chest_wall import ChestWall, WallParameters, chest_walls
 from breastmorph.clinical.regions import Footprint, RegionParameters
 from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
 from breastmorph.scan.landmarks import SIDES, Landmarks

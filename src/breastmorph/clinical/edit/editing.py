@@ -8,16 +8,16 @@ from typing import NoReturn
 
 import numpy as np
 
-from breastmorph.clinical.edit import Change, Edit
-from breastmorph.clinical.edit_plausibility import unusual_about, usual_length
-from breastmorph.clinical.edit_space import EditSpace, faded
-from breastmorph.clinical.feature_regression import Regression, RegressionParameters, population, regress
+from breastmorph.clinical.edit.edit_space import EditSpace, faded
+from breastmorph.clinical.edit.feature_regression import Regression, RegressionParameters, population, regress
+from breastmorph.clinical.edit.model_features import ModelFeatures
+from breastmorph.clinical.edit.most_likely import Solution, SolverParameters, most_likely
+from breastmorph.clinical.edit.plausibility import unusual_about, usual_length
+from breastmorph.clinical.edit.result import Change, Edit
+from breastmorph.clinical.edit.wishes import Wishes, known, resolve
 from breastmorph.clinical.features import Feature, Request
-from breastmorph.clinical.model_features import ModelFeatures
-from breastmorph.clinical.most_likely import Solution, SolverParameters, most_likely
 from breastmorph.clinical.patient import Patient, model_landmarks, place
 from breastmorph.clinical.regions import breast_regions
-from breastmorph.clinical.wishes import Wishes, known, resolve
 from breastmorph.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.triangle_mesh import Bools, Floats
 from breastmorph.model.shape_model import ShapeModel

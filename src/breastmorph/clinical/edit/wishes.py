@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from breastmorph.clinical.edit.model_features import ModelFeatures
 from breastmorph.clinical.features import REGIONS, Feature, Request, named
-from breastmorph.clinical.model_features import ModelFeatures
 from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.triangle_mesh import Floats
 

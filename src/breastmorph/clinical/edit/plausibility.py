@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import chi2, norm
 
-from breastmorph.clinical.edit import Edit
+from breastmorph.clinical.edit.result import Edit
 from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.model.shape_model import ShapeModel
 

@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from breastmorph.clinical.measure.skin_points import SkinPoints
 from breastmorph.clinical.regions import breast_regions
-from breastmorph.clinical.skin_points import SkinPoints
 from breastmorph.errors import MeshProblem
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import face_normals, vertex_areas

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from breastmorph.clinical.examination import Examination
-from breastmorph.clinical.measures import Measure
+from breastmorph.clinical.measure.examination import Examination
+from breastmorph.clinical.measure.measures import Measure
 from breastmorph.scan.landmarks import SIDES
 
 

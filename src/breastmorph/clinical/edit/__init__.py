@@ -1,0 +1,1 @@
+"""Changing a shape by its measures."""

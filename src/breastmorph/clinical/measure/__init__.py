@@ -1,0 +1,1 @@
+"""Measures of one subject: distances, volumes, ptosis, symmetry."""

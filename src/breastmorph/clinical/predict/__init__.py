@@ -1,0 +1,1 @@
+"""Predicting a missing breast, with its uncertainty."""
