@@ -24,15 +24,14 @@ from breastmorph.clinical.edit.model_features import ModelFeatures
 from breastmorph.clinical.edit.result import Edit
 from breastmorph.clinical.features import REGIONS, Request, named, parse_request
 from breastmorph.clinical.measure.distances import KINDS, STRAIGHT, TAPE
-from breastmorph.clinical.patient import Patient, mean_patient, patient_of, registered_patient, template_of
-from breastmorph.errors import BreastMorphError, FileProblem
+from breastmorph.clinical.patient import Patient, mean_patient, registered_patient, scanned_patient
+from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.files.writing import make_folder, write_file
 from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.model.files import load_landmark_ids, load_model
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.check import CheckParameters, check_scan
-from breastmorph.scan.folder import find_scans
+from breastmorph.scan.check import CheckParameters
 
 _PAPER = "SN-NL,SN-NR,NL-NR"  # the features of the paper's figure
 _STEPS = (-2.0, -1.0, 0.0, 1.0, 2.0)  # standard deviations in that figure
@@ -98,7 +97,7 @@ def command(
     \b
     Examples:
       breastmorph edit model.h5 --set SN-NL=21.5cm --set NL-NR=20cm --hold thorax
-      breastmorph edit model.h5 --scan anna.ply --landmarks anna.json --set volume-left=+80cc --hold right
+      breastmorph edit model.h5 --scan scan.ply --landmarks scan.json --set volume-left=+80cc --hold right
       breastmorph edit model.h5 --grid SN-NL,NL-NR --hold thorax --out figure/
     """
     if sum((of_mean, scan is not None, registered is not None)) > 1:
@@ -143,14 +142,7 @@ def _patient(
         return registered_patient(model, registered)
     if scan is None:
         return mean_patient(model)
-    found = find_scans(scan, landmarks)
-    if len(found) > 1:
-        raise FileProblem(f"the folder has {len(found)} scans", "Name the file of one scan", scan)
-    template = template_of(model)
-    checked = check_scan(found[0], check, template.as_reference)
-    if checked.scan is None:
-        raise checked.error or FileProblem("the scan cannot be used", "Run `breastmorph check`", scan)
-    return patient_of(model, checked.scan, template)
+    return scanned_patient(model, scan, landmarks, check)
 
 
 def _linear(editor: Editor, edit: Edit, requests: Sequence[Request], hold: Sequence[str]) -> Edit | None:

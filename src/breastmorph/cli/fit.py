@@ -18,6 +18,7 @@ from breastmorph.model.files import load_landmark_ids, load_model
 from breastmorph.model.fit_result import Fit
 from breastmorph.model.fitting import FitParameters, fit_model
 from breastmorph.model.shape_model import ShapeModel
+from breastmorph.plain import plain
 from breastmorph.report.fit_sheet import fit_sheet
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.raw_target import RawTarget, load_target
@@ -122,7 +123,7 @@ def _figures(fit: Fit) -> dict[str, float | str | int | None]:
     seen = np.isfinite(fit.residuals)
     return {
         "start": fit.start,
-        "lead": fit.lead if np.isfinite(fit.lead) else None,
+        "lead": plain(fit.lead),
         "mean_residual_mm": float(np.abs(fit.residuals[seen]).mean()) if seen.sum() else None,
         "noise_mm": fit.noise,
         "misfit_mm": fit.misfit,

@@ -13,23 +13,22 @@ import numpy as np
 from rich.markup import escape
 
 from breastmorph.cli.terminal import json_option, landmarks_option, print_json, print_table, scan_options
-from breastmorph.clinical.patient import Patient, patient_of, registered_patient, template_of
+from breastmorph.clinical.patient import Patient, registered_patient, scanned_patient
 from breastmorph.clinical.predict.painted_region import load_painted
 from breastmorph.clinical.predict.predicted_breast import Prediction
 from breastmorph.clinical.predict.predicted_measures import PredictedMeasure, predicted_measures
 from breastmorph.clinical.predict.prediction import is_gone, predict_breast
 from breastmorph.clinical.predict.training_shapes import training_shapes
-from breastmorph.clinical.regions import other_side
 from breastmorph.cohort import load_cohort
-from breastmorph.errors import BreastMorphError, FileProblem
+from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.files.writing import make_folder, write_file
 from breastmorph.mesh.triangle_mesh import Bools, Floats
 from breastmorph.model.files import load_landmark_ids, load_model
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.check import CheckParameters, check_scan
-from breastmorph.scan.folder import find_scans
-from breastmorph.scan.landmarks import SIDES
+from breastmorph.plain import plain
+from breastmorph.scan.check import CheckParameters
+from breastmorph.scan.landmarks import SIDES, other_side
 from breastmorph.template import Template
 from breastmorph.template.files import load_template
 
@@ -141,20 +140,7 @@ def _patient(
 ) -> Patient:
     if landmarks is None and scan.is_file() and np.array_equal(load_mesh(scan).faces, model.faces):
         return registered_patient(model, scan)
-    found = find_scans(scan, landmarks)
-    if len(found) > 1:
-        raise FileProblem(f"the folder has {len(found)} scans", "Name the file of one scan", scan)
-    if template is None:
-        template = template_of(model)
-    elif not np.array_equal(template.mesh.faces, model.faces):
-        raise FileProblem(
-            "the template does not have the model's triangles",
-            "Give the template that the model was built with",
-        )
-    judged = check_scan(found[0], check, template.as_reference)
-    if judged.scan is None:
-        raise judged.error or FileProblem("the scan cannot be used", "Run `breastmorph check`", scan)
-    return patient_of(model, judged.scan, template)
+    return scanned_patient(model, scan, landmarks, check, template)
 
 
 def _gone(model: ShapeModel, patient: Patient, side: str | None, replaced: bool, scan: Path) -> bool:
@@ -270,13 +256,9 @@ def _record(
             "mean": float(found.normal_deviation[breast].mean()),
             "largest": float(found.normal_deviation[breast].max()),
         },
-        "measures": [{k: _plain(v) for k, v in asdict(one).items()} for one in measures],
+        "measures": [plain(asdict(one)) for one in measures],
         "warnings": list(found.warnings),
     }
-
-
-def _plain(value: str | float) -> str | float | None:
-    return value if isinstance(value, str) or np.isfinite(value) else None
 
 
 def _print(found: Prediction, patient: Patient, measures: tuple[PredictedMeasure, ...]) -> None:

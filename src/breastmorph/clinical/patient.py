@@ -16,8 +16,9 @@ from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.registration.pipeline import register
 from breastmorph.scan.anatomy import UNITS
+from breastmorph.scan.check import CheckParameters, check_scan
+from breastmorph.scan.folder import find_scans
 from breastmorph.scan.landmarks import Landmarks
-from breastmorph.scan.scan import Scan
 from breastmorph.template import Template
 from breastmorph.template.files import default_template
 from breastmorph.template.template import template_from
@@ -73,10 +74,41 @@ def mean_patient(model: ShapeModel) -> Patient:
     return Patient("mean", model.mean)
 
 
-def patient_of(model: ShapeModel, scan: Scan, template: Template | None = None) -> Patient:
-    """Register a scan with the template that has the model's triangles."""
-    found = register(template or template_of(model), scan)
-    return Patient(scan.id, found.vertices, scan.to_file, found.absent_side, found.warnings)
+def scanned_patient(
+    model: ShapeModel,
+    path: Path,
+    landmarks: Path | None,
+    check: CheckParameters,
+    template: Template | None = None,
+) -> Patient:
+    """Check and register a scan.
+
+    Parameters
+    ----------
+    model : ShapeModel
+    path : Path
+        The scan's file.
+    landmarks : Path, optional
+        Its landmarks; beside it when not given.
+    check : CheckParameters
+    template : Template, optional
+        One with the model's triangles; see :func:`template_of` when not given.
+    """
+    found = find_scans(path, landmarks)
+    if len(found) > 1:
+        raise FileProblem(f"the folder has {len(found)} scans", "Name the file of one scan", path)
+    if template is None:
+        template = template_of(model)
+    elif not np.array_equal(template.mesh.faces, model.faces):
+        raise FileProblem(
+            "the template does not have the model's triangles",
+            "Give the template that the model was built with",
+        )
+    judged = check_scan(found[0], check, template.as_reference)
+    if judged.scan is None:
+        raise judged.error or FileProblem("the scan cannot be used", "Run `breastmorph check`", path)
+    result = register(template, judged.scan)
+    return Patient(judged.scan.id, result.vertices, judged.scan.to_file, result.absent_side, result.warnings)
 
 
 def registered_patient(model: ShapeModel, path: Path) -> Patient:

@@ -19,7 +19,7 @@ from breastmorph.mask import BreastMask, measure_breasts
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.topology import edge_table
 from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
-from breastmorph.scan.landmarks import SIDES, STERNUM, Landmarks
+from breastmorph.scan.landmarks import SIDES, STERNUM, Landmarks, other_side
 
 SIGN = {"left": 1.0, "right": -1.0}  # of x, which points to the patient's left
 _XIPHOID_HEIGHT = 0.75  # of the way down from the sternal notch to the lower poles, where no xiphoid is given
@@ -168,11 +168,6 @@ def _usual_lateral_pole(mesh: TriangleMesh, nipple: Floats, xiphoid: Floats, sid
     at_side = SIGN[side] * (mesh.vertices[:, 0] - xiphoid[0]) > 0.7 * SIGN[side] * (nipple[0] - xiphoid[0])
     off = np.hypot(offset[:, 1], np.linalg.norm(offset, axis=1) - far)
     return mesh.vertices[np.where(at_side & (offset[:, 2] < 0.0), off, np.inf).argmin()]
-
-
-def other_side(side: str) -> str:
-    """Right for left and left for right."""
-    return "right" if side == "left" else "left"
 
 
 def _rounded_minimum(values: Floats, radius: float) -> Floats:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints
+from breastmorph.plain import plain
 
 Distance = Literal["point", "surface", "scan"]
 
@@ -57,11 +58,6 @@ class Curve:
             "mean": plain(self.mean),
             "sd": plain(self.sd),
         }
-
-
-def plain(values: Floats) -> list[float | None]:
-    """Numbers for a JSON file: None where not finite."""
-    return [float(value) if np.isfinite(value) else None for value in values]
 
 
 def region_columns(regions: Regions) -> Floats:

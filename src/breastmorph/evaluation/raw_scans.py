@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from breastmorph.errors import BreastMorphError
-from breastmorph.evaluation.curve import Curve, plain
+from breastmorph.evaluation.curve import Curve
 from breastmorph.evaluation.generalization import LeaveOneOut
 from breastmorph.evaluation.training_set import TrainingSet
 from breastmorph.mask import breast_mask
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
+from breastmorph.plain import plain
 from breastmorph.registration.result import IN_BREAST
 from breastmorph.scan.check import CheckParameters, check_scan
 from breastmorph.scan.folder import ScanFiles

@@ -13,11 +13,11 @@ import numpy as np
 
 from breastmorph.cohort import Cohort
 from breastmorph.errors import FileProblem
-from breastmorph.evaluation.curve import plain
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
 from breastmorph.model.procrustes import align_shapes
+from breastmorph.plain import plain
 from breastmorph.scan.landmarks import Landmarks
 from breastmorph.template import Template
 

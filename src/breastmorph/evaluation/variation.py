@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from breastmorph.evaluation.curve import plain
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints
 from breastmorph.model.shape_model import ShapeModel
+from breastmorph.plain import plain
 
 
 @dataclass(frozen=True, eq=False)

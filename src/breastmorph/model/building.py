@@ -21,7 +21,7 @@ from breastmorph.model.procrustes import MIRROR, Frame, ProcrustesParameters, co
 from breastmorph.model.selection import as_number
 from breastmorph.model.shape_model import ShapeModel, Training
 from breastmorph.registration.product import template_hash
-from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.landmarks import Landmarks, other_side
 
 _FEWEST = 2  # subjects
 _ROUNDING = 1e-6  # of a shape's size: differences that 32-bit floats make
@@ -228,7 +228,7 @@ def part_vertices(
     """
     landmarks = Landmarks(tuple(landmark_ids), mean[list(landmark_ids.values())])
     mask = measure_breasts(TriangleMesh(mean, faces), landmarks).mask(landmarks)
-    own, other = mask.at(mean, side), mask.at(mean, "right" if side == "left" else "left")
+    own, other = mask.at(mean, side), mask.at(mean, other_side(side))
     inside: Bools = (own > threshold) & (own > other)
     chosen = faces[inside[faces].all(axis=1)]
     pieces = face_components(chosen) if len(chosen) else np.zeros(0, np.int64)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -17,6 +16,7 @@ import numpy as np
 from breastmorph import __version__
 from breastmorph.errors import BreastMorphError, FileProblem
 from breastmorph.mesh.files.ply import encoded
+from breastmorph.plain import plain
 from breastmorph.registration.compiled import share_compiled_code
 from breastmorph.registration.parameters import RegistrationParameters
 from breastmorph.registration.pipeline import Registrar
@@ -65,8 +65,8 @@ class Recipe:
         """What the records of all scans have in common; a record that differs is out of date."""
         return {
             "template": template_hash(from_npz(self.template)),
-            "parameters": _plain(asdict(self.parameters)),
-            "check": _plain(asdict(self.check)),
+            "parameters": plain(asdict(self.parameters)),
+            "check": plain(asdict(self.check)),
             "version": __version__,
         }
 
@@ -168,11 +168,11 @@ class ProductMaker:
         pictures = self._pictures(scan, result, outputs, warnings)
         record = {
             "id": scan.id,
-            "metrics": _plain(dict(result.metrics)),
+            "metrics": plain(dict(result.metrics)),
             "absent_side": result.absent_side,
             "warnings": warnings,
             "stages": [_stage(stage) for stage in result.stages],
-            "seconds": _plain(dict(result.seconds)),
+            "seconds": plain(dict(result.seconds)),
             "landmarks": {name: scan.landmarks[name].tolist() for name in scan.landmarks},
             "to_file": scan.to_file.as_dict(),
             "inputs": inputs,
@@ -229,7 +229,7 @@ def template_hash(template: Template) -> str:
 
 
 def _stage(stage: StageMetrics) -> Any:
-    return _plain(
+    return plain(
         {
             "name": stage.name,
             "seconds": stage.seconds,
@@ -239,14 +239,3 @@ def _stage(stage: StageMetrics) -> Any:
             "landmark_residuals": dict(stage.landmark_residuals),
         }
     )
-
-
-def _plain(value: Any) -> Any:
-    """Values as JSON will give them back, so that a record can be compared with a new run's."""
-    if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(part) for part in value]
-    if isinstance(value, (float, np.floating)):
-        return float(value) if math.isfinite(value) else None
-    return value

@@ -41,6 +41,11 @@ _ALIASES = {
 }
 
 
+def other_side(side: str) -> str:
+    """Right for left and left for right."""
+    return "right" if side == "left" else "left"
+
+
 def canonical_name(label: str) -> str | None:
     """Our name for a label as people write it (``SN``, ``N-L``, ``LBP_R``, ``left nipple``), or None."""
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", label)  # LowerPoleLeft -> Lower Pole Left

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from breastmorph.mesh.triangle_mesh import Floats
+from breastmorph.plain import plain
 
 
 @dataclass(frozen=True)
@@ -94,23 +95,19 @@ class Edit:
                 {
                     "name": c.name,
                     "unit": c.unit,
-                    "before": _plain(c.before),
-                    "requested": _plain(c.requested),
-                    "after": _plain(c.after),
-                    "error": _plain(c.error),
+                    "before": plain(c.before),
+                    "requested": plain(c.requested),
+                    "after": plain(c.after),
+                    "error": plain(c.error),
                     "held": c.held,
-                    "requested_sd": _plain(c.deviations),
+                    "requested_sd": plain(c.deviations),
                 }
                 for c in self.changes
             ],
-            "movement_mm": {name: _plain(value) for name, value in self.movements.items()},
+            "movement_mm": plain(dict(self.movements)),
             "length_sd": self.length,
             "size_change": self.size_change,
             "coefficients_before": self.coefficients_before.tolist(),
             "coefficients": self.coefficients.tolist(),
             "warnings": list(self.warnings),
         }
-
-
-def _plain(value: float | None) -> float | None:
-    return None if value is None or not np.isfinite(value) else float(value)

@@ -6,6 +6,7 @@ from typing import Any
 
 from breastmorph.clinical.measure.examination import Examination
 from breastmorph.clinical.measure.measures import Measure
+from breastmorph.plain import plain
 from breastmorph.scan.landmarks import SIDES
 
 
@@ -33,8 +34,8 @@ def as_record(one: Examination) -> dict[str, Any]:
         "ptosis": [
             {
                 "side": p.side,
-                "nipple_above_lower_pole_mm": _finite(p.above_lower_pole),
-                "nipple_above_fold_mm": _finite(p.above_fold),
+                "nipple_above_lower_pole_mm": plain(p.above_lower_pole),
+                "nipple_above_fold_mm": plain(p.above_fold),
                 "regnault": p.grade,
                 "reason": p.reason,
             }
@@ -68,14 +69,10 @@ def _measure(measure: Measure) -> dict[str, Any]:
     record = {
         "name": measure.name,
         "kind": measure.kind,
-        "value": _finite(measure.value),
+        "value": plain(measure.value),
         "unit": measure.unit,
     }
     return record | ({"reason": measure.reason} if measure.reason else {})
-
-
-def _finite(value: float) -> float | None:
-    return value if value == value else None
 
 
 def _cell(value: float | None) -> str:

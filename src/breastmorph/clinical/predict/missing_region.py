@@ -9,14 +9,14 @@ from scipy.spatial import cKDTree
 
 from breastmorph.clinical.measure.skin_points import SkinPoints
 from breastmorph.clinical.patient import model_landmarks
-from breastmorph.clinical.regions import SIGN, Footprint, RegionParameters, other_side
+from breastmorph.clinical.regions import SIGN, Footprint, RegionParameters
 from breastmorph.errors import BreastMorphError, MeshProblem
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
 from breastmorph.model.procrustes import MIRROR
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.landmarks import SIDES
+from breastmorph.scan.landmarks import SIDES, other_side
 
 _FAR = 10.0  # mm between a mean and its own mirror image: no torso that can be mirrored
 _ROUNDS = 5  # of finding the plane of a mean whose mirror image is not known by vertex

@@ -12,11 +12,10 @@ from breastmorph.clinical.measure.measures import Gauge
 from breastmorph.clinical.measure.volume import BreastVolumes
 from breastmorph.clinical.patient import model_landmarks
 from breastmorph.clinical.predict.predicted_breast import Prediction
-from breastmorph.clinical.regions import other_side
 from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.landmarks import SIDES
+from breastmorph.scan.landmarks import SIDES, other_side
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from breastmorph.clinical.patient import model_landmarks
 from breastmorph.clinical.predict.predicted_breast import Prediction
 from breastmorph.clinical.predict.predictor import BreastPredictor, PredictionParameters
 from breastmorph.clinical.predict.training_shapes import TrainingShapes
-from breastmorph.clinical.regions import other_side
 from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.triangle_mesh import Bools, Floats
 from breastmorph.model.shape_model import ShapeModel
+from breastmorph.scan.landmarks import other_side
 
 __all__ = ["BreastPredictor", "Prediction", "PredictionParameters", "is_gone", "predict_breast"]
 

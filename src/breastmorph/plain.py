@@ -1,0 +1,19 @@
+"""Values as JSON holds them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON will give it back: lists, texts and numbers, None for numbers that are not finite."""
+    if isinstance(value, dict):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [plain(part) for part in value]
+    if isinstance(value, (float, np.floating)):
+        return float(value) if math.isfinite(value) else None
+    return value
