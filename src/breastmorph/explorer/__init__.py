@@ -1,0 +1,1 @@
+"""The explorer: the model in a browser."""

@@ -1,0 +1,1 @@
+"""A study: the experiments of the paper on one cohort, from scans to figures."""

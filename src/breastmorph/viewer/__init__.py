@@ -1,0 +1,10 @@
+"""The 3D view of the pages: one script for the report and the explorer, with three.js, without network."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+
+def asset(name: str) -> str:
+    """Text of a script or style sheet of the viewer, for a page that holds everything itself."""
+    return files(__name__).joinpath(name).read_text(encoding="utf-8")
