@@ -105,3 +105,18 @@ def test_cells_as_numbers():
     assert as_number(" 3.5 ") == 3.5
     assert (as_number("Yes"), as_number("no")) == (1.0, 0.0)
     assert np.isnan([as_number(text) for text in ("", "text", "inf", "nan")]).all()
+
+
+@pytest.mark.parametrize(
+    ("expression", "hint"),
+    [
+        ("bmi > 25 AND operated", "and instead of AND"),
+        ("operated = no", "== instead of ="),
+        ("bmi > 25 && operated", "and instead of &"),
+        ("bmi <> 25", "!= instead of <>"),
+    ],
+)
+def test_habits_of_other_languages_get_a_hint(expression, hint):
+    with pytest.raises(BreastMorphError) as told:
+        choose([{"bmi": "30", "operated": "no"}], expression)
+    assert hint in told.value.remedy

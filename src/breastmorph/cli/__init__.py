@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import sys
 from importlib import import_module
 from typing import Any
@@ -25,6 +26,7 @@ _COMMANDS = {
     "edit": ("breastmorph.cli.edit", "Change a shape by its clinical measures."),
     "predict": ("breastmorph.cli.predict", "Predict a missing breast, with its uncertainty."),
     "fit": ("breastmorph.cli.fit", "Fit a model to a raw scan or point cloud."),
+    "doctor": ("breastmorph.cli.doctor", "Check this installation."),
     "template": ("breastmorph.cli.template", "Make a symmetric template from one scan."),
 }
 
@@ -53,8 +55,14 @@ class _LazyGroup(click.Group):
             sys.exit(2)
 
 
+def _build() -> str:
+    return (
+        f"%(prog)s %(version)s (Python {platform.python_version()}, {platform.system()} {platform.machine()})"
+    )
+
+
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="breastmorph")
+@click.version_option(__version__, prog_name="breastmorph", message=_build())
 def main() -> None:
     """Statistical shape models of the female breast from 3D torso scans, and their clinical use.
 

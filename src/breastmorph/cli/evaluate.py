@@ -110,6 +110,8 @@ def command(
         print_json(record)
     else:
         print_evaluation(evaluation)
+        if out is not None:
+            click.echo(f"Written to {out}: metrics.json, metrics.csv, curves.svg, curves.pdf, curves.png")
     for warning in evaluation.warnings:
         click.echo(f"Warning: {warning}", err=True)
     failures = evaluation.raw_scans.failures if evaluation.raw_scans is not None else ()

@@ -29,6 +29,16 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 }
 _LONGEST = 2000  # characters
 _REMEDY = 'Write for example "bmi > 25 and not operated"'
+_OTHERS = (  # pattern, how it is written elsewhere, how it is written here
+    (r"\bAND\b", "AND", "and"),
+    (r"\bOR\b", "OR", "or"),
+    (r"\bNOT\b", "NOT", "not"),
+    (r"&", "&", "and"),
+    (r"\|", "|", "or"),
+    (r"<>", "<>", "!="),
+    (r"!(?!=)", "!", "not"),
+    (r"(?<![<>=!])=(?!=)", "=", "=="),
+)
 
 Row = Mapping[str, str]
 
@@ -67,7 +77,7 @@ def choose(table: Sequence[Row], expression: str) -> Bools:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, BreastMorphError):
             raise
-        raise _misunderstood(expression) from error
+        raise _misunderstood(expression, _REMEDY + _other_language(expression)) from error
 
 
 def _complete(table: Sequence[Row]) -> list[Row]:
@@ -79,9 +89,17 @@ def _complete(table: Sequence[Row]) -> list[Row]:
     return [{written[name]: (row.get(name) or "").strip() for name in columns} for row in table]
 
 
-def _misunderstood(part: str | ast.AST) -> BreastMorphError:
+def _misunderstood(part: str | ast.AST, remedy: str = _REMEDY) -> BreastMorphError:
     text = part if isinstance(part, str) else ast.unparse(part)
-    return BreastMorphError(f"the condition {text!r} is not understood", _REMEDY, code="condition")
+    return BreastMorphError(f"the condition {text!r} is not understood", remedy, code="condition")
+
+
+def _other_language(expression: str) -> str:
+    """What is written otherwise here than in SQL or C, as the end of a remedy."""
+    found = [
+        f"{ours} instead of {theirs}" for pattern, theirs, ours in _OTHERS if re.search(pattern, expression)
+    ]
+    return f"; here it is {', '.join(found)}" if found else ""
 
 
 def _truth(node: ast.expr, row: Row) -> bool | None:

@@ -57,7 +57,7 @@ def register_batch(
     on_done : callable, optional
         Called with every outcome as it comes.
     on_end : callable, optional
-        Called with what the folder says of all its scans at the end of a run that was not stopped.
+        Called with what the folder says of all its scans at the end of a run, also of one that was stopped.
 
     Returns
     -------
@@ -94,6 +94,8 @@ def register_batch(
         except BaseException as error:
             with suppress(FileProblem):  # the disk may be full; what stopped the run matters more
                 summary.write()
+                if isinstance(error, KeyboardInterrupt) and on_end is not None:
+                    on_end([known[scan_id] for scan_id in sorted(known)])
             if isinstance(error, FileProblem) and error.code == "unwritable":
                 error.remedy += ", then run the same command again: what is done is kept"
             raise
