@@ -1,1 +1,1 @@
-"""A study: the experiments of the paper on one cohort, from scans to figures."""
+"""A study: the paper's experiments on one cohort, as parts that are computed once and kept in one folder."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from importlib.resources import files
 
+SCRIPTS = ("three.min.js", "colours.js", "surface.js", "overlay.js", "viewer.js")  # a page needs all, in this order
+STYLES = ("viewer.css",)
+
 
 def asset(name: str) -> str:
     """Text of a script or style sheet of the viewer, for a page that holds everything itself."""
