@@ -26,6 +26,7 @@ _COMMANDS = {
     "edit": ("breastmorph.cli.edit", "Change a shape by its clinical measures."),
     "predict": ("breastmorph.cli.predict", "Predict a missing breast, with its uncertainty."),
     "fit": ("breastmorph.cli.fit", "Fit a model to a raw scan or point cloud."),
+    "verify": ("breastmorph.cli.verify", "Hash results again: are they what was written?"),
     "doctor": ("breastmorph.cli.doctor", "Check this installation."),
     "template": ("breastmorph.cli.template", "Make a symmetric template from one scan."),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -81,6 +82,11 @@ class Cohort:
             table=of(self.table),
             landmarks=of(self.landmarks) if self.landmarks else (),
         )
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the shapes, whatever their order and names: the same cohort, the same fingerprint."""
+        digests = sorted(hashlib.sha256(self.packed[row].tobytes()).hexdigest() for row in self.rows)
+        return hashlib.sha256("".join(digests).encode()).hexdigest()
 
     @classmethod
     def of(cls, shapes: Floats, template: Template, ids: Sequence[str] | None = None) -> Self:

@@ -286,6 +286,7 @@ def _info(
         "subjects": len(cohort),
         "left_out": {"absent breast": left_out} if left_out else {},
         "template": template_hash(cohort.template),
+        "shapes": cohort.fingerprint(),
         "alignment": "similarity" if p.procrustes.with_scale else "rigid",
         "removed": frame.removed.as_dict(),
         "total_variance": found.total,

@@ -139,7 +139,7 @@ class RegisteredFolder:
             return False
         try:
             return bool(record.get("inputs") == input_hashes(files)) and all(
-                file_hash(self._output(name)) == digest for name, digest in outputs.items() if digest
+                file_hash(self.output(name)) == digest for name, digest in outputs.items() if digest
             )
         except FileProblem:
             return False
@@ -209,7 +209,7 @@ class RegisteredFolder:
     def _pictures(self, scan_id: str) -> list[Path]:
         return [self.path / folder / f"{scan_id}.png" for folder in PICTURES]
 
-    def _output(self, name: str) -> Path:
+    def output(self, name: str) -> Path:
         """A file named in a record: the mesh lies beside the record, pictures in their folders."""
         return (self.path if "/" in name else self.registered) / name
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from breastmorph.errors import BreastMorphError, FileProblem
 from breastmorph.mesh.files.reading import problems_of, read_bytes
+from breastmorph.model.files.content import content_hash
 from breastmorph.model.files.tree import Tree
 from breastmorph.model.shape_model import ShapeModel
 
@@ -74,6 +76,7 @@ def save_model(model: ShapeModel, path: str | Path) -> None:
     """
     path = Path(path)
     suffix = path.suffix.lower()
+    model = replace(model, info={**model.info, "content": content_hash(model)})
     if suffix in (".h5", ".hdf5"):
         from breastmorph.model.files.statismo import write_statismo
 

@@ -1,0 +1,113 @@
+"""``breastmorph verify``: are results still what was written, and do they belong to these inputs?"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from breastmorph.cli.terminal import json_option, landmarks_option, print_json
+from breastmorph.errors import BreastMorphError, FileProblem
+from breastmorph.scan.folder import find_scans
+
+
+@click.command("verify")
+@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--scans", type=click.Path(path_type=Path), help="Also compare the inputs of registered folders."
+)
+@landmarks_option
+@click.option(
+    "--cohort",
+    type=click.Path(path_type=Path),
+    help="Also compare the shapes a model was built from: its registered folder.",
+)
+@json_option
+def command(
+    results: tuple[Path, ...], scans: Path | None, landmarks: Path | None, cohort: Path | None, as_json: bool
+) -> None:
+    """Hash RESULTS again and report everything that differs from what was written.
+
+    RESULTS are folders of `breastmorph register` or `breastmorph paper`, and model files. Exit code 1 when
+    something changed, is missing or does not belong there.
+
+    \b
+    Examples:
+      breastmorph verify registered-cohort/ --scans scans/ --landmarks landmarks/
+      breastmorph verify model.h5 --cohort registered-cohort/
+    """
+    inputs = {files.id: files for files in find_scans(scans, landmarks)} if scans is not None else None
+    report = []
+    for path in results:
+        if not path.exists():
+            raise FileProblem("there is no such file or folder", "Check the path", path)
+        if path.is_file():
+            problems = list(_model_drift(path, cohort))
+        elif (path / "study.json").exists():
+            from breastmorph.study.verification import study_drift
+
+            problems = list(study_drift(path))
+        elif (path / "registered").is_dir():
+            from breastmorph.registration.drift import folder_drift
+
+            problems = list(folder_drift(path, inputs))
+        else:
+            raise FileProblem(
+                "this folder holds no results", "Give the --out of `breastmorph register` or `paper`", path
+            )
+        report.append((path, problems))
+    changed = sum(len(problems) for _, problems in report)
+    if as_json:
+        print_json(
+            [
+                {
+                    "path": str(path),
+                    "unchanged": not problems,
+                    "problems": [
+                        {"where": str(p.where), "cause": p.cause, "remedy": p.remedy} for p in problems
+                    ],
+                }
+                for path, problems in report
+            ]
+        )
+    else:
+        for path, problems in report:
+            for problem in problems:
+                click.echo(str(problem))
+            click.echo(f"{path}: " + (f"{len(problems)} differences" if problems else "as it was written"))
+    sys.exit(1 if changed else 0)
+
+
+def _model_drift(path: Path, cohort: Path | None) -> Iterator[BreastMorphError]:
+    from breastmorph.model.files import load_model
+    from breastmorph.model.files.content import is_unchanged
+
+    model = load_model(path)
+    unchanged = is_unchanged(model)
+    if unchanged is None:
+        yield FileProblem(
+            "the model carries no hash of its content",
+            "Only models that BreastMorph wrote can be verified",
+            path,
+        )
+    elif not unchanged:
+        yield FileProblem("the model is not what was written", "Build it again", path)
+    if cohort is not None:
+        from breastmorph.cohort import load_cohort
+        from breastmorph.model.building import BuildParameters, usable
+
+        subjects = usable(
+            load_cohort(cohort), BuildParameters(with_absent=bool(_parameters(model.info).get("with_absent")))
+        )
+        if model.info.get("shapes") != subjects.fingerprint():
+            yield FileProblem(
+                "the model was not built from these shapes, or not from all of them", "Build it again", path
+            )
+
+
+def _parameters(info: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = info.get("parameters")
+    return found if isinstance(found, dict) else {}

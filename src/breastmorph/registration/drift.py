@@ -1,0 +1,86 @@
+"""Drift: what a registered folder says of its files, compared with the files themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from breastmorph.errors import BreastMorphError, FileProblem
+from breastmorph.registration.folder import RegisteredFolder
+from breastmorph.registration.product import file_hash, input_hashes
+from breastmorph.scan.folder import ScanFiles
+from breastmorph.template.files import from_npz
+
+_CHANGED = "its content is not what the record says"
+
+
+def folder_drift(path: Path, scans: Mapping[str, ScanFiles] | None = None) -> Iterator[FileProblem]:
+    """Everything in a registered folder that differs from what was written, one problem a file.
+
+    Parameters
+    ----------
+    path : Path
+        The ``--out`` of ``breastmorph register``.
+    scans : mapping from id to ScanFiles, optional
+        The inputs, when they shall be compared too.
+    """
+    folder = RegisteredFolder(path)
+    yield from _template_drift(folder)
+    templates = set()
+    for scan_id in folder.ids():
+        record = folder.registered / f"{scan_id}.json"
+        if not record.exists():
+            continue  # failed, and the folder says so
+        said = folder.record(scan_id)
+        outputs = said.get("outputs")
+        if not isinstance(outputs, dict):
+            yield FileProblem("the record cannot be read", "Register this scan again", record)
+            continue
+        templates.add(str(said.get("template")))
+        if len(templates) > 1:
+            yield FileProblem("it names another template than records before it", "Register it again", record)
+        for name, digest in outputs.items():
+            yield from _compared(folder.output(name), digest)
+        if scans is not None:
+            yield from _input_drift(scan_id, said.get("inputs"), scans, record)
+    known = {f"{scan_id}.ply" for scan_id in folder.ids()}
+    for mesh in sorted(folder.registered.glob("*.ply")):
+        if mesh.name not in known:
+            yield FileProblem("no record knows this mesh", "Remove it, or register its scan", mesh)
+
+
+def _template_drift(folder: RegisteredFolder) -> Iterator[FileProblem]:
+    path = folder.path / "template.npz"
+    try:
+        from_npz(path.read_bytes())
+    except (OSError, BreastMorphError) as error:
+        yield FileProblem(f"the template cannot be read ({error})", "Register the scans again", path)
+
+
+def _compared(path: Path, digest: object) -> Iterator[FileProblem]:
+    if not digest:
+        return  # a picture that could not be drawn
+    try:
+        if file_hash(path) != digest:
+            yield FileProblem(_CHANGED, "Register this scan again", path)
+    except FileProblem as problem:
+        yield problem
+
+
+def _input_drift(
+    scan_id: str, said: object, scans: Mapping[str, ScanFiles], record: Path
+) -> Iterator[FileProblem]:
+    if scan_id not in scans:
+        yield FileProblem("its scan is not among the inputs", "Check --scans", record)
+        return
+    try:
+        now = input_hashes(scans[scan_id])
+    except FileProblem as problem:
+        yield problem
+        return
+    before = said if isinstance(said, dict) else {}
+    for name in sorted({*now, *before}):
+        if now.get(name) != before.get(name):
+            yield FileProblem(
+                f"the input {name} is not the one it was made from", "Register it again", record
+            )

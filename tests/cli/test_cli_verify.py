@@ -1,0 +1,95 @@
+"""Results are hashed again: every change is named, nothing else is."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from breastmorph.cli import main
+from breastmorph.cohort import load_cohort
+from breastmorph.model.building import build_model
+from breastmorph.model.files import load_model, save_model
+from breastmorph.registration.batch import register_batch
+from breastmorph.registration.executors import InProcess
+from small_cohort import random_shapes, write_registered
+from tiny_cohort import tiny_recipe, write_scans
+
+
+def verified(*arguments):
+    result = CliRunner().invoke(main, ["verify", *map(str, arguments), "--json"])
+    assert result.exit_code in (0, 1), result.output
+    problems = [problem for entry in json.loads(result.stdout) for problem in entry["problems"]]
+    assert result.exit_code == (1 if problems else 0)
+    return problems
+
+
+@pytest.fixture
+def registered(tmp_path):
+    found = write_scans(tmp_path / "scans", 2)
+    register_batch(found, tiny_recipe(), tmp_path / "out", InProcess())
+    return tmp_path
+
+
+@pytest.fixture
+def model_file(tmp_path):
+    write_registered(tmp_path / "cohort", random_shapes(6))
+    save_model(build_model(load_cohort(tmp_path / "cohort")), tmp_path / "model.h5")
+    return tmp_path / "model.h5"
+
+
+def test_a_registered_folder_is_as_it_was_written_until_a_file_changes(registered):
+    out, scans = registered / "out", registered / "scans"
+    assert verified(out, "--scans", scans) == []
+    mesh = out / "registered" / "s00.ply"
+    data = bytearray(mesh.read_bytes())
+    data[-5] ^= 1
+    mesh.write_bytes(data)
+    assert [problem["where"] for problem in verified(out)] == [str(mesh)]
+
+
+def test_missing_foreign_and_unreadable_files_are_named(registered):
+    folder = registered / "out" / "registered"
+    (folder / "s00.ply").rename(folder / "stranger.ply")
+    (folder / "s01.json").write_text("{")
+    found = {problem["where"].rsplit("/")[-1]: problem["cause"] for problem in verified(registered / "out")}
+    assert set(found) == {"s00.ply", "stranger.ply", "s01.json"}
+    assert "cannot be read" in found["s01.json"]
+
+
+def test_a_changed_scan_is_noticed_only_when_scans_are_given(registered):
+    scan = registered / "scans" / "s01.ply"
+    scan.write_bytes(scan.read_bytes() + b"\n")
+    assert verified(registered / "out") == []
+    (problem,) = verified(registered / "out", "--scans", registered / "scans")
+    assert "s01.ply" in problem["cause"]
+
+
+@pytest.mark.parametrize("suffix", [".h5", ".npz"])
+def test_a_model_carries_its_own_hash_in_every_format(model_file, suffix):
+    other = model_file.with_suffix(suffix)
+    save_model(load_model(model_file), other)
+    assert verified(other) == []
+    model = load_model(other)
+    assert model.info["content"] == load_model(model_file).info["content"]
+    import h5py
+
+    with h5py.File(model_file, "r+") as file:
+        file["model/mean"][7] += np.float32(0.01)
+    (problem,) = verified(model_file)
+    assert "not what was written" in problem["cause"]
+
+
+def test_a_model_knows_the_shapes_it_was_built_from(model_file, tmp_path):
+    assert verified(model_file, "--cohort", tmp_path / "cohort") == []
+    write_registered(tmp_path / "other", random_shapes(6, seed=5))
+    (problem,) = verified(model_file, "--cohort", tmp_path / "other")
+    assert "not built from these shapes" in problem["cause"]
+
+
+def test_a_folder_without_results_is_refused(tmp_path):
+    result = CliRunner().invoke(main, ["verify", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "holds no results" in result.output
