@@ -2,63 +2,32 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from breastmorph.evaluation.curve import Curve
 from breastmorph.evaluation.model_evaluation import Evaluation
-from breastmorph.mesh.files.writing import make_folder, write_file
+from breastmorph.report.figures.printing import COLOURS, DASHES, count_components, house_style, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which people with any colour vision tell apart; lines differ by their dashes too.
-_COLOURS = {"whole": "#0072B2", "breast": "#D55E00"}
-_DASHES = {"whole": "-", "breast": (0, (5, 1.5))}
+_COLOURS = {"whole": COLOURS[0], "breast": COLOURS[1]}
+_DASHES = {"whole": DASHES[0], "breast": DASHES[1]}
 _NAMES = {"whole": "whole torso", "breast": "breast"}
 _DISTANCES = {"point": "point to point (mean ± sd)", "surface": "to the closest point of the surface"}
-_SCAN = "#009E73"
-_STYLE: dict[Any, Any] = {
-    "font.family": "sans-serif",
-    "font.size": 8.0,
-    "axes.titlesize": 9.0,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.linewidth": 0.7,
-    "axes.grid": True,
-    "grid.color": "#DDDDDD",
-    "grid.linewidth": 0.5,
-    "lines.linewidth": 1.5,
-    "legend.frameon": False,
-    "legend.fontsize": 7.0,
-    "pdf.fonttype": 42,  # text stays text
-    "svg.fonttype": "none",
-    "svg.hashsalt": "breastmorph",  # the same numbers give the same file
-}
+_SCAN = COLOURS[2]
 _PANEL = (2.6, 2.9)  # inches
 
 
 def save_curves(evaluation: Evaluation, folder: Path, name: str = "curves") -> list[Path]:
     """Write the figure as SVG, PDF and PNG; returns the files."""
-    import matplotlib
-
-    make_folder(folder)
-    written = []
-    with matplotlib.rc_context(_STYLE):
-        figure = curves_figure(evaluation)
-        for kind, dates in (("svg", {"Date": None}), ("pdf", {"CreationDate": None}), ("png", {})):
-            data = io.BytesIO()
-            figure.savefig(data, format=kind, dpi=300, metadata=dates)
-            written.append(folder / f"{name}.{kind}")
-            write_file(written[-1], data.getvalue())
-    return written
+    with house_style():
+        return save_figure(curves_figure(evaluation), folder / name, ("svg", "pdf", "png"), dpi=300)
 
 
 def curves_figure(evaluation: Evaluation) -> Figure:
@@ -84,8 +53,7 @@ def curves_figure(evaluation: Evaluation) -> Figure:
         _curves(panel, evaluation.specificity)
         panel.set(title="Specificity", ylabel="distance to nearest subject (mm)", ylim=(0, None))
     for panel in figure.axes:
-        panel.set_xlabel("components")
-        panel.set_xlim(0, None)
+        count_components(panel)
     return figure
 
 

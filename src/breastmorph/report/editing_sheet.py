@@ -11,7 +11,7 @@ from breastmorph.clinical.edit.result import Change, Edit
 from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
 from breastmorph.report.clinical_sheet import ClinicalSheet, save_clinical_sheet
 from breastmorph.report.contact_sheet import save_sheet
-from breastmorph.report.render import View, colormap, render
+from breastmorph.report.render import View, box_around, colormap, render
 
 _VIEWS = (View(), View(yaw=45.0), View(yaw=90.0))
 _SIZE = (330, 310)
@@ -21,7 +21,7 @@ _FULL = 10.0  # mm: least movement that gets the strongest colour, so that tiny 
 
 def save_editing_sheet(edit: Edit, faces: Ints, title: str, folder: Path, name: str = "sheet") -> list[Path]:
     """Write one edit as a page: before, after, movement, and the measures; PNG and PDF."""
-    box = _box([edit.before, edit.shape])
+    box = box_around([edit.before, edit.shape])
     moved = np.linalg.norm(edit.shape - edit.before, axis=1)
     most = max(float(np.quantile(moved, 0.999)), _FULL)
     rows: list[tuple[str, Floats, Floats | None]] = [
@@ -84,7 +84,7 @@ def save_feature_grid(
         Somewhat from the side when not given.
     """
     shapes = [shape for row in rows for shape, _ in row]
-    box, camera = _box([shape for shape in shapes if shape is not None]), view or View(yaw=20.0)
+    box, camera = box_around([shape for shape in shapes if shape is not None]), view or View(yaw=20.0)
     cells = [
         np.full((_CELL[1], _CELL[0], 3), 255, np.uint8)
         if shape is None
@@ -92,9 +92,3 @@ def save_feature_grid(
         for shape in shapes
     ]
     save_sheet(cells, [caption for row in rows for _, caption in row], path, columns=len(rows[0]))
-
-
-def _box(shapes: Sequence[Floats]) -> tuple[Floats, Floats]:
-    return np.min([shape.min(axis=0) for shape in shapes], axis=0), np.max(
-        [shape.max(axis=0) for shape in shapes], axis=0
-    )

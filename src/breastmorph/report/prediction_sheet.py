@@ -13,13 +13,15 @@ from breastmorph.clinical.predict.predicted_measures import PredictedMeasure
 from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
 from breastmorph.report.clinical_sheet import ClinicalSheet, save_clinical_sheet
 from breastmorph.report.contact_sheet import save_sheet
-from breastmorph.report.render import SKIN, Picture, View, colormap, render
+from breastmorph.report.render import SKIN, Picture, View, box_around, colormap, render
 
 _VIEWS = (View(), View(yaw=40.0), View(yaw=-40.0))
 _SIZE = (330, 270)
 _CELL = (260, 280)
 _MISSING = np.array([0.80, 0.25, 0.22])
-_COLORS = "viridis"
+COLORS = "viridis"
+# Titles of columns of the figure.
+PREDICTED, UNCERTAINTY, MIRRORED = "predicted", "standard deviation", "mirrored"
 _BAR = 54  # pixels that a colour bar takes
 _STEP = 2.0  # mm: ends of the colour bar are multiples of it
 
@@ -45,7 +47,7 @@ def save_prediction_sheet(
     name : str
     """
     faces, most = prediction.faces, scale_of([prediction])
-    box = _box([scan, prediction.shape, prediction.mirrored])
+    box = box_around([scan, prediction.shape, prediction.mirrored])
     rows: list[tuple[str, Floats, Floats | None]] = [
         ("Scan, the missing region in red", scan, painted(prediction.region.missing)),
         ("Prediction: the likeliest shape", prediction.shape, None),
@@ -115,32 +117,41 @@ class Example:
 def save_prediction_figure(examples: Sequence[Example], path: Path, view: View | None = None) -> None:
     """Write the paper's figure of predicted breasts as a PNG: one row an example.
 
-    From left to right: the scan with the missing region in red, the prediction, its uncertainty, the mirror image, and
-    the truth where every example has one.
+    From left to right: the scan with the missing region in red, the prediction, the truth where every example has
+    one, the uncertainty, and the mirror image.
     """
     most = scale_of([one.prediction for one in examples])
     with_truth = all(one.truth is not None for one in examples)
     cells: list[Picture] = []
     captions: list[str] = []
     for one in examples:
-        found = one.prediction
-        columns: list[tuple[str, Floats, Floats | None]] = [
-            (f"{one.label}: missing", one.scan, painted(found.region.missing)),
-            ("predicted", found.shape, None),
-            ("standard deviation", found.shape, _heat(found, most)),
-            ("mirrored", found.mirrored, None),
-        ]
-        if with_truth and one.truth is not None:
-            columns.append(("truth", one.truth, None))
-        box = _box([shape for _, shape, _ in columns])
-        towards = view or View(yaw=25.0 if found.region.side == "left" else -25.0)
-        for caption, shape, colors in columns:
-            bar = caption == "standard deviation"
+        columns = example_columns(one, most, with_truth)
+        box = box_around([shape for _, shape, _ in columns])
+        for k, (caption, shape, colors) in enumerate(columns):
+            bar = caption == UNCERTAINTY
             size = (_CELL[0] - _BAR, _CELL[1]) if bar else _CELL
-            cell = render(TriangleMesh(shape, found.faces), towards, size=size, colors=colors, box=box)
+            mesh = TriangleMesh(shape, one.prediction.faces)
+            cell = render(mesh, view or towards(one.prediction), size=size, colors=colors, box=box)
             cells.append(np.concatenate([cell, colour_bar(_CELL[1], most)], axis=1) if bar else cell)
-            captions.append(caption)
+            captions.append(f"{one.label}: {caption}" if k == 0 else caption)
     save_sheet(cells, captions, path, columns=len(cells) // len(examples))
+
+
+def example_columns(one: Example, most: float, with_truth: bool) -> list[tuple[str, Floats, Floats | None]]:
+    """Title, shape and colours of an example's pictures; uncertainty is coloured from 0 to ``most`` mm."""
+    found = one.prediction
+    columns: list[tuple[str, Floats, Floats | None]] = [
+        ("missing", one.scan, painted(found.region.missing)),
+        (PREDICTED, found.shape, None),
+    ]
+    if with_truth and one.truth is not None:
+        columns.append(("truth", one.truth, None))
+    return [*columns, (UNCERTAINTY, found.shape, _heat(found, most)), (MIRRORED, found.mirrored, None)]
+
+
+def towards(prediction: Prediction) -> View:
+    """From the front and somewhat from the side of the predicted breast."""
+    return View(yaw=25.0 if prediction.region.side == "left" else -25.0)
 
 
 def scale_of(predictions: Sequence[Prediction]) -> float:
@@ -155,7 +166,7 @@ def painted(region: Bools) -> Floats:
 
 
 def _heat(prediction: Prediction, most: float) -> Floats:
-    colors = colormap(prediction.normal_deviation, 0.0, most, _COLORS)
+    colors = colormap(prediction.normal_deviation, 0.0, most, COLORS)
     return np.where(prediction.region.missing[:, None], colors, SKIN)
 
 
@@ -164,7 +175,7 @@ def colour_bar(height: int, most: float) -> Picture:
     from PIL import Image, ImageDraw, ImageFont
 
     top, bottom, left = height // 8, height - height // 8, 6
-    ramp = colormap(np.linspace(most, 0.0, bottom - top), 0.0, most, _COLORS)
+    ramp = colormap(np.linspace(most, 0.0, bottom - top), 0.0, most, COLORS)
     out = np.full((height, _BAR, 3), 255, np.uint8)
     out[top:bottom, left : left + 12] = np.round(255 * ramp)[:, None].astype(np.uint8)
     image = Image.fromarray(out)
@@ -175,11 +186,6 @@ def colour_bar(height: int, most: float) -> Picture:
         draw.text((left + 18, y), f"{share * most:g}", fill="black", anchor="lm", font=font)
     draw.text((left, top - 12), "mm", fill="black", anchor="lm", font=font)
     return np.asarray(image)
-
-
-def _box(shapes: Sequence[Floats]) -> tuple[Floats, Floats]:
-    both = np.stack([[shape.min(axis=0), shape.max(axis=0)] for shape in shapes])
-    return both[:, 0].min(axis=0), both[:, 1].max(axis=0)
 
 
 def vertex_colors(prediction: Prediction) -> tuple[np.ndarray, float]:

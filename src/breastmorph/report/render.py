@@ -1,23 +1,25 @@
-"""Shaded pictures of meshes by ray casting: no graphics libraries needed, the same on every machine."""
+"""Shaded pictures of meshes without any graphics library: the same on every machine."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import face_normals, vertex_normals
 from breastmorph.mesh.similarity import rotation_about
-from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
+from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
 
 Picture = NDArray[np.uint8]  # (height, width, 3)
 
 SKIN = (0.86, 0.72, 0.63)
 INSIDE = (0.45, 0.47, 0.52)  # the surface seen from behind, through a hole or past a border
 _BACKGROUND = 1.0
+_KEY, _FILL = (-0.45, 0.55, 0.70), (0.70, -0.10, 0.70)  # lights: right, up and towards the camera
+_MARGIN = 1.04
 
 
 @dataclass(frozen=True)
@@ -42,12 +44,128 @@ class View:
         return (turn @ nod).T
 
 
+@dataclass(frozen=True, eq=False)
+class Camera:
+    """A view with its place and scale: what turns positions into pixels.
+
+    Attributes
+    ----------
+    axes : (3, 3) float
+        Of the view.
+    centre : (2,) float
+        Of the picture, right and up, mm.
+    pixel : float
+        Side of a pixel, mm.
+    size : (width, height) in pixels
+    """
+
+    axes: Floats
+    centre: Floats
+    pixel: float
+    size: tuple[int, int]
+
+    @classmethod
+    def around(cls, points: Floats, view: View, size: tuple[int, int]) -> Self:
+        """The camera that fits points (k, 3) into a picture of a given size."""
+        axes = view.axes()
+        seen = (points @ axes.T)[:, :2]
+        low, high = np.nanmin(seen, axis=0), np.nanmax(seen, axis=0)
+        return cls(axes, (low + high) / 2, float(((high - low) / size).max()) * _MARGIN, size)
+
+    def finer(self, times: int) -> Camera:
+        """The same picture with so many pixels instead of each along a side."""
+        return Camera(
+            self.axes, self.centre, self.pixel / times, (self.size[0] * times, self.size[1] * times)
+        )
+
+    def project(self, points: Floats) -> Floats:
+        """Column, row (the first pixel spans 0 to 1) and depth towards the camera in mm, (k, 3)."""
+        seen = points @ self.axes.T
+        seen[:, 0] = (seen[:, 0] - self.centre[0]) / self.pixel + self.size[0] / 2
+        seen[:, 1] = (self.centre[1] - seen[:, 1]) / self.pixel + self.size[1] / 2
+        return seen
+
+
 @dataclass(frozen=True)
 class Marker:
     """A dot drawn over the picture at a 3D position, hidden where the surface covers it."""
 
     position: Floats
     color: tuple[float, float, float] = (0.80, 0.15, 0.15)
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What a camera sees of a mesh, pixel by pixel.
+
+    Attributes
+    ----------
+    mesh : TriangleMesh
+    camera : Camera
+    hit : (height, width) bool
+        Where there is surface; the arrays below are of these pixels, row by row.
+    faces : (k,) int
+    weights : (k, 3) float
+        Barycentric weights of the face's corners.
+    depth : (height, width) float
+        Towards the camera, mm; -inf where there is nothing.
+    """
+
+    mesh: TriangleMesh
+    camera: Camera
+    hit: Bools
+    faces: Ints
+    weights: Floats
+    depth: Floats
+
+    def at_pixels(self, values: Floats) -> Floats:
+        """Values of the vertices, (n,) or (n, c), at the pixels with surface, (k,) or (k, c)."""
+        from breastmorph.report.rasteriser import interpolated
+
+        # A fresh array: the kernel is compiled for one kind of memory.
+        columns = np.array(values, dtype=float, order="C").reshape(len(values), -1)
+        found = interpolated(columns, self.mesh.faces, self.faces, self.weights)
+        return found.reshape(len(found), *values.shape[1:])
+
+    def as_image(self, values: Floats) -> Floats:
+        """Values of the vertices (n,) as an image (height, width), NaN where there is nothing."""
+        image = np.full(self.hit.shape, np.nan)
+        image[self.hit] = self.at_pixels(values)
+        return image
+
+    def shaded(self, base: Floats, *, flat: bool = False, relief: float = 1.0) -> Floats:
+        """The lit picture (height, width, 3), 0..1, of colours at the pixels with surface, (k, 3).
+
+        With less ``relief`` shadows are paler and colours come nearer to those of a colour bar.
+        """
+        mesh, towards = self.mesh, self.camera.axes[2]
+        if flat:
+            normals = face_normals(mesh.vertices, mesh.faces)[self.faces]
+        else:
+            normals = self.at_pixels(vertex_normals(mesh.vertices, mesh.faces))
+            normals /= np.maximum(np.sqrt((normals * normals) @ np.ones((3, 1))), 1e-12)
+        behind = normals @ towards < 0
+        normals[behind] *= -1.0
+        light = _light(normals, self.camera.axes)
+        if relief < 1.0:
+            light = 1.0 + relief * (light / _light(towards[None], self.camera.axes) - 1.0)
+        colors = np.array(np.broadcast_to(base, normals.shape))
+        colors[behind] = INSIDE
+        colors *= light[:, None]
+        picture = np.full((*self.hit.shape, 3), _BACKGROUND)
+        picture[self.hit] = np.minimum(colors, 1.0, out=colors)
+        return picture
+
+
+def look(mesh: TriangleMesh, camera: Camera) -> Seen:
+    """Find what a camera sees of a mesh."""
+    from breastmorph.report.rasteriser import nearest_triangles
+
+    points = np.ascontiguousarray(camera.project(mesh.vertices))
+    face, second, third, depth = nearest_triangles(points, mesh.faces, *camera.size)
+    hit = face >= 0
+    u, v = second[hit], third[hit]
+    return Seen(mesh, camera, hit, face[hit], np.column_stack([1.0 - u - v, u, v]), depth)
 
 
 def render(
@@ -58,7 +176,9 @@ def render(
     colors: Floats | None = None,
     markers: Sequence[Marker] = (),
     box: tuple[Floats, Floats] | None = None,
+    camera: Camera | None = None,
     flat: bool = False,
+    relief: float = 1.0,
     supersample: int = 2,
 ) -> Picture:
     """Render a mesh.
@@ -76,54 +196,44 @@ def render(
         For example landmarks.
     box : (low, high), optional
         Corners of the region to fit into the picture, (3,) each; the mesh's own bounds otherwise.
+    camera : Camera, optional
+        Instead of ``view``, ``size`` and ``box``.
     flat : bool
         Shade by face, which shows the triangles.
+    relief : float
+        Strength of the shading, 0 to 1; less where colours have to be compared with a colour bar.
     supersample : int
-        Rays per pixel along each side.
+        Points looked at per pixel along each side.
     """
-    axes = (view or View()).axes()
-    low, high = box or (np.nanmin(mesh.vertices, axis=0), np.nanmax(mesh.vertices, axis=0))
-    width, height = size[0] * supersample, size[1] * supersample
-    corners = (
-        np.array([[low, high][(k >> d) & 1][d] for k in range(8) for d in range(3)]).reshape(8, 3) @ axes.T
-    )
-    centre = (corners.min(axis=0) + corners.max(axis=0)) / 2
-    extent = corners.max(axis=0) - corners.min(axis=0)
-    pixel = max(extent[0] / width, extent[1] / height) * 1.04
-    depth = float(corners[:, 2].max() + extent[2] + 10.0)
-
-    columns = (np.arange(width) - (width - 1) / 2) * pixel + centre[0]
-    rows = ((height - 1) / 2 - np.arange(height)) * pixel + centre[1]
-    x, y = np.meshgrid(columns, rows)
-    origins = np.column_stack([x.ravel(), y.ravel(), np.full(x.size, depth)]) @ axes
-    surface = Surface(mesh)
-    faces, distance, weights = surface.first_hit(origins, np.broadcast_to(-axes[2], origins.shape))
-    hit = faces >= 0
-    corner_ids = mesh.faces[faces[hit]]
-    blend = weights[hit][:, :, None]
-    if flat:
-        normals = face_normals(mesh.vertices, mesh.faces)[faces[hit]]
-    else:
-        normals = (vertex_normals(mesh.vertices, mesh.faces)[corner_ids] * blend).sum(axis=1)
-        normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
-    facing = normals @ axes[2]
-    base = np.full((hit.sum(), 3), SKIN)
+    if camera is None:
+        low, high = box or (np.nanmin(mesh.vertices, axis=0), np.nanmax(mesh.vertices, axis=0))
+        corners = np.array([[(low, high)[(k >> d) & 1][d] for d in range(3)] for k in range(8)])
+        camera = Camera.around(corners, view or View(), size)
+    seen = look(mesh, camera.finer(supersample))
     if colors is None and mesh.colors is not None:
         colors = mesh.colors[:, :3] / 255.0
-    if colors is not None:
-        base = (colors[corner_ids] * blend).sum(axis=1)
-    base[facing < 0] = INSIDE
-    normals[facing < 0] *= -1.0
-    shaded = np.full((width * height, 3), _BACKGROUND)
-    shaded[hit] = np.clip(base * _light(normals, axes)[:, None], 0.0, 1.0)
-    reach = np.where(hit, distance, np.inf).reshape(height, width)
-    picture: Floats = shaded.reshape(height, width, 3)
-    for marker in markers:
-        across, up, towards = marker.position @ axes.T
-        column, row = (across - columns[0]) / pixel, (rows[0] - up) / pixel
-        _dot(picture, reach, column, row, depth - towards, marker.color, 3.2 * supersample)
-    picture = picture.reshape(size[1], supersample, size[0], supersample, 3).mean(axis=(1, 3))
-    return np.round(picture * 255).astype(np.uint8)
+    base = np.array([SKIN]) if colors is None else seen.at_pixels(colors)
+    picture = seen.shaded(base, flat=flat, relief=relief)
+    if markers:
+        places = seen.camera.project(np.array([marker.position for marker in markers]))
+        for marker, (column, row, depth) in zip(markers, places, strict=True):
+            _dot(picture, seen.depth, column - 0.5, row - 0.5, depth, marker.color, 3.2 * supersample)
+    return as_picture(picture, supersample)
+
+
+def as_picture(fine: Floats, supersample: int) -> Picture:
+    """A picture from one with so many pixels for each along a side, colours 0..1."""
+    height, width = fine.shape[0] // supersample, fine.shape[1] // supersample
+    blocks = fine.reshape(height, supersample, width, supersample, 3)
+    mean = sum(blocks[:, i, :, j] for i in range(supersample) for j in range(supersample)) / supersample**2
+    return np.round(mean * 255).astype(np.uint8)
+
+
+def box_around(shapes: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Lowest and highest corner, (3,) each, of a box that holds all shapes."""
+    return np.min([shape.min(axis=0) for shape in shapes], axis=0), np.max(
+        [shape.max(axis=0) for shape in shapes], axis=0
+    )
 
 
 def colormap(values: Floats, low: float, high: float, name: str = "coolwarm") -> Floats:
@@ -136,24 +246,23 @@ def colormap(values: Floats, low: float, high: float, name: str = "coolwarm") ->
 
 def _light(normals: Floats, axes: Floats) -> Floats:
     """Brightness under a key light from above left of the camera and a soft fill light."""
-    key = np.array([-0.45, 0.55, 0.70]) / np.linalg.norm([-0.45, 0.55, 0.70]) @ axes
-    fill = np.array([0.70, -0.10, 0.70]) / np.linalg.norm([0.70, -0.10, 0.70]) @ axes
+    key, fill = (np.array(light) / np.linalg.norm(light) @ axes for light in (_KEY, _FILL))
     return 0.30 + 0.62 * np.maximum(normals @ key, 0.0) + 0.20 * np.maximum(normals @ fill, 0.0)
 
 
 def _dot(
     picture: Floats,
-    reach: Floats,
+    depths: Floats,
     column: float,
     row: float,
     depth: float,
     color: tuple[float, float, float],
     radius: float,
 ) -> None:
-    height, width = reach.shape
+    height, width = depths.shape
     if not (0 <= round(row) < height and 0 <= round(column) < width):
         return
-    if depth > reach[round(row), round(column)] + 8.0:  # behind the surface
+    if depth < depths[round(row), round(column)] - 8.0:  # behind the surface
         return
     margin = int(radius) + 3
     top, left = max(round(row) - margin, 0), max(round(column) - margin, 0)

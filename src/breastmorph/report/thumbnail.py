@@ -7,14 +7,14 @@ around the nipple on the breast; where points slid, they sit beside it, however 
 from __future__ import annotations
 
 import io
-import math
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
-from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
+from breastmorph.mesh.geometry import face_normals
+from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
 from breastmorph.registration.result import IN_BREAST, Registration
+from breastmorph.report.rasteriser import nearest_triangles
 from breastmorph.report.render import SKIN, Picture
 from breastmorph.scan.scan import Scan
 
@@ -107,8 +107,14 @@ class _Camera:
 def _draw(mesh: TriangleMesh, camera: _Camera, landmarks: Floats, mask: Floats | None = None) -> Picture:
     width, height = _CELL[0] * _FINE, _CELL[1] * _FINE
     values = np.zeros(mesh.n_vertices) if mask is None else mask
-    light, level, depth = _rasterise(camera.project(mesh.vertices), mesh.faces, values, width, height)
-    hit = depth > -np.inf
+    points = camera.project(mesh.vertices)
+    face, second, third, depth = nearest_triangles(points, mesh.faces, width, height)
+    hit = face >= 0
+    # Both sides are lit alike: at this size the inside behind a hole is for the large sheet.
+    light, level = np.zeros(hit.shape), np.zeros(hit.shape)
+    light[hit] = np.abs(face_normals(points, mesh.faces) @ [_LIGHT[0], -_LIGHT[1], _LIGHT[2]])[face[hit]]
+    i, j, k = values[mesh.faces[face[hit]]].T
+    level[hit] = i + second[hit] * (j - i) + third[hit] * (k - i)
     picture = np.where(hit, 0.35 + 0.65 * light, 1.0)[:, :, None] * np.where(hit[:, :, None], SKIN, 1.0)
     if mask is not None:
         picture[hit & (level > _RINGS[0])] *= _TINT
@@ -132,41 +138,3 @@ def _dot(picture: Floats, depth: Floats, column: float, row: float, towards: flo
     window = picture[top : y + 9, left : x + 9]
     rows, columns = np.mgrid[: window.shape[0], : window.shape[1]]
     window[np.hypot(rows + top + 0.5 - row, columns + left + 0.5 - column) <= radius] = _DOT
-
-
-@njit(cache=True)
-def _rasterise(
-    points: Floats, faces: Ints, values: Floats, width: int, height: int
-) -> tuple[Floats, Floats, Floats]:
-    """Brightness, interpolated value and depth (-inf for nothing) of the nearest triangle at every pixel, (h, w)."""
-    light = np.zeros((height, width))
-    level = np.zeros((height, width))
-    depth = np.full((height, width), -np.inf)
-    for f in range(len(faces)):
-        i, j, k = faces[f, 0], faces[f, 1], faces[f, 2]
-        x0, y0, z0 = points[i, 0], points[i, 1], points[i, 2]
-        ax, ay, az = points[j, 0] - x0, points[j, 1] - y0, points[j, 2] - z0
-        bx, by, bz = points[k, 0] - x0, points[k, 1] - y0, points[k, 2] - z0
-        nx, ny, nz = ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
-        if not abs(nz) > 1e-12:
-            continue
-        # Both sides are lit alike: at this size the inside behind a hole is for the large sheet.
-        bright = abs(_LIGHT[0] * nx - _LIGHT[1] * ny + _LIGHT[2] * nz) / math.sqrt(
-            nx * nx + ny * ny + nz * nz
-        )
-        first_row = max(math.ceil(y0 + min(0.0, ay, by) - 0.5), 0)
-        last_row = min(math.floor(y0 + max(0.0, ay, by) - 0.5), height - 1)
-        first_column = max(math.ceil(x0 + min(0.0, ax, bx) - 0.5), 0)
-        last_column = min(math.floor(x0 + max(0.0, ax, bx) - 0.5), width - 1)
-        for row in range(first_row, last_row + 1):
-            for column in range(first_column, last_column + 1):
-                x, y = column + 0.5 - x0, row + 0.5 - y0
-                u, v = (x * by - y * bx) / nz, (y * ax - x * ay) / nz
-                if u < 0.0 or v < 0.0 or u + v > 1.0:
-                    continue
-                z = z0 + u * az + v * bz
-                if z > depth[row, column]:
-                    depth[row, column] = z
-                    light[row, column] = bright
-                    level[row, column] = (1.0 - u - v) * values[i] + u * values[j] + v * values[k]
-    return light, level, depth

@@ -1,0 +1,182 @@
+"""Figures made of lines and boxes."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import matplotlib
+import numpy as np
+import pytest
+from PIL import Image
+
+from breastmorph.errors import BreastMorphError
+from breastmorph.evaluation.curve import Curve
+from breastmorph.evaluation.variation import Compactness
+from breastmorph.report.figures.metric_curves import (
+    ModelCurves,
+    Series,
+    save_clinical,
+    save_data_amount,
+    save_model_curves,
+    save_operated,
+)
+from breastmorph.report.figures.registration_boxes import save_registration_boxes, side_by_side
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def texts(path):
+    root = ElementTree.fromstring(path.with_suffix(".svg").read_text())
+    return ["".join(text.itertext()) for text in root.iter(f"{SVG}text")]
+
+
+def coloured(path):
+    """Pixels that are neither black, grey nor white."""
+    rgb = np.asarray(Image.open(path.with_suffix(".png")).convert("RGB")).astype(int)
+    return np.ptp(rgb, axis=2) > 60
+
+
+def curves(label, q=9, error=1.0, spread=True):
+    counts = np.arange(1, q + 1)
+    values = error / counts
+    half = 0.1 * values if spread else None
+    share = Series(label, counts, 1.0 - 0.5**counts)
+    return ModelCurves(share, Series(label, counts, values, half), Series(label, counts, values + 2.0, half))
+
+
+def test_three_metrics_of_two_models(tmp_path):
+    save_model_curves(tmp_path / "new" / "curves", [curves("with masks"), curves("without masks", error=2.0)])
+    found = texts(tmp_path / "new" / "curves")
+    for word in ("with masks", "without masks", "generalization error (mm)", "specificity error (mm)"):
+        assert word in found
+    assert found.count("number of components") == 3
+    assert "share of the variance (%)" in found
+    assert "1 sd over subjects or samples" in found
+    assert coloured(tmp_path / "new" / "curves").mean() > 0.001
+
+
+def test_bands_are_named_only_where_they_are(tmp_path):
+    save_model_curves(tmp_path / "curves", [curves("model", spread=False)])
+    assert not any("sd" in text for text in texts(tmp_path / "curves"))
+
+
+def test_the_resolution_is_200_dots_per_inch(tmp_path):
+    save_operated(tmp_path / "operated", [curves("model").generalization])
+    with Image.open(tmp_path / "operated.png") as picture:
+        assert picture.info["dpi"] == pytest.approx((200, 200), abs=0.1)
+        assert picture.width == 700
+
+
+def test_a_users_settings_do_not_matter(tmp_path):
+    save_operated(tmp_path / "plain", [curves("model").generalization])
+    with matplotlib.rc_context({"font.size": 20.0, "axes.facecolor": "pink", "lines.marker": "x"}):
+        save_operated(tmp_path / "odd", [curves("model").generalization])
+    for kind in ("svg", "png"):
+        assert (tmp_path / f"plain.{kind}").read_bytes() == (tmp_path / f"odd.{kind}").read_bytes()
+
+
+def test_the_same_values_give_the_same_files(tmp_path):
+    for folder in ("first", "second"):
+        save_data_amount(tmp_path / folder / "amount", [curves("30", 5), curves("60")])
+        save_registration_boxes(tmp_path / folder / "boxes", {"a": np.arange(9.0)}, {"a": np.ones(9)})
+    for file in ("amount.svg", "amount.png", "boxes.svg", "boxes.png"):
+        assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
+
+
+def test_a_gap_in_a_curve_is_a_gap(tmp_path):
+    counts = np.arange(1, 101)
+    values = np.full(100, 5.0)
+    save_operated(tmp_path / "whole", [Series("model", counts, values)])
+    values[30:70] = np.nan
+    save_operated(tmp_path / "gap", [Series("model", counts, values)])
+    assert coloured(tmp_path / "gap").sum() < 0.75 * coloured(tmp_path / "whole").sum()
+
+
+def test_a_value_between_gaps_is_a_dot(tmp_path):
+    counts, values = np.arange(5), np.array([np.nan, np.nan, 3.0, np.nan, np.nan])
+    save_operated(tmp_path / "dot", [Series("model", counts, values)])
+    save_operated(tmp_path / "none", [Series("model", counts, np.full(5, np.nan))])
+    assert coloured(tmp_path / "dot").sum() > coloured(tmp_path / "none").sum() + 20
+    assert "model (no values)" in texts(tmp_path / "none")
+
+
+@pytest.mark.parametrize("q", [1, 2, 3])
+def test_few_components_have_whole_numbers(tmp_path, q):
+    save_model_curves(tmp_path / "curves", [curves("model", q)])
+    root = ElementTree.fromstring((tmp_path / "curves.svg").read_text())
+    ticks = [
+        "".join(group.itertext()).strip()
+        for group in root.iter(f"{SVG}g")
+        if group.get("id", "").startswith("xtick_")
+    ]
+    assert ticks
+    assert all(tick.isdigit() for tick in ticks)
+    assert coloured(tmp_path / "curves").any()
+
+
+def test_many_points_stay_a_small_file(tmp_path):
+    save_model_curves(tmp_path / "curves", [curves(f"model {k}", 3000) for k in range(4)])
+    assert (tmp_path / "curves.svg").stat().st_size < 2_000_000
+
+
+def test_series_from_library_values():
+    curve = Curve("point", "whole", np.arange(3), np.array([[3.0, 2.0, 1.0], [5.0, 2.0, np.nan]]))
+    series = Series.of("model", curve)
+    np.testing.assert_allclose(series.values, [4.0, 2.0, 1.0])
+    np.testing.assert_allclose(series.spread, curve.sd)
+    share = Series.of_compactness("model", Compactness(np.array([3.0, 4.0]), np.array([0.75, 1.0]), 4.0))
+    assert share.components.tolist() == [1, 2]
+
+
+def test_a_series_of_unequal_lengths_is_refused():
+    with pytest.raises(BreastMorphError, match="differ in length"):
+        Series("model", np.arange(3), np.zeros(4))
+
+
+def test_no_models_are_refused(tmp_path):
+    with pytest.raises(BreastMorphError, match="nothing to draw"):
+        save_model_curves(tmp_path / "curves", [])
+
+
+def test_clinical_distances_with_their_average(tmp_path):
+    counts = np.arange(6)
+    straight = {
+        name: Series(name, counts, np.full(6, level)) for name, level in (("SN-NL", 2.0), ("NL-NR", 4.0))
+    }
+    tape = {name: Series(name, counts[::2], one.values[::2]) for name, one in straight.items()}
+    save_clinical(tmp_path / "clinical", straight, tape)
+    found = texts(tmp_path / "clinical")
+    for word in ("SN-NL", "NL-NR", "average", "SN-NL, along the skin", "absolute difference (mm)"):
+        assert word in found
+
+
+def test_an_average_that_is_given_is_not_made_again(tmp_path):
+    given = {name: Series(name, np.arange(3), np.ones(3)) for name in ("SN-NL", "NL-NR", "average")}
+    save_clinical(tmp_path / "clinical", given)
+    assert texts(tmp_path / "clinical").count("average") == 1
+
+
+def test_boxes_say_how_many_subjects(tmp_path):
+    rng = np.random.default_rng(0)
+    with_masks = np.append(rng.gamma(5.0, size=40), np.nan)
+    groups = {"with masks": with_masks, "without masks": rng.gamma(2.0, size=40)}
+    save_registration_boxes(tmp_path / "boxes", groups, {name: one + 8.0 for name, one in groups.items()})
+    found = texts(tmp_path / "boxes")
+    assert found.count("n = 40") == 4
+    assert "mean squared distance (mm²)" in found
+    assert "angle distortion (degrees)" in found
+    assert coloured(tmp_path / "boxes").mean() > 0.005
+
+
+def test_boxes_without_values_are_refused(tmp_path):
+    with pytest.raises(BreastMorphError, match="no subject"):
+        save_registration_boxes(tmp_path / "boxes", {"a": np.array([np.nan])}, {"a": np.ones(3)})
+
+
+def test_points_of_a_box_do_not_hide_each_other():
+    values = np.repeat([1.0, 2.0, 7.5], [9, 1, 4])
+    places = side_by_side(values, 0.5, 0.2)
+    for value in (1.0, 2.0, 7.5):
+        own = places[values == value]
+        assert len(np.unique(own)) == len(own)
+    assert np.abs(places).max() <= 0.2 + 1e-9
