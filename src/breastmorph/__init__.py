@@ -21,28 +21,47 @@ _HOME = {
     "Scan": "breastmorph.scan.scan",
     "load_scan": "breastmorph.scan.check",
     "check_scan": "breastmorph.scan.check",
+    "breast_mask": "breastmorph.mask",
+    "Template": "breastmorph.template",
+    "default_template": "breastmorph.template.files",
+    "load_template": "breastmorph.template.files",
     "Registrar": "breastmorph.registration.pipeline",
     "Cohort": "breastmorph.cohort",
     "load_cohort": "breastmorph.cohort",
     "ShapeModel": "breastmorph.model.shape_model",
+    "build_model": "breastmorph.model.building",
     "load_model": "breastmorph.model.files",
     "save_model": "breastmorph.model.files",
+    "fit_model": "breastmorph.model.fitting",
+    "Examiner": "breastmorph.clinical.measure.examination",
+    "Editor": "breastmorph.clinical.edit.editing",
+    "predict_breast": "breastmorph.clinical.predict.prediction",
+    "evaluate_model": "breastmorph.evaluation.model_evaluation",
 }
 
 __all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:
+    from breastmorph.clinical.edit.editing import Editor
+    from breastmorph.clinical.measure.examination import Examiner
+    from breastmorph.clinical.predict.prediction import predict_breast
     from breastmorph.cohort import Cohort, load_cohort
     from breastmorph.errors import BreastMorphError
+    from breastmorph.evaluation.model_evaluation import evaluate_model
+    from breastmorph.mask import breast_mask
     from breastmorph.mesh.files import load_mesh, save_mesh
     from breastmorph.mesh.triangle_mesh import TriangleMesh
+    from breastmorph.model.building import build_model
     from breastmorph.model.files import load_model, save_model
+    from breastmorph.model.fitting import fit_model
     from breastmorph.model.shape_model import ShapeModel
     from breastmorph.registration.pipeline import Registrar
     from breastmorph.scan.check import check_scan, load_scan
     from breastmorph.scan.files import load_landmarks, save_landmarks
     from breastmorph.scan.landmarks import Landmarks
     from breastmorph.scan.scan import Scan
+    from breastmorph.template import Template
+    from breastmorph.template.files import default_template, load_template
 
 
 def __getattr__(name: str) -> Any:
