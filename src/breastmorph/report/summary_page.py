@@ -16,6 +16,7 @@ from breastmorph.mesh.files.writing import write_file
 from breastmorph.registration.correspondence import unexplained_stretch
 from breastmorph.registration.folder import Outcome
 from breastmorph.registration.summary import FIGURES, SummaryRow, write_summary
+from breastmorph.report.page.document import document
 from breastmorph.report.thumbnail import SIZE, thumbnail_place
 
 _SHOWN = 0.75  # of a thumbnail's size: its pixels are fine enough for sharp screens
@@ -67,10 +68,8 @@ def page(rows: Sequence[SummaryRow], title: str, thumbnails: set[str]) -> str:
         *((figure.title, "number") for figure in FIGURES),
         ("seconds", "number"),
     ]
-    return _PAGE.format(
+    body = _BODY.format(
         title=html.escape(title),
-        style=_STYLE,
-        script=_SCRIPT,
         radios="".join(
             f'<label><input type="radio" name="show" value="{name}"{" checked" * (name == "all")}> {name} '
             f"({count})</label>"
@@ -82,6 +81,7 @@ def page(rows: Sequence[SummaryRow], title: str, thumbnails: set[str]) -> str:
         ),
         rows="\n".join(_row(row, thumbnails) for row in rows),
     )
+    return document(title, body, styles=[_STYLE], scripts=[_SCRIPT], images="'self' file: data:")
 
 
 def _row(row: SummaryRow, thumbnails: set[str]) -> str:
@@ -179,16 +179,7 @@ form.addEventListener("submit", event => event.preventDefault());
 show();
 """
 
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
-<h1>{title}</h1>
+_BODY = """<h1>{title}</h1>
 <p>One row a scan. Click a heading to sort. Yellow marks figures that are unusual in this cohort; they ask for a look,
 they are no verdict. Pictures: the scan with its landmarks, and the template in its shape. L and R are the
 patient's. The blue rings belong to the template: they should lie around the nipple on each breast.</p>
@@ -201,8 +192,4 @@ patient's. The blue rings belong to the template: they should lie around the nip
 <tbody>
 {rows}
 </tbody>
-</table>
-<script>{script}</script>
-</body>
-</html>
-"""
+</table>"""

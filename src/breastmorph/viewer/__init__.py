@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-SCRIPTS = ("three.min.js", "colours.js", "surface.js", "overlay.js", "viewer.js")  # a page needs all, in this order
+# A page needs all, in this order.
+SCRIPTS = ("three.min.js", "colours.js", "surface.js", "overlay.js", "mesh.js", "camera.js", "viewer.js")
 STYLES = ("viewer.css",)
 
 

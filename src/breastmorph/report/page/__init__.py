@@ -1,0 +1,38 @@
+"""Pages for people to read, print and keep: one file that holds everything itself and asks for nothing.
+
+>>> page = Page("Study", (Section("Results", (Text(("What we found.",)),)),))
+>>> write_page(Path("report.html"), page)  # doctest: +SKIP
+"""
+
+from breastmorph.report.page.content import (
+    Block,
+    Cell,
+    Code,
+    Column,
+    Figure,
+    ModelView,
+    Page,
+    Reproducibility,
+    Section,
+    Table,
+    Text,
+    Verdict,
+)
+from breastmorph.report.page.writing import page_html, write_page
+
+__all__ = [
+    "Block",
+    "Cell",
+    "Code",
+    "Column",
+    "Figure",
+    "ModelView",
+    "Page",
+    "Reproducibility",
+    "Section",
+    "Table",
+    "Text",
+    "Verdict",
+    "page_html",
+    "write_page",
+]

@@ -1,0 +1,203 @@
+"""What stands on a page: values, without any markup. All texts are plain and may hold any character."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from breastmorph.errors import FileProblem
+from breastmorph.model.shape_model import ShapeModel
+
+_LARGE_DRAWING = 400_000  # bytes: a drawing with more opens slowly, its picture is shown instead
+
+
+class Verdict(Enum):
+    """Whether a statement is true of the data at hand."""
+
+    HOLDS = "holds"
+    FAILS = "does not hold"
+    UNTESTABLE = "not testable"
+
+
+Cell = str | float | Verdict | None  # None is shown as a dash
+
+
+@dataclass(frozen=True)
+class Text:
+    """Paragraphs; with ``bullets``, points of a list."""
+
+    paragraphs: tuple[str, ...]
+    bullets: bool = False
+
+
+@dataclass(frozen=True)
+class Code:
+    """Lines to be typed or pasted into a terminal."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    Attributes
+    ----------
+    title : str
+    unit : str
+        Shown behind the title.
+    digits : int, optional
+        Decimals of its numbers; three significant digits otherwise.
+    number : bool
+        To be set to the right although its cells are texts. Columns of numbers and of texts such as ``0.17 ± 0.02``
+        are so by themselves.
+    """
+
+    title: str
+    unit: str = ""
+    digits: int | None = None
+    number: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; the first column names the rows.
+
+    Attributes
+    ----------
+    caption : str
+    columns : tuple of Column or str
+    rows : tuple of tuples of cells
+    note : str
+        Shown below.
+    """
+
+    caption: str
+    columns: tuple[Column | str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(f"a row of {len(row)} cells in a table of {len(self.columns)} columns")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture.
+
+    Attributes
+    ----------
+    data : bytes
+        A PNG or JPEG picture or an SVG drawing.
+    caption : str
+        May be long; what the reader should see in it.
+    alt : str
+        What the picture shows, for those who cannot see it; the caption when empty.
+    """
+
+    data: bytes
+    caption: str
+    alt: str = ""
+
+    @classmethod
+    def load(cls, path: Path, caption: str, alt: str = "") -> Self:
+        """Of ``<path>.svg`` and ``<path>.png`` (an ending of ``path`` is left off) the better one for a page.
+
+        The drawing, unless it is very large; else the picture.
+        """
+        known = path.suffix.lower() in (".svg", ".png")
+        stem = path.with_suffix("") if known else path
+        drawing, picture = (stem.with_name(stem.name + ending) for ending in (".svg", ".png"))
+        there = [place for place in (drawing, picture) if place.is_file()]
+        if not there:
+            raise FileProblem("there is no such figure", "Make the figures first", picture)
+        if len(there) == 2 and drawing.stat().st_size > _LARGE_DRAWING:
+            there = [picture]
+        return cls(there[0].read_bytes(), caption, alt)
+
+    @cached_property
+    def kind(self) -> str:
+        """Media type, from the content."""
+        if self.data.startswith(b"\x89PNG\r\n\x1a\n"):
+            return "image/png"
+        if self.data.startswith(b"\xff\xd8\xff"):
+            return "image/jpeg"
+        if re.search(rb"<svg[\s>]", self.data[:4096]):
+            return "image/svg+xml"
+        raise FileProblem("a figure is neither PNG, JPEG nor SVG", "Save it as SVG or PNG")
+
+
+@dataclass(frozen=True, eq=False)
+class ModelView:
+    """The mean and the first modes of a model, to be turned and moved by sliders.
+
+    Attributes
+    ----------
+    model : ShapeModel
+    caption : str
+    modes : int
+        So many sliders, fewer if the model has fewer.
+    limit : float
+        Where the sliders end, in standard deviations.
+    """
+
+    model: ShapeModel
+    caption: str
+    modes: int = 8
+    limit: float = 3.0
+
+
+@dataclass(frozen=True)
+class Reproducibility:
+    """What is needed to make the results again: shown as a table and kept in the page as JSON.
+
+    Attributes
+    ----------
+    record : mapping
+        Parameters, versions, seeds, hashes of the input; mappings inside mappings are welcome.
+    name : str
+        Of the JSON file that a reader can save.
+    """
+
+    record: Mapping[str, Any]
+    name: str = "record.json"
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page with a heading; sections inside it get a smaller one."""
+
+    title: str
+    blocks: tuple[Block, ...]
+
+
+Block = Text | Code | Table | Figure | ModelView | Reproducibility | Section
+
+
+@dataclass(frozen=True)
+class Page:
+    """A whole page.
+
+    Attributes
+    ----------
+    title : str
+    sections : tuple of Section
+    subtitle : str
+    facts : tuple of (name, value)
+        A few figures at the top, such as the number of scans.
+    notice : str
+        What every reader has to know, such as that the data are synthetic.
+    """
+
+    title: str
+    sections: tuple[Section, ...]
+    subtitle: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+    notice: str = ""

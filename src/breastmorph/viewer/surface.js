@@ -1,0 +1,77 @@
+/* Geometry of triangle meshes in typed arrays: normals, the point under a ray, bounds. */
+"use strict";
+
+const BreastSurface = (() => {
+  /* Unit normals of the vertices, weighted by the area of their faces; written into `normals`. */
+  function normals(positions, faces, normals) {
+    normals.fill(0);
+    for (let f = 0; f < faces.length; f += 3) {
+      const a = 3 * faces[f], b = 3 * faces[f + 1], c = 3 * faces[f + 2];
+      const ax = positions[a], ay = positions[a + 1], az = positions[a + 2];
+      const ux = positions[b] - ax, uy = positions[b + 1] - ay, uz = positions[b + 2] - az;
+      const vx = positions[c] - ax, vy = positions[c + 1] - ay, vz = positions[c + 2] - az;
+      const x = uy * vz - uz * vy, y = uz * vx - ux * vz, z = ux * vy - uy * vx;
+      normals[a] += x; normals[a + 1] += y; normals[a + 2] += z;
+      normals[b] += x; normals[b + 1] += y; normals[b + 2] += z;
+      normals[c] += x; normals[c + 1] += y; normals[c + 2] += z;
+    }
+    for (let i = 0; i < normals.length; i += 3) {
+      const x = normals[i], y = normals[i + 1], z = normals[i + 2];
+      const scale = 1 / (Math.sqrt(x * x + y * y + z * z) || 1);
+      normals[i] = x * scale; normals[i + 1] = y * scale; normals[i + 2] = z * scale;
+    }
+    return normals;
+  }
+
+  /* The first face that a ray meets, from either side (Moeller and Trumbore 1997), or null. */
+  function hit(positions, faces, origin, direction) {
+    const [ox, oy, oz] = origin, [dx, dy, dz] = direction;
+    let best = Infinity, face = -1, first = 0, second = 0;
+    for (let f = 0; f < faces.length; f += 3) {
+      const a = 3 * faces[f], b = 3 * faces[f + 1], c = 3 * faces[f + 2];
+      const ax = positions[a], ay = positions[a + 1], az = positions[a + 2];
+      const ux = positions[b] - ax, uy = positions[b + 1] - ay, uz = positions[b + 2] - az;
+      const vx = positions[c] - ax, vy = positions[c + 1] - ay, vz = positions[c + 2] - az;
+      const px = dy * vz - dz * vy, py = dz * vx - dx * vz, pz = dx * vy - dy * vx;
+      const determinant = ux * px + uy * py + uz * pz;
+      if (determinant === 0) continue;
+      const inverse = 1 / determinant, tx = ox - ax, ty = oy - ay, tz = oz - az;
+      const u = (tx * px + ty * py + tz * pz) * inverse;
+      if (u < -1e-7 || u > 1.0000001) continue;  // a ray along an edge must not slip through
+      const qx = ty * uz - tz * uy, qy = tz * ux - tx * uz, qz = tx * uy - ty * ux;
+      const v = (dx * qx + dy * qy + dz * qz) * inverse;
+      if (v < -1e-7 || u + v > 1.0000001) continue;
+      const along = (vx * qx + vy * qy + vz * qz) * inverse;
+      if (along > 0 && along < best) { best = along; face = f / 3; first = u; second = v; }
+    }
+    if (face < 0) return null;
+    const barycentric = [1 - first - second, first, second], point = [0, 0, 0];
+    for (let corner = 0; corner < 3; corner++) {
+      const vertex = 3 * faces[3 * face + corner];
+      for (let axis = 0; axis < 3; axis++) point[axis] += barycentric[corner] * positions[vertex + axis];
+    }
+    return { face, barycentric, point, distance: best };
+  }
+
+  /* Lowest and highest coordinate of each axis: [[x, y, z], [x, y, z]]. */
+  function bounds(positions) {
+    const low = [Infinity, Infinity, Infinity], high = [-Infinity, -Infinity, -Infinity];
+    for (let i = 0; i < positions.length; i++) {
+      const axis = i % 3, value = positions[i];
+      if (value < low[axis]) low[axis] = value;
+      if (value > high[axis]) high[axis] = value;
+    }
+    return [low, high];
+  }
+
+  /* Values of vertices for each corner of the faces: a copy in the order of the corners. */
+  function perCorner(values, faces, width, into = new values.constructor(faces.length * width)) {
+    for (let k = 0; k < faces.length; k++) {
+      const from = faces[k] * width, to = k * width;
+      for (let c = 0; c < width; c++) into[to + c] = values[from + c];
+    }
+    return into;
+  }
+
+  return { normals, hit, bounds, perCorner };
+})();
