@@ -52,15 +52,19 @@ class LeaveOneOut:
     shapes : (k, n, 3) float32 or float64
         Aligned; possibly mapped from a file.
     groups : (k,) int, optional
-        Shapes that are left out together, such as a subject and its mirror image. The first of each group is the one
-        that is measured.
+        Shapes that are left out together, such as a subject and its mirror image.
+    subjects : (s,) int, optional
+        Shapes that are measured; the first of each group when not given. With all test subjects in one group,
+        each is measured against the model of the others.
     """
 
-    def __init__(self, shapes: NDArray[np.floating], groups: Ints | None = None) -> None:
+    def __init__(
+        self, shapes: NDArray[np.floating], groups: Ints | None = None, subjects: Ints | None = None
+    ) -> None:
         self.shapes = shapes
         self.groups = np.arange(len(shapes)) if groups is None else np.asarray(groups)
         _, first, sizes = np.unique(self.groups, return_index=True, return_counts=True)
-        self.subjects = np.sort(first)
+        self.subjects = np.sort(first) if subjects is None else np.asarray(subjects)
         self.most_components = len(shapes) - int(sizes.max()) - 1 if len(first) > 1 else -1
         if self.most_components < 0:
             raise BreastMorphError(
