@@ -14,7 +14,7 @@ from breastmorph.errors import BreastMorphError
 
 # Name of the command: the module that exports it as ``command``, and its line in the overview.
 _COMMANDS = {
-    "demo": ("breastmorph.cli.demo", "The main job from start to end on a small built-in cohort."),
+    "demo": ("breastmorph.cli.demo", "The whole job from start to end on a synthetic cohort."),
     "phantom": ("breastmorph.cli.phantom", "Make a synthetic cohort of adult torso scans with known truth."),
     "check": ("breastmorph.cli.check", "Judge scans and landmarks before any computing starts."),
     "register": ("breastmorph.cli.register", "Bend the template onto every scan: dense correspondence."),
@@ -28,6 +28,9 @@ _COMMANDS = {
     "fit": ("breastmorph.cli.fit", "Fit a model to a raw scan or point cloud."),
     "verify": ("breastmorph.cli.verify", "Hash results again: are they what was written?"),
     "doctor": ("breastmorph.cli.doctor", "Check this installation."),
+    "paper": ("breastmorph.cli.paper", "Every experiment of the paper on a cohort, with figures and a report."),
+    "report": ("breastmorph.cli.report", "The report of a study as one page."),
+    "explore": ("breastmorph.cli.explore", "The model in a browser: look, edit, pick landmarks, predict."),
     "template": ("breastmorph.cli.template", "Make a symmetric template from one scan."),
 }
 

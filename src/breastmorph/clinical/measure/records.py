@@ -21,16 +21,17 @@ def as_record(one: Examination) -> dict[str, Any]:
             "thorax_mm": one.symmetry.thorax,
         }
     volumes = [
-        _measure(volume) | ({"uncertainty": one.uncertainties[side]} if side in one.uncertainties else {})
+        measure_record(volume)
+        | ({"uncertainty": one.uncertainties[side]} if side in one.uncertainties else {})
         for side, volume in zip(SIDES, one.volumes, strict=True)
     ]
     return {
         "id": one.id,
         "source": one.source,
         "absent_side": one.absent,
-        "distances": [_measure(distance) for distance in one.distances],
+        "distances": [measure_record(distance) for distance in one.distances],
         "volumes": volumes,
-        "left_minus_right": [_measure(difference) for difference in one.asymmetries],
+        "left_minus_right": [measure_record(difference) for difference in one.asymmetries],
         "ptosis": [
             {
                 "side": p.side,
@@ -65,7 +66,8 @@ def _column(measure: Measure) -> str:
     return f"{measure.name}{kind} {measure.unit}"
 
 
-def _measure(measure: Measure) -> dict[str, Any]:
+def measure_record(measure: Measure) -> dict[str, Any]:
+    """One measure for JSON."""
     record = {
         "name": measure.name,
         "kind": measure.kind,

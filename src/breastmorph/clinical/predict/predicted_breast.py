@@ -88,12 +88,12 @@ class Prediction:
         The rest is fine wrinkles that the registrations of the left-out subjects differ in; nobody has them.
         """
         shape = self.shape.copy()
-        draw = rng.standard_normal(len(self._leading)).astype(np.float32)
-        shape[self.region.missing] += np.tensordot(draw, self._leading, (0, 0))
+        draw = rng.standard_normal(len(self.leading)).astype(np.float32)
+        shape[self.region.missing] += np.tensordot(draw, self.leading, (0, 0))
         return shape
 
     @cached_property
-    def _leading(self) -> NDArray[np.float32]:
+    def leading(self) -> NDArray[np.float32]:
         """The principal directions of the modes, (q, m, 3)."""
         flat = self.modes.reshape(len(self.modes), -1)
         values, vectors = np.linalg.eigh(flat @ flat.T)

@@ -1,0 +1,88 @@
+"""``breastmorph explore``: the model in a browser."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import webbrowser
+from pathlib import Path
+
+import click
+
+from breastmorph.errors import FileProblem
+from breastmorph.explorer.settings import MEGABYTE, Settings, chosen_token, is_loopback
+
+
+@click.command("explore")
+@click.argument("start", metavar="[MODEL | FOLDER]", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--model", "model_file", type=click.Path(path_type=Path), help="The model, beside a FOLDER of scans."
+)
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Address to listen on; others need the token."
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="0 takes a free one.", show_default=True
+)
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+@click.option(
+    "--token", default="auto", show_default=True,
+    help="What visitors must know: auto makes one for other hosts, always also for this computer.",
+)  # fmt: skip
+@click.option(
+    "--max-upload",
+    type=click.IntRange(1, 4096),
+    default=500,
+    show_default=True,
+    help="MB that a file may have.",
+)
+def command(
+    start: Path | None,
+    model_file: Path | None,
+    host: str,
+    port: int,
+    no_browser: bool,
+    token: str,
+    max_upload: int,
+) -> None:
+    """Open the explorer in a browser: a model to look at and edit, a patient's scan, or a FOLDER of scans.
+
+    Without a model the synthetic demo model is shown. In a FOLDER of scans landmarks are picked by clicking and saved
+    as FOLDER/landmarks/<id>.json. Everything stays on this computer; Ctrl-C ends it and deletes what was uploaded.
+
+    \b
+    Examples:
+      breastmorph explore
+      breastmorph explore model.h5
+      breastmorph explore scans/ --model model.h5
+    """
+    folder = start if start is not None and start.is_dir() else None
+    if start is not None and folder is None:
+        if model_file is not None:
+            raise click.UsageError("Give the model once: as MODEL or with --model.")
+        model_file = start
+    if model_file is not None and not model_file.is_file():
+        raise FileProblem("there is no such file or folder", "Check the path", model_file)
+    settings = Settings(
+        model=model_file,
+        folder=folder,
+        host=host,
+        port=port,
+        token=chosen_token(token, host),
+        max_upload=max_upload * MEGABYTE,
+    )
+    from breastmorph.explorer.server import serve
+
+    def ready(address: str) -> None:
+        click.echo(f"The explorer is at {address}")
+        if not is_loopback(host):
+            click.echo("Other computers can reach it; whoever has this address with its token can use it.")
+        click.echo("Ctrl-C ends it.")
+        if not no_browser:
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+
+    serve(settings, ready)
+    click.echo("Ended; uploaded files are deleted.")
+    sys.stdout.flush()
+    os._exit(0)  # everything is put away; threads in the middle of a computation are not worth waiting for

@@ -1,0 +1,154 @@
+"""What visitors take home: meshes, tables, landmarks, a page before and after."""
+
+from __future__ import annotations
+
+import csv
+import io
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from breastmorph.clinical.measure.examination import Examiner
+from breastmorph.clinical.measure.records import as_row
+from breastmorph.explorer.open_scan import OpenScan, landmark_json
+from breastmorph.explorer.problems import bad_request
+from breastmorph.explorer.shapes import NamedShape, required_prediction, shape_of
+from breastmorph.explorer.uploads import harmless_name
+from breastmorph.mesh.files import save_mesh
+from breastmorph.scan.files import WRITABLE, save_landmarks
+
+if TYPE_CHECKING:
+    from breastmorph.explorer.session import Session
+
+MESHES = {
+    "stl": "model/stl",
+    "ply": "application/octet-stream",
+    "obj": "text/plain",
+    "glb": "model/gltf-binary",
+}
+_MOST_SHAPES = 20
+
+
+def mesh_file(session: Session, spec: Any, kind: Any) -> tuple[str, str, bytes]:
+    """Name, media type and content of a shape's mesh file, in the frame and unit of the patient's scan."""
+    if kind not in MESHES:
+        raise bad_request(f"meshes are written as {', '.join(MESHES)}")
+    shape = shape_of(session, spec)
+    mesh = session.view.model.mesh(shape.to_file.apply(shape.vertices))
+    with tempfile.TemporaryDirectory(dir=session.folder) as folder:
+        path = Path(folder) / f"mesh.{kind}"
+        save_mesh(mesh, path)
+        return _named(shape.name, f".{kind}"), MESHES[kind], path.read_bytes()
+
+
+def measures_file(session: Session, specs: Any) -> tuple[str, str, bytes]:
+    """Name, media type and content of a table of measures, one row a shape."""
+    if not isinstance(specs, list) or not 0 < len(specs) <= _MOST_SHAPES:
+        raise bad_request(f"ask for one to {_MOST_SHAPES} shapes")
+    shapes = [shape_of(session, spec) for spec in specs]
+    model = session.view.model
+    examiner = Examiner(model.mean_mesh, model.landmark_ids, model.mirror)
+    rows = [as_row(examiner.shape(one.name, one.vertices, one.absent_side, "model")) for one in shapes]
+    text = io.StringIO()
+    table = csv.DictWriter(text, list(rows[0]))
+    table.writeheader()
+    table.writerows(_plain_cells(row) for row in rows)
+    return "measures.csv", "text/csv; charset=utf-8", text.getvalue().encode()
+
+
+def landmark_file(scan: OpenScan, kind: Any) -> tuple[str, str, bytes]:
+    """Name, media type and content of a landmark file, in the scan's own coordinates."""
+    if kind not in WRITABLE:
+        raise bad_request(f"landmarks are written as {', '.join(WRITABLE)}")
+    name = _named(Path(scan.name).stem, kind)
+    if kind == ".json":
+        return name, "application/json", landmark_json(scan)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"landmarks{kind}"
+        save_landmarks(scan.picks.landmarks.transformed(scan.read.to_file), path)
+        return name, "application/octet-stream", path.read_bytes()
+
+
+def sheet(session: Session, kind: Any, spec: Any = None) -> tuple[str, bytes]:
+    """Name and content of a page for the clinic, as PNG."""
+    with tempfile.TemporaryDirectory(dir=session.folder) as folder:
+        if kind == "edit":
+            files, name = _editing_sheet(session, Path(folder))
+        elif kind == "prediction":
+            files, name = _prediction_sheet(session, Path(folder))
+        elif kind == "measures":
+            files, name = _measure_sheet(session, shape_of(session, spec), Path(folder))
+        else:
+            raise bad_request("a sheet is about an edit, a prediction or measures")
+        png = next(path for path in files if path.suffix == ".png")
+        return _named(name, ".png"), png.read_bytes()
+
+
+def _editing_sheet(session: Session, folder: Path) -> tuple[Sequence[Path], str]:
+    from breastmorph.report.editing_sheet import save_editing_sheet
+
+    shape = shape_of(session, {"kind": "edit"})  # refuses where there is none
+    edited = session.edited
+    assert edited is not None  # noqa: S101 - or the line above had refused
+    changes = edited.edit.changes
+    asked = ", ".join(one.name for one in changes if one.requested is not None and not one.held)
+    title = f"{edited.patient.id}: {asked}"
+    return save_editing_sheet(edited.edit, session.view.model.faces, title, folder), shape.name
+
+
+def _prediction_sheet(session: Session, folder: Path) -> tuple[Sequence[Path], str]:
+    from breastmorph.report.prediction_sheet import save_prediction_sheet
+
+    predicted, patient = required_prediction(session), session.required_patient.patient
+    found = predicted.prediction
+    title = f"{patient.id}: predicted {found.region.side} breast"
+    files = save_prediction_sheet(found, patient.shape, predicted.measures, title, folder)
+    return files, f"{patient.id}-prediction"
+
+
+def _measure_sheet(session: Session, shape: NamedShape, folder: Path) -> tuple[Sequence[Path], str]:
+    from breastmorph.report.clinical_sheet import ClinicalSheet, save_clinical_sheet
+    from breastmorph.report.render import View, render
+
+    model = session.view.model
+    mesh = model.mesh(shape.vertices)
+    pictures = [render(mesh, View(yaw=yaw)) for yaw in (0.0, 45.0, -45.0)]
+    found = session.view.measures(shape.vertices, shape.absent_side, tape=True)["measures"]
+    cells: dict[str, dict[str, str]] = {}
+    for one in found:
+        if one["value"] is not None:
+            cells.setdefault(one["name"], {})[one["kind"]] = f"{one['value']:.1f} {one['unit']}"
+    rows = [
+        [name, of.get("volume", of.get("straight", "")), of.get("tape", "")] for name, of in cells.items()
+    ]
+    page = ClinicalSheet(
+        f"{shape.name}: measures",
+        "The shape in the model's triangles. Tape follows the skin, straight goes through the air.",
+        [("From the front, from her left, from her right", pictures)],
+        ["measure", "straight, or volume", "tape"],
+        rows,
+        frozenset(k for k, row in enumerate(rows) if row[0].startswith("volume")),
+        ["Computed from a 3D surface; no replacement for an examination."],
+    )
+    return save_clinical_sheet(page, folder, "sheet"), f"{shape.name}-measures"
+
+
+def _named(stem: str, suffix: str) -> str:
+    return harmless_name(f"{stem or 'shape'}.x").removesuffix(".x") + suffix
+
+
+def _plain_cells(row: dict[str, str]) -> dict[str, str]:
+    """A row whose cells no table program takes for a formula: names come from files of others."""
+    return {
+        key: f"'{value}" if value[:1] in "=+@\t\r" or (value[:1] == "-" and not _is_number(value)) else value
+        for key, value in row.items()
+    }
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

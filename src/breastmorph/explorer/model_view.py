@@ -1,0 +1,195 @@
+"""A model as the page shows it: geometry sent once, maps, measures of any shape, and how usual a shape is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from breastmorph.clinical.measure.distances import DISTANCES, KINDS, STRAIGHT
+from breastmorph.clinical.measure.measures import Gauge, Measure, asymmetries
+from breastmorph.clinical.measure.ptosis import both_sides
+from breastmorph.clinical.measure.records import measure_record
+from breastmorph.clinical.measure.volume import BreastVolumes
+from breastmorph.clinical.patient import keeps_no_size, model_landmarks, place
+from breastmorph.clinical.regions import breast_regions, completed_landmarks
+from breastmorph.errors import BreastMorphError
+from breastmorph.explorer.arrays import packed
+from breastmorph.explorer.problems import bad_request
+from breastmorph.mask import measure_breasts
+from breastmorph.mesh.triangle_mesh import Floats, Ints
+from breastmorph.model.shape_model import ShapeModel
+from breastmorph.plain import plain
+from breastmorph.scan.landmarks import REQUIRED, SIDES, STERNUM, Landmarks
+
+_FARTHEST = 6.0  # standard deviations a slider may ask for
+_MIDLINE = 70.0  # mm beside the breastbone: where straight measures look for the skin of the midline
+_USUAL, _UNUSUAL = 2.0, 3.0  # standard deviations of a single number, as rare as the whole shape
+
+
+@dataclass(frozen=True, eq=False)
+class ModelView:
+    """A model prepared for the page.
+
+    Attributes
+    ----------
+    model : ShapeModel
+    modes : int
+        How many the page has.
+    """
+
+    model: ShapeModel
+    modes: int
+
+    # --- what is sent once --------------------------------------------------------------------------------------------
+
+    def as_record(self) -> dict[str, Any]:
+        """What the page says about the model."""
+        model = self.model
+        total = float(model.variances.sum()) + model.noise_variance * model.mean.size
+        subjects = model.info.get("subjects")
+        return {
+            "vertices": model.n_vertices,
+            "faces": len(model.faces),
+            "modes": self.modes,
+            "components": model.n_components,
+            "deviations": model.deviations[: self.modes].tolist(),
+            "shares": (model.variances[: self.modes] / max(total, 1e-300)).tolist(),
+            "landmarks": {name: int(vertex) for name, vertex in model.landmark_ids.items()},
+            "missing_landmarks": [name for name in REQUIRED if name not in model.landmark_ids],
+            "subjects": subjects if isinstance(subjects, int) else None,
+            "with_size": not keeps_no_size(model),
+        }
+
+    @cached_property
+    def geometry(self) -> bytes:
+        """Mean, faces and modes in mm at one standard deviation."""
+        scaled = self.model.basis[:, : self.modes] * self.model.deviations[: self.modes]
+        modes = scaled.T.reshape(self.modes, -1, 3)
+        return packed({"mean": self.model.mean, "faces": self.model.faces, "modes": modes})
+
+    @cached_property
+    def maps(self) -> bytes:
+        """Standard deviation, breast probability and region of every vertex."""
+        model = self.model
+        found: dict[str, np.ndarray] = {"sd": model.vertex_deviations()}
+        missing = ""
+        try:
+            landmarks = completed_landmarks(model.mean_mesh, model_landmarks(model))
+            found["mask"] = measure_breasts(model.mean_mesh, landmarks).mask(landmarks).at(model.mean)
+            regions = breast_regions(model.mean_mesh, landmarks)
+            found["region"] = (regions["left"] + 2 * regions["right"]).astype(np.uint8)
+        except BreastMorphError as error:
+            missing = f"{error.cause}. {error.remedy}"
+        return packed(found, {"missing": missing})
+
+    # --- shapes -------------------------------------------------------------------------------------------------------
+
+    def scores(self, values: Any) -> Floats:
+        """Scores from the page, checked; in standard deviations."""
+        if not isinstance(values, list) or len(values) > self.model.n_components:
+            raise bad_request(f"scores must be a list of at most {self.model.n_components} numbers")
+        if not all(isinstance(one, (int, float)) and abs(one) <= 1e3 for one in values):
+            raise bad_request("a score is not a number")
+        return np.clip(np.array(values, dtype=float), -_FARTHEST, _FARTHEST)
+
+    def shape(self, scores: Floats) -> Floats:
+        """The shape of scores, (n, 3)."""
+        return self.model.instance(scores * self.model.deviations[: len(scores)])
+
+    def sample(self, seed: int | None) -> Floats:
+        """Scores of a random shape, as far as the page has modes."""
+        return np.random.default_rng(seed).standard_normal(self.modes)
+
+    def scores_of(self, shape: Floats) -> Floats:
+        """Scores of the page's modes of any shape with the model's triangles."""
+        coefficients = place(self.model, shape).coefficients
+        return self._in_deviations(coefficients)[: self.modes]
+
+    def _in_deviations(self, coefficients: Floats) -> Floats:
+        deviations = self.model.deviations
+        return np.divide(coefficients, deviations, out=np.zeros_like(coefficients), where=deviations > 0.0)
+
+    # --- measures -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def volumes(self) -> BreastVolumes | str:
+        """Volumes of all shapes of the model, or why there are none."""
+        try:
+            return BreastVolumes(self.model.mean_mesh, model_landmarks(self.model))
+        except BreastMorphError as error:
+            return error.cause
+
+    def measures(self, shape: Floats, absent: str = "", *, tape: bool = False) -> dict[str, Any]:
+        """Distances, volumes and heights of a shape (n, 3), upright, in mm."""
+        ids = {
+            name: vertex
+            for name, vertex in self.model.landmark_ids.items()
+            if not (absent and name.endswith(absent))
+        }
+        kinds = KINDS if tape else (STRAIGHT,)
+        asked = [(one.name, kind) for one in DISTANCES.values() for kind in one.kinds if kind in kinds]
+        # Preparing the whole surface takes most of the time, and only tape lines need it.
+        faces = self.model.faces if tape else self._midline_faces
+        found = Gauge.of_vertices(faces, ids).measures(shape, asked)
+        found += tuple(self._volume(shape, side, absent) for side in SIDES)
+        heights = both_sides(Landmarks(tuple(ids), shape[list(ids.values())]))
+        return {
+            "measures": [measure_record(one) for one in found],
+            "left_minus_right": [measure_record(one) for one in asymmetries(found)],
+            "ptosis": [
+                {
+                    "side": one.side,
+                    "nipple_above_lower_pole_mm": plain(one.above_lower_pole),
+                    "regnault": one.grade,
+                    "reason": one.reason,
+                }
+                for one in heights
+            ],
+        }
+
+    @cached_property
+    def _midline_faces(self) -> Ints:
+        ids = [self.model.landmark_ids[name] for name in STERNUM if name in self.model.landmark_ids]
+        if not ids:
+            return self.model.faces
+        across = self.model.mean[:, 0] - self.model.mean[ids, 0].mean()
+        return self.model.faces[(np.abs(across) < _MIDLINE)[self.model.faces].all(axis=1)]
+
+    def _volume(self, shape: Floats, side: str, absent: str) -> Measure:
+        reason = f"{side} side absent" if side == absent else ""
+        volumes = self.volumes
+        if isinstance(volumes, str):
+            reason = reason or volumes
+        if reason or isinstance(volumes, str):
+            return Measure(f"volume-{side}", "volume", float("nan"), "cc", reason)
+        return Measure(f"volume-{side}", "volume", volumes.cc(shape, side), "cc")
+
+    # --- plausibility -------------------------------------------------------------------------------------------------
+
+    def plausibility(self, scores: Floats) -> dict[str, Any]:
+        """How usual scores of the page's modes are, in numbers and in words."""
+        from breastmorph.clinical.edit.plausibility import (
+            usual_length,  # takes long to load; the page needs it late
+        )
+
+        used = (
+            self.model.truncate(max(len(scores), 1)) if len(scores) < self.model.n_components else self.model
+        )
+        distance = float(np.linalg.norm(scores))
+        usual, unusual = (usual_length(used, limit) for limit in (_USUAL, _UNUSUAL))
+        far = np.flatnonzero(np.abs(scores) > _UNUSUAL)
+        level = "usual" if distance <= usual else "unusual" if distance <= unusual else "implausible"
+        if level == "usual" and len(far):
+            level = "unusual"
+        share = used.plausibility(scores * self.model.deviations[: len(scores)])
+        text = {
+            "usual": "A shape that is usual in the model's population",
+            "unusual": "An unusual shape, at the edge of the model's population",
+            "implausible": "The model has hardly any shape like this",
+        }[level]
+        if len(far):
+            text += f"; mode {far[0] + 1} lies at {scores[far[0]]:+.1f} standard deviations"
+        return {"mahalanobis": distance, "plausibility": share, "level": level, "text": text}

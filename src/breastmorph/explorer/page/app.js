@@ -1,0 +1,173 @@
+/* The explorer's page: starts it, switches tabs, and holds what the tabs share. */
+
+import { startEditingTab } from "./editing_tab.js";
+import { startFolderTab } from "./folder_tab.js";
+import { Measures } from "./measures.js";
+import { startMissingTab } from "./missing_tab.js";
+import { startModelTab } from "./model_tab.js";
+import { attempt, busy, complain, follow, say } from "./notices.js";
+import { Picker } from "./picking.js";
+import { loadScan } from "./raw_scan.js";
+import { startSaveTab } from "./save_tab.js";
+import { startScanTab } from "./scan_tab.js";
+import * as server from "./server.js";
+import { loadMaps, loadModel } from "./shapes.js";
+import { Stage } from "./stage.js";
+import { startToolbar } from "./toolbar.js";
+
+const part = id => document.getElementById(id);
+
+const page = {
+  state: null, model: null, picker: null, tab: null, tabs: {},
+  stage: new Stage(part("stage"), part("captions")),
+  measures: new Measures(),
+
+  /* Something that several tabs show has changed. */
+  changed() { for (const tab of Object.values(page.tabs)) tab.refresh?.(); },
+
+  async go(name) {
+    const before = page.tab;
+    page.tab = name;
+    if (before !== name) page.tabs[before]?.leave?.();
+    for (const tab of part("tabs").children) {
+      const chosen = tab.dataset.tab === name;
+      tab.setAttribute("aria-selected", String(chosen));
+      tab.tabIndex = chosen ? 0 : -1;
+      part(`panel-${tab.dataset.tab}`).hidden = !chosen;
+    }
+    part("panels").scrollTop = 0;
+    page.picker = null;
+    part("stage").classList.remove("picking");
+    await attempt(async () => { if (page.model) await page.tabs[name].enter?.(); });
+  },
+
+  /* A tab that has nothing of its own shows what was there, or the model's shape. */
+  showDefault() {
+    if (page.stage.showing === "shape" && page.stage.shape) return;
+    const shape = page.tabs.model.shape();
+    page.stage.show(shape);
+    page.measures.follow(shape.spec);
+  },
+
+  async setPatient(patient) {
+    await page.tabs.missing.forget();
+    page.state.patient = patient;
+    page.state.edit = null;
+    page.tabs.measures.choose(patient ? "patient" : "mean");
+    page.changed();
+  },
+
+  /* The scan whose landmarks can be saved. */
+  openScan: () => page.tabs.scan.state() ?? page.tabs.folder.state(),
+
+  remember: () => ({ tab: page.tab, scores: page.tabs.model.scores(), editing: page.tabs.measures.remember() }),
+
+  async openSession(file) {
+    const title = "Opening the session";
+    const found = await follow(title, () => server.upload(`api/session-file?name=${encodeURIComponent(file.name)}`, file));
+    await busy(title, async () => {
+      page.state = { ...page.state, ...await server.get("api/state") };
+      await restore(found.page);
+    });
+    say("The session is open again.");
+  },
+
+  /* A model of somebody else: its landmarks are picked once on its mean. */
+  async pickOnMean() {
+    await attempt(async () => {
+      const state = await server.get("api/scans/mean"), scene = await loadScan(state), box = part("model-landmarks");
+      box.replaceChildren();
+      const picker = new Picker(box, page, next => { done.disabled = !next.complete; });
+      const done = document.createElement("button");
+      done.className = "primary wide";
+      done.textContent = "Use these landmarks";
+      done.addEventListener("click", () => attempt(async () => {
+        page.state.model = await server.post("api/model/landmarks");
+        await useModel();
+        page.tabs.model.landmarksChanged();
+        page.picker = null;
+        await page.tabs.model.enter();
+        say("The model knows its landmarks now, until this window is closed.");
+      }));
+      box.append(done);
+      page.stage.showScan(scene);
+      page.measures.clear("Measures appear when the landmarks are set.");
+      page.picker = picker;
+      picker.update(state);
+    });
+  },
+};
+
+/* Bring back what a session held. */
+async function restore(remembered) {
+  page.tabs.measures.restore(remembered?.editing);
+  if (remembered?.scores) page.tabs.model.set(remembered.scores);
+  await page.tabs.scan.restore();
+  await page.tabs.missing.restore();
+  page.changed();
+  await page.go(remembered?.tab ?? (page.state.patient || page.state.scan ? "scan" : page.state.start === "queue" ? "folder" : "model"));
+}
+
+async function modelReady() {
+  for (;;) {
+    const state = await server.get("api/model");
+    if (state.status === "ready") return state;
+    if (state.status === "failed") throw new server.Refusal(state.error ?? { cause: "The model cannot be used" });
+    await new Promise(done => setTimeout(done, 200));
+  }
+}
+
+/* The shape first: it is what people wait for. Colours of the whole model follow. */
+async function useModel() {
+  const model = page.model = page.stage.model = await loadModel();
+  loadMaps().then(maps => { model.maps = maps; page.stage.dispatchEvent(new Event("change")); }).catch(complain);
+}
+
+function startTabs() {
+  const buttons = [...part("tabs").children];
+  for (const button of buttons) button.addEventListener("click", () => page.go(button.dataset.tab));
+  part("tabs").addEventListener("keydown", event => {
+    const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    const next = buttons[(buttons.indexOf(document.activeElement) + step + buttons.length) % buttons.length];
+    next.focus();
+    page.go(next.dataset.tab);
+  });
+}
+
+function startPicking() {
+  // The crosshair is for the keyboard only; a mouse has its own.
+  addEventListener("keydown", () => document.body.classList.add("by-keyboard"), { capture: true });
+  addEventListener("pointerdown", () => document.body.classList.remove("by-keyboard"), { capture: true });
+  page.stage.onClick = (hit, event) => page.picker?.pick(event.clientX, event.clientY);
+  // Without a mouse: turn the view with the arrow keys until the crosshair is right, then press Enter.
+  page.stage.view.canvas?.addEventListener("keydown", event => {
+    if (event.key === "Enter" && page.picker) { event.preventDefault(); page.picker.pick(...page.stage.centre()); }
+  });
+}
+
+async function start() {
+  startTabs();
+  startToolbar(page.stage);
+  startPicking();
+  page.tabs = {
+    model: startModelTab(page), measures: startEditingTab(page), scan: startScanTab(page),
+    folder: startFolderTab(page), missing: startMissingTab(page), save: startSaveTab(page),
+  };
+  page.state = await server.start();
+  page.go(page.state.start === "queue" ? "folder" : "model");
+  page.state.model = await modelReady();
+  await useModel();
+  page.tabs.model.ready();
+  part("veil").hidden = true;
+  await restore(null);
+  document.body.dataset.ready = "true";
+  say("Ready.");
+}
+
+window.explorer = page;  // for the console and the tests
+start().catch(error => {
+  part("veil").firstElementChild.textContent = "There is no model to show.";
+  complain(error);
+});

@@ -1,0 +1,183 @@
+/* The tab "Measures & editing": sliders in centimetres and cc that the server turns into the likeliest shape. */
+
+import { make, quantity, sentence, slider, wording } from "./figures.js";
+import { attempt, clearError, complain, say } from "./notices.js";
+import { get, newest, patiently, post, remove } from "./server.js";
+import { fetchShape } from "./shapes.js";
+
+const WAIT = 180;  // ms of rest before a moved slider asks the server
+const part = id => document.getElementById(id);
+const shownValue = (value, unit) => unit === "mm" ? value / 10 : value;  // as in the number fields
+
+export function startEditingTab(page) {
+  let base = "mean", loaded = "", features = [], rows = new Map(), wishes = new Map(), attained = [], timer = 0;
+
+  const baseSpec = () => base === "model" ? page.tabs.model.shape().spec : { kind: base };
+
+  async function baseShape() {
+    if (base === "patient") return fetchShape({ kind: "patient" });
+    if (base === "model") return page.tabs.model.shape();
+    return { spec: { kind: "mean" }, label: "average shape", positions: page.model.mean, maps: {} };
+  }
+
+  /* Show the base, without changes. */
+  async function showBase() {
+    page.stage.show(await baseShape());
+    page.measures.compareWith(base === "mean" ? "Average" : base === "patient" ? "Patient" : "Start", baseSpec());
+    page.measures.follow(baseSpec());
+  }
+
+  async function showEdit() {
+    page.stage.show(await fetchShape({ kind: "edit" }), { colouring: page.stage.colouring === "plain" ? null : page.stage.colouring });
+    page.measures.compareWith("Before", baseSpec());
+    page.measures.follow({ kind: "edit" });
+  }
+
+  async function loadFeatures() {
+    const wanted = base === "patient" ? `patient ${page.state.patient?.scan}` : "mean";
+    if (loaded === wanted) return;
+    part("edit-sliders").replaceChildren(make("p", { className: "hint" }, "Preparing. This takes a few seconds after the start."));
+    const answer = await patiently(() => get(`api/edit?base=${base === "patient" ? "patient" : "mean"}`), 120);
+    features = answer.features;
+    loaded = wanted;
+    build();
+  }
+
+  function build() {
+    rows = new Map(features.map(feature => [feature.name, row(feature)]));
+    part("edit-sliders").replaceChildren(...[...rows.values()].map(({ root }) => root));
+    for (const [name, value] of wishes) if (rows.has(name)) place(name, value);
+    refreshMarks();
+  }
+
+  function row(feature) {
+    const { name, unit } = feature, small = unit === "mm", id = `edit-${name}`;
+    const step = small ? 0.1 : 5, low = shownValue(feature.low, unit), high = shownValue(feature.high, unit);
+    const made = slider({
+      id, label: wording(feature), min: low.toFixed(small ? 1 : 0), max: high.toFixed(small ? 1 : 0), step, value: shownValue(feature.value, unit),
+      text: quantity(feature.value, unit), onInput: value => { wish(name, value); },
+    });
+    const number = make("input", { type: "number", id: `${id}-number`, step: small ? 0.1 : 1, min: 0, inputMode: "decimal",
+      "aria-label": `${wording(feature)} in ${small ? "cm" : "cc"}` });
+    number.value = shownValue(feature.value, unit).toFixed(small ? 1 : 0);
+    number.addEventListener("change", () => { if (number.value !== "") wish(name, Number(number.value)); });
+    const release = make("button", { className: "small release", "aria-label": `Let ${wording(feature)} free again`, hidden: true,
+      onclick: () => { wishes.delete(name); refreshMarks(); ask(); } }, "Release");
+    made.root.querySelector("output").replaceWith(release);
+    made.root.append(make("div", { className: "entry" }, made.input, number, make("span", { className: "unit" }, small ? "cm" : "cc")));
+    return { ...made, number, release, unit };
+  }
+
+  function place(name, value) {
+    const { input, number, unit, show } = rows.get(name);
+    input.value = value;
+    number.value = value.toFixed(unit === "mm" ? 1 : 0);
+    show(`${number.value} ${unit === "mm" ? "cm" : "cc"}`);
+  }
+
+  function wish(name, value) {
+    wishes.set(name, value);
+    place(name, value);
+    refreshMarks();
+    clearTimeout(timer);
+    timer = setTimeout(ask, WAIT);
+  }
+
+  function refreshMarks() {
+    for (const [name, { root, release }] of rows) {
+      root.classList.toggle("set", wishes.has(name));
+      release.hidden = !wishes.has(name);
+    }
+    part("edit-reset").disabled = !wishes.size;
+  }
+
+  /* After a refusal the sliders stand where the shown shape is. */
+  function goBack() {
+    wishes = new Map(attained);
+    for (const [name, value] of wishes) place(name, value);
+    refreshMarks();
+    page.measures.again();
+  }
+
+  const ask = newest(async () => {
+    try {
+      if (!wishes.size) { await reset(); return; }
+      page.stage.view.container.classList.add("computing");
+      const asked = [...wishes];
+      const result = await patiently(() => post("api/edit", {
+        base: baseSpec(), hold: ["thorax"],
+        wishes: asked.map(([name, value]) => ({ name, value, unit: rows.get(name).unit === "mm" ? "cm" : "cc" })),
+      }), 120);
+      clearError();
+      page.state.edit = result;
+      attained = asked;
+      part("edit-warnings").replaceChildren(...result.warnings.map(text => make("li", {}, sentence(text))));
+      await showEdit();
+      page.changed();
+      say(`Computed. ${result.changes.filter(change => change.requested !== null)
+        .map(change => `${wording(change)}: ${quantity(change.after, change.unit, 2)}`).join(", ")}.`);
+    } catch (error) {
+      complain(error);
+      goBack();
+    } finally {
+      page.stage.view.container.classList.remove("computing");
+    }
+  });
+
+  async function reset() {
+    wishes.clear();
+    attained = [];
+    refreshMarks();
+    part("edit-warnings").replaceChildren();
+    if (page.state.edit) await remove("api/edit");
+    page.state.edit = null;
+    await showBase();
+    page.changed();
+  }
+
+  /* Sliders that nobody has set follow the shown shape. */
+  page.measures.addEventListener("change", () => {
+    for (const [name, { unit }] of rows) {
+      const measure = page.measures.value(name);
+      if (measure && !wishes.has(name) && typeof measure.value === "number") place(name, shownValue(measure.value, unit));
+    }
+  });
+
+  part("edit-base").addEventListener("change", () => attempt(async () => {
+    base = part("edit-base").value;
+    await reset();
+    await loadFeatures();
+    page.measures.again();
+  }));
+  part("edit-reset").addEventListener("click", () => attempt(reset));
+
+  return {
+    async enter() {
+      if (!page.model) return;
+      if (base === "model" || !page.state.edit) await showBase();
+      else await showEdit();
+      await loadFeatures();
+      page.measures.again();
+    },
+    /* Start from a patient who has just been registered, or from the mean when she has gone. */
+    choose(next) {
+      base = next;
+      wishes.clear();
+      attained = [];
+      refreshMarks();
+      part("edit-warnings").replaceChildren();
+    },
+    refresh() {
+      const option = part("edit-base").querySelector("[value=patient]");
+      option.disabled = !page.state.patient;
+      option.textContent = page.state.patient ? `Patient: ${page.state.patient.name}` : "Patient (load a scan first)";
+      part("edit-base").value = base;
+    },
+    restore(saved) {
+      base = saved?.base ?? (page.state.edit?.base === "patient" ? "patient" : "mean");
+      attained = saved?.wishes ?? [];
+      wishes = new Map(attained);
+    },
+    remember: () => ({ base, wishes: [...wishes] }),
+  };
+}

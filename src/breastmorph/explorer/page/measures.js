@@ -1,0 +1,107 @@
+/* Measures of the shown shape: the strip under the view, the full table, the gauge of plausibility. */
+
+import { make, quantity, sentence, signed, wording } from "./figures.js";
+import { complain } from "./notices.js";
+import { newest, patiently, post } from "./server.js";
+
+const MAIN = ["SN-NL", "SN-NR", "NL-NR", "volume-left", "volume-right"];
+const part = id => document.getElementById(id);
+const keyOf = measure => `${measure.name} ${measure.kind}`;
+
+export class Measures extends EventTarget {
+  constructor() {
+    super();
+    this.shown = null;      // the server's answer for the shown shape
+    this.others = new Map(); // label -> answer, for the second column
+    this.tape = false;
+    this.beside = { label: "Average", spec: { kind: "mean" } };
+    this.follow = newest(spec => this._follow(spec));
+    for (const radio of document.getElementsByName("distance-kind")) {
+      radio.addEventListener("change", () => { this.tape = radio.value === "tape"; this.others.clear(); this.again(); });
+    }
+  }
+
+  again() { if (this.spec) this.follow(this.spec); }
+
+  /* What stands in the second column from the next measuring on: {label, spec}. */
+  compareWith(label, spec) {
+    this.beside = { label, spec };
+    this.others.clear();
+  }
+
+  clear(text) {
+    this.spec = this.shown = null;
+    part("strip").replaceChildren(make("p", { className: "hint" }, text));
+  }
+
+  async _follow(spec) {
+    this.spec = spec;
+    try {
+      const ask = shape => patiently(() => post("api/measures", { shape, tape: this.tape }));
+      const shown = await ask(spec);
+      if (this.spec !== spec) return;
+      this.shown = shown;
+      this._strip();
+      this._gauge();
+      this._table();
+      this.dispatchEvent(new Event("change"));
+      if (this._tableVisible() && !this.others.has(this.beside.label)) {
+        const { label, spec: other } = this.beside;
+        this.others.set(label, await ask(other));
+        this._table();
+      }
+    } catch (error) {
+      complain(error);
+    }
+  }
+
+  value(name) { return this.shown?.measures.find(measure => measure.name === name && measure.kind !== "tape"); }
+
+  _tableVisible() { return !part("panel-measures").hidden; }
+
+  _strip() {
+    const items = MAIN.map(name => this.value(name)).filter(Boolean).map(measure => make("div", { className: "measure" },
+      make("dt", {}, wording(measure)), make("dd", { id: `strip-${measure.name}` }, quantity(measure.value, measure.unit))));
+    const how = this.shown.plausibility;
+    if (how) {
+      items.push(make("div", { className: "measure" }, make("dt", {}, "Plausibility"),
+        make("dd", { id: "strip-plausibility", className: how.level }, how.level)));
+    }
+    part("strip").replaceChildren(make("dl", {}, ...items));
+  }
+
+  /* A scale from the average outwards, in words first. */
+  _gauge() {
+    const how = this.shown.plausibility;
+    if (!how) { part("gauge").replaceChildren(); return; }
+    // Within "usual" the needle follows the share of people who are farther from the average.
+    const place = { usual: 3 + 29 * (1 - how.plausibility), unusual: 50, implausible: 83 }[how.level];
+    const meter = make("div", { className: "meter", role: "meter", "aria-label": "Plausibility",
+      "aria-valuemin": "0", "aria-valuemax": "100", "aria-valuenow": String(Math.round(100 * how.plausibility)),
+      "aria-valuetext": `${how.level}: ${how.text}` },
+    ...["usual", "unusual", "implausible"].map(level => make("span", { className: level === how.level ? "zone here" : "zone" }, level)),
+    make("i", { className: "needle", style: `left:${place.toFixed(1)}%` }));
+    part("gauge").replaceChildren(make("h3", {}, "How plausible is this shape?"), meter, make("p", { className: "hint" }, sentence(how.text)));
+  }
+
+  _rows(answer) { return answer.measures.filter(({ kind }) => kind === "volume" || kind === (this.tape ? "tape" : "straight")); }
+
+  _table() {
+    if (!this.shown || !this._tableVisible()) return;
+    const other = this.others.get(this.beside.label), found = new Map(other?.measures.map(measure => [keyOf(measure), measure]));
+    part("measures-other").textContent = this.beside.label;
+    const all = this._rows(this.shown), without = all.filter(({ value }) => value === null);
+    const rows = all.filter(({ value }) => value !== null).map(measure => make("tr", { id: `row-${measure.name}` },
+      make("th", { scope: "row", title: measure.name }, wording(measure)),
+      make("td", { className: "shown" }, quantity(measure.value, measure.unit, 2)),
+      make("td", {}, other ? quantity(found.get(keyOf(measure))?.value, measure.unit, 2) : "")));
+    const sides = this.shown.left_minus_right.filter(({ kind, value }) => value !== null
+      && (kind === "volume" || kind === (this.tape ? "tape" : "straight")));
+    rows.push(...sides.map(measure => make("tr", { className: "difference" },
+      make("th", { scope: "row" }, `Left minus right: ${wording(measure).toLowerCase()}`),
+      make("td", {}, measure.unit === "mm" ? `${signed(measure.value / 10, 2)} cm` : `${signed(measure.value, 0)} cc`), make("td"))));
+    part("measures-table").tBodies[0].replaceChildren(...rows);
+    part("measures-note").textContent = without.length
+      ? `Not measured: ${without.map(measure => `${wording(measure).toLowerCase()} (${measure.reason ?? "not known"})`).join("; ")}.` : "";
+  }
+}

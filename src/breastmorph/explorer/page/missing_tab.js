@@ -1,0 +1,163 @@
+/* The tab "Missing breast": its likely shape, how sure that is, and plausible alternatives. */
+
+import { Brush } from "./brush.js";
+import { make, sentence, signed, slider, wording } from "./figures.js";
+import { attempt, runJob, say } from "./notices.js";
+import { arrays, remove } from "./server.js";
+import { fetchShape, labelOf } from "./shapes.js";
+
+const ALTERNATIVES = 3;  // sliders
+const part = id => document.getElementById(id);
+
+export function startMissingTab(page) {
+  let patient = null, prediction = null, mirrored = null, modes = null, scores = [], sliders = [], choice = "";
+  const brush = new Brush(page.stage, count => {
+    part("paint-count").textContent = count ? `${count.toLocaleString("en")} points painted.` : "Nothing is painted yet.";
+    ready(count);
+  });
+
+  const ready = count => { part("missing-predict").disabled = !choice || (choice === "paint" && !(count ?? brush.ids().length)); };
+
+  async function showPatient(colouring) {
+    patient ??= await fetchShape({ kind: "patient" });
+    if (choice === "paint") patient.maps.painted = brush.painted;
+    page.stage.show(patient, { colouring });
+    page.measures.compareWith("Average", { kind: "mean" });
+    page.measures.follow(patient.spec);
+  }
+
+  /* The prediction plus what the sliders of alternatives add. */
+  function showAlternative() {
+    const plain = scores.every(score => score === 0), spec = plain ? { kind: "prediction" } : { kind: "alternative", scores: [...scores] };
+    const positions = prediction.positions.slice(), k = modes.ids.length;
+    scores.forEach((score, m) => {
+      if (!score) return;
+      for (let i = 0; i < k; i++) {
+        for (let c = 0; c < 3; c++) positions[3 * modes.ids[i] + c] += score * modes.modes[3 * (m * k + i) + c];
+      }
+    });
+    page.stage.show({ spec, label: labelOf(spec), positions, maps: prediction.maps });
+    page.measures.follow(spec);
+  }
+
+  async function showChoice() {
+    const what = part("missing-show").value;
+    if (what === "patient") { await showPatient("plain"); return; }
+    if (what === "mirrored") {
+      mirrored ??= await fetchShape({ kind: "mirrored" });
+      page.stage.show(mirrored, { colouring: "plain" });
+      page.measures.follow(mirrored.spec);
+      return;
+    }
+    page.stage.show(prediction, { colouring: "uncertainty" });
+    showAlternative();
+  }
+
+  function setScores(values) {
+    scores = scores.map((_, m) => values[m] ?? 0);
+    sliders.forEach(({ input, show }, m) => { input.value = scores[m]; show(`${signed(scores[m])} sd`); });
+    part("missing-show").value = "prediction";
+    showAlternative();
+  }
+
+  /* Lengths come in mm and are shown in cm; the unit stands with the name, so that the columns stay narrow. */
+  function row(measure) {
+    const long = measure.unit === "mm", figure = value => value === null ? "\u2013" : long ? (value / 10).toFixed(1) : value.toFixed(0);
+    return make("tr", { id: `predicted-${measure.name}` }, make("th", { scope: "row" }, `${wording(measure)} (${long ? "cm" : measure.unit})`),
+      make("td", {}, measure.predicted === null ? "\u2013" : `${figure(measure.predicted)} \u00B1 ${figure(measure.sd)}`),
+      make("td", {}, figure(measure.other)), make("td", {}, figure(measure.mirrored)));
+  }
+
+  async function receive(result) {
+    page.state.prediction = result;
+    mirrored = null;
+    [prediction, modes] = await Promise.all([fetchShape({ kind: "prediction" }), arrays("GET", "api/prediction/alternatives")]);
+    scores = new Array(result.modes).fill(0);
+    sliders = scores.slice(0, ALTERNATIVES).map((_, m) => slider({
+      id: `alternative-${m + 1}`, label: `Alternative ${m + 1}`, hint: `share ${(100 * result.shares[m]).toFixed(0)} %`,
+      min: -2, max: 2, step: 0.1, value: 0, text: "0.0 sd", centred: true,
+      onInput: value => { scores[m] = value; sliders[m].show(`${signed(value)} sd`); part("missing-show").value = "prediction"; showAlternative(); },
+    }));
+    part("alternatives").replaceChildren(...sliders.map(({ root }) => root));
+    part("missing-warnings").replaceChildren(...result.warnings.map(text => make("li", {}, sentence(text))));
+    part("missing-table").tBodies[0].replaceChildren(...result.measures.map(row));
+    const { mean, largest } = result.sd_mm;
+    part("missing-source").textContent = `Uncertainty of the skin: ${mean.toFixed(1)} mm on average, ${largest.toFixed(1)} mm at most (standard deviation). `
+      + `It says what is usual among the model\u2019s subjects, not what an operation will give.`;
+    part("missing-result").hidden = false;
+    part("missing-show").value = "prediction";
+  }
+
+  function choose(value) {
+    choice = value;
+    part("paint").hidden = value !== "paint";
+    if (value === "paint") {
+      if (!brush.painted) brush.clear(page.model.mean.length / 3);
+      brush.setMode(document.querySelector("[name=brush]:checked").value);
+      attempt(() => showPatient("painted"));
+    } else {
+      brush.setMode("off");
+      if (page.stage.colouring === "painted") page.stage.setColouring("plain");
+    }
+    ready();
+  }
+
+  for (const radio of document.getElementsByName("missing")) radio.addEventListener("change", () => choose(radio.value));
+  for (const radio of document.getElementsByName("brush")) radio.addEventListener("change", () => brush.setMode(radio.value));
+  part("brush-size").addEventListener("input", event => {
+    brush.radius = Number(event.target.value);
+    part("brush-value").textContent = `${event.target.value} mm`;
+    event.target.setAttribute("aria-valuetext", `${event.target.value} mm`);
+  });
+  part("paint-clear").addEventListener("click", () => { brush.clear(page.model.mean.length / 3); attempt(() => showPatient("painted")); });
+  part("missing-go").addEventListener("click", () => page.go("scan"));
+  part("missing-show").addEventListener("change", () => attempt(showChoice));
+  part("alternative-reset").addEventListener("click", () => setScores([]));
+  part("alternative-random").addEventListener("click", () => {
+    const normal = () => Math.sqrt(-2 * Math.log(1 - Math.random())) * Math.cos(2 * Math.PI * Math.random());
+    setScores(scores.map(() => Math.min(Math.max(normal(), -2), 2)));
+    say("Another plausible shape.");
+  });
+  part("missing-predict").addEventListener("click", () => attempt(async () => {
+    const body = choice === "paint" ? { vertices: brush.ids() } : { side: choice };
+    await receive(await runJob("Predicting the breast", "api/predict", body));
+    brush.setMode("off");
+    await showChoice();
+    page.changed();
+    part("missing-result").scrollIntoView({ block: "start", behavior: "smooth" });
+    say("Predicted. Colours show how uncertain the skin is.");
+  }));
+
+  return {
+    async enter() {
+      part("missing-empty").hidden = Boolean(page.state.patient);
+      part("missing-body").hidden = !page.state.patient;
+      if (!page.state.patient) { page.showDefault(); return; }
+      const absent = page.state.patient.absent_side;
+      if (absent && !choice) {
+        document.querySelector(`[name=missing][value=${absent}]`).checked = true;
+        choose(absent);
+      }
+      if (choice === "paint") brush.setMode(document.querySelector("[name=brush]:checked").value);
+      if (page.state.prediction) await showChoice();
+      else await showPatient(choice === "paint" ? "painted" : "plain");
+    },
+    leave() { brush.setMode("off"); },
+    /* Another patient, or none: nothing of the last one may stay on the screen. */
+    async forget() {
+      if (page.state.prediction) await remove("api/prediction").catch(() => {});
+      page.state.prediction = patient = prediction = mirrored = modes = brush.painted = null;
+      choice = "";
+      document.querySelectorAll("[name=missing]").forEach(radio => { radio.checked = false; });
+      part("paint").hidden = part("missing-result").hidden = true;
+      part("missing-predict").disabled = true;
+    },
+    refresh() {},
+    async restore() {
+      if (!page.state.prediction) return;
+      const { side, painted } = page.state.prediction;
+      if (!painted && side) { document.querySelector(`[name=missing][value=${side}]`).checked = true; choose(side); }
+      await receive(page.state.prediction);
+    },
+  };
+}

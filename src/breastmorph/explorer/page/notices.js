@@ -1,0 +1,76 @@
+/* What the page tells its user: status, errors with what to do, work in progress with a way to stop it. */
+
+import { sentence } from "./figures.js";
+import { Cancelled, job, post, Refusal } from "./server.js";
+
+const part = id => document.getElementById(id);
+
+export function say(text) { part("status").textContent = text; }
+
+export function clearError() { part("error").hidden = true; }
+
+export function complain(error) {
+  if (error instanceof Cancelled) { say("Stopped."); return; }
+  if (!(error instanceof Refusal)) console.error(error);
+  const { cause, remedy } = error instanceof Refusal ? error
+    : { cause: "Something went wrong on this page", remedy: "Reload the page. Your session is kept." };
+  part("error-cause").textContent = sentence(cause);
+  part("error-remedy").textContent = sentence(remedy);
+  part("error").hidden = false;
+  part("panels").scrollTop = 0;
+}
+
+/* Run something for the user; what goes wrong is shown, nothing is thrown. Returns whether it went well. */
+export async function attempt(work) {
+  try {
+    clearError();
+    await work();
+    return true;
+  } catch (error) {
+    complain(error);
+    return false;
+  }
+}
+
+let stopping = false, depth = 0;
+
+function showBusy(title, progress, step, stoppable) {
+  part("busy").hidden = false;
+  part("busy-title").textContent = title;
+  part("busy-step").textContent = step;
+  part("busy-cancel").hidden = !stoppable;
+  const bar = part("busy-bar"), known = typeof progress === "number";
+  bar.classList.toggle("unknown", !known);
+  bar.firstElementChild.style.width = known ? `${Math.round(100 * progress)}%` : "";
+  if (known) bar.setAttribute("aria-valuenow", Math.round(100 * progress));
+  else bar.removeAttribute("aria-valuenow");
+}
+
+/* Show that something goes on while `work` runs. */
+export async function busy(title, work) {
+  depth += 1;
+  say(title);
+  document.body.setAttribute("aria-busy", "true");
+  showBusy(title, null, "", false);
+  try {
+    return await work();
+  } finally {
+    depth -= 1;
+    if (!depth) {
+      part("busy").hidden = true;
+      document.body.removeAttribute("aria-busy");
+    }
+  }
+}
+
+/* A job of the server with its progress and a Cancel button; `begin` starts it. */
+export function follow(title, begin) {
+  stopping = false;
+  return busy(title, () => job(begin,
+    state => showBusy(title, state.progress, stopping ? "Stopping" : state.step ?? "", true), () => stopping));
+}
+
+export const runJob = (title, path, body = {}) => follow(title, () => post(path, body));
+
+part("busy-cancel").addEventListener("click", () => { stopping = true; part("busy-step").textContent = "Stopping"; });
+part("error-close").addEventListener("click", clearError);

@@ -1,0 +1,71 @@
+/* The tab "Save": files for printing, tables, pages and the whole session. */
+
+import { attempt, busy, runJob, say } from "./notices.js";
+import { download, saveBlob } from "./server.js";
+
+const part = id => document.getElementById(id);
+
+export function startSaveTab(page) {
+  const spec = () => page.stage.shape?.spec ?? { kind: "mean" };
+  const saved = name => say(`${name} is saved in the folder of your browser\u2019s downloads.`);
+
+  for (const button of part("save-mesh").children) {
+    button.addEventListener("click", () => attempt(async () => {
+      const { format } = button.dataset;
+      await busy("Writing the file", () => download("POST", "api/download/mesh", { shape: spec(), format }, `shape.${format}`));
+      saved(`The shape as ${format.toUpperCase()}`);
+    }));
+  }
+
+  part("save-measures").addEventListener("click", () => attempt(async () => {
+    const shapes = [spec(), ...(page.stage.kept ? [page.stage.kept.spec] : []), ...(page.state.patient && spec().kind !== "patient" ? [{ kind: "patient" }] : [])];
+    await busy("Measuring", () => download("POST", "api/download/measures", { shapes }, "measures.csv"));
+    saved("The table");
+  }));
+
+  part("save-sheet").addEventListener("click", () => attempt(async () => {
+    const kind = part("save-sheet-kind").value, body = kind === "measures" ? { kind, shape: spec() } : { kind };
+    const { file, name } = await runJob("Drawing the page", "api/download/sheet", body);
+    await download("GET", `api/files/${file}`, undefined, name);
+    saved(name);
+  }));
+
+  part("save-picture").addEventListener("click", () => attempt(async () => {
+    saveBlob(picture(page.stage.view.screenshot()), "view.png");
+    saved("The picture");
+  }));
+
+  part("save-landmarks").addEventListener("click", () => attempt(async () => {
+    const format = part("save-landmarks-format").value, scan = page.openScan()?.scan;
+    await download("POST", "api/download/landmarks", { scan, format }, `landmarks${format}`);
+    saved("The landmark file");
+  }));
+
+  part("save-session").addEventListener("click", () => attempt(async () => {
+    await busy("Writing the session", () => download("POST", "api/download/session", { page: page.remember() }, "session.zip"));
+    saved("The session");
+  }));
+  part("open-session").addEventListener("click", () => part("session-file").click());
+  part("session-file").addEventListener("change", event => {
+    const [file] = event.target.files;
+    event.target.value = "";
+    if (file) attempt(() => page.openSession(file));
+  });
+
+  return {
+    enter() { this.refresh(); },
+    refresh() {
+      part("save-shape").textContent = page.stage.shape?.label ?? "none yet";
+      part("save-sheet-kind").querySelector("[value=edit]").disabled = !page.state.edit;
+      part("save-sheet-kind").querySelector("[value=prediction]").disabled = !page.state.prediction;
+      if (part("save-sheet-kind").selectedOptions[0]?.disabled) part("save-sheet-kind").value = "measures";
+      part("save-landmarks").disabled = !Object.keys(page.openScan()?.landmarks ?? {}).length;
+    },
+  };
+}
+
+/* A data URL as a blob, without a request: the page's rules forbid fetching one. */
+function picture(url) {
+  const bytes = atob(url.slice(url.indexOf(",") + 1));
+  return new Blob([Uint8Array.from(bytes, letter => letter.charCodeAt(0))], { type: "image/png" });
+}

@@ -1,0 +1,136 @@
+/* The page's side of the server: the session, requests, binary arrays, long jobs. */
+
+const KEY = "breastmorph-session";
+
+/* The server said no, and why. */
+export class Refusal extends Error {
+  constructor({ cause, remedy = "", where = "", code = "" }, status = 0) {
+    super(cause);
+    Object.assign(this, { cause, remedy, where, code, status });
+  }
+}
+
+/* A user pressed Cancel: nothing to report. */
+export class Cancelled extends Error {}
+
+const pause = ms => new Promise(done => setTimeout(done, ms));
+
+let session = sessionStorage.getItem(KEY);
+
+async function request(method, path, { body, raw, signal } = {}) {
+  const headers = session ? { "X-Session": session } : {};
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (raw) headers["Content-Type"] = "application/octet-stream";
+  let answer;
+  try {
+    answer = await fetch(path, { method, headers, body: raw ?? (body === undefined ? undefined : JSON.stringify(body)), signal });
+  } catch (error) {
+    if (error.name === "AbortError") throw new Cancelled();
+    // A server that refuses an upload early closes the connection before the browser has sent everything.
+    throw raw ? new Refusal({ cause: "The upload was interrupted", remedy: "The file may be larger than allowed; or start breastmorph explore again." })
+      : new Refusal({ cause: "The explorer does not answer", remedy: "Start it again with: breastmorph explore" });
+  }
+  if (answer.ok) return answer;
+  let told = null;
+  try { told = await answer.json(); } catch { /* not from the explorer itself */ }
+  throw new Refusal(told?.cause ? told : { cause: `The explorer answered with error ${answer.status}`, remedy: "Try again; if it stays, restart it." },
+    answer.status);
+}
+
+export const get = async path => (await request("GET", path)).json();
+export const post = async (path, body = {}) => (await request("POST", path, { body })).json();
+export const upload = async (path, raw) => (await request("POST", path, { raw })).json();
+export async function remove(path) { await request("DELETE", path); }
+
+/* Ask again while the server still prepares something. */
+export async function patiently(ask, seconds = 60) {
+  for (let waited = 0; ; waited += 0.4) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (error.status !== 503 || waited > seconds) throw error;
+      await pause(400);
+    }
+  }
+}
+
+/* The session of this tab: the one it had before, or a new one. */
+export async function start() {
+  if (session) {
+    try { return await get("api/state"); } catch (error) { if (error.code !== "no-session") throw error; }
+  }
+  return startAnew();
+}
+
+export async function startAnew() {
+  session = null;
+  const state = await (await request("POST", "api/sessions")).json();
+  session = state.session;
+  sessionStorage.setItem(KEY, session);
+  return state;
+}
+
+/* Binary answer: {meta, name: typed array ...}. */
+export async function arrays(method, path, body) {
+  const buffer = await (await request(method, path, { body })).arrayBuffer();
+  const length = new DataView(buffer).getUint32(4, true);
+  const { meta, arrays: parts } = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
+  const kinds = { float32: Float32Array, uint32: Uint32Array, uint8: Uint8Array };
+  const found = { meta };
+  for (const { name, dtype, shape, offset } of parts) {
+    found[name] = new kinds[dtype](buffer, 8 + length + offset, shape.reduce((a, b) => a * b, 1));
+  }
+  return found;
+}
+
+export async function blob(path) { return (await request("GET", path)).blob(); }
+
+/* Follow a long job that `begin()` starts; `tell(job)` hears of its progress, `cancelled()` says whether to stop it. */
+export async function job(begin, tell, cancelled) {
+  let state = await begin(), asked = false;
+  while (state.state === "waiting" || state.state === "running") {
+    tell(state);
+    await pause(300);
+    if (cancelled() && !asked) {
+      asked = true;
+      state = await (await request("DELETE", `api/jobs/${state.job}`)).json();
+    } else {
+      state = await get(`api/jobs/${state.job}`);
+    }
+  }
+  if (state.state === "cancelled") throw new Cancelled();
+  if (state.state === "failed") throw new Refusal(state.error ?? { cause: "It did not work" });
+  return state.result;
+}
+
+/* Save an answer of the server as a file of the browser. */
+export async function download(method, path, body, fallback) {
+  const answer = await request(method, path, { body });
+  const named = /filename="?([^";]+)"?/.exec(answer.headers.get("Content-Disposition") ?? "");
+  saveBlob(await answer.blob(), named ? named[1] : fallback);
+}
+
+export function saveBlob(content, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(content);
+  link.download = name;
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}
+
+/* Of many calls in a row only the newest counts: one runs, the last one waits, the others are dropped. */
+export function newest(work) {
+  let running = false, waiting = null;
+  return async function ask(...given) {
+    if (running) { waiting = given; return; }
+    running = true;
+    try {
+      await work(...given);
+    } finally {
+      running = false;
+      if (waiting) { const next = waiting; waiting = null; ask(...next); }
+    }
+  };
+}

@@ -1,0 +1,231 @@
+/* What stands in the 3D view: one shape, two shapes to compare, or a raw scan with its landmarks. */
+
+import { evaluate, offered } from "./colouring.js";
+
+const SKIN = "#d8bfae", SKIN_RGB = [0xd8, 0xbf, 0xae], KEPT = "#8fa9c4";
+const TURNS = {  // a quarter turn about an axis, row by row
+  x: [1, 0, 0, 0, 0, -1, 0, 1, 0], y: [0, 0, 1, 0, 1, 0, -1, 0, 0], z: [0, -1, 0, 1, 0, 0, 0, 0, 1],
+};
+
+const apply = (m, [x, y, z]) => [m[0] * x + m[1] * y + m[2] * z, m[3] * x + m[4] * y + m[5] * z, m[6] * x + m[7] * y + m[8] * z];
+const transposed = m => [m[0], m[3], m[6], m[1], m[4], m[7], m[2], m[5], m[8]];
+const product = (a, b) => [0, 1, 2].flatMap(r => [0, 1, 2].map(c => a[3 * r] * b[c] + a[3 * r + 1] * b[3 + c] + a[3 * r + 2] * b[6 + c]));
+const IDENTITY = [1, 0, 0, 0, 1, 0, 0, 0, 1];
+
+export class Stage extends EventTarget {
+  constructor(element, captions) {
+    super();
+    this.view = new BreastView(element, { label: "Torso in 3D", onClick: (hit, event) => this.onClick?.(hit, event) });
+    this.captions = captions;
+    this.model = null;      // {faces, mean, modes, maps}
+    this.shape = null;      // {spec, label, positions, maps, faces}
+    this.kept = null;
+    this.layout = "single";
+    this.colouring = "plain";
+    this.ends = {};
+    this.scan = null;       // {key, name, positions, faces, turn, result}
+    this.showing = "shape"; // or "scan"
+    this.scanParts = "scan";
+    this._right = [1, 0, 0];
+    this.view.onFrame = () => this._afterFrame();
+  }
+
+  _changed() { this.dispatchEvent(new Event("change")); }
+
+  /* Look from a side: a name in BreastView.PRESETS. */
+  lookFrom(preset) {
+    this.view.view(preset);
+    this.dispatchEvent(new CustomEvent("look", { detail: preset }));
+  }
+
+  /* ---- shapes with the model's triangles ---- */
+
+  /* Show a shape. A slider calls this many times a second with the same spec.kind: only vertices move then. */
+  show(shape, { colouring = null } = {}) {
+    const fresh = this.showing !== "shape" || this.shape?.spec.kind !== shape.spec.kind || this.shape.label !== shape.label;
+    this.shape = shape;
+    if (!this.view.meshes.has("shape")) this.view.setMesh("shape", shape.positions, this.model.faces, { colour: SKIN });
+    else this.view.setPositions("shape", shape.positions);
+    if (this.showing !== "shape") {
+      this.showing = "shape";
+      this.view.setMarkers([]);
+      for (const name of ["scan", "result"]) this.view.remove(name);
+      this._arrange();
+      this.view.fit();
+    }
+    const names = offered(shape, this.model);
+    if (colouring && names.includes(colouring)) this.colouring = colouring;
+    else if (!names.includes(this.colouring)) this.colouring = "plain";
+    this._paint();
+    if (fresh) {
+      this._caption();
+      this._changed();
+    }
+  }
+
+  colourings() { return this.showing === "shape" ? offered(this.shape, this.model) : ["plain"]; }
+
+  setColouring(name) {
+    this.colouring = name;
+    this.ends = {};
+    this._paint();
+    this._changed();
+  }
+
+  _paint() {
+    if (!this.shape) return;
+    if (this.colouring === "plain") {
+      this.view.setColours("shape", null);
+      this.view.setColourBar(null);
+      return;
+    }
+    const { values, scale, plain } = evaluate(this.colouring, this.shape, this.model, this.ends);
+    const colours = BreastColours.colour(values, scale);
+    if (plain) values.forEach((value, i) => { if (plain(value)) colours.set(SKIN_RGB, 3 * i); });
+    this.view.setColours("shape", colours);
+    this.view.setColourBar(scale.label ? scale : null);
+  }
+
+  repaint() { this._paint(); }
+
+  /* ---- two shapes ---- */
+
+  keep() {
+    this.kept = { ...this.shape, positions: this.shape.positions.slice() };
+    this.view.setMesh("kept", this.kept.positions, this.model.faces, { colour: KEPT, pickable: false });
+    if (this.layout === "single") this.layout = "side";
+    this._arrange();
+    this.view.fit();
+    this._changed();
+  }
+
+  forget() {
+    this.kept = null;
+    this.layout = "single";
+    this.view.remove("kept");
+    this._arrange();
+    this.view.fit();
+    this._changed();
+  }
+
+  setLayout(layout) {
+    this.layout = layout;
+    this._arrange();
+    this.view.fit();
+    this._changed();
+  }
+
+  _arrange() {
+    const shape = this.showing === "shape", two = shape && this.kept ? this.layout : "single";
+    const step = two === "side" ? this._width() / 2 : 0, right = this._right;
+    if (this.view.meshes.has("shape")) this.view.setStyle("shape", { visible: shape, offset: right.map(part => part * step) });
+    if (this.kept) {
+      this.view.setStyle("kept", {
+        visible: two !== "single", opacity: two === "overlay" ? 0.4 : 1, offset: right.map(part => -part * step) });
+    }
+    this._caption();
+  }
+
+  _caption() {
+    const two = this.showing === "shape" && this.kept ? this.layout : "single";
+    this.captions.replaceChildren();
+    if (two === "single") return;
+    for (const [text, where] of [[`Kept: ${this.kept.label}${two === "overlay" ? " (blue, see-through)" : ""}`, "kept"],
+      [`Now: ${this.shape.label}`, "now"]]) {
+      const caption = document.createElement("p");
+      caption.textContent = text;
+      caption.className = `caption ${two} ${where}`;
+      this.captions.append(caption);
+    }
+  }
+
+  _width() {
+    let low = Infinity, high = -Infinity;
+    for (let i = 0; i < this.shape.positions.length; i += 3) {
+      low = Math.min(low, this.shape.positions[i], this.shape.positions[i + 2]);
+      high = Math.max(high, this.shape.positions[i], this.shape.positions[i + 2]);
+    }
+    return 1.08 * (high - low);
+  }
+
+  /* Two shapes stay side by side on the screen from wherever one looks. */
+  _afterFrame() {
+    const m = this.view.camera.matrixWorld.elements, right = [m[0], m[1], m[2]];
+    if (this.layout !== "side" || !this.kept || this.showing !== "shape") return;
+    if (Math.hypot(...right.map((part, i) => part - this._right[i])) < 1e-4) return;
+    this._right = right;
+    this._arrange();
+  }
+
+  /* ---- a raw scan ---- */
+
+  /* {key, name, positions, faces, uv, image, colours}: shown with its texture, ready for picking. */
+  showScan(scan) {
+    this.showing = "scan";
+    this.scan = { turn: IDENTITY, result: null, ...scan };
+    this.scanParts = "scan";
+    this.view.remove("result");
+    this._placeScan();
+    this.view.setColourBar(null);
+    this._arrange();
+    this.lookFrom("front");
+    this._changed();
+  }
+
+  _placeScan() {
+    const { positions, faces, uv, image, colours, turn } = this.scan, turned = new Float32Array(positions.length);
+    for (let i = 0; i < positions.length; i += 3) turned.set(apply(turn, positions.subarray(i, i + 3)), i);
+    this.view.remove("scan");
+    this.view.setMesh("scan", turned, faces, { colour: SKIN, visible: true });
+    if (image) this.view.setTexture("scan", uv, image);
+    else if (colours) this.view.setColours("scan", colours);
+  }
+
+  turnScan(axis) {
+    this.scan.turn = product(TURNS[axis], this.scan.turn);
+    this._placeScan();
+    this.view.fit();
+    this.placeMarkers(this.markers ?? []);
+    if (this.scan.result) this.showResult(this.scan.result, this.scanParts);
+  }
+
+  /* The registered shape over the scan: {positions, faces, residual}; parts is "scan", "result" or "both". */
+  showResult(result, parts) {
+    this.scan.result = result;
+    this.scanParts = parts;
+    const { turn } = this.scan, turned = new Float32Array(result.positions.length);
+    for (let i = 0; i < turned.length; i += 3) turned.set(apply(turn, result.positions.subarray(i, i + 3)), i);
+    this.view.setMesh("result", turned, result.faces, { colour: SKIN, pickable: false, visible: parts !== "scan" });
+    this.view.setStyle("scan", { visible: parts !== "result", opacity: parts === "both" ? 0.45 : 1 });
+    let scale = null;
+    if (result.residual && parts !== "scan") {
+      const found = evaluate("residual", { positions: turned, maps: { residual: result.residual } }, null, {});
+      scale = found.scale;
+      this.view.setColours("result", BreastColours.colour(found.values, scale));
+    }
+    this.view.setColourBar(scale);
+    this._changed();
+  }
+
+  /* [{name, point, label, active}] in the scan's coordinates. */
+  placeMarkers(markers) {
+    this.markers = markers;
+    if (this.showing !== "scan") return;
+    this.view.setMarkers(markers.map(({ name, point, label, active }) => ({
+      name, label, active, position: apply(this.scan.turn, point), colour: active ? "#c2410c" : "#0b5563" })));
+  }
+
+  /* The line of sight through a point of the window, in the scan's coordinates; null beside the scan. */
+  lineOfSight(clientX, clientY) {
+    const hit = this.view.pick(clientX, clientY);
+    if (!hit || hit.mesh !== "scan") return null;
+    const back = transposed(this.scan.turn), origin = this.view.camera.position.toArray();
+    const direction = hit.point.map((value, i) => value - origin[i]), length = Math.hypot(...direction);
+    return { origin: apply(back, origin), direction: apply(back, direction.map(value => value / length)), point: apply(back, hit.point) };
+  }
+
+  centre() {
+    const box = this.view.canvas.getBoundingClientRect();
+    return [box.left + box.width / 2, box.top + box.height / 2];
+  }
+}

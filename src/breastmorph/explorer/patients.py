@@ -1,0 +1,245 @@
+"""A patient on the page: a scan registered or fitted, with how far the result lies from the scan."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from breastmorph.clinical.patient import Patient, registered_patient, template_of
+from breastmorph.errors import BreastMorphError
+from breastmorph.explorer.jobs import Job
+from breastmorph.explorer.model_source import ModelOrigin
+from breastmorph.explorer.open_scan import OpenScan
+from breastmorph.explorer.worker_calls import WorkerCalls
+from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.geometry import face_normals, vertex_normals
+from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.triangle_mesh import Floats, Ints
+from breastmorph.model.shape_model import ShapeModel
+from breastmorph.registration.batch import register_batch
+from breastmorph.registration.executors import Executor, LocalProcesses
+from breastmorph.registration.folder import Outcome, RegisteredFolder
+from breastmorph.registration.lock import FolderLock
+from breastmorph.registration.product import FailedScan, ProductMaker, Recipe, recipe
+from breastmorph.scan.folder import ScanFiles
+from breastmorph.scan.landmarks import Landmarks
+from breastmorph.workers import Limits
+
+_FAR = 15.0  # mm: what lies farther is not the same surface
+
+
+@dataclass(frozen=True, eq=False)
+class ShownPatient:
+    """A patient in the model's triangles, ready to be shown, edited and predicted for.
+
+    Attributes
+    ----------
+    patient : Patient
+    scan : str
+        Key of her scan; empty where there is none.
+    how : {"registered", "fitted"}
+    residual : (n,) float
+        Signed distance of every vertex from the scan, mm; NaN where the scan shows nothing.
+    to_shown : Similarity
+        From her upright frame to where the page shows her: on the model's mean, at her own size.
+    seconds : float
+    """
+
+    patient: Patient
+    scan: str
+    how: str
+    residual: Floats
+    to_shown: Similarity
+    seconds: float = 0.0
+
+    def as_record(self) -> dict[str, Any]:
+        """For the page."""
+        seen = np.abs(self.residual[np.isfinite(self.residual)])
+        return {
+            "scan": self.scan,
+            "name": self.patient.id,
+            "how": self.how,
+            "absent_side": self.patient.absent_side,
+            "residual": {
+                "mean_mm": float(seen.mean()) if len(seen) else None,
+                "p95_mm": float(np.quantile(seen, 0.95)) if len(seen) else None,
+                "seen": len(seen) / max(len(self.residual), 1),
+            },
+            "warnings": list(self.patient.warnings),
+            "seconds": round(self.seconds, 2),
+        }
+
+
+def shown_patient(
+    model: ShapeModel, patient: Patient, scan: str, how: str, residual: Floats, seconds: float = 0.0
+) -> ShownPatient:
+    """Lay a patient on the model's mean without changing her size."""
+    to_shown = Similarity.fit(patient.shape, model.mean, with_scale=False)
+    return ShownPatient(patient, scan, how, residual, to_shown, seconds)
+
+
+def residual(surface: Surface, shape: Floats, faces: Ints) -> Floats:
+    """Signed distance of a shape's vertices from a scan, mm; positive outside, NaN where the scan shows nothing."""
+    found = surface.closest(shape)
+    mesh = surface.mesh
+    facing = face_normals(mesh.vertices, mesh.faces)[found.faces]
+    agree = (facing * vertex_normals(shape, faces)).sum(axis=1)
+    side = np.sign(((shape - found.points) * facing).sum(axis=1) * np.sign(np.median(agree) or 1.0))
+    seen = ~found.on_boundary & (agree * np.sign(np.median(agree) or 1.0) > 0.0) & (found.distances < _FAR)
+    return np.where(seen, side * found.distances, np.nan)
+
+
+# --- registration -----------------------------------------------------------------------------------------------------
+
+
+def register_scans(
+    model: ShapeModel, found: Sequence[ScanFiles], out: Path, limits: Limits, job: Job, jobs: int = 1
+) -> list[Outcome]:
+    """Register scans into a folder in processes of their own, with progress."""
+    job.at("preparing the template", 0.0)
+    rules: Recipe = recipe(template_of(model))
+    done = 0
+
+    def start(todo: int, current: int) -> None:
+        nonlocal done
+        done = current
+        job.at(f"registering {todo} of {len(found)}", 0.05 + 0.9 * current / len(found))
+
+    def advance(outcome: Outcome) -> None:
+        nonlocal done
+        done += 1
+        job.at(f"{outcome.id} {outcome.status}", 0.05 + 0.9 * done / len(found))
+
+    executor: Executor = _Stoppable(limits, job) if jobs == 1 else LocalProcesses(jobs, limits)
+    return register_batch(found, rules, out, executor, on_start=start, on_done=advance)
+
+
+@dataclass(frozen=True, eq=False)
+class _Stoppable:
+    """One process that ends as soon as its job is cancelled, in the middle of a scan too."""
+
+    limits: Limits
+    job: Job
+
+    def run(
+        self, recipe: Recipe, todo: Sequence[ScanFiles], folder: RegisteredFolder, lock: FolderLock
+    ) -> Generator[Outcome, None, None]:
+        """See :class:`breastmorph.registration.executors.Executor`."""
+        with WorkerCalls(partial(ProductMaker, recipe), self.limits) as calls:
+            for files in todo:
+                try:
+                    product = calls.call(files, lambda: self.job.is_cancelled)
+                except BreastMorphError as error:  # its process died
+                    product = FailedScan(files.id, f"{error.cause}. {error.remedy}", error.code)
+                yield folder.store(product)
+
+
+def registered(model: ShapeModel, scan: OpenScan, folder: Path) -> ShownPatient:
+    """The patient of a scan that has been registered into a folder."""
+    stem = scan.mesh_file.stem if scan.mesh_file is not None else scan.name
+    patient = registered_patient(model, folder / "registered" / f"{stem}.ply")
+    shape = scan.read.to_file.inverse().apply(patient.to_file.apply(patient.shape))
+    return shown_patient(model, patient, scan.key, "registered", residual(scan.surface, shape, model.faces))
+
+
+def register_patient(
+    model: ShapeModel, scan: OpenScan, files: ScanFiles, out: Path, limits: Limits, job: Job
+) -> ShownPatient:
+    """Register one scan.
+
+    Raises
+    ------
+    BreastMorphError
+        Why it cannot be registered.
+    """
+    begin = time.monotonic()
+    outcome = register_scans(model, [files], out, limits, job)[0]
+    if outcome.status == "failed":
+        raise failure(outcome)
+    job.at("measuring the distance to the scan", 0.96)
+    found = registered(model, scan, out)
+    patient = Patient(
+        scan.name,
+        found.patient.shape,
+        found.patient.to_file,
+        found.patient.absent_side,
+        tuple(outcome.warnings),
+    )
+    seconds = time.monotonic() - begin
+    return shown_patient(model, patient, scan.key, "registered", found.residual, seconds)
+
+
+def failure(outcome: Outcome) -> BreastMorphError:
+    """Why a scan was not registered; the message says file, cause and remedy, the file's folder is not told."""
+    text = outcome.message
+    place, mark, rest = text.partition(": ")
+    if mark and ("/" in place or "\\" in place):
+        text = rest
+    cause, _, remedy = text.partition(". ")
+    return BreastMorphError(cause, remedy, outcome.id, code=outcome.code)
+
+
+# --- fitting ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class FitTask:
+    """A scan to fit the model to: files, because a worker process reads them."""
+
+    mesh: Path
+    landmarks: Path | None
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What a worker process sends back of a fit.
+
+    Attributes
+    ----------
+    vertices : (n, 3) float
+        In the coordinates of the scan's file.
+    residuals : (n,) float
+    warnings : tuple of str
+    """
+
+    vertices: Floats
+    residuals: Floats
+    warnings: tuple[str, ...]
+
+
+def fitter(origin: ModelOrigin) -> Callable[[FitTask], Fitted]:
+    """Setup of a fitting process."""
+    from breastmorph.model.fitting import fit_model
+    from breastmorph.scan.raw_target import load_target
+    from breastmorph.template.files import default_template
+
+    model = origin.load()
+
+    def fit(task: FitTask) -> Fitted:
+        target = load_target(task.mesh, task.landmarks, reference=default_template().as_reference)
+        marks: Landmarks | None = target.landmarks
+        if marks is not None and sum(name in model.landmark_ids for name in marks) < 3:
+            marks = None
+        found = fit_model(model, target.shape, marks)
+        notes = tuple(finding.message for finding in target.findings if finding.level == "repair")
+        return Fitted(target.to_file.apply(found.mesh.vertices), found.residuals, (*notes, *found.warnings))
+
+    return fit
+
+
+def fitted_patient(
+    model: ShapeModel, scan: OpenScan, found: Fitted, absent: str, seconds: float
+) -> ShownPatient:
+    """The patient of a fit: the shape upright as the model is, at the scan's size in mm."""
+    in_mm = scan.read.to_file.inverse().apply(found.vertices)
+    lay = model.align(in_mm)
+    upright = Similarity(scale=1.0 / lay.scale).after(lay)
+    to_file = scan.read.to_file.after(upright.inverse())
+    patient = Patient(scan.name, upright.apply(in_mm), to_file, absent, found.warnings)
+    return shown_patient(model, patient, scan.key, "fitted", found.residuals, seconds)

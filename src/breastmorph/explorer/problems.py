@@ -1,0 +1,66 @@
+"""What goes wrong in a request, as the page gets it: cause, remedy, where, and an HTTP status."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from breastmorph.errors import BreastMorphError
+
+_REFUSED = 422  # input that was understood but cannot be used
+
+
+class RequestProblem(BreastMorphError):
+    """A request that cannot be answered.
+
+    Parameters
+    ----------
+    status : int
+        Of HTTP.
+    cause, remedy, code : str
+    """
+
+    def __init__(self, status: int, cause: str, remedy: str = "", *, code: str = "") -> None:
+        super().__init__(cause, remedy, code=code or "bad-request")
+        self.status = status
+
+
+def bad_request(cause: str, remedy: str = "Reload the page and try again") -> RequestProblem:
+    """For what the page would never send."""
+    return RequestProblem(400, cause, remedy)
+
+
+def unknown(what: str, remedy: str = "Reload the page", code: str = "unknown") -> RequestProblem:
+    """For an id that is not in this session's table."""
+    return RequestProblem(404, f"there is no such {what}", remedy, code=code)
+
+
+def not_now(cause: str, remedy: str, code: str = "not-now") -> RequestProblem:
+    """For what needs another step first."""
+    return RequestProblem(409, cause, remedy, code=code)
+
+
+def preparing(what: str) -> RequestProblem:
+    """For what is still being made ready."""
+    return RequestProblem(503, f"{what} is still being prepared", "Wait a moment", code="preparing")
+
+
+def status_of(error: Exception) -> int:
+    """The HTTP status of an error."""
+    if isinstance(error, RequestProblem):
+        return error.status
+    return _REFUSED if isinstance(error, BreastMorphError) else 500
+
+
+def as_record(error: Exception, where: str = "") -> dict[str, Any]:
+    """An error for the page; folders of this computer are not told, only names of files."""
+    if not isinstance(error, BreastMorphError):
+        return {
+            "cause": f"unexpected error ({type(error).__name__})",
+            "remedy": "Try again; if it happens again, please report it",
+            "where": where,
+            "code": "unexpected",
+        }
+    place = error.where
+    name = place.name if isinstance(place, Path) else str(place or "").replace("\\", "/").rsplit("/", 1)[-1]
+    return {"cause": error.cause, "remedy": error.remedy, "where": where or name, "code": error.code}

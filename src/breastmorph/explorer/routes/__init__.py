@@ -1,0 +1,1 @@
+"""What each endpoint does: thin functions that call the modules that know."""

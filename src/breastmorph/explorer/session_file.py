@@ -1,0 +1,279 @@
+"""The session file: all that a visitor did, in one archive that opens again; read back as strictly as any upload.
+
+::
+
+    session.json       what was done, and the page's own notes
+    scan/<file>        the scan and its companions, as they came
+    patient.npy        the patient's shape, upright, mm
+    residual.npy       its distances from the scan, mm
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from breastmorph import __version__
+from breastmorph.clinical.patient import Patient
+from breastmorph.errors import FileProblem
+from breastmorph.explorer.open_scan import OpenScan, landmark_json
+from breastmorph.explorer.patients import ShownPatient, shown_patient
+from breastmorph.explorer.uploads import harmless_name
+from breastmorph.mesh.files.reading import printable
+from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.triangle_mesh import Floats
+from breastmorph.model.shape_model import ShapeModel
+from breastmorph.scan.landmarks import SIDES
+
+if TYPE_CHECKING:
+    from breastmorph.explorer.session import Session
+
+_KIND = "BreastMorph session 1"
+_LARGEST_NOTES = 2 * 1024**2  # bytes of session.json
+_LARGEST_ARRAY = 64 * 1024**2
+_MOST_MEMBERS = 24
+_MOST_COMPRESSED = 200  # times: more is an archive made to burst
+_REMEDY = "Save the session again from the explorer"
+_ADULT = (150.0, 2500.0)  # mm: largest side of a torso
+
+
+@dataclass(frozen=True, eq=False)
+class SavedSession:
+    """What a session file holds, checked.
+
+    Attributes
+    ----------
+    notes : dict
+        Of session.json.
+    files : mapping from name to bytes
+        The scan and its companions.
+    scan_name : str
+        Which of them is the scan; empty where there is none.
+    landmarks : bytes
+        As a JSON file of ours; empty where there are none.
+    patient : Patient, optional
+    how : str
+    residual : (n,) float, optional
+    """
+
+    notes: dict[str, Any]
+    files: dict[str, bytes]
+    scan_name: str = ""
+    landmarks: bytes = b""
+    patient: Patient | None = None
+    how: str = "registered"
+    residual: Floats | None = None
+
+
+def fingerprint(model: ShapeModel) -> str:
+    """What tells one model from another."""
+    digest = hashlib.sha256()
+    for array in (model.mean.astype("<f4"), model.faces.astype("<i4"), model.variances.astype("<f4")):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def saved(session: Session, page: Any) -> bytes:
+    """A session as the bytes of its file."""
+    patient, scan = session.patient, None
+    if patient is not None:
+        scan = session.scans.get(patient.scan)
+    if scan is None:
+        scan = next((one for one in reversed(session.scans.values()) if one.source == "upload"), None)
+    notes: dict[str, Any] = {
+        "kind": _KIND,
+        "version": __version__,
+        "model": {"name": session.origin.name, "fingerprint": fingerprint(session.view.model)},
+        "page": page,
+        "landmark_ids": dict(session.origin.landmark_ids),
+        "edit": dict(session.edited.asked) if session.edited is not None else None,
+        "prediction": dict(session.predicted.asked) if session.predicted is not None else None,
+    }
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as archive:
+        if scan is not None and scan.mesh_file is not None:
+            notes["scan"] = _write_scan(archive, scan)
+        if patient is not None:
+            notes["patient"] = {
+                "name": patient.patient.id,
+                "how": patient.how,
+                "absent_side": patient.patient.absent_side,
+                "to_file": patient.patient.to_file.as_dict(),
+                "warnings": list(patient.patient.warnings),
+            }
+            archive.writestr("patient.npy", _npy(patient.patient.shape))
+            archive.writestr("residual.npy", _npy(patient.residual))
+        archive.writestr("session.json", json.dumps(notes, indent=1))
+    return buffer.getvalue()
+
+
+def _write_scan(archive: zipfile.ZipFile, scan: OpenScan) -> dict[str, Any]:
+    path = scan.mesh_file
+    assert path is not None  # noqa: S101 - asked for before
+    companions = sorted(path.parent.iterdir()) if scan.source == "upload" else []
+    for one in [path, *(file for file in companions if file != path and file.is_file())]:
+        archive.write(one, f"scan/{harmless_name(one.name)}")
+    return {
+        "name": scan.name,
+        "file": harmless_name(path.name),
+        "landmarks": json.loads(landmark_json(scan)) if scan.picks.points else None,
+    }
+
+
+def opened(path: Path, model: ShapeModel, largest: int) -> SavedSession:
+    """Read a session file; everything in it is checked before it is used.
+
+    Raises
+    ------
+    FileProblem
+        It is no session file, damaged, made to burst, or belongs to another model.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = _checked_members(archive, largest)
+            notes = _notes(_content(archive, members, "session.json"))
+            _require_model(notes, model)
+            files = {
+                name.removeprefix("scan/"): _content(archive, members, name)
+                for name in members
+                if name.startswith("scan/")
+            }
+            found = SavedSession(notes, files, *_scan(notes, files))
+            return _with_patient(found, archive, members, model)
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError, OSError) as error:
+        raise FileProblem(
+            f"this is no session file, or it is damaged ({printable(str(error), 160)})", _REMEDY
+        ) from error
+    except Exception as error:  # a damaged archive raises more kinds than can be listed
+        if isinstance(error, FileProblem):
+            raise
+        raise FileProblem(f"the session file is damaged ({type(error).__name__})", _REMEDY) from error
+
+
+def restored_patient(found: SavedSession, model: ShapeModel, key: str) -> ShownPatient | None:
+    """The patient of a session file."""
+    if found.patient is None or found.residual is None:
+        return None
+    return shown_patient(model, found.patient, key, found.how, found.residual)
+
+
+# --- checking ---------------------------------------------------------------------------------------------------------
+
+
+def _checked_members(archive: zipfile.ZipFile, largest: int) -> dict[str, zipfile.ZipInfo]:
+    infos = archive.infolist()
+    members = {info.filename: info for info in infos}
+    if len(infos) > _MOST_MEMBERS or len(members) != len(infos):
+        raise FileProblem("the session file holds too many files, or one twice", _REMEDY)
+    for name, info in members.items():
+        plain = name in ("session.json", "patient.npy", "residual.npy")
+        if not plain and (not name.startswith("scan/") or harmless_name(name) != name.removeprefix("scan/")):
+            raise FileProblem("the session file holds a file that does not belong there", _REMEDY)
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise FileProblem("the session file is compressed in another way than ours", _REMEDY)
+        if info.flag_bits & 0x1 or info.file_size > _MOST_COMPRESSED * max(info.compress_size, 1024):
+            raise FileProblem("the session file announces more than it can hold", _REMEDY)
+    if sum(info.file_size for info in infos) > largest:
+        raise FileProblem(
+            f"the session file unpacks to more than {largest / 1024**2:,.0f} MB",
+            "Start with a larger --max-upload",
+        )
+    return members
+
+
+def _content(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], name: str) -> bytes:
+    info = members.get(name)
+    if info is None:
+        raise FileProblem(f"the session file lacks {name}", _REMEDY)
+    with archive.open(info) as stream:
+        data = stream.read(info.file_size + 1)
+    if len(data) != info.file_size:
+        raise FileProblem("the session file is damaged: a file in it is longer than announced", _REMEDY)
+    return data
+
+
+def _notes(data: bytes) -> dict[str, Any]:
+    if len(data) > _LARGEST_NOTES:
+        raise FileProblem("the notes of the session file are too large", _REMEDY)
+    notes = json.loads(data)
+    if not isinstance(notes, dict) or notes.get("kind") != _KIND:
+        raise FileProblem("this is no session file", "Give a file that the explorer saved")
+    for part in ("edit", "prediction", "scan", "patient"):
+        if not isinstance(notes.get(part), (dict, type(None))):
+            raise FileProblem(f"the session file is damaged: {part}", _REMEDY)
+    return notes
+
+
+def _require_model(notes: dict[str, Any], model: ShapeModel) -> None:
+    wanted = notes["model"]
+    if wanted.get("fingerprint") != fingerprint(model):
+        name = str(wanted.get("name", "another model"))[:80]
+        raise FileProblem(
+            f"the session was saved with another model ({name})",
+            f"Start the explorer with it: breastmorph explore {name}",
+            code="other-model",
+        )
+
+
+def _scan(notes: dict[str, Any], files: dict[str, bytes]) -> tuple[str, bytes]:
+    part = notes.get("scan")
+    if part is None:
+        return "", b""
+    if part.get("file") not in files:
+        raise FileProblem("the session file lacks its scan", _REMEDY)
+    marks = part.get("landmarks")
+    return str(part["file"]), json.dumps(marks).encode() if isinstance(marks, dict) else b""
+
+
+def _with_patient(
+    found: SavedSession, archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], model: ShapeModel
+) -> SavedSession:
+    part = found.notes.get("patient")
+    if part is None:
+        return found
+    shape = _array(_content(archive, members, "patient.npy"), model.mean.shape)
+    residual = _array(_content(archive, members, "residual.npy"), (model.n_vertices,))
+    extent = float(np.ptp(shape, axis=0).max())
+    if not np.isfinite(shape).all() or not _ADULT[0] <= extent <= _ADULT[1]:
+        raise FileProblem("the patient in the session file has no adult's size", _REMEDY)
+    to_file = Similarity.from_dict(part["to_file"])
+    proper = to_file.rotation.shape == (3, 3) and np.allclose(
+        to_file.rotation @ to_file.rotation.T, np.eye(3)
+    )
+    finite = np.isfinite(to_file.translation).all() and np.isfinite(to_file.scale) and to_file.scale > 0
+    if not proper or not finite or to_file.translation.shape != (3,):
+        raise FileProblem("the session file is damaged: the pose of the patient", _REMEDY)
+    absent, how = part.get("absent_side", ""), part.get("how")
+    if absent not in (*SIDES, "") or how not in ("registered", "fitted"):
+        raise FileProblem("the session file is damaged: the patient", _REMEDY)
+    warnings = tuple(str(one)[:300] for one in part.get("warnings", [])[:20])
+    patient = Patient(str(part.get("name", "patient"))[:100], shape, to_file, absent, warnings)
+    return SavedSession(
+        found.notes, found.files, found.scan_name, found.landmarks, patient, str(how), residual
+    )
+
+
+def _array(data: bytes, shape: tuple[int, ...]) -> Floats:
+    """An array of known shape; the header is looked at before memory is taken."""
+    if len(data) > _LARGEST_ARRAY:
+        raise FileProblem("an array in the session file is too large", _REMEDY)
+    stream = io.BytesIO(data)
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise FileProblem("the session file is damaged: an array", _REMEDY)
+    found, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    if found != shape or dtype != np.dtype("<f8"):
+        raise FileProblem("an array in the session file does not fit the model", _REMEDY)
+    return np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+
+
+def _npy(array: Floats) -> bytes:
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.ascontiguousarray(array, "<f8"), (1, 0), allow_pickle=False)
+    return buffer.getvalue()

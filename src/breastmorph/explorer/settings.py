@@ -1,0 +1,87 @@
+"""How an explorer is run: where it listens, who may come in, and what visitors may use."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from breastmorph.errors import BreastMorphError
+from breastmorph.machine import memory_share
+from breastmorph.workers import Limits
+
+MEGABYTE = 1024**2
+_SHORTEST_TOKEN = 16
+_MOST_MEMORY = 6 * 1024**3  # bytes
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All that can be set.
+
+    Attributes
+    ----------
+    model : Path, optional
+        A model file; the demo model when not given.
+    folder : Path, optional
+        Scans to pick landmarks on.
+    host, port
+        The address to listen on; port 0 takes a free one.
+    token : str
+        What visitors must know; empty where nobody from elsewhere can reach the page.
+    """
+
+    model: Path | None = None
+    folder: Path | None = None
+    host: str = "127.0.0.1"
+    port: int = 0
+    token: str = ""
+    max_upload: int = 500 * MEGABYTE
+    max_json: int = 4 * MEGABYTE
+    max_landmarks: int = 16 * MEGABYTE
+    max_sessions: int = 8
+    max_scans: int = 12  # open in one session
+    max_shown_faces: int = 220_000  # a finer scan is shown with fewer triangles
+    idle: float = 3600.0  # seconds until a session nobody uses ends
+    modes: int = 12  # sent to the page
+    reading: Limits = field(default_factory=lambda: Limits(seconds=120.0, memory=_reading_memory()))
+    registering: Limits = field(default_factory=lambda: Limits(seconds=600.0))
+
+
+def _reading_memory() -> int:
+    """Bytes that reading one file may take: not more than half of what this computer has."""
+    share = memory_share(2)
+    return _MOST_MEMORY if share is None else min(_MOST_MEMORY, share)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this computer can reach a host."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def chosen_token(wish: str, host: str) -> str:
+    """The token of a server: ``auto`` makes one where others can reach it, ``always`` everywhere.
+
+    Raises
+    ------
+    BreastMorphError
+        A token of one's own is too short to be safe.
+    """
+    if wish in ("auto", "always"):
+        return secrets.token_urlsafe(24) if wish == "always" or not is_loopback(host) else ""
+    if (
+        len(wish) < _SHORTEST_TOKEN
+        or not wish.isascii()
+        or not wish.replace("-", "").replace("_", "").isalnum()
+    ):
+        raise BreastMorphError(
+            f"a token needs at least {_SHORTEST_TOKEN} letters, digits, - or _",
+            "Leave --token out: a good one is made for you",
+        )
+    return wish

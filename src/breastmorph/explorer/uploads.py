@@ -1,0 +1,175 @@
+"""Files that visitors send: counted while they come, kept in a private folder, called by ids."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from starlette.requests import ClientDisconnect, Request
+
+from breastmorph.explorer.problems import RequestProblem, bad_request, unknown
+from breastmorph.explorer.settings import MEGABYTE
+
+_LONGEST_NAME = 100
+_SPARE = 200 * MEGABYTE  # of disk that is never filled
+_MOST_FILES = 40
+_WRITE = MEGABYTE  # bytes that are written at a time
+_ALSO = set("._-() +,")
+
+
+@dataclass(frozen=True)
+class Upload:
+    """A file that came.
+
+    Attributes
+    ----------
+    id : str
+    name : str
+        As the visitor called it, made harmless.
+    path : Path
+    size : int
+    """
+
+    id: str
+    name: str
+    path: Path
+    size: int
+
+
+def harmless_name(name: str) -> str:
+    """A file name without folders, control characters and hidden beginnings.
+
+    Raises
+    ------
+    RequestProblem
+        Nothing usable is left.
+    """
+    last = name.replace("\\", "/").rsplit("/", 1)[-1]
+    kept = "".join(one if one.isalnum() or one in _ALSO else "_" for one in last).strip(" .")
+    stem, dot, suffix = kept.rpartition(".")
+    if not stem or not dot or not suffix.isalnum():
+        raise bad_request("a file needs a name with an ending", "Name it for example torso.ply")
+    return f"{stem[: _LONGEST_NAME - 12]}.{suffix[:10]}"
+
+
+async def body(request: Request, limit: int) -> AsyncIterator[bytes]:
+    """The body of a request, piece by piece; refused as soon as it is known to be too large.
+
+    Raises
+    ------
+    RequestProblem
+        413 where it is larger than ``limit`` bytes.
+    """
+    announced = request.headers.get("content-length", "")
+    if announced.isdigit() and int(announced) > limit:
+        raise too_large(limit)
+    seen = 0
+    try:
+        async for piece in request.stream():
+            seen += len(piece)
+            if seen > limit:
+                raise too_large(limit)
+            yield piece
+    except ClientDisconnect:
+        raise bad_request("the upload broke off", "Try again") from None
+
+
+def too_large(limit: int) -> RequestProblem:
+    """The refusal of a body that is too large."""
+    return RequestProblem(
+        413,
+        f"the file is larger than the {limit / MEGABYTE:,.0f} MB allowed",
+        "Export a smaller file, or start with a larger --max-upload",
+        code="too-large",
+    )
+
+
+class UploadFolder:
+    """The files of one session.
+
+    Parameters
+    ----------
+    folder : Path
+        A private one that exists.
+    quota : int
+        Bytes of all files together.
+    """
+
+    def __init__(self, folder: Path, quota: int) -> None:
+        self.folder, self._quota = folder, quota
+        self._files: dict[str, Upload] = {}
+
+    async def receive(self, request: Request, name: str, limit: int) -> Upload:
+        """Write a body to a new file; nothing is left of one that is refused."""
+        from anyio import to_thread
+
+        name = harmless_name(name)
+        held = sum(one.size for one in self._files.values())
+        if len(self._files) >= _MOST_FILES or held >= self._quota:
+            raise RequestProblem(
+                413, "this session holds too many files", "Close scans you no longer need", code="quota"
+            )
+        room = shutil.disk_usage(self.folder).free - _SPARE
+        most = min(limit, self._quota - held)
+        if room < most // 8:
+            raise RequestProblem(507, "the disk is nearly full", "Free some space", code="disk-full")
+        key = secrets.token_urlsafe(12)
+        place = self.folder / f"u{secrets.token_hex(8)}"
+        place.mkdir(mode=0o700)
+        path, size, waiting = place / name, 0, bytearray()
+        try:
+            with open(path, "xb") as file:
+                async for piece in body(request, min(most, max(room, 0))):
+                    waiting += piece
+                    size += len(piece)
+                    if len(waiting) >= _WRITE:
+                        await to_thread.run_sync(file.write, bytes(waiting))
+                        waiting.clear()
+                file.write(waiting)
+            if not size:
+                raise bad_request("the file is empty", "Choose another file")
+        except BaseException:
+            shutil.rmtree(place, ignore_errors=True)
+            raise
+        upload = Upload(key, name, path, size)
+        self._files[key] = upload
+        return upload
+
+    def keep(self, name: str, data: bytes) -> Upload:
+        """A file that the server made, to be fetched later."""
+        key, place = secrets.token_urlsafe(12), self.folder / f"u{secrets.token_hex(8)}"
+        place.mkdir(mode=0o700)
+        path = place / harmless_name(name)
+        path.write_bytes(data)
+        self._files[key] = Upload(key, path.name, path, len(data))
+        return self._files[key]
+
+    def find(self, key: str) -> Upload:
+        """A file of this session."""
+        try:
+            return self._files[key]
+        except KeyError:
+            raise unknown("file") from None
+
+    def together(self, main: Upload, others: list[Upload]) -> Path:
+        """Bring the files that one mesh needs (materials, pictures) beside it; returns the mesh."""
+        for other in others:
+            target = main.path.parent / other.name
+            if target.exists():
+                raise bad_request(f"two files are called {other.name}", "Rename one of them")
+            other.path.rename(target)
+            self._files[other.id] = Upload(other.id, other.name, target, other.size)
+        return main.path
+
+    def drop(self, key: str) -> None:
+        """Delete a file, and what was brought beside it."""
+        upload = self._files.pop(key, None)
+        if upload is None:
+            return
+        shutil.rmtree(upload.path.parent, ignore_errors=True)
+        gone = [one for one, other in self._files.items() if not other.path.exists()]
+        for one in gone:
+            del self._files[one]

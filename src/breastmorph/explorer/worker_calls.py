@@ -1,0 +1,107 @@
+"""Calls into a worker process that can be cancelled; what comes back are results or errors for people."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from breastmorph.errors import BreastMorphError
+from breastmorph.explorer.jobs import Cancelled
+from breastmorph.workers import Failure, Limits, Worker
+
+_LOOK = 0.1  # seconds between two looks at whether somebody cancelled
+_REMEDIES = {
+    "time-limit": "Try a smaller file",
+    "memory-limit": "Try a smaller file, for example one with fewer triangles",
+    "crashed": "The file may be damaged: export it again",
+}
+
+
+def _never() -> bool:
+    return False
+
+
+class WorkerCalls:
+    """A worker process that is started when needed and replaced when it died.
+
+    Parameters
+    ----------
+    setup : callable
+        See :func:`breastmorph.workers.run_each`.
+    limits : Limits
+        Of one call.
+    """
+
+    def __init__(self, setup: Callable[[], Callable[[Any], Any]], limits: Limits) -> None:
+        self._setup, self._limits = setup, limits
+        self._worker: Worker[Any, Any] | None = None
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def __enter__(self) -> WorkerCalls:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def prepare(self) -> None:
+        """Start the process before it is needed."""
+        with self._lock:
+            self._ready(_never)
+
+    def call(self, item: Any, cancelled: Callable[[], bool] = _never) -> Any:
+        """Run the function on one item.
+
+        Raises
+        ------
+        BreastMorphError
+            What the function raised, or why the process did not answer.
+        Cancelled
+        """
+        with self._lock:
+            worker = self._ready(cancelled)
+            if not worker.give(item):
+                worker = self._ready(cancelled)
+                worker.give(item)
+            while not worker.connection.poll(_LOOK) and worker.seconds_left() != 0.0:
+                self._stop_if(cancelled)
+            answer = worker.answer()
+            if worker.gone:
+                self._worker = None
+        if not isinstance(answer, Failure):
+            return answer
+        if isinstance(answer.error, BreastMorphError):
+            raise answer.error
+        if answer.error is not None:
+            raise BreastMorphError(
+                f"it cannot be read or computed ({answer.reason[:160]})",
+                "The file may be damaged: export it again",
+                code="unexpected-content",
+            )
+        raise BreastMorphError(answer.reason, _REMEDIES.get(answer.code, ""), code=answer.code)
+
+    def close(self) -> None:
+        """End the process."""
+        self._closed = True
+        with self._lock:
+            if self._worker is not None:
+                self._worker.end()
+                self._worker = None
+
+    def _ready(self, cancelled: Callable[[], bool]) -> Worker[Any, Any]:
+        if self._worker is not None and not self._worker.gone:
+            return self._worker
+        self._worker = worker = Worker(self._setup, self._limits)
+        while not worker.connection.poll(_LOOK):
+            self._stop_if(cancelled)
+        if not worker.ready():
+            self._worker = None
+            raise worker.cannot_start()
+        return worker
+
+    def _stop_if(self, cancelled: Callable[[], bool]) -> None:
+        if (cancelled() or self._closed) and self._worker is not None:
+            self._worker.end()
+            self._worker = None
+            raise Cancelled

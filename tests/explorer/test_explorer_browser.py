@@ -1,0 +1,268 @@
+"""The explorer in a real browser: shapes, measures, editing, a patient's scan, a predicted breast, files."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from breastmorph.mesh.files import load_mesh
+from breastmorph.phantom.files import write_cohort
+from breastmorph.template.files import default_template
+from breastmorph.viewer import SCRIPTS
+from browser import open_browser
+from explorer_window import cut_off, explore, settled, unnamed, window
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with open_browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def address():
+    """The command without a model: it offers the demo model."""
+    with explore() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def tab(browser, address):
+    with window(browser, address) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def scan(tmp_path_factory):
+    """A phantom scan with its landmark file."""
+    home = tmp_path_factory.mktemp("phantom")
+    write_cohort(home, n=1, seed=5)
+    return next(home.glob("scans/*.ply")), next(home.glob("landmarks/*.json"))
+
+
+def positions(page) -> np.ndarray:
+    return np.array(page.evaluate("Array.from(explorer.stage.view.positions('shape'))")).reshape(-1, 3)
+
+
+def number(text: str) -> float:
+    return float(re.search(r"[\d.]+", text)[0])
+
+
+def shown(page, measure: str) -> float:
+    """A value of the full table, in mm or cc."""
+    text = page.inner_text(f"#row-{measure} td.shown")
+    return number(text) * (10.0 if "cm" in text else 1.0)
+
+
+def test_the_demo_model_is_offered_and_said_to_be_synthetic(tab):
+    assert "synthetic" in tab.page.inner_text("#panel-model").lower()
+    assert "Demo" in tab.page.inner_text("#model-name")
+    assert len(positions(tab.page)) == default_template().mesh.n_vertices
+
+
+def test_sides_of_the_patient_are_on_the_screen_in_every_view(tab):
+    page = tab.page
+    for view, words in (
+        ("front", "Patient's left"),
+        ("left", "Seen from patient's left"),
+        ("below", "Patient's right"),
+    ):
+        page.click(f"[data-view={view}]")
+        page.wait_for_function(
+            "words => [...document.querySelectorAll('.bv-side')].some(e => e.textContent === words"
+            " && Number(e.style.opacity) > 0.9)",
+            arg=words,
+        )
+    page.click("[data-view=front]")
+    assert page.get_attribute("[data-view=front]", "aria-pressed") == "true"
+
+
+def test_a_mode_slider_moves_the_skin_and_the_measures(tab):
+    page = tab.page
+    page.wait_for_selector("#strip-SN-NL")
+    before, measures = positions(page), page.inner_text("#strip")
+    page.focus("#mode-1")
+    for _ in range(15):
+        page.keyboard.press("ArrowRight")
+    assert page.input_value("#mode-1") == "1.5"
+    page.wait_for_function("before => document.querySelector('#strip').innerText !== before", arg=measures)
+    moved = np.linalg.norm(positions(page) - before, axis=1)
+    assert moved.max() > 3.0
+    assert "+1.5 sd" in page.inner_text("#model-sliders")
+    page.click("#model-reset")
+    np.testing.assert_allclose(positions(page), before, atol=1e-3)
+
+
+def test_two_shapes_stand_side_by_side_and_over_each_other(tab):
+    page = tab.page
+    page.click("#keep")
+    page.click("#model-sample")
+    page.wait_for_function("() => explorer.tabs.model.scores().some(score => score !== 0)")
+    offsets = "['kept', 'shape'].map(name => explorer.stage.view.meshes.get(name).style.offset[0])"
+    left, right = page.evaluate(offsets)
+    assert right - left > 200  # mm: beside, not in each other
+    page.select_option("#layout", "overlay")
+    assert page.evaluate(offsets) == [0, 0]
+    assert page.evaluate("explorer.stage.view.meshes.get('kept').style.opacity") < 1
+    page.select_option("#colouring", "distance")
+    assert "mm" in page.inner_text(".bv-bar")
+    page.select_option("#colouring", "plain")
+    page.click("#forget")
+    page.click("#model-reset")
+    assert not page.is_visible("#layout")
+
+
+def test_set_a_distance_and_get_it(tab):
+    page = tab.page
+    page.click("#tab-measures")
+    page.wait_for_selector("#edit-SN-NL-number")
+    page.wait_for_selector("#row-SN-NL")
+    wanted = shown(page, "SN-NL") + 12.0
+    before = positions(page)
+    page.fill("#edit-SN-NL-number", f"{wanted / 10:.1f}")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => explorer.state.edit !== null && explorer.stage.shape.spec.kind === 'edit'")
+    page.wait_for_function("() => explorer.measures.shown && explorer.measures.spec.kind === 'edit'")
+    page.wait_for_function(
+        "mm => Math.abs(explorer.measures.value('SN-NL').value - mm) < 0.5", arg=round(wanted, 0)
+    )
+    assert abs(shown(page, "SN-NL") - round(wanted, 0)) <= 0.5
+    moved = np.linalg.norm(positions(page) - before, axis=1)
+    assert moved.max() > 3.0
+    assert np.median(moved) < 3.0  # the thorax is held
+    page.click("#edit-reset")
+    page.wait_for_function("() => explorer.state.edit === null")
+    np.testing.assert_allclose(positions(page), before, atol=1e-3)
+
+
+def test_a_corrupt_scan_is_refused_in_words_and_the_page_goes_on(tab, tmp_path):
+    page = tab.page
+    bad = tmp_path / "broken.ply"
+    bad.write_bytes(
+        b"ply\nformat binary_little_endian 1.0\nelement vertex 10\nproperty float x\nend_header\n\x00"
+    )
+    page.click("#tab-scan")
+    page.set_input_files("#scan-files", str(bad))
+    page.wait_for_selector("#error:not([hidden])")
+    assert len(page.inner_text("#error-cause")) > 10
+    assert len(page.inner_text("#error-remedy")) > 10  # what to do
+    settled(page)
+    (tmp_path / "notes.docx").write_bytes(b"x")
+    page.set_input_files("#scan-files", str(tmp_path / "notes.docx"))
+    page.wait_for_function("() => document.querySelector('#error-cause').textContent.includes('notes.docx')")
+    page.click("#error-close")
+    page.click("#tab-model")
+    page.fill("#mode-2", "1")
+    assert page.evaluate("explorer.tabs.model.scores()[1]") == 1
+    page.click("#model-reset")
+    # The browser itself reports the refusal; that is no fault of the page.
+    tab.errors[:] = [text for text in tab.errors if "status of 422" not in text]
+
+
+def test_a_patient_is_registered_her_right_breast_predicted_and_saved_as_stl(tab, scan, tmp_path):
+    page = tab.page
+    page.click("#tab-scan")
+    page.set_input_files("#scan-files", [str(path) for path in scan])
+    page.wait_for_function("() => explorer.tabs.scan.state()?.complete")
+    assert page.inner_text("#scan-about").startswith(scan[0].stem)
+    page.click("#scan-register")
+    page.wait_for_selector("#scan-predict")
+    settled(page)
+    assert number(re.search(r"lies ([\d.]+) mm", page.inner_text("#scan-result"))[1]) < 3.0
+    assert page.is_visible("#scan-show")
+    assert "mm" in page.inner_text(".bv-bar")  # colours of the residual have a legend
+
+    page.click("#scan-predict")
+    page.check("[name=missing][value=right]")
+    page.wait_for_function("() => explorer.stage.shape?.spec.kind === 'patient'")
+    before = positions(page)
+    page.click("#missing-predict")
+    page.wait_for_selector("#missing-result:not([hidden])")
+    settled(page)
+    page.wait_for_function("() => explorer.stage.shape.spec.kind === 'prediction'")
+    predicted = positions(page)
+    moved = np.linalg.norm(predicted - before, axis=1)
+    assert moved.max() > 1.0
+    assert moved[before[:, 0] > 60].max() < 1e-3  # x is to the patient's left: that side stays as scanned
+    assert "±" in page.inner_text("#missing-table")
+    assert "ncertainty" in page.inner_text(".bv-bar")
+
+    page.fill("#alternative-1", "1.5")
+    page.wait_for_function("() => explorer.stage.shape.spec.kind === 'alternative'")
+    assert np.linalg.norm(positions(page) - predicted, axis=1).max() > 0.5
+    page.click("#alternative-reset")
+
+    page.click("#tab-save")
+    assert page.inner_text("#save-shape") == "predicted breast"
+    with page.expect_download() as waiting:
+        page.click("[data-format=stl]")
+    target = tmp_path / waiting.value.suggested_filename
+    waiting.value.save_as(target)
+    mesh = load_mesh(target)
+    assert target.suffix == ".stl"
+    size = np.ptp(mesh.vertices, axis=0)
+    np.testing.assert_allclose(np.sort(size), np.sort(np.ptp(predicted, axis=0)), rtol=0.25)
+    assert len(mesh.faces) == len(default_template().mesh.faces)
+
+
+def test_a_painted_region_is_predicted_too(tab):
+    page = tab.page
+    page.click("#tab-missing")
+    page.check("[name=missing][value=paint]")
+    page.wait_for_function(
+        "() => explorer.stage.shape.spec.kind === 'patient' && explorer.stage.colouring === 'painted'"
+    )
+    box = page.locator(".bv-canvas").bounding_box()
+    ids = "explorer.stage.shape.maps.painted.reduce((sum, value) => sum + value, 0)"
+    camera = page.evaluate("explorer.stage.view.camera.position.toArray()")
+    page.mouse.move(box["x"] + 0.45 * box["width"], box["y"] + 0.55 * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.40 * box["width"], box["y"] + 0.60 * box["height"], steps=4)
+    page.mouse.up()
+    assert page.evaluate(ids) > 100
+    assert page.evaluate("explorer.stage.view.camera.position.toArray()") == camera  # painting does not turn
+    page.click("#paint-clear")
+    assert page.evaluate(ids) == 0
+    assert page.is_disabled("#missing-predict")
+
+
+def test_a_session_is_saved_and_opened_again(tab, browser, address, tmp_path):
+    page = tab.page
+    page.click("#tab-save")
+    with page.expect_download() as waiting:
+        page.click("#save-session")
+    file = tmp_path / "session.zip"
+    waiting.value.save_as(file)
+    with window(browser, address) as other:
+        assert other.page.evaluate("explorer.state.patient") is None  # a tab does not see another's data
+        other.page.set_input_files("#session-file", str(file))
+        other.page.wait_for_function(
+            "() => explorer.state.patient !== null && explorer.state.prediction !== null"
+        )
+        settled(other.page)
+        assert other.page.evaluate("explorer.state.prediction.side") == "right"
+        assert other.complaints() == []
+
+
+def test_every_control_has_a_name_and_fits_on_a_tablet(tab):
+    page = tab.page
+    page.set_viewport_size({"width": 1024, "height": 768})
+    assert unnamed(page) == []
+    for name in ("model", "measures", "scan", "folder", "missing", "save"):
+        page.click(f"#tab-{name}")
+        assert cut_off(page) == [], name
+    page.keyboard.press("ArrowUp")  # tabs by keyboard
+    assert page.evaluate("explorer.tab") == "missing"
+
+
+def test_the_page_loads_all_scripts_of_the_viewer_in_order(tab):
+    loaded = tab.page.evaluate(
+        "[...document.querySelectorAll('script[defer]')].map(e => e.src.split('/').pop())"
+    )
+    assert loaded == list(SCRIPTS)
+
+
+def test_nothing_went_wrong_and_nothing_was_asked_from_outside(tab):
+    assert tab.complaints() == []

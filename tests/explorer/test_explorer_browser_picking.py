@@ -1,0 +1,161 @@
+"""Landmarks in a real browser: guided clicks on the scans of a folder, autosave, mixed-up sides."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from breast_cohort import breast_model
+from breastmorph.mesh.files import load_mesh, save_mesh
+from breastmorph.mesh.similarity import Similarity
+from breastmorph.model.files import save_model
+from breastmorph.scan.files import load_landmarks
+from browser import open_browser
+from explorer_window import explore, settled, window
+from torso import torso
+
+NEAR = 3.0  # mm: how near a click must come to the true landmark
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Two scans without landmarks."""
+    home = tmp_path_factory.mktemp("scans")
+    for name, size in (("torso1", 1.0), ("torso2", 1.3)):
+        save_mesh(torso(edge=5.0, size=size)[0], home / f"{name}.ply")
+    return home
+
+
+@pytest.fixture(scope="module")
+def tab(folder, tmp_path_factory):
+    model = tmp_path_factory.mktemp("model") / "model.h5"
+    save_model(breast_model(), model)
+    with (
+        open_browser() as browser,
+        explore(folder, "--model", model) as address,
+        window(browser, address) as found,
+    ):
+        yield found
+
+
+def shown_pose(page, file) -> Similarity:
+    """From the file's coordinates to those of the view."""
+    page.wait_for_function("() => explorer.stage.scan !== null && explorer.stage.scan !== undefined")
+    there = np.array(page.evaluate("Array.from(explorer.stage.scan.positions)")).reshape(-1, 3)
+    return Similarity.fit(load_mesh(file).vertices, there)
+
+
+def click_at(page, point) -> None:
+    """Look from where the point of the skin can be seen, and click it with the mouse."""
+    place = """([view, point]) => { explorer.stage.lookFrom(view);
+        const [x, y] = explorer.stage.view.project(point), hit = explorer.stage.view.pick(x, y);
+        return hit && Math.hypot(...hit.point.map((value, i) => value - point[i])) < 2 ? [x, y] : null; }"""
+    for view in ("front", "below", "left", "right", "oblique-left", "oblique-right"):
+        spot = page.evaluate(place, [view, list(point)])
+        if spot:
+            page.mouse.click(*spot)
+            return
+    raise AssertionError("the point cannot be seen from any side")
+
+
+def set_landmark(page, name, point) -> None:
+    page.click(f"#folder-picker [data-landmark={name}]")
+    click_at(page, point)
+    page.wait_for_function(
+        "name => explorer.tabs.folder.state().landmarks[name] && explorer.picker.chosen === null", arg=name
+    )
+
+
+def saved(folder, scan):
+    return load_landmarks(folder / "landmarks" / f"{scan}.json").landmarks
+
+
+def test_the_queue_opens_with_the_first_scan_and_says_what_is_next(tab):
+    page = tab.page
+    page.wait_for_selector("#folder-picker .next")
+    assert "0 of 2" in page.inner_text("#folder-progress")
+    assert page.inner_text("#folder-picker .next").startswith("Next: ")
+    assert page.get_attribute("#folder-picker svg", "aria-label").startswith("Drawing")
+    assert "torso1" in page.inner_text("#folder-scan option:checked")
+
+
+def test_clicks_place_every_landmark_within_three_millimetres(tab, folder):
+    page, truth = tab.page, torso(edge=5.0)[1]
+    pose = shown_pose(page, folder / "torso1.ply")
+    page.uncheck("#folder-picker [data-part=snap]")  # this torso's lower poles are not its lowest points
+    for _ in range(8):  # in the order in which the page asks
+        name = page.evaluate("explorer.picker.current()")
+        click_at(page, pose.apply(truth[name][None])[0])
+        page.wait_for_function("name => name in explorer.tabs.folder.state().landmarks", arg=name)
+    found = saved(folder, "torso1")
+    errors = {name: float(np.linalg.norm(found[name] - truth[name])) for name in truth.names}
+    assert max(errors.values()) < NEAR, errors
+    page.wait_for_function("() => document.querySelector('#folder-progress').innerText.includes('1 of 2')")
+    assert "Saved" in page.inner_text("#folder-picker [data-part=saved]")
+
+
+def test_undo_takes_the_last_point_back_also_in_the_file(tab, folder):
+    page, truth = tab.page, torso(edge=5.0)[1]
+    pose = shown_pose(page, folder / "torso1.ply")
+    before = saved(folder, "torso1")["xiphoid"]
+    set_landmark(page, "xiphoid", pose.apply(truth["nipple_left"][None])[0])
+    page.wait_for_function("() => document.querySelector('#status').innerText.length > 0")
+    assert np.linalg.norm(saved(folder, "torso1")["xiphoid"] - before) > 20
+    page.click("#folder-picker [data-part=undo]")
+    page.wait_for_function(
+        "y => Math.abs(explorer.tabs.folder.state().landmarks.xiphoid[1] - y) < 1",
+        arg=float(pose.apply(before[None])[0, 1]),
+    )
+    np.testing.assert_allclose(saved(folder, "torso1")["xiphoid"], before, atol=0.1)
+
+
+def test_mixed_up_sides_are_noticed_and_exchanged(tab, folder):
+    page, truth = tab.page, torso(edge=5.0, size=1.3)[1]
+    page.click("#folder-next")
+    settled(page)
+    page.wait_for_function("() => explorer.tabs.folder.state().name.includes('torso2')")
+    pose = shown_pose(page, folder / "torso2.ply")
+    at = {name: pose.apply(truth[name][None])[0] for name in truth.names}
+    set_landmark(page, "sternal_notch", at["sternal_notch"])
+    set_landmark(page, "xiphoid", at["xiphoid"])
+    set_landmark(page, "nipple_left", at["nipple_right"])
+    set_landmark(page, "nipple_right", at["nipple_left"])
+    warning = "#folder-picker [data-part=swapped]"
+    page.wait_for_selector(f"{warning}:not([hidden])")
+    assert "mixed up" in page.inner_text(warning)
+    page.click("#folder-picker [data-part=swap]")
+    page.wait_for_selector(warning, state="hidden")
+    assert np.linalg.norm(saved(folder, "torso2")["nipple_left"] - truth["nipple_left"]) < NEAR
+
+
+def test_a_missing_side_needs_fewer_points(tab, folder):
+    page = tab.page
+    page.select_option("#folder-picker [data-part=absent]", "left")
+    page.wait_for_function("() => explorer.tabs.folder.state().absent_side === 'left'")
+    assert page.is_disabled("#folder-picker [data-landmark=lower_pole_left]")
+    assert not re.search("left", page.inner_text("#folder-picker .next"), re.IGNORECASE)
+    page.select_option("#folder-picker [data-part=absent]", "")
+    page.wait_for_function("() => explorer.tabs.folder.state().absent_side === ''")
+    kept = json.loads((folder / "landmarks" / "torso2.json").read_text(encoding="utf-8"))
+    assert kept
+
+
+def test_a_point_can_be_set_without_a_mouse(tab, folder):
+    page = tab.page
+    page.click("#folder-picker [data-landmark=xiphoid]")
+    page.evaluate("explorer.stage.lookFrom('front')")
+    page.focus(".bv-canvas")
+    target = page.evaluate("explorer.stage.lineOfSight(...explorer.stage.centre()).point")
+    page.keyboard.press("Enter")
+    page.wait_for_function(
+        "y => Math.abs((explorer.tabs.folder.state().landmarks.xiphoid ?? [0, 1e9])[1] - y) < 1",
+        arg=target[1],
+    )
+    assert "xiphoid" in page.evaluate("explorer.tabs.folder.state().landmarks")
+
+
+def test_nothing_went_wrong_and_nothing_was_asked_from_outside(tab):
+    assert tab.complaints() == []

@@ -1,0 +1,301 @@
+"""Picking landmarks: clicks on the skin, the lowest point of a hanging breast, doubts, the folder's queue."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from breast_cohort import breast_model
+from breastmorph.explorer.picking import doubts, most_caudal, pick
+from breastmorph.explorer.picks import ORDER, Picks, guide
+from breastmorph.explorer.problems import RequestProblem
+from breastmorph.explorer.scan_reading import clustered, guessed_pose, shown_scan
+from breastmorph.explorer.settings import Settings
+from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.files import save_mesh
+from breastmorph.mesh.similarity import Similarity, rotation_about
+from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
+from breastmorph.model.files import save_model
+from breastmorph.scan.check import load_scan
+from breastmorph.scan.files import load_landmarks
+from breastmorph.scan.folder import find_scans
+from breastmorph.scan.landmarks import OPTIONAL, REQUIRED
+from explorer_client import Visitor, running
+from torso import torso
+
+
+def ray_at(point, towards=(0.0, 0.0, -1.0), away=300.0) -> dict:
+    direction = np.array(towards)
+    return {"origin": (np.asarray(point) - away * direction).tolist(), "direction": direction.tolist()}
+
+
+def hanging_ball(n: int = 60) -> TriangleMesh:
+    """A half ball of 50 mm on a wall: its lowest point is known."""
+    polar, around = np.meshgrid(np.linspace(0.02, np.pi - 0.02, n), np.linspace(-1.5, 1.5, n), indexing="ij")
+    vertices = 50.0 * np.column_stack(
+        [
+            (np.sin(polar) * np.sin(around)).ravel(),
+            np.cos(polar).ravel(),
+            (np.sin(polar) * np.cos(around)).ravel(),
+        ]
+    )
+    a = (np.arange(n - 1)[:, None] * n + np.arange(n - 1)).ravel()
+    faces = np.concatenate([np.column_stack([a, a + n, a + 1]), np.column_stack([a + 1, a + n, a + n + 1])])
+    return TriangleMesh(vertices, faces)
+
+
+def test_a_click_lands_on_the_full_surface():
+    mesh, landmarks = torso(edge=4.0)
+    target = landmarks["nipple_left"]
+    found = pick(Surface(mesh), Picks(), {"landmark": "nipple_left", "ray": ray_at(target)})
+    assert np.linalg.norm(found.point - target) < 1.0
+    assert found.front[2] > 0.5
+    assert found.snapped == "surface"
+
+
+def test_a_click_through_a_hole_does_not_land_on_the_inside():
+    mesh, landmarks = torso(edge=10.0)
+    behind = {"landmark": "xiphoid", "ray": ray_at(landmarks["xiphoid"], (0.0, 0.0, 1.0))}
+    for surface in (Surface(mesh), Surface(mesh.flipped())):  # also of a file that is inside out
+        with pytest.raises(RequestProblem, match="inside"):
+            pick(surface, Picks(), behind)
+        front = pick(surface, Picks(), {"landmark": "xiphoid", "ray": ray_at(landmarks["xiphoid"])})
+        assert front.front[2] > 0.5
+
+
+def test_a_lower_pole_goes_to_the_lowest_point_of_what_hangs():
+    surface = Surface(hanging_ball())
+    click = {"landmark": "lower_pole_left", "ray": ray_at([3.0, -48.0, 0.0])}
+    found = pick(surface, Picks(), click)
+    assert found.snapped == "caudal"
+    assert found.point[1] < -49.0
+    assert pick(surface, Picks(), click | {"snap": False}).snapped == "surface"
+
+
+def test_where_the_skin_only_runs_on_the_click_stays():
+    x, y = np.meshgrid(np.linspace(-80, 80, 40), np.linspace(-80, 80, 40))
+    flat = np.column_stack([x.ravel(), y.ravel(), 0.1 * y.ravel()])
+    a = (np.arange(39)[:, None] * 40 + np.arange(39)).ravel()
+    faces = np.concatenate([np.column_stack([a, a + 1, a + 41]), np.column_stack([a, a + 41, a + 40])])
+    surface = Surface(TriangleMesh(flat, faces))
+    assert most_caudal(surface, np.zeros(3), np.array([0.0, 1.0, 0.0])) is None
+
+
+def all_picked(names=ORDER) -> Picks:
+    mesh, landmarks = torso(edge=5.0)
+    surface, picks = Surface(mesh), Picks()
+    for name in names:
+        if name in landmarks:
+            click = {"landmark": name, "ray": ray_at(landmarks[name]), "snap": False}
+            found = pick(surface, picks, click) if not name.startswith("lateral") else None
+            point = landmarks[name] if found is None else found.point
+            picks = picks.placed(name, point, None if found is None else found.front)
+    return picks
+
+
+def test_the_guide_leads_through_all_landmarks():
+    assert [one["name"] for one in guide()][: len(REQUIRED)] == [name for name in ORDER if name in REQUIRED]
+    assert all(one["label"] and one["text"] for one in guide())
+    picks = all_picked()
+    assert picks.complete
+    assert picks.next == OPTIONAL[0]
+    assert not doubts(picks, 400.0)
+
+
+def test_swapped_sides_are_noticed_at_the_first_nipple():
+    picks = all_picked(("sternal_notch", "xiphoid", "nipple_right"))
+    assert not doubts(picks, 400.0)
+    wrong = picks.swapped()
+    assert [one["code"] for one in doubts(wrong, 400.0)] == ["sides-swapped"]
+    assert not doubts(wrong.swapped(), 400.0)
+
+
+def test_a_sternum_of_no_adult_is_doubted():
+    picks = all_picked(("sternal_notch", "xiphoid"))
+    near = picks.placed("xiphoid", picks.points["sternal_notch"] - [0.0, 30.0, 0.0])
+    assert [one["code"] for one in doubts(near, 400.0)] == ["implausible-anatomy"]
+
+
+def test_steps_can_be_undone_and_a_side_can_be_absent():
+    picks = all_picked()
+    one_sided = picks.without_side("left")
+    assert one_sided.complete
+    assert "nipple_left" not in one_sided.points
+    assert one_sided.undone() is picks or dict(one_sided.undone().points) == dict(picks.points)
+    assert picks.cleared("xiphoid").next == "xiphoid"
+    many = picks
+    for step in range(200):
+        many = many.placed("xiphoid", np.array([0.0, 0.0, float(step)]))
+    depth = 0
+    while many.previous is not None:
+        many, depth = many.previous, depth + 1
+    assert 20 < depth < 100  # a long day must not fill the memory
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"landmark": "elbow", "point": [0, 0, 0]},
+        {"landmark": "xiphoid"},
+        {"landmark": "xiphoid", "point": [0, 0, 5000]},
+        {"landmark": "xiphoid", "ray": {"origin": [0, 0, 1], "direction": [0, 0, 0]}},
+        {"landmark": "xiphoid", "ray": ray_at([0, 0, 0], (0.0, 1.0, 0.0), -5000.0)},
+        {"landmark": "xiphoid", "ray": 7},
+        {"landmark": "xiphoid", "point": ["a", 0, 0]},
+    ],
+)
+def test_clicks_beside_the_scan_are_refused(asked):
+    with pytest.raises(RequestProblem):
+        pick(Surface(torso(edge=20.0)[0]), Picks(), asked)
+
+
+@pytest.mark.parametrize(
+    ("turn", "scale"),
+    [(np.eye(3), 1.0), (rotation_about([1, 0, 0], 90.0), 0.001), (rotation_about([0, 1, 0], 180.0), 0.1)],
+)
+def test_a_scan_is_shown_upright_from_the_front_in_mm(turn, scale):
+    mesh, landmarks = torso(edge=10.0)
+    moved = Similarity(turn, np.array([5.0, 2.0, 1.0]), scale)
+    read = shown_scan(mesh.with_vertices(moved.apply(mesh.vertices)), 10**6)
+    shown = read.to_file.inverse().apply(moved.apply(landmarks.points))
+    offset = shown - landmarks.points
+    assert np.abs(offset - offset.mean(axis=0)).max() < 1e-6
+
+
+def test_a_huge_scan_is_shown_with_fewer_triangles_but_picked_in_full():
+    mesh, _ = torso(edge=2.0)
+    uv = np.random.default_rng(0).uniform(size=(mesh.n_faces, 3, 2))
+    textured = TriangleMesh(mesh.vertices, mesh.faces, texture=Texture(uv, b"\x89PNG"))
+    read = shown_scan(textured, 8000)
+    assert len(read.faces) <= 8000
+    assert read.mesh.n_faces == mesh.n_faces
+    assert read.uv is not None
+    assert len(read.uv) == len(read.vertices)
+    few = clustered(mesh, 8000)
+    assert Surface(mesh).closest(few.vertices).distances.max() < 1e-6
+    assert few.n_faces > 3000
+
+
+# --- over HTTP --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def model_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "model.h5"
+    save_model(breast_model(), path)
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Three scans without landmarks, lying on their back in metres."""
+    home = tmp_path / "clinic"
+    home.mkdir()
+    for k in range(3):
+        mesh, _ = torso(edge=6.0, size=0.8 + 0.1 * k)
+        save_mesh(mesh.with_vertices(lying().apply(mesh.vertices)), home / f"torso {k}.ply")
+    return home
+
+
+def lying() -> Similarity:
+    return Similarity(rotation_about([1, 0, 0], 90.0), np.array([0.1, 0.2, 0.3]), 0.001)
+
+
+def place(visitor, scan: str, to_shown: Similarity, size: float, names=REQUIRED) -> dict:
+    _, landmarks = torso(edge=6.0, size=size)
+    for name in names:
+        point = to_shown.apply(landmarks[name])
+        state = visitor.post(f"/api/scans/{scan}/pick", {"landmark": name, "point": point.tolist()}).json
+        assert state["picked"]["moved_mm"] < 30.0
+    return state
+
+
+def shown_from_torso(visitor, scan: str, mesh_size: float) -> Similarity:
+    """From the torso's own frame to the coordinates in which the server shows it."""
+    mesh, _ = torso(edge=6.0, size=mesh_size)
+    shown = visitor.get(f"/api/scans/{scan}/geometry").arrays["vertices"].astype(float)
+    return Similarity.fit(mesh.vertices, shown)
+
+
+def test_the_queue_is_saved_after_every_click_and_taken_up_again(folder, model_file):
+    settings = Settings(model=model_file, folder=folder)
+    with running(settings) as explorer:
+        visitor = Visitor.of(explorer)
+        assert visitor.get("/api/state").json["start"] == "queue"
+        queue = visitor.get("/api/queue").json
+        assert [row["name"] for row in queue["scans"]] == ["torso 0", "torso 1", "torso 2"]
+        first, second = (row["scan"] for row in queue["scans"][:2])
+        to_shown = shown_from_torso(visitor, first, 0.8)
+        assert to_shown.scale == pytest.approx(1.0, abs=1e-3)
+        assert visitor.post("/api/queue/register").json["code"] == "nothing-ready"
+        place(visitor, first, to_shown, 0.8, ("sternal_notch", "xiphoid"))
+        saved = json.loads((folder / "landmarks" / "torso 0.json").read_bytes())
+        _, truth = torso(edge=6.0, size=0.8)
+        assert np.linalg.norm(np.array(saved["xiphoid"]) - lying().apply(truth["xiphoid"])) < 0.003
+        place(visitor, second, shown_from_torso(visitor, second, 0.9), 0.9)
+        state = visitor.post(f"/api/scans/{second}/absent", {"side": "left"}).json
+        assert state["complete"]
+    with running(settings) as explorer:
+        visitor = Visitor.of(explorer)
+        rows = visitor.get("/api/queue").json["scans"]
+        assert [(row["status"], row["landmarks"]) for row in rows] == [
+            ("started", 2),
+            ("done", 5),
+            ("todo", 0),
+        ]
+        assert rows[1]["absent_side"] == "left"
+        state = visitor.get(f"/api/scans/{rows[0]['scan']}").json
+        assert state["next"] == "nipple_left"
+        again = visitor.get(f"/api/scans/{rows[1]['scan']}").json
+        assert again["absent_side"] == "left"
+        assert again["complete"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "landmarks",
+        "torso 0.ply",
+        "torso 1.ply",
+        "torso 2.ply",
+    ]
+
+
+def test_check_and_register_go_straight_from_the_queue(folder, model_file):
+    with running(Settings(model=model_file, folder=folder)) as explorer:
+        visitor = Visitor.of(explorer)
+        key = visitor.get("/api/queue").json["scans"][0]["scan"]
+        place(visitor, key, shown_from_torso(visitor, key, 0.8), 0.8)
+        checked = visitor.job("/api/queue/check")
+        assert [one["verdict"] for one in checked["result"]["checks"]] == ["usable"]
+        done = visitor.job("/api/queue/register")
+        assert done["state"] == "done", done
+        assert done["result"]["registered"][0]["error"] is None
+        assert visitor.get("/api/queue").json["scans"][0]["registered"]
+        patient = visitor.post(f"/api/scans/{key}/use").json
+        assert patient["residual"]["mean_mm"] < 2.0
+        result = visitor.get(f"/api/scans/{key}/result").arrays
+        shown = visitor.get(f"/api/scans/{key}/geometry").arrays
+        assert np.abs(result["vertices"].mean(axis=0) - shown["vertices"].mean(axis=0)).max() < 60.0
+    assert (folder / "registration" / "summary.csv").is_file()
+    found = find_scans(folder, folder / "landmarks")
+    assert load_scan(found[0].mesh, found[0].landmarks[0]).landmarks.complete_sides == ("left", "right")
+
+
+def test_a_click_cannot_be_lost_by_undo_and_swap(folder, model_file):
+    with running(Settings(model=model_file, folder=folder)) as explorer:
+        visitor = Visitor.of(explorer)
+        key = visitor.get("/api/queue").json["scans"][0]["scan"]
+        to_shown = shown_from_torso(visitor, key, 0.8)
+        place(visitor, key, to_shown, 0.8, ("sternal_notch", "nipple_left"))
+        state = visitor.post(f"/api/scans/{key}/swap").json
+        assert set(state["landmarks"]) == {"sternal_notch", "nipple_right"}
+        state = visitor.post(f"/api/scans/{key}/undo").json
+        assert set(state["landmarks"]) == {"sternal_notch", "nipple_left"}
+        saved = load_landmarks(folder / "landmarks" / "torso 0.json").landmarks
+        assert set(saved) == {"sternal_notch", "nipple_left"}
+        assert visitor.post(f"/api/scans/{key}/skip", {"landmark": "xiphoid"}).json["code"] == "needed"
+        assert visitor.post(f"/api/scans/{key}/absent", {"side": "both"}).status == 400
+
+
+def test_a_pose_guess_needs_no_scan_to_be_a_torso():
+    triangle = TriangleMesh(np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]]), np.array([[0, 1, 2]]))
+    assert np.isfinite(guessed_pose(triangle).apply(triangle.vertices)).all()

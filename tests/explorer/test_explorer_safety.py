@@ -1,0 +1,341 @@
+"""Who is let in, what is refused, and that the server goes on after each refusal."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import signal
+import stat
+import time
+from dataclasses import replace
+
+import pytest
+
+from breast_cohort import breast_model
+from breastmorph.errors import BreastMorphError, FileProblem
+from breastmorph.explorer.jobs import Cancelled
+from breastmorph.explorer.problems import RequestProblem
+from breastmorph.explorer.security import Doorkeeper
+from breastmorph.explorer.settings import MEGABYTE, Settings, chosen_token, is_loopback
+from breastmorph.explorer.uploads import harmless_name
+from breastmorph.explorer.worker_calls import WorkerCalls
+from breastmorph.model.files import save_model
+from breastmorph.workers import Limits
+from explorer_client import Visitor, running
+
+TOKEN = "a-long-enough-token-for-tests"
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory) -> Settings:
+    path = tmp_path_factory.mktemp("model") / "model.h5"
+    save_model(breast_model(), path)
+    return Settings(model=path, max_upload=3 * MEGABYTE)
+
+
+@pytest.fixture(scope="module")
+def explorer(settings):
+    with running(settings) as found:
+        yield found
+
+
+@pytest.fixture
+def visitor(explorer):
+    found = Visitor.of(explorer)
+    yield found
+    assert found.get("/api/state").status == 200  # it goes on
+    found.ask("DELETE", "/api/sessions")
+
+
+def require_refusal(answer, status: int, code: str) -> None:
+    assert answer.status == status
+    assert answer.json["code"] == code
+    assert answer.json["cause"]
+    assert answer.json["remedy"]
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example:{port}", "127.0.0.1:1", "", "[::1]"]
+)
+def test_another_host_name_is_refused(visitor, host):
+    require_refusal(visitor.ask("GET", "/", Host=host.format(port=visitor.port)), 403, "wrong-host")
+
+
+@pytest.mark.parametrize("host", ["localhost:{port}", "127.0.0.1:{port}", "LOCALHOST:{port}"])
+def test_names_of_this_computer_are_let_in(visitor, host):
+    assert visitor.ask("GET", "/api/state", Host=host.format(port=visitor.port)).status == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Origin": "https://127.0.0.1:{port}"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+@pytest.mark.parametrize(("method", "path"), [("POST", "/api/sessions"), ("GET", "/"), ("GET", "/api/state")])
+def test_another_page_is_refused(visitor, headers, method, path):
+    sent = {name: value.format(port=visitor.port) for name, value in headers.items()}
+    require_refusal(visitor.ask(method, path, **sent), 403, "other-origin")
+
+
+def test_the_page_itself_is_let_in(visitor):
+    own = {"Origin": f"http://127.0.0.1:{visitor.port}", "Sec-Fetch-Site": "same-origin"}
+    assert visitor.ask("POST", "/api/measures", {"shape": {"kind": "mean"}}, **own).status == 200
+
+
+def test_every_answer_has_the_safe_headers(visitor):
+    for answer in (
+        visitor.get("/"),
+        visitor.get("/api/state"),
+        visitor.get("/nowhere"),
+        visitor.ask("GET", "/", Host="x"),
+    ):
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe-eval" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("shown", [{}, {"Authorization": "Bearer wrong"}, {"Cookie": "breastmorph={token}"}])
+def test_without_the_token_nobody_is_let_in(settings, shown):
+    with running(replace(settings, token=TOKEN)) as explorer:
+        visitor = Visitor(explorer.settings.port)
+        for path in ("/", "/?token=wrong", "/api/state", "/page/index.html"):
+            require_refusal(visitor.ask("GET", path, **shown), 403, "wrong-token")
+
+
+def test_the_token_opens_once_and_the_cookie_after_that(settings):
+    with running(replace(settings, token=TOKEN)) as explorer:
+        visitor = Visitor(explorer.settings.port)
+        first = visitor.get(f"/?token={TOKEN}")
+        assert first.status == 303
+        assert first.headers["location"] == "/"
+        cookie = first.headers["set-cookie"]
+        assert "HttpOnly" in cookie
+        assert "samesite=strict" in cookie.lower()
+        visitor.headers["Cookie"] = cookie.partition(";")[0]
+        assert visitor.ask("POST", "/api/sessions").status == 201
+
+
+def test_other_hosts_need_a_token():
+    assert chosen_token("auto", "127.0.0.1") == chosen_token("auto", "localhost") == ""
+    first, second = chosen_token("auto", "0.0.0.0"), chosen_token("auto", "192.168.1.5")
+    assert first != second
+    assert min(len(first), len(second)) >= 32
+    assert len(chosen_token("always", "127.0.0.1")) >= 32
+    assert chosen_token(TOKEN, "0.0.0.0") == TOKEN
+    with pytest.raises(BreastMorphError, match="at least"):
+        chosen_token("short", "0.0.0.0")
+    assert is_loopback("::1")
+    assert not is_loopback("evil.example")
+
+
+def test_on_all_addresses_only_addresses_are_let_in():
+    keeper = Doorkeeper(lambda *_: None, "0.0.0.0", 8000, TOKEN)
+    assert keeper.is_our_host("192.168.1.5:8000")
+    assert keeper.is_our_host("[fe80::1]:8000")
+    assert not keeper.is_our_host("evil.example:8000")
+    assert not keeper.is_our_host("192.168.1.5:8001")
+
+
+def test_a_two_gigabyte_upload_is_refused_at_once(visitor, explorer):
+    connection = http.client.HTTPConnection("127.0.0.1", visitor.port, timeout=10)
+    connection.putrequest("POST", "/api/scans?name=huge.ply")
+    connection.putheader("Content-Length", str(2 * 1024**3))
+    connection.putheader("X-Session", visitor.headers["X-Session"])
+    connection.endheaders()  # and not one byte of the body
+    reply = connection.getresponse()
+    assert reply.status == 413
+    assert b"larger than the 3 MB" in reply.read()
+    connection.close()
+    assert not list(explorer.find(visitor.headers["X-Session"]).folder.rglob("*"))
+
+
+def test_an_upload_of_unknown_length_ends_at_the_limit(visitor, explorer):
+    resource = pytest.importorskip("resource")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    pieces = (bytes(64 * 1024) for _ in range(2400))  # 150 MB, of which 3 are allowed
+    answer = visitor.ask("POST", "/api/scans?name=endless.ply", pieces)
+    require_refusal(answer, 413, "too-large")
+    assert (
+        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000
+    )  # kB: what follows is thrown away
+    assert not list(explorer.find(visitor.headers["X-Session"]).folder.rglob("*"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("torso.ply", b"ply\nformat ascii 1.0\nelement vertex 900000000\nproperty float x\nend_header\n"),
+        ("torso.ply", bytes(1000)),
+        ("torso.stl", b"\x89PNG\r\n\x1a\n" + bytes(200)),
+        ("torso.obj", b"v 1 2 3\nf 1 2 900\n"),
+        ("torso.glb", b"glTF\x02\x00\x00\x00" + b"\xff" * 60),
+        ("torso.ply", b""),
+        ("torso.exe", b"MZ" + bytes(300)),
+    ],
+)
+def test_a_corrupt_upload_is_refused_and_deleted(visitor, explorer, name, content):
+    answer = visitor.ask("POST", f"/api/scans?name={name}", content)
+    assert answer.status in (400, 422)
+    assert answer.json["cause"]
+    assert answer.json["where"] in ("", name)
+    assert not list(explorer.find(visitor.headers["X-Session"]).folder.rglob("*"))
+
+
+CLIMBS = [
+    "..%2f..%2fetc%2fpasswd",
+    "..",
+    "%2e%2e%2fmodel.h5",
+    "a%00b",
+    "C:%5Cx",
+    "x" * 300,
+    "s%0d%0aX%3a%20y",
+]
+
+
+@pytest.mark.parametrize("climb", CLIMBS)
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/api/scans/{}"),
+        ("DELETE", "/api/scans/{}"),
+        ("GET", "/api/scans/{}/geometry"),
+        ("GET", "/api/scans/{}/texture"),
+        ("GET", "/api/scans/{}/result"),
+        ("POST", "/api/scans/{}/pick"),
+        ("POST", "/api/scans/{}/register"),
+        ("GET", "/api/jobs/{}"),
+        ("DELETE", "/api/jobs/{}"),
+        ("GET", "/api/files/{}"),
+        ("GET", "/page/{}"),
+        ("GET", "/viewer/{}"),
+        ("GET", "/{}/index.html"),
+    ],
+)
+def test_no_path_leads_out_of_the_table(visitor, method, path, climb):
+    answer = visitor.ask(method, path.format(climb))
+    assert answer.status in (404, 405)
+    assert answer.json["cause"]
+
+
+@pytest.mark.parametrize(
+    "climb", ["../../x.ply", "..\\..\\x.ply", "/etc/x.ply", "C:\\x.ply", "\0x.ply", "..x.ply"]
+)
+def test_names_of_files_become_harmless(climb):
+    name = harmless_name(climb)
+    assert name.endswith("x.ply")
+    assert not set(name) & set("/\\:\0")
+    assert not name.startswith(".")
+
+
+@pytest.mark.parametrize("name", ["", "ply", ".ply", "..", "x.", "a/", "x.a b"])
+def test_a_file_without_a_proper_name_is_refused(name):
+    with pytest.raises(RequestProblem):
+        harmless_name(name)
+
+
+def test_bodies_that_name_files_open_none(visitor):
+    for body in ({"scan": "../../etc/passwd"}, {"scan": ["mean"]}, {"scan": "mean", "format": "/etc/passwd"}):
+        assert visitor.post("/api/download/landmarks", body).status in (400, 404)
+    assert visitor.post("/api/scans?name=a.obj&with=../../x", b"v 0 0 0").status == 404
+
+
+def test_two_sessions_do_not_see_each_other(visitor, explorer):
+    neighbour = Visitor.of(explorer)
+    mesh = b"v 0 0 0\nv 300 0 0\nv 0 300 0\nv 0 300 50\nf 1 2 3\nf 2 4 3\n"
+    scan = visitor.ask("POST", "/api/scans?name=a.obj", mesh).json["scan"]
+    file = visitor.ask("POST", "/api/files?name=a.mtl", b"newmtl skin").json["file"]
+    assert visitor.get(f"/api/scans/{scan}").status == 200
+    for path in (f"/api/scans/{scan}", f"/api/scans/{scan}/geometry", f"/api/files/{file}"):
+        assert neighbour.get(path).status == 404
+    assert neighbour.ask("DELETE", f"/api/scans/{scan}").status == 404
+    folders = [explorer.find(one.headers["X-Session"]).folder for one in (visitor, neighbour)]
+    assert folders[0] != folders[1]
+    assert all(stat.S_IMODE(folder.stat().st_mode) == 0o700 for folder in (*folders, explorer.folder))
+    neighbour.ask("DELETE", "/api/sessions")
+    assert not folders[1].exists()
+    assert neighbour.get("/api/state").json["code"] == "no-session"
+    assert visitor.get(f"/api/scans/{scan}").status == 200
+
+
+@pytest.mark.parametrize("session", ["", "guess", "../x"])
+def test_without_a_session_nothing_is_told(explorer, session):
+    stranger = Visitor(explorer.settings.port, {"X-Session": session})
+    require_refusal(stranger.get("/api/state"), 404, "no-session")
+
+
+def test_there_are_only_so_many_sessions(settings):
+    with running(replace(settings, max_sessions=2)) as explorer:
+        first, _ = Visitor.of(explorer), Visitor.of(explorer)
+        third = Visitor(explorer.settings.port)
+        require_refusal(third.ask("POST", "/api/sessions"), 429, "too-many-sessions")
+        first.ask("DELETE", "/api/sessions")
+        assert third.ask("POST", "/api/sessions").status == 201
+
+
+def test_an_idle_session_ends_and_the_end_leaves_nothing(settings):
+    with running(replace(settings, idle=0.4)) as explorer:
+        visitor = Visitor.of(explorer)
+        folder = explorer.find(visitor.headers["X-Session"]).folder
+        visitor.ask("POST", "/api/files?name=a.mtl", b"newmtl skin")
+        end = time.monotonic() + 5.0
+        while folder.exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        assert not folder.exists()
+        Visitor.of(explorer).ask("POST", "/api/files?name=a.mtl", b"newmtl skin")
+        whole = explorer.folder
+    assert not whole.exists()
+
+
+def troubled():
+    """Setup of a process that reads files with a will of their own."""
+
+    def read(item: str) -> str:
+        if item == "hangs":
+            time.sleep(60)
+        if item == "crashes":
+            os.kill(os.getpid(), signal.SIGSEGV)
+        if item == "is greedy":
+            bytearray(1 << 42)
+        if item == "is broken":
+            raise FileProblem("the file is broken", "Export it again")
+        if item == "surprises":
+            raise ZeroDivisionError("nobody expected this")
+        return f"{item}, read"
+
+    return read
+
+
+def test_a_hostile_file_costs_its_own_process_only():
+    with WorkerCalls(troubled, Limits(seconds=1.5, memory=2 * 1024**3)) as calls:
+        codes = []
+        for item in ("hangs", "crashes", "is greedy", "is broken", "surprises"):
+            with pytest.raises(BreastMorphError) as refused:
+                calls.call(item)
+            codes.append(refused.value.code)
+            assert refused.value.remedy
+            assert calls.call("a good file") == "a good file, read"
+        assert codes == ["time-limit", "crashed", "memory-limit", "unreadable", "unexpected-content"]
+        with pytest.raises(Cancelled):
+            calls.call("hangs", lambda: True)
+        assert calls.call("a good file") == "a good file, read"
+
+
+def test_an_unexpected_error_tells_no_secrets(visitor, monkeypatch):
+    from breastmorph.explorer.routes import model
+
+    def broken(asked):
+        raise ZeroDivisionError("/home/somebody/secret")
+
+    monkeypatch.setattr(model, "state", broken)
+    answer = visitor.get("/api/model")
+    assert answer.status == 500
+    assert "secret" not in answer.content.decode()

@@ -1,0 +1,103 @@
+"""A running explorer for tests, and a visitor that talks to it over HTTP as the page does."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import uvicorn
+
+from breastmorph.explorer.app import application
+from breastmorph.explorer.arrays import unpacked
+from breastmorph.explorer.server import bound_socket
+from breastmorph.explorer.session import Explorer
+from breastmorph.explorer.settings import Settings
+
+
+@contextmanager
+def running(settings: Settings | None = None) -> Iterator[Explorer]:
+    """An explorer that listens on a free port of this computer until the end of the block."""
+    settings = settings or Settings()
+    listening = bound_socket(settings.host, 0)
+    port = listening.getsockname()[1]
+    explorer = Explorer(replace(settings, port=port))
+    explorer.start()
+    server = uvicorn.Server(uvicorn.Config(application(explorer, port), log_level="warning", lifespan="on"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    thread.start()
+    try:
+        yield explorer
+    finally:
+        server.should_exit = True
+        thread.join(10.0)
+        listening.close()
+
+
+@dataclass
+class Answer:
+    """What came back."""
+
+    status: int
+    headers: dict[str, str]
+    content: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.content)
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        return unpacked(self.content)[0]
+
+
+@dataclass
+class Visitor:
+    """A tab."""
+
+    port: int
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, explorer: Explorer) -> Visitor:
+        """A tab with a session, once the model is there."""
+        assert explorer.source.wait(30)
+        visitor = cls(explorer.settings.port)
+        answer = visitor.ask("POST", "/api/sessions")
+        assert answer.status == 201
+        visitor.headers["X-Session"] = answer.json["session"]
+        return visitor
+
+    def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+        """One request; a dict is sent as JSON, bytes and iterables as they are."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        sent = json.dumps(body).encode() if isinstance(body, dict) else body
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        try:
+            connection.request(method, path, sent, {**self.headers, **named})
+            reply = connection.getresponse()
+            return Answer(reply.status, {k.lower(): v for k, v in reply.getheaders()}, reply.read())
+        finally:
+            connection.close()
+
+    def get(self, path: str) -> Answer:
+        return self.ask("GET", path)
+
+    def post(self, path: str, body: Any = None) -> Answer:
+        return self.ask("POST", path, {} if body is None else body)
+
+    def job(self, path: str, body: Any = None) -> dict[str, Any]:
+        """Start a job and wait for its end."""
+        answer = self.post(path, body)
+        assert answer.status == 202, answer.content
+        record = answer.json
+        end = time.monotonic() + 60
+        while record["state"] in ("waiting", "running") and time.monotonic() < end:
+            time.sleep(0.05)
+            record = self.get(f"/api/jobs/{record['job']}").json
+        return record
