@@ -6,8 +6,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test lint format bench clean
 
+# `make demo` ends in about two minutes, `DEMO=full make demo` has the paper's size.
 demo: $(VENV)/run.stamp
-	$(BIN)/breastmorph demo --out demo
+	$(BIN)/breastmorph demo --out demo $(if $(filter full,$(DEMO)),--full)
 
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n 2 --dist worksteal tests

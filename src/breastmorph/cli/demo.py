@@ -1,68 +1,81 @@
-"""``breastmorph demo``: the main job on a small built-in cohort."""
+"""``breastmorph demo``: the whole job as a guided run on a synthetic cohort."""
 
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 import click
 
-from breastmorph.cli.check import print_checks
-from breastmorph.cli.register import print_outcomes
-from breastmorph.cli.terminal import progress, progress_with
-from breastmorph.machine import cores
-from breastmorph.phantom.files import write_cohort
-from breastmorph.registration.batch import register_batch
-from breastmorph.registration.product import recipe
-from breastmorph.report.contact_sheet import scan_sheet
-from breastmorph.report.summary_page import write_summaries
-from breastmorph.report.thumbnail import Pictures
-from breastmorph.scan.check import check_scan
-from breastmorph.scan.folder import find_scans
-from breastmorph.template.files import default_template
-
-_ON_SHEET = 6
+from breastmorph.cli.paper import exit_code, run_and_report
+from breastmorph.cli.study_progress import StudyProgress
+from breastmorph.cli.terminal import print_table
+from breastmorph.study.parameters import demo_parameters
+from breastmorph.study.summary import key_figures
 
 
 @click.command("demo")
 @click.option(
     "--out", type=click.Path(path_type=Path), default=Path("demo"), show_default=True, help="Folder."
 )
-@click.option("--n", type=click.IntRange(min=1), default=12, show_default=True, help="Number of subjects.")
 @click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Same seed, same cohort."
+    "--full", is_flag=True, help="The paper's size: 110 scans and all experiments, some 15 minutes."
 )
-def command(out: Path, n: int, seed: int) -> None:
-    """Make a synthetic cohort, check it, register it and draw contact sheets.
+@click.option(
+    "--n", type=click.IntRange(min=4), show_default="16, or 110 with --full", help="Number of subjects."
+)
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Same seed, same numbers."
+)
+@click.option("--jobs", type=click.IntRange(min=1), show_default="all cores", help="Worker processes.")
+def command(out: Path, full: bool, n: int | None, seed: int, jobs: int | None) -> None:
+    """The whole job from scans to a report, on a synthetic cohort with known truth.
+
+    A small study as `breastmorph paper` makes it: it can be stopped and goes on where it was.
 
     \b
-    Example:
-      breastmorph demo --out demo/
+    Examples:
+      breastmorph demo
+      breastmorph demo --full --out demo-full/
     """
-    click.echo(f"1. A synthetic cohort of {n} adult torsos, scanned from three views")
-    with progress_with("Scanning", n) as advance:
-        write_cohort(out, n, seed, cores(), on_done=lambda done: advance())
-    click.echo("2. Checking scans and landmarks")
-    template = default_template()
-    found = find_scans(out / "scans", out / "landmarks")
-    checks = [check_scan(files, reference=template.as_reference) for files in progress(found, "Checking")]
-    print_checks(checks)
-    sheet = out / "contact-sheet.png"
-    scan_sheet([check.scan for check in checks if check.scan][:_ON_SHEET], sheet)
-    click.echo(f"3. Bending the template of {template.mesh.n_vertices:,} vertices onto every scan")
-    registration = out / "registration"
-    with progress_with("Registering", len(found)) as advance:
-        outcomes = register_batch(
-            found,
-            recipe(template, pictures=Pictures()),
-            registration,
-            force=True,
-            on_done=lambda outcome: advance(),
-            on_end=lambda known: write_summaries(known, registration),
-        )
-    print_outcomes(outcomes, registration)
-    click.echo(f"\nScans and landmarks   {out / 'scans'}, {out / 'landmarks'}")
-    click.echo(f"Known truth           {out / 'truth'}, {out / 'cohort.csv'}")
-    click.echo(f"Registered meshes     {registration / 'registered'}")
-    click.echo(f"Look at               {sheet}, {registration / 'summary.html'}")
-    sys.exit(1 if any(outcome.status == "failed" for outcome in outcomes) else 0)
+    begin = time.monotonic()
+    parameters = demo_parameters(full, seed, n)
+    click.echo(
+        "The whole job on a synthetic cohort: from scans to shape models, experiments and a report.", err=True
+    )
+    with StudyProgress(_sentences(parameters.phantom or 0, full)) as progress:
+        run = run_and_report(out, parameters, progress, jobs=jobs)
+    click.echo("", err=True)
+    rows = [[what, ours, paper] for what, ours, paper in key_figures(run)]
+    print_table("What came out", ["", "here (synthetic cohort)", "paper (110 patients)"], rows)
+    places = [
+        ("Report, the page to begin with", run.study.report),
+        ("Scans, landmarks, known truth", run.study.path / "cohort"),
+        ("Registered meshes, one page of pictures", run.study.registered("masks") / "summary.html"),
+        ("Shape models", run.study.path / "models"),
+        ("Figures (SVG and PNG)", run.study.path / "figures"),
+    ]
+    print_table("Where to look", ["what", "where"], [[what, str(path)] for what, path in places])
+    for name, why in run.failed.items():
+        click.echo(f"Failed: {name}: {why}", err=True)
+    click.echo(f"Open the explorer:  breastmorph explore {run.study.model('masks')}")
+    click.echo(f"Finished in {time.monotonic() - begin:.0f} s", err=True)
+    sys.exit(exit_code(run))
+
+
+def _sentences(n: int, full: bool) -> dict[str, str]:
+    """What each stage does, in plain words."""
+    ways = "four ways: by the default and by the printed method, each" if full else "two ways:"
+    return {
+        "cohort": f"Cohort. {n} synthetic adult torsos are made and scanned; where each point of the skin belongs is "
+        "known.",
+        "check": "Check. Every scan and its landmarks are judged before any computing starts.",
+        "register": f"Register. The template is bent onto every scan, {ways} with and without breast masks.",
+        "build": "Build. The registered torsos become statistical shape models.",
+        "evaluate": "Evaluate. The four experiments of the paper: masks, amount of data, operated breasts, clinical "
+        "distances.",
+        "edit": "Edit. Breast shapes are changed by distances that surgeons measure.",
+        "predict": "Predict. A missing breast is predicted from the rest of the torso, with its uncertainty.",
+        "figures": "Figures. Everything is drawn as in the paper.",
+    }

@@ -1,0 +1,286 @@
+"""The study folder: where things lie, and records that vouch for what they name.
+
+::
+
+    STUDY/study.json            parameters, version, hashes of the inputs
+    STUDY/parts/<name>.json     record of a finished part: key, settings, hashes of its files, result, seconds
+    STUDY/failed/<name>.json    why a part has no result
+    STUDY/cohort/               the phantom, where the study made one
+    STUDY/registered/<variant>/ folders of `breastmorph register`
+    STUDY/models/<variant>.h5
+    STUDY/figures/<name>.svg, .png
+    STUDY/report.html
+
+A record appears after all files it names. A part counts as done when its record has the key that the plan asks for and
+its files are what the record says, so a run that was stopped anywhere is continued by the next one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from breastmorph import __version__
+from breastmorph.errors import FileProblem
+from breastmorph.mesh.files.writing import PART_FILES, make_folder, write_file
+from breastmorph.plain import plain
+from breastmorph.registration.product import file_hash
+from breastmorph.study.part import Made, Part, State, digest
+
+FORMAT = 1
+_SCRATCH = ".making"
+_FIRST = (".lock", "parts", "template.npz")  # what a study killed in its first moment may leave
+_MAKE_ONE = "Make one with `breastmorph paper --phantom 110 --out {}`, or with --cohort and your own scans"
+
+
+@dataclass(frozen=True)
+class StudyFolder:
+    """The files under one ``--out``."""
+
+    path: Path
+
+    # -- places ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def parts(self) -> Path:
+        """Records."""
+        return self.path / "parts"
+
+    @cached_property
+    def failed(self) -> Path:
+        """Reasons of failures."""
+        return self.path / "failed"
+
+    @cached_property
+    def report(self) -> Path:
+        """The page."""
+        return self.path / "report.html"
+
+    def registered(self, variant: str) -> Path:
+        """A folder of registered scans."""
+        return self.path / "registered" / variant
+
+    def model(self, variant: str) -> Path:
+        """A model file."""
+        return self.path / "models" / f"{variant}.h5"
+
+    def figure(self, name: str, suffix: str = "svg") -> Path:
+        """A picture."""
+        return self.path / "figures" / f"{name}.{suffix}"
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def description(self) -> dict[str, Any]:
+        """What ``study.json`` says.
+
+        Raises
+        ------
+        FileProblem
+            The folder holds no study, or one of another version of the format.
+        """
+        path = self.path / "study.json"
+        if not self.path.is_dir():
+            raise FileProblem("there is no such folder", _MAKE_ONE.format(self.path), self.path)
+        try:
+            found = json.loads(path.read_bytes())
+            known = isinstance(found, dict) and isinstance(found["parameters"], dict) and "program" in found
+        except FileNotFoundError as error:
+            raise FileProblem("this folder holds no study", _MAKE_ONE.format("study/"), self.path) from error
+        except (OSError, ValueError, KeyError) as error:
+            raise FileProblem(
+                f"this file cannot be read ({error})",
+                "Run `breastmorph paper` again: it writes a new one",
+                path,
+            ) from error
+        if not known or found.get("format") != FORMAT:
+            raise FileProblem(
+                "this study was made by another version of BreastMorph",
+                "Run `breastmorph paper` again with a new --out",
+                path,
+            )
+        return dict(found)
+
+    def record(self, part: str) -> dict[str, Any]:
+        """The record of a part; empty where there is none that can be read."""
+        return _json(self.parts / f"{part}.json")
+
+    def result(self, part: str) -> dict[str, Any]:
+        """The result of a part; empty where there is none."""
+        return dict(self.record(part).get("result") or {})
+
+    def state(self, part: Part, states: Mapping[str, State], program: str, *, look_at_files: bool) -> State:
+        """What is known of a part, given the states of those before it and the program that counts.
+
+        With ``look_at_files``, its files must be what the record says.
+        """
+        for name in part.needs:
+            if not states[name].settled:
+                return State("missing", why=f"it needs {name}: {states[name].why}")
+        key = part.key(states, program)
+        record = self.record(part.name)
+        if record.get("key") == key and (not look_at_files or self._is_whole(record)):
+            return State(record["status"], key, record["digest"], record.get("why", ""))
+        failure = _json(self.failed / f"{part.name}.json")
+        if failure.get("key") == key:
+            return State("failed", key, why=str(failure.get("why", "unknown reason")))
+        return State("missing", key, why="not computed yet")
+
+    def _is_whole(self, record: Mapping[str, Any]) -> bool:
+        try:
+            return all(
+                file_hash(self.path / place) == known
+                for kind in ("outputs", "timed")
+                for place, known in record.get(kind, {}).items()
+            )
+        except FileProblem:
+            return False
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def require_own(self) -> None:
+        """Refuse a folder with files that are not a study's: a study removes what it takes for its own."""
+        if not self.path.is_dir() or (self.path / "study.json").is_file():
+            return
+        others = sorted(path.name for path in self.path.iterdir() if path.name not in _FIRST)
+        if others:
+            raise FileProblem(
+                f"this folder holds other files ({others[0]})", "Choose a new or empty folder", self.path
+            )
+
+    def prepare(self) -> None:
+        """Make the folders, and clear away what killed processes left half-written."""
+        for folder in (self.path, self.parts):
+            make_folder(folder)
+        shutil.rmtree(self.path / _SCRATCH, ignore_errors=True)
+        for folder in (self.path, self.parts, self.failed, self.path / "models", self.path / "figures"):
+            for left_over in folder.glob(PART_FILES):
+                with suppress(OSError):
+                    left_over.unlink(missing_ok=True)
+
+    def describe(self, description: Mapping[str, Any]) -> None:
+        """Write ``study.json`` where it does not say this already."""
+        _write_if_new(self.path / "study.json", {"format": FORMAT, "version": __version__, **description})
+
+    @contextmanager
+    def scratch(self, part: str) -> Iterator[Path]:
+        """An empty folder for one part, gone afterwards."""
+        folder = self.path / _SCRATCH / part
+        shutil.rmtree(folder, ignore_errors=True)
+        make_folder(folder)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(OSError):  # others may still work beside it
+                (self.path / _SCRATCH).rmdir()
+
+    def store(self, part: Part, key: str, made: Made, scratch: Path, seconds: Mapping[str, float]) -> State:
+        """Keep what a part made: its files first, its record last."""
+        moved = sorted(path.relative_to(scratch).as_posix() for path in scratch.rglob("*") if path.is_file())
+        old = set(self.record(part.name).get("outputs", {}))
+        outputs = {name: file_hash(scratch / name) for name in moved}
+        outputs |= {name: file_hash(self.path / name) for name in made.in_place}
+        timed = {name: file_hash(self.path / name) for name in made.timed}
+        result = dict(made.result)
+        record = self._record(part, key, "done", "", result, outputs, seconds) | {"timed": timed}
+        for name in moved:
+            make_folder((self.path / name).parent)
+            with _unwritable(self.path / name):
+                os.replace(scratch / name, self.path / name)
+        self._remove(old - set(outputs))
+        return self._keep(part, record)
+
+    def store_not_possible(
+        self, part: Part, key: str, why: str, result: Mapping[str, Any] | None = None
+    ) -> State:
+        """Keep why a part cannot be done with this cohort."""
+        self._remove(self.record(part.name).get("outputs", {}))
+        return self._keep(part, self._record(part, key, "not possible", why, dict(result or {}), {}, {}))
+
+    def store_failure(self, part: Part, key: str, why: str, trace: str = "") -> State:
+        """Keep why a part failed."""
+        make_folder(self.failed)
+        reason = {"part": part.name, "key": key, "why": why} | ({"trace": trace} if trace else {})
+        write_file(self.failed / f"{part.name}.json", json.dumps(reason, indent=1).encode())
+        return State("failed", key, why=why)
+
+    def forget_failures(self, planned: Iterable[str]) -> None:
+        """Remove failures of parts that are no longer planned; what they computed before is kept."""
+        gone = {path.stem for path in self.failed.glob("*.json")} - set(planned)
+        self._remove(f"{self.failed.name}/{name}.json" for name in gone)
+        with suppress(OSError):
+            self.failed.rmdir()
+
+    def _record(
+        self,
+        part: Part,
+        key: str,
+        status: str,
+        why: str,
+        result: dict[str, Any],
+        outputs: dict[str, str],
+        seconds: Mapping[str, float],
+    ) -> dict[str, Any]:
+        return {
+            "part": part.name,
+            "status": status,
+            "why": why,
+            "key": key,
+            "version": __version__,
+            "settings": plain(dict(part.settings)),
+            "needs": {name: self.record(name).get("digest", "") for name in part.after},
+            "digest": digest([status, why, result, outputs]),
+            "seconds": {name: round(value, 2) for name, value in seconds.items()},
+            "outputs": outputs,
+            "result": result,
+        }
+
+    def _keep(self, part: Part, record: dict[str, Any]) -> State:
+        write_file(self.parts / f"{part.name}.json", json.dumps(record, allow_nan=False).encode())
+        (self.failed / f"{part.name}.json").unlink(missing_ok=True)
+        with suppress(OSError):
+            self.failed.rmdir()
+        return State(record["status"], record["key"], record["digest"], record["why"])
+
+    def _remove(self, names: Iterable[str]) -> None:
+        for name in names:
+            with suppress(OSError):
+                (self.path / name).unlink(missing_ok=True)
+
+
+@contextmanager
+def _unwritable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise FileProblem(
+            f"the file cannot be written ({error.strerror})",
+            "Check the folder's permissions and free space",
+            path,
+            code="unwritable",
+        ) from error
+
+
+def _write_if_new(path: Path, value: Mapping[str, Any]) -> None:
+    data = json.dumps(value, indent=1, allow_nan=False).encode()
+    try:
+        if path.read_bytes() == data:
+            return
+    except OSError:
+        pass
+    write_file(path, data)
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,338 @@
+"""Running a study: what is missing or changed, each part once, beside each other where they are independent."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+import traceback
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from breastmorph.errors import BreastMorphError, FileProblem
+from breastmorph.machine import cores
+from breastmorph.mesh.files.writing import make_folder, write_file
+from breastmorph.registration.compiled import share_compiled_code
+from breastmorph.registration.lock import FolderLock, locked_folder
+from breastmorph.registration.product import template_hash
+from breastmorph.study.folder import StudyFolder
+from breastmorph.study.parameters import StudyParameters
+from breastmorph.study.part import Job, NotPossible, Part, State, Steps, no_steps, this_program
+from breastmorph.study.plan import Inputs, make_plan
+from breastmorph.study.source import Source
+from breastmorph.study.watching import Unwatched, Watch
+from breastmorph.template import Template
+from breastmorph.template.files import default_template, from_npz, to_npz
+from breastmorph.workers import Failure, run_each
+
+States = dict[str, State]
+_NO_PLACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+
+
+@dataclass(frozen=True)
+class StudyRun:
+    """What a run found and did.
+
+    Attributes
+    ----------
+    study : StudyFolder
+    plan : tuple of Part
+    states : dict from part to State
+        Of all parts, after the run.
+    ran : tuple of str
+        Parts that this run computed.
+    """
+
+    study: StudyFolder
+    plan: tuple[Part, ...]
+    states: States
+    ran: tuple[str, ...]
+
+    @property
+    def failed(self) -> dict[str, str]:
+        """Parts that have no result though they should, and why."""
+        return {
+            part.name: self.states[part.name].why
+            for part in self.plan
+            if self.states[part.name].status == "failed"
+        }
+
+    @property
+    def failed_scans(self) -> dict[str, str]:
+        """Scans that could not be registered, and why."""
+        found: dict[str, str] = {}
+        for part in self.plan:
+            if part.stage == "register" and self.states[part.name].status == "done":
+                found |= self.study.result(part.name)["failed"]
+        return found
+
+    def result(self, part: str) -> dict[str, Any]:
+        """The result of a part that is done, or what can be said although it is not possible; empty otherwise."""
+        state = self.states.get(part)
+        return self.study.result(part) if state is not None and state.settled else {}
+
+
+def run_study(
+    out: Path,
+    parameters: StudyParameters,
+    *,
+    cohort: Path | None = None,
+    template: Template | None = None,
+    jobs: int | None = None,
+    only: Iterable[str] = (),
+    watch: Watch | None = None,
+) -> StudyRun:
+    """Fill a study folder with what is missing or changed.
+
+    It can be stopped at any moment: the same call goes on where it was and ends with the same numbers. A part that
+    fails does not stop the others.
+
+    Parameters
+    ----------
+    out : Path
+    parameters : StudyParameters
+    cohort : Path, optional
+        A cohort of one's own; the phantom when not given.
+    template : Template, optional
+        The default template when not given.
+    jobs : int, optional
+        Processes; all cores when not given.
+    only : iterable of str
+        Names of parts: only these and what they need.
+    watch : Watch, optional
+
+    Raises
+    ------
+    BreastMorphError
+        The folder is in use or cannot be written to; there are no scans; nobody knows a part named in ``only``.
+    """
+    study = StudyFolder(out)
+    study.require_own()
+    make_folder(out)
+    with locked_folder(out) as lock:
+        study.prepare()
+        plan = _described(study, parameters, cohort, template or default_template())
+        wanted = _wanted(plan, only)
+        run = _Run(study, lock, jobs or cores(), watch or Unwatched())
+        run.go([part for part in plan if part.name in wanted])
+        states = known_states(study, plan, this_program(), run.states)
+    return StudyRun(study, tuple(plan), states, tuple(run.ran))
+
+
+def open_study(out: Path) -> StudyRun:
+    """What a study folder holds, finished or not; nothing is computed."""
+    study = StudyFolder(out)
+    description = study.description()
+    parameters = StudyParameters.from_dict(description["parameters"])
+    plan = make_plan(parameters, Inputs.from_dict(description["inputs"]))
+    # By the program that made the study: an older one's results can still be shown.
+    return StudyRun(study, tuple(plan), known_states(study, plan, description["program"]), ())
+
+
+def known_states(
+    study: StudyFolder, plan: Sequence[Part], program: str, known: Mapping[str, State] | None = None
+) -> States:
+    """States of all parts by their records."""
+    states: States = {}
+    for part in plan:
+        found = (known or {}).get(part.name)
+        states[part.name] = found or study.state(part, states, program, look_at_files=False)
+    return states
+
+
+def _described(
+    study: StudyFolder, parameters: StudyParameters, cohort: Path | None, template: Template
+) -> list[Part]:
+    """Write down what the study is about, and plan it."""
+    if (cohort is None) == (parameters.phantom is None):
+        raise BreastMorphError("a study is either of a phantom or of a cohort", "Give one of them")
+    # 64 bits: results must not depend on whether a process got the template as a file or as a value.
+    data = to_npz(template, np.float64)
+    kept = study.path / "template.npz"
+    if not kept.exists() or kept.read_bytes() != data:
+        write_file(kept, data)
+    inputs = Inputs(template_hash(from_npz(data)))
+    if cohort is not None:
+        source = Source(cohort)
+        inputs = Inputs(inputs.template, source.scan_hashes(), source.table_hash(), source.truth_hashes())
+    plan = make_plan(parameters, inputs)
+    study.forget_failures(part.name for part in plan)
+    study.describe(
+        {
+            "program": this_program(),
+            "cohort": str(cohort.resolve()) if cohort is not None else None,
+            "parameters": parameters.as_dict(),
+            "inputs": inputs.as_dict(),
+        }
+    )
+    return plan
+
+
+def _wanted(plan: Sequence[Part], only: Iterable[str]) -> set[str]:
+    """Names of parts asked for, with all that they need."""
+    by_name = {part.name: part for part in plan}
+    waiting = list(only) or list(by_name)
+    wanted: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name not in by_name:
+            raise BreastMorphError(
+                f"a study of this kind has no part {name!r}", f"Its parts are {', '.join(by_name)}"
+            )
+        if name not in wanted:
+            wanted.add(name)
+            waiting += by_name[name].after
+    return wanted
+
+
+class _Run:
+    """One run over some parts of a plan."""
+
+    def __init__(self, study: StudyFolder, lock: FolderLock, jobs: int, watch: Watch) -> None:
+        self._study, self._lock, self._jobs, self._watch = study, lock, jobs, watch
+        self.states: States = {}
+        self.ran: list[str] = []
+
+    def go(self, parts: Sequence[Part]) -> None:
+        waiting = list(parts)
+        announced = False
+        while waiting:
+            to_run = self._settle(waiting)
+            if not announced:
+                done = [part for part in parts if part.name in self.states]
+                self._watch.planned([part for part in parts if part.name not in self.states], done)
+                announced = True
+            waiting = [part for part in waiting if part.name not in self.states]
+            spreading = [part for part in to_run if part.spreads]
+            if spreading:
+                self._here(spreading[0])
+            elif to_run:
+                # Nearly everything waits for the models, so they come before the long experiments.
+                models = [part for part in to_run if part.stage == "build"]
+                self._in_processes(models or to_run)
+            waiting = [part for part in waiting if part.name not in self.states]
+
+    def _settle(self, waiting: Sequence[Part]) -> list[Part]:
+        """Note what is done or hopeless already; returns what can be computed now."""
+        to_run = []
+        for part in waiting:
+            if any(name not in self.states for name in part.after):
+                continue
+            state = self._study.state(part, self.states, this_program(), look_at_files=True)
+            unsettled = [name for name in part.needs if not self.states[name].settled]
+            hopeless = next((n for n in part.needs if self.states[n].status == "not possible"), "")
+            if state.settled or unsettled:
+                self.states[part.name] = state
+            elif hopeless:
+                why = self.states[hopeless].why
+                self.states[part.name] = self._study.store_not_possible(part, state.key, why)
+            else:
+                to_run.append(part)
+        return to_run
+
+    def _here(self, part: Part) -> None:
+        """A part that spreads over processes by itself."""
+        self._watch.started([part])
+        begin = time.monotonic()
+        state = made(
+            self._study,
+            part,
+            part.key(self.states, this_program()),
+            self._jobs,
+            self._lock,
+            self._watch.steps(part),
+        )
+        self._note(part, state, time.monotonic() - begin)
+
+    def _in_processes(self, parts: Sequence[Part]) -> None:
+        """Parts beside each other, the long ones first."""
+        self._watch.started(parts)
+        items = [
+            (part, part.key(self.states, this_program()))
+            for part in sorted(parts, key=lambda part: -part.cost)
+        ]
+        setup = partial(_worker, self._study, self._lock)
+        with closing(run_each(setup, items, min(self._jobs, len(items)))) as results:
+            for (part, key), result in results:
+                if isinstance(result, Failure):
+                    if (
+                        result.error is not None
+                    ):  # the folder cannot be written to: nothing else will work either
+                        raise result.error
+                    result = self._study.store_failure(part, key, result.reason), 0.0
+                self._note(part, *result)
+
+    def _note(self, part: Part, state: State, seconds: float) -> None:
+        self.states[part.name] = state
+        self.ran.append(part.name)
+        self._watch.ended(part, state, seconds)
+
+
+def _worker(study: StudyFolder, lock: FolderLock) -> Callable[[tuple[Part, str]], tuple[State, float]]:
+    share_compiled_code()
+
+    def work(item: tuple[Part, str], lock: FolderLock = lock) -> tuple[State, float]:  # holds the lock
+        begin = time.monotonic()
+        state = made(study, *item)
+        return state, time.monotonic() - begin
+
+    return work
+
+
+class _Stopwatch:
+    """Time from here on: by the clock, and of the processor with all processes that have ended."""
+
+    def __init__(self) -> None:
+        self._clock, self._processor = time.monotonic(), sum(os.times()[:4])
+
+    def seconds(self) -> dict[str, float]:
+        return {
+            "clock": time.monotonic() - self._clock,
+            "processor": sum(os.times()[:4]) - self._processor,
+        }
+
+
+def made(
+    study: StudyFolder,
+    part: Part,
+    key: str,
+    jobs: int = 1,
+    lock: FolderLock | None = None,
+    steps: Steps = no_steps,
+) -> State:
+    """Compute a part and keep what comes of it, also when it fails.
+
+    Raises
+    ------
+    FileProblem
+        The folder cannot be written to.
+    """
+    stopwatch = _Stopwatch()
+    try:
+        with study.scratch(part.name) as scratch:
+            result = part.work(Job(study, part, scratch, jobs, lock, steps))
+            return study.store(part, key, result, scratch, stopwatch.seconds())
+    except NotPossible as reason:
+        return study.store_not_possible(part, key, str(reason), reason.result)
+    except MemoryError:
+        raise  # how much there was is known to whoever set the limit
+    except BreastMorphError as error:
+        if isinstance(error, FileProblem) and error.code in ("unwritable", "busy"):
+            raise
+        return study.store_failure(part, key, str(error))
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno in _NO_PLACE:
+            raise FileProblem(
+                f"the folder cannot be written to ({error.strerror})",
+                "Check its permissions and free space, then run the same command again: what is done is kept",
+                study.path,
+                code="unwritable",
+            ) from error
+        why = f"unexpected error ({type(error).__name__}: {error})"
+        return study.store_failure(part, key, why, traceback.format_exc())

@@ -1,0 +1,1 @@
+"""The results of a study as sections of its report."""

@@ -1,0 +1,156 @@
+"""The models to look at, and the two applications."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from breastmorph.evaluation.experiments.statement import p_text
+from breastmorph.model.files import load_model
+from breastmorph.report.page import Block, Cell, Column, ModelView, Section, Table, Text
+from breastmorph.study.application_parts import METHODS, step_text
+from breastmorph.study.results import StudyResults
+from breastmorph.study.sections.shown import figure
+
+_VIEWED_MODES = 8
+
+
+def model_section(results: StudyResults) -> Section:
+    """The model of the default method with masks, to be turned and moved."""
+    blocks: list[Block] = []
+    why = results.why_not("model-masks")
+    if why:
+        blocks.append(Text((f"There is no model to look at. {why}",)))
+    else:
+        found = results.run.result("model-masks")
+        share = found["share"]["8"]
+        blocks.append(
+            Text(
+                (
+                    f"The model of {found['subjects']} subjects has {found['vertices']:,} vertices and "
+                    f"{found['components']} components; the first {min(8, found['components'])} hold "
+                    f"{100 * share:.0f} % of the variance (the paper's: about 85 %).",
+                )
+            )
+        )
+        model = load_model(results.run.study.model("masks"))
+        blocks.append(
+            ModelView(
+                model,
+                "The mean shape. Drag to turn it, move a slider to follow a mode, choose a colour to see how far the "
+                "skin moves.",
+                modes=min(_VIEWED_MODES, model.n_components),
+            )
+        )
+    blocks.append(
+        figure(
+            results,
+            "figure-modes",
+            "modes",
+            "The first modes of the model with masks, at plus and minus three standard deviations.",
+        )
+    )
+    return Section("The shape model", tuple(blocks))
+
+
+def editing_section(results: StudyResults) -> Section:
+    """Editing by measures."""
+    title = "Application 1: editing by clinical distances"
+    found = results.run.result("editing")
+    if not found:
+        return Section(title, (Text((results.why_not("editing"),)),))
+    rows = [_edit_row(edit) for edit in found["edits"]]
+    return Section(
+        title,
+        (
+            Text(
+                (
+                    "Each of the distances SN-NL, SN-NR and NL-NR (sternal notch to the left and right nipple, nipple "
+                    "to nipple) is changed by one standard deviation of the model while the other two stay. The exact "
+                    "version finds the most likely shape that has the distance asked for; the linear version is the "
+                    "paper's regression.",
+                )
+            ),
+            figure(results, "editing", "editing", "Edited subjects beside the originals."),
+            Table(
+                "Asked for and attained",
+                (
+                    "subject and distance",
+                    Column("before", "mm", 1),
+                    Column("asked for", "mm", 1),
+                    Column("exact version", "mm", 1),
+                    Column("linear version", "mm", 1),
+                    Column("change", "sd", 1),
+                ),
+                tuple(rows),
+                "The last column is the length of the exact version's change in standard deviations of the model.",
+            ),
+        ),
+    )
+
+
+def _edit_row(edit: dict[str, Any]) -> tuple[Cell, ...]:
+    name = f"{edit['subject']}: {edit['measure']} {step_text(edit['step_sd'])}"
+
+    def after(method: str) -> Cell:
+        return "refused" if "refused" in edit[method] else float(edit[method]["after"])
+
+    return (
+        name,
+        edit.get("before"),
+        edit.get("requested"),
+        after("exact"),
+        after("linear"),
+        edit["exact"].get("length_sd"),
+    )
+
+
+def prediction_section(results: StudyResults) -> Section:
+    """Prediction of a missing breast."""
+    title = "Application 2: predicting a missing breast"
+    found = results.run.result("prediction")
+    if not found:
+        return Section(title, (Text((results.why_not("prediction"),)),))
+    rows: list[tuple[Cell, ...]] = []
+    words = {
+        "points": ("distance of points", "mm", 2),
+        "surface": ("distance to the surface", "mm", 2),
+        "volume": ("difference of volume", "cc", 0),
+    }
+    for name, (what, unit, digits) in words.items():
+        errors = found["errors"][name]
+        means = [f"{errors['mean'][method]:.{digits}f}" for method in METHODS]
+        rows.append(
+            (f"{what}, {unit}", *means, p_text(errors["against_mirror"]["p"] or float("nan")) or None)
+        )
+    return Section(
+        title,
+        (
+            Text(
+                (
+                    f"Both breasts of {len(found['subjects'])} subjects drawn at random are taken away, one at a time, "
+                    "and predicted from the rest of the torso by a model of all other subjects. Mirroring takes the "
+                    "other breast across the body's plane of symmetry; both are joined to the chest in the same way. "
+                    "The model's prediction also says how sure it is.",
+                    f"On average over the breast the predicted standard deviation along the skin's normal is "
+                    f"{found['deviation']:.1f} mm, and {100 * found['covered']:.0f} % of the true points lie within "
+                    "1.96 standard deviations (95 % would be right on average).",
+                )
+            ),
+            figure(
+                results,
+                "prediction",
+                "prediction",
+                "Scans with the missing breast in red, prediction, truth, uncertainty and mirror image.",
+            ),
+            Table(
+                f"Errors of {found['predictions']} predictions of left-out subjects: means of absolute values",
+                (
+                    "error",
+                    *(Column(method, number=True) for method in METHODS),
+                    "model against mirror",
+                ),
+                tuple(rows),
+                "The test is Wilcoxon's signed-rank test over the subjects, both sides of one subject taken together.",
+            ),
+        ),
+    )

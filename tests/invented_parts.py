@@ -1,0 +1,40 @@
+"""Parts that do what a test wants, in place of a study's own."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+
+from breastmorph.errors import BreastMorphError
+from breastmorph.study.part import Job, Made, NotPossible
+
+
+def counts(job: Job) -> Made:
+    job.place(f"figures/{job.part.name}.txt").write_text("done")
+    return Made({"sum": 1 + sum(job.result(name).get("sum", 0) for name in job.part.after)})
+
+
+def fails(job: Job) -> Made:
+    raise BreastMorphError("this part has bad luck", "Try again")
+
+
+def breaks(job: Job) -> Made:
+    raise ZeroDivisionError("nobody foresaw it")
+
+
+def crashes(job: Job) -> Made:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("still alive")
+
+
+def is_not_possible(job: Job) -> Made:
+    raise NotPossible("nobody was operated on", {"known": 0})
+
+
+def finds_the_disk_full(job: Job) -> Made:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def holds_no_number(job: Job) -> Made:
+    return Made({"value": float("nan")})

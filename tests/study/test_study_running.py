@@ -1,0 +1,197 @@
+"""A study of one's own cohort from start to end: what is computed, kept, done again, and said."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from breastmorph.errors import BreastMorphError
+from breastmorph.registration.lock import locked_folder
+from breastmorph.study.report import report_page, write_report
+from breastmorph.study.running import open_study
+from breastmorph.study.summary import key_figures
+from small_cohort import random_shapes
+from study_cohort import SMALL, contents, small_study, write_scan, write_study_cohort
+
+WITHOUT_FIGURES = ("experiment-1", "experiment-2", "experiment-3", "experiment-4")
+
+
+@pytest.fixture(scope="module")
+def studied(tmp_path_factory):
+    """A cohort and its whole study."""
+    folder = tmp_path_factory.mktemp("studied")
+    cohort = write_study_cohort(folder / "cohort")
+    run = small_study(folder / "study", cohort, jobs=2)
+    write_report(run)
+    return cohort, run
+
+
+def _copied(studied, folder):
+    cohort, run = studied
+    shutil.copytree(cohort, folder / "cohort")
+    shutil.copytree(run.study.path, folder / "study")
+    return folder / "cohort", folder / "study"
+
+
+def test_a_whole_study_has_every_part(studied):
+    _, run = studied
+    assert run.failed == {}
+    assert {name for name, state in run.states.items() if state.status != "done"} == set()
+    assert run.result("experiment-1")["experiment"]["perfect"] is not None  # the truth was used
+    assert (run.study.model("masks")).stat().st_size > 10_000
+    for name in ("mask-contours", "variation", "samples", "modes", "editing", "prediction", "experiment-2"):
+        assert run.study.figure(name, "svg").is_file(), name
+        assert run.study.figure(name, "png").is_file(), name
+    names = [what for what, _, _ in key_figures(run)]
+    assert "statements of the paper" in names
+
+
+def test_a_second_run_touches_nothing(studied):
+    cohort, run = studied
+    before = {
+        path: path.stat().st_mtime_ns
+        for path in run.study.path.rglob("*")
+        if path.is_file() and path.name != ".lock"
+    }
+    again = small_study(run.study.path, cohort)
+    assert again.ran == ()
+    assert before == {path: path.stat().st_mtime_ns for path in before}
+
+
+def test_the_report_is_whole_and_asks_for_nothing(studied):
+    _, run = studied
+    page = run.study.report.read_text()
+    for title in ("Experiment 1", "Experiment 4", "Application 2", "How to get these results again"):
+        assert title in page
+    for outside in ('src="http', 'href="http', "url(http", "@import", str(run.study.path.parent)):
+        assert outside not in page, outside
+    first = run.study.report.read_bytes()
+    write_report(open_study(run.study.path))
+    assert run.study.report.read_bytes() == first
+
+
+def test_a_changed_scan_redoes_what_depends_on_it(studied, tmp_path):
+    cohort, out = _copied(studied, tmp_path)
+    registered = out / "registered" / "masks" / "registered"
+    before = {path.name: path.stat().st_mtime_ns for path in registered.glob("*.ply")}
+    write_scan(cohort, "004", random_shapes(2, seed=5, size=4.0)[1])
+    run = small_study(out, cohort, only=["model-masks", "figure-mask-contours", "table"])
+    assert set(run.ran) == {"scans", "register-masks", "model-masks", "table"}
+    changed = {name for name, time in before.items() if (registered / name).stat().st_mtime_ns != time}
+    assert changed == {"004.ply"}
+
+
+def test_a_changed_parameter_redoes_what_depends_on_it(studied, tmp_path):
+    cohort, out = _copied(studied, tmp_path)
+    run = small_study(out, cohort, replace(SMALL, draws=1), only=WITHOUT_FIGURES)
+    assert set(run.ran) == {"experiment-2", "experiment-3"}
+    assert len(run.result("experiment-2")["experiment"]["amounts"][0]["draws"]) == 1
+
+
+def test_a_damaged_or_lost_file_is_made_again(studied, tmp_path):
+    cohort, out = _copied(studied, tmp_path)
+    expected = contents(out)
+    (out / "figures" / "mask-contours.svg").write_text("damaged")
+    (out / "figures" / "experiment-3.png").unlink()
+    (out / "parts" / "experiment-3.json").write_text('{"cut off')
+    run = small_study(out, cohort)
+    assert set(run.ran) == {"figure-mask-contours", "experiment-3", "figure-experiment-3"}
+    assert contents(out) == expected
+
+
+def test_a_removed_scan_leaves_the_model(studied, tmp_path):
+    cohort, out = _copied(studied, tmp_path)
+    (cohort / "scans" / "008.ply").unlink()
+    run = small_study(out, cohort, only=["model-masks"])
+    assert run.result("model-masks")["subjects"] == 8
+    assert "008" not in run.result("register-masks")["subjects"]
+
+
+def test_two_runs_in_one_folder_are_refused(studied):
+    cohort, run = studied
+    with (
+        locked_folder(run.study.path),
+        pytest.raises(BreastMorphError, match="another run works in this folder"),
+    ):
+        small_study(run.study.path, cohort)
+
+
+def test_without_table_and_truth_the_report_says_why(tmp_path):
+    cohort = write_study_cohort(tmp_path / "cohort", 6, table=False, truth=False)
+    run = small_study(tmp_path / "study", cohort, only=("experiment-1", "experiment-3", "experiment-4"))
+    assert run.failed == {}
+    assert run.states["table"].status == run.states["truth"].status == "not possible"
+    assert run.states["experiment-3"].status == "not possible"
+    assert run.result("experiment-1")["experiment"]["perfect"] is None
+    write_report(run)
+    page = run.study.report.read_text()
+    assert "there is no cohort.csv" in page
+    assert "truth behind the scans is not known" in page
+    assert "This study is not finished" in page  # the parts that were not asked for
+    # A table that comes later is used, and nothing else is done again.
+    (cohort / "cohort.csv").write_text("id,operated\n" + "".join(f"{i:03d},yes\n" for i in range(6)))
+    later = small_study(tmp_path / "study", cohort, only=["experiment-1", "experiment-3"])
+    assert set(later.ran) == {"table", "experiment-3"}
+    assert "operated" in later.states["experiment-3"].why
+
+
+def test_the_report_of_an_unfinished_study(studied, tmp_path):
+    _, out = _copied(studied, tmp_path)
+    for name in ("experiment-1", "prediction", "figure-modes"):
+        (out / "parts" / f"{name}.json").unlink()
+    page = report_page(open_study(out))
+    assert "not finished" in page.notice
+    titles = [section.title for section in page.sections]
+    assert len(titles) == len(set(titles)) == 11
+    text = repr(page.sections)
+    assert "Not done yet" in text
+    assert "breastmorph paper --cohort cohort/ --out study/" in text
+
+
+def test_a_scan_that_cannot_be_used_does_not_stop_the_study(tmp_path):
+    cohort = write_study_cohort(tmp_path / "cohort", 6)
+    (cohort / "scans" / "002.ply").write_bytes(b"ply\nnonsense")
+    run = small_study(tmp_path / "study", cohort, only=["model-masks", "check"])
+    assert run.states["model-masks"].status == "done"
+    assert run.result("check")["scans"]["002"]["verdict"] == "refused"
+    assert list(run.failed_scans) == ["002"]
+    assert str(tmp_path) not in json.dumps(run.failed_scans)
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written_to(tmp_path):
+    cohort = write_study_cohort(tmp_path / "cohort", 4)
+    (tmp_path / "study").mkdir(mode=0o500)
+    with pytest.raises(BreastMorphError, match="cannot be"):
+        small_study(tmp_path / "study", cohort)
+
+
+def test_a_folder_with_other_files_is_left_alone(studied, tmp_path):
+    cohort, _ = studied
+    (tmp_path / "cohort").mkdir()
+    (tmp_path / "cohort" / "mine.ply").write_text("mine")
+    with pytest.raises(BreastMorphError, match="holds other files"):
+        small_study(tmp_path, cohort)
+    assert [path.name for path in tmp_path.rglob("*")] == ["cohort", "mine.ply"]
+
+
+def test_wrong_wishes_are_refused(studied, tmp_path):
+    cohort, _ = studied
+    with pytest.raises(BreastMorphError, match="no part 'experiment-9'"):
+        small_study(tmp_path / "study", cohort, only=["experiment-9"])
+    with pytest.raises(BreastMorphError, match="no such folder"):
+        small_study(tmp_path / "other", tmp_path / "nowhere")
+    with pytest.raises(BreastMorphError, match="breastmorph paper"):
+        open_study(tmp_path)
+
+
+def test_one_seed_one_result(studied):
+    _, run = studied
+    drawn = run.result("experiment-2")["experiment"]["amounts"][0]["draws"]
+    assert not np.array_equal(drawn[0]["subjects"], drawn[1]["subjects"])
+    assert {part.settings.get("seed", SMALL.seed) for part in run.plan} == {SMALL.seed}
