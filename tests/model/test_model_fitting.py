@@ -89,7 +89,7 @@ def test_the_mesh_is_the_instance_of_the_coefficients_in_its_place():
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_without_landmarks_any_pose_is_found(seed):
-    turn = Rotation.random(rng=np.random.default_rng(seed)).as_matrix()
+    turn = Rotation.random(None, np.random.default_rng(seed)).as_matrix()
     _, mesh, _ = subject(seed, Similarity(turn, np.array([100.0, 500.0, -900.0])))
     fit = fit_model(model(), cloud(mesh))
     assert np.linalg.norm(fit.mesh.vertices - mesh.vertices, axis=1).mean() < 5.0

@@ -10,6 +10,9 @@ import numpy as np
 
 from breastmorph.mesh.triangle_mesh import Floats
 
+_LARGEST = 1e9  # of a coordinate or a scale in a file
+_SKEW = 1e-3  # deviation from a rotation that a file may have
+
 
 @dataclass(frozen=True, eq=False)
 class Similarity:
@@ -53,8 +56,26 @@ class Similarity:
 
     @classmethod
     def from_dict(cls, parts: Mapping[str, Any]) -> Self:
-        """The transform that :meth:`as_dict` wrote."""
-        return cls(np.array(parts["rotation"]), np.array(parts["translation"]), float(parts["scale"]))
+        """The transform that :meth:`as_dict` wrote.
+
+        Raises
+        ------
+        ValueError, KeyError, TypeError
+            A part is missing, or the parts are no similarity that a scan can have.
+        """
+        try:
+            rotation, translation, scale = (
+                np.array(parts[name], dtype=np.float64) for name in ("rotation", "translation", "scale")
+            )
+        except OverflowError as error:
+            raise ValueError("a number of the frame is beyond the range") from error
+        shapes = (rotation.shape, translation.shape, scale.shape)
+        numbers = np.concatenate([rotation.ravel(), translation.ravel(), scale.ravel()])
+        if shapes != ((3, 3), (3,), ()) or not (np.abs(numbers) <= _LARGEST).all():
+            raise ValueError("the frame is no similarity transform")
+        if scale < 1.0 / _LARGEST or np.abs(rotation @ rotation.T - np.eye(3)).max() > _SKEW:
+            raise ValueError("the frame is no similarity transform")
+        return cls(rotation, translation, float(scale))
 
     @classmethod
     def fit(

@@ -70,7 +70,9 @@ def require_complete(landmarks: Landmarks, unknown: tuple[str, ...] = ()) -> Non
         ]
     if not missing:
         return
-    labels = f"; labels not understood: {', '.join(repr(label) for label in unknown[:8])}" if unknown else ""
+    labels = (
+        f"; labels not understood: {', '.join(repr(label[:40]) for label in unknown[:8])}" if unknown else ""
+    )
     raise LandmarkProblem(
         f"missing landmarks: {', '.join(missing)}{labels}",
         "Add them, or rename the labels as in docs/landmarks.md; "
@@ -92,7 +94,7 @@ def require_adult_anatomy(landmarks: Landmarks, extent: float) -> None:
 
     def judge(what: str, value: float, least: float, most: float) -> None:
         if not least <= value <= most:
-            problems.append(f"{what} {value:.0f} mm (expected {least:.0f}-{most:.0f})")
+            problems.append(f"{what} {value:.4g} mm (expected {least:g}-{most:g})")
 
     judge("scan extent", extent, *_EXTENT)
     judge("sternal notch to xiphoid", _apart(landmarks, *STERNUM), *STERNUM_LENGTH)

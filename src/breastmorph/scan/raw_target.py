@@ -13,7 +13,7 @@ from scipy.spatial import cKDTree
 
 from breastmorph.errors import BreastMorphError, FileProblem, LandmarkProblem, MeshProblem
 from breastmorph.mesh.files import load_mesh_or_points
-from breastmorph.mesh.files.reading import read_bytes
+from breastmorph.mesh.files.reading import printable, read_bytes
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
 from breastmorph.scan.anatomy import UNITS, require_complete, require_unit, unit_of
@@ -105,7 +105,11 @@ def load_points(path: Path) -> Floats:
         raise MeshProblem("the file holds no points", _EXAMPLE, path, code="too-few-points")
     mark = next((mark for mark in ";\t," if mark in lines[0]), None)
     columns = (0, 1, 2)
-    header = [name.strip().strip('"').lower() for name in next(csv.reader(lines[:1], delimiter=mark or " "))]
+    try:
+        header = next(csv.reader(lines[:1], delimiter=mark or " "))
+    except csv.Error as error:
+        raise FileProblem(f"the file is no table of points ({error})", _EXAMPLE, path) from error
+    header = [name.strip().strip('"').lower() for name in header]
     if {"x", "y", "z"} <= set(header):
         columns, lines = (header.index("x"), header.index("y"), header.index("z")), lines[1:]
     try:
@@ -113,7 +117,7 @@ def load_points(path: Path) -> Floats:
             warnings.simplefilter("ignore")  # an empty table is told below
             points = np.loadtxt(lines, delimiter=mark, usecols=columns, ndmin=2, dtype=np.float64)
     except (ValueError, IndexError) as error:
-        reason = str(error).split("(")[0].strip().rstrip(".;")
+        reason = printable(str(error).split("(")[0].strip().rstrip(".;"), 160)
         raise FileProblem(f"the file is no table of points ({reason})", _EXAMPLE, path) from error
     return points.reshape(-1, 3)
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from breastmorph.errors import FileProblem, LandmarkProblem
+from breastmorph.errors import LandmarkProblem
 from breastmorph.mesh.files import load_mesh, save_mesh
+from breastmorph.mesh.files.numpy_archive import open_archive
+from breastmorph.mesh.files.reading import damaged, problems_of
 from breastmorph.mesh.files.writing import make_folder, write_file
 from breastmorph.mesh.triangle_mesh import Ints, TriangleMesh
 from breastmorph.scan.files import load_landmarks, save_landmarks
@@ -77,21 +81,30 @@ def to_npz(template: Template, dtype: type[np.floating] = np.float32) -> bytes:
     return buffer.getvalue()
 
 
-def from_npz(data: bytes) -> Template:
-    """A template from what :func:`to_npz` wrote."""
-    try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as parts:
-            meshes, ids, mirrors = [], [], []
-            for name in ("fine", "coarse"):
-                meshes.append(TriangleMesh(parts[f"{name}_vertices"], parts[f"{name}_faces"]))
-                names, vertices = parts[f"{name}_landmarks"].tolist(), parts[f"{name}_landmark_ids"].tolist()
-                ids.append(dict(zip(names, vertices, strict=True)))
-                mirrors.append(parts.get(f"{name}_mirror"))
-    except (OSError, KeyError, ValueError) as error:
-        raise FileProblem(
-            f"this is no template file ({error})", "Make one with `breastmorph template`"
-        ) from error
-    return Template(meshes[0], ids[0], meshes[1], ids[1], mirrors[0], mirrors[1])
+def from_npz(data: bytes, where: Path | None = None) -> Template:
+    """A template from what :func:`to_npz` wrote; ``where`` is named in errors."""
+    with problems_of(where, "template"), open_archive(data) as parts:
+        fine, coarse = (_checked(parts, name) for name in ("fine", "coarse"))
+    return Template(fine[0], fine[1], coarse[0], coarse[1], fine[2], coarse[2])
+
+
+def _checked(parts: Mapping[str, NDArray], name: str) -> tuple[TriangleMesh, dict[str, int], Ints | None]:
+    """Mesh, landmark vertices and mirror permutation of one of the two surfaces."""
+    wanted = {"vertices": "f", "faces": "iu", "landmarks": "U", "landmark_ids": "iu", "mirror": "iu"}
+    found = {
+        part: parts[f"{name}_{part}"] for part in wanted if part != "mirror" or f"{name}_mirror" in parts
+    }
+    for part, values in found.items():
+        if values.size and values.dtype.kind not in wanted[part]:
+            raise damaged(f"{name}_{part} holds {str(values.dtype)[:40]}")
+    mesh = TriangleMesh(found["vertices"], found["faces"])
+    ids = dict(zip(found["landmarks"].tolist(), found["landmark_ids"].tolist(), strict=True))
+    n, mirror = mesh.n_vertices, found.get("mirror")
+    if not np.isfinite(mesh.vertices).all() or not all(0 <= vertex < n for vertex in ids.values()):
+        raise damaged(f"vertices or landmarks of {name} are out of range")
+    if mirror is not None and not np.array_equal(np.sort(mirror), np.arange(n)):
+        raise damaged(f"{name}_mirror is no permutation of the vertices")
+    return mesh, ids, mirror
 
 
 def _npy(array: Ints) -> bytes:

@@ -126,7 +126,7 @@ def _wide(document):
     (lambda d: d["buffers"][0].update(uri="../secret.bin"), "another file"),
     (lambda d: d.update(scene=-1), "number -1 of 'scenes'"),
     (_endless, "without end"),
-    (_wide, "without end"),
+    (_wide, "shows more than"),
 ])  # fmt: skip
 def test_words_for_damage(change, words, bumpy, tmp_path):
     save_mesh(bumpy, tmp_path / "a.glb")

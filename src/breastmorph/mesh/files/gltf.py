@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from breastmorph.errors import FileProblem, MeshProblem
 from breastmorph.mesh.files.corners import joined, rgba, split_at_seams
-from breastmorph.mesh.files.reading import damaged, picture_beside, picture_or_nothing, truncated
+from breastmorph.mesh.files.reading import damaged, picture_beside, picture_or_nothing, printable, truncated
 from breastmorph.mesh.files.writing import write_file
 from breastmorph.mesh.triangle_mesh import Floats, Ints, Texture, TriangleMesh
 
@@ -28,7 +28,8 @@ SIGNATURE = b"glTF"
 _JSON, _BIN = 0x4E4F534A, 0x004E4942
 _COMPONENTS = {5120: "<i1", 5121: "<u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
 _WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
-_DEEPEST, _MOST_NODES, _MOST_VERTICES = 64, 10_000, 50_000_000  # a node may show a mesh again and again
+_DEEPEST, _MOST_NODES = 64, 10_000
+_SMALL = 1_000_000  # vertices and corners that a scene may always have, beyond one per byte of its file
 _TRIANGLES = 4
 
 
@@ -51,11 +52,12 @@ def read(data: bytes, path: Path) -> TriangleMesh:
     document, binary = _chunks(data)
     scene = _Document(document, binary, path)
     parts, total = [], 0
+    most = _SMALL + len(data)  # nodes may show a mesh again and again
     for part in scene.parts():
         parts.append(part)
         total += len(part.vertices) + 3 * len(part.faces)
-        if total > _MOST_VERTICES:
-            raise damaged(f"the scene has more than {_MOST_VERTICES:,} vertices")
+        if total > most:
+            raise damaged(f"the scene shows more than {most:,} vertices and corners")
     if not parts:
         return TriangleMesh(np.empty((0, 3)), np.empty((0, 3), np.int64))
     vertices = np.concatenate([part.vertices for part in parts])
@@ -122,7 +124,7 @@ class _Document:
     def _item(self, kind: str, index: Any) -> dict[str, Any]:
         items = self.document.get(kind, [])
         if not isinstance(index, int) or not 0 <= index < len(items):
-            raise damaged(f"number {index!r} of '{kind}' is named, there are {len(items)}")
+            raise damaged(f"number {printable(repr(index))} of '{kind}' is named, there are {len(items)}")
         return items[index]
 
     def parts(self) -> Iterator[_Part]:
@@ -136,18 +138,19 @@ class _Document:
         if self.document.get("scenes"):
             roots = self._item("scenes", self.document.get("scene", 0)).get("nodes", [])
         else:
-            children = {child for node in nodes for child in self._item("nodes", node).get("children", [])}
-            roots = [node for node in nodes if node not in children]
+            below = {child for node in nodes for child in self._item("nodes", node).get("children", [])}
+            roots = [node for node in nodes if node not in below]
         waiting = [(root, np.eye(4), 0) for root in reversed(roots)]
         seen = 0
         while waiting:
             index, parent, depth = waiting.pop()
             seen += 1
-            if depth > _DEEPEST or seen > _MOST_NODES:
-                raise damaged("the nodes are nested without end")
             node = self._item("nodes", index)
+            children = node.get("children", [])
+            if depth > _DEEPEST or seen + len(waiting) + len(children) > _MOST_NODES:
+                raise damaged("the nodes are nested without end")
             transform = parent @ _transform(node)
-            waiting += [(child, transform, depth + 1) for child in reversed(node.get("children", []))]
+            waiting += [(child, transform, depth + 1) for child in reversed(children)]
             if "mesh" in node:
                 yield from (_placed(part, transform) for part in self._mesh(node["mesh"]))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from breastmorph.mesh.triangle_mesh import Floats, Texture, TriangleMesh
 
 LOOKS_LIKE = re.compile(rb"(?:^|[\r\n])[ \t]*v[ \t]+[-+.\d]")
 _LARGEST_MATERIAL_FILE = 4 * 1024**2
+_MOST_LIBRARIES = 16  # each is a file to read, and a line is enough to name one
 _NONE = -1  # a corner without texture coordinates
 
 
@@ -113,9 +115,9 @@ def _colors(channels: Floats) -> np.ndarray:
 
 def _picture(found: _Statements, path: Path) -> bytes:
     maps: dict[str, str] = {}
-    for library in found.libraries:
-        for name in dict.fromkeys([library, *library.split()]):
-            maps.update(_maps(read_beside(path, name, _LARGEST_MATERIAL_FILE)))
+    names = dict.fromkeys(name for library in found.libraries for name in (library, *library.split()))
+    for name in islice(names, _MOST_LIBRARIES):
+        maps.update(_maps(read_beside(path, name, _LARGEST_MATERIAL_FILE)))
     used = found.materials or list(maps)
     pictures = {maps[material] for material in used if material in maps}
     # With several pictures one could not say which face shows which: coordinates alone are kept.

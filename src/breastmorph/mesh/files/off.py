@@ -58,7 +58,7 @@ def read(data: bytes, path: Path) -> TriangleMesh:
         levels = table[:, after_normals : after_normals + channels]
         # The format lets a writer choose: whole numbers to 255, or fractions with a decimal point.
         fractions = any(b"." in number for number in vertex_rows[0][after_normals : after_normals + channels])
-        colors = rgba(levels if fractions else np.nan_to_num(levels).astype(np.int64))
+        colors = rgba(levels if fractions else np.clip(np.nan_to_num(levels), 0, 255).astype(np.int64))
 
     counts = integers([row[0] for row in face_rows], "corners of a face")
     if any(count < 0 or len(row) <= count for row, count in zip(face_rows, counts.tolist(), strict=True)):

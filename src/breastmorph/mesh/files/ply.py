@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 
 from breastmorph.errors import FileProblem
 from breastmorph.mesh.files.corners import fan, rgba, uv_by_vertex
-from breastmorph.mesh.files.reading import damaged, floats, integers, picture_beside, space_in, truncated
+from breastmorph.mesh.files.reading import (
+    damaged,
+    floats,
+    integers,
+    picture_beside,
+    printable,
+    space_in,
+    truncated,
+)
 from breastmorph.mesh.files.writing import write_file
 from breastmorph.mesh.triangle_mesh import Floats, Texture, TriangleMesh
 
@@ -25,6 +33,7 @@ _TYPES = {
     "int64": "i8", "uint64": "u8", "float": "f4", "float32": "f4", "double": "f8", "float64": "f8",
 }  # fmt: skip
 _LONGEST_HEADER = 1024**2
+_MOST_PROPERTIES = 1000  # of an element; scans have some ten
 _COLORS = (
     ("red", "green", "blue", "alpha"),
     ("r", "g", "b", "a"),
@@ -105,7 +114,7 @@ def _header(data: bytes) -> tuple[str, list[_Element], list[str], int]:
         match words:
             case ["format", ("ascii" | "binary_little_endian" | "binary_big_endian") as layout, _]:
                 pass
-            case ["element", name, count] if count.isdecimal():
+            case ["element", name, count] if count.isdecimal() and len(count) < 20:
                 elements.append(_Element(name, int(count)))
             case ["property", "list", count_type, item_type, name] if elements:
                 elements[-1].properties.append(_Property(name, _type(item_type), _type(count_type)))
@@ -117,6 +126,8 @@ def _header(data: bytes) -> tuple[str, list[_Element], list[str], int]:
                 pass
             case _:
                 raise damaged(f"the PLY header has the line {line[:60]!r}")
+    if any(len(element.properties) > _MOST_PROPERTIES for element in elements):
+        raise damaged(f"an element of the PLY header has more than {_MOST_PROPERTIES:,} properties")
     if not layout:
         raise damaged("the PLY header names no known 'format'")
     return layout, elements, comments, end.end()
@@ -129,18 +140,23 @@ def _type(name: str) -> str:
 
 
 def _short(element: _Element) -> FileProblem:
-    return truncated(f"the header announces {element.count:,} of '{element.name}', fewer are there")
+    return truncated(
+        f"the header announces {element.count:,} of '{printable(element.name)}', fewer are there"
+    )
 
 
 def _binary_tables(
     elements: list[_Element], data: bytes, at: int, layout: str
 ) -> dict[str, dict[str, _Column]]:
     order = "<" if layout == "binary_little_endian" else ">"
-    tables = {}
+    tables: dict[str, dict[str, _Column]] = {}
     for element in elements:
         # Before anything is allocated: a count that the file cannot hold is a lie or a truncation.
         if element.count * element.least_size > len(data) - at:
             raise _short(element)
+        if not element.properties:  # a row of no bytes
+            tables[element.name] = {}
+            continue
         row = _row_type(element, data, at, order)
         if row is not None and element.count * row.itemsize <= len(data) - at:
             rows = np.frombuffer(data, row, element.count, at)
@@ -233,7 +249,9 @@ def _text_tables(elements: list[_Element], body: bytes) -> dict[str, dict[str, _
                         if at >= len(tokens):
                             raise _short(element)
                         length = int(
-                            integers(tokens[at : at + 1], f"length of a list of '{element.name}'")[0]
+                            integers(tokens[at : at + 1], f"length of a list of '{printable(element.name)}'")[
+                                0
+                            ]
                         )
                         counts[item.name].append(length)
                         at += 1
@@ -248,7 +266,9 @@ def _text_tables(elements: list[_Element], body: bytes) -> dict[str, dict[str, _
             at = end
         tables[element.name] = {
             item.name: _Column(
-                _numbers(values[item.name], item.type, f"'{item.name}' of '{element.name}'"),
+                _numbers(
+                    values[item.name], item.type, f"'{printable(item.name)}' of '{printable(element.name)}'"
+                ),
                 np.array(counts[item.name], np.int64) if item.count_type else None,
             )
             for item in element.properties

@@ -80,16 +80,18 @@ def picture_or_nothing(data: bytes) -> bytes:
 
 
 @contextmanager
-def problems_of(path: Path, kind: str) -> Iterator[None]:
+def problems_of(path: Path | None, kind: str) -> Iterator[None]:
     """Turn whatever a reader raises into an error of ours that names the file.
 
     Damaged input reaches the readers in more ways than they can foresee (numbers that do not parse, offsets
-    beyond the end, sizes beyond the memory), so this is deliberately broad.
+    beyond the end, sizes beyond the memory), so this is deliberately broad. Numbers that are not finite give
+    no warning: readers keep or refuse them.
     """
     try:
-        yield
+        with np.errstate(all="ignore"):
+            yield
     except BreastMorphError as problem:
-        if problem.where is not None:
+        if problem.where is not None or path is None:
             raise
         raise type(problem)(problem.cause, problem.remedy, path, code=problem.code) from problem
     except MemoryError as error:
@@ -99,8 +101,13 @@ def problems_of(path: Path, kind: str) -> Iterator[None]:
     except RecursionError as error:
         raise FileProblem(f"the {kind} file is nested too deeply", _EXPORT_AGAIN, path) from error
     except Exception as error:
-        detail = " ".join(str(error).split())[:160] or type(error).__name__
+        detail = printable(" ".join(str(error).split()), 160) or type(error).__name__
         raise FileProblem(f"the {kind} file is damaged ({detail})", _EXPORT_AGAIN, path) from error
+
+
+def printable(text: str, longest: int = 40) -> str:
+    """What a file says, fit for a message: short, and free of characters that steer a terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:longest])
 
 
 def floats(tokens: Sequence[bytes], what: str) -> Floats:
@@ -126,7 +133,7 @@ def _shown(tokens: Sequence[bytes], kind: type) -> str:
             number = kind(token)
         except ValueError:
             return token[:40].decode("latin-1")
-        if not math.isfinite(number) or abs(number) >= 2**63:
+        if abs(number) >= 2**63 or not math.isfinite(number):
             return token[:40].decode("latin-1")
     return ""
 

@@ -37,10 +37,12 @@ class PolyData:
 
 def split_by_offsets(offsets: Ints, corners: Ints) -> tuple[Ints, Ints]:
     """(counts, corners) from the end of every cell in the list of corners."""
-    counts = np.diff(offsets, prepend=0)
-    if len(counts) and (counts.min() < 0 or offsets[-1] > len(corners)):
+    # Every end is checked itself: differences of huge ends can overflow to small counts.
+    if len(offsets) and (
+        offsets.min() < 0 or offsets.max() > len(corners) or (offsets[1:] < offsets[:-1]).any()
+    ):
         raise damaged("the cells do not fit the list of their corners")
-    return counts, corners[: int(offsets[-1])] if len(offsets) else corners[:0]
+    return np.diff(offsets, prepend=0), corners[: int(offsets[-1])] if len(offsets) else corners[:0]
 
 
 def mesh_of(pieces: list[PolyData], space: str) -> TriangleMesh:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from breastmorph.errors import FileProblem
 from breastmorph.mesh.files.corners import rgba
-from breastmorph.mesh.files.reading import damaged, floats, integers, space_in, truncated
+from breastmorph.mesh.files.reading import damaged, floats, integers, printable, space_in, truncated
 from breastmorph.mesh.files.vtk_cells import PolyData, mesh_of, split_by_offsets
 from breastmorph.mesh.triangle_mesh import Ints, TriangleMesh
 
@@ -85,13 +85,26 @@ class _Reader:
             values = np.frombuffer(self.data, dtype, count, self.at)
             self.at += least
             return values.astype(dtype.newbyteorder("="))
-        tokens = self.data[self.at :].split(None, count)
+        tokens = self._words(count)
         if len(tokens) < count:
             raise truncated(f"{what} announces {count:,} numbers, {len(tokens):,} are there")
-        self.at = len(self.data) - len(tokens[count]) if len(tokens) > count else len(self.data)
         if dtype.kind == "f":
-            return floats(tokens[:count], what)
-        return integers(tokens[:count], what).astype(np.uint8 if dtype == np.uint8 else np.int64)
+            return floats(tokens, what)
+        return integers(tokens, what).astype(np.uint8 if dtype == np.uint8 else np.int64)
+
+    def _words(self, count: int) -> list[bytes]:
+        """The next ``count`` words, or as many as there are."""
+        size = 32 * count + 256  # bytes; not the whole rest, of which a file with many arrays has many
+        while True:
+            window = self.data[self.at : self.at + size]
+            words = window.split(None, count)
+            if len(words) > count:
+                self.at += len(window) - len(words.pop())
+                return words
+            if self.at + size >= len(self.data):
+                self.at = len(self.data)
+                return words
+            size *= 4
 
     def mesh(self) -> TriangleMesh:
         """Read all parts and put the mesh together."""
@@ -102,7 +115,7 @@ class _Reader:
             raise damaged("the line 'DATASET ...' is missing")
         if kind[1].upper() != "POLYDATA":
             raise FileProblem(
-                f"the VTK file holds {kind[1][:30]}, not a surface (POLYDATA)",
+                f"the VTK file holds {printable(kind[1])}, not a surface (POLYDATA)",
                 "Extract the surface and save it as PolyData",
             )
         section, rows = "FIELD", 1
@@ -187,7 +200,7 @@ class _Reader:
             table = self._words_or_end()
             if not table or table[0].upper() != "LOOKUP_TABLE":
                 self.at = before
-            store[unquote(words[1])] = self._table(words[2], rows, width, f"SCALARS {words[1]}")
+            store[unquote(words[1])] = self._table(words[2], rows, width, f"SCALARS {printable(words[1])}")
         elif keyword == "COLOR_SCALARS" and len(words) >= 3:
             # Bytes in binary files, fractions in text.
             kind = "unsigned_char" if self.binary else "float"
@@ -221,11 +234,10 @@ class _Reader:
             raise damaged(f"a FIELD has the array {' '.join(words)[:60]!r}")
         name, width, rows, kind = unquote(words[0]), int(words[1]), int(words[2]), words[3]
         if kind.lower() == "string":
-            store[name] = np.array(
-                [self._string() for _ in range(min(width * rows, len(self.data) - self.at))]
-            )
+            texts = [self._string() for _ in range(min(width * rows, len(self.data) - self.at))]
+            store[name] = np.array(texts, dtype=object)  # else every text would take as much as the longest
         else:
-            store[name] = self._table(kind, rows, width, f"array {name}")
+            store[name] = self._table(kind, rows, width, f"array {printable(name)}")
 
     def _string(self) -> str:
         if not self.binary:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from breastmorph.errors import FileProblem
 from breastmorph.mesh.files.corners import uv_by_vertex
-from breastmorph.mesh.files.reading import damaged, floats, integers, space_in, truncated
+from breastmorph.mesh.files.reading import damaged, floats, integers, printable, space_in, truncated
 from breastmorph.mesh.files.vtk_cells import SEAM_ARRAY, PolyData, mesh_of, split_by_offsets
 from breastmorph.mesh.files.writing import write_file
 from breastmorph.mesh.files.xml_tree import parse_xml
@@ -30,6 +30,10 @@ _TYPES = {
 }
 _TYPES |= {"Float32": "f4", "Float64": "f8", "String": "u1"}
 _LARGEST_ARRAY = 512 * 1024**2  # bytes after decompression
+# All arrays of a file together, after decompression: pieces may name the same data again and again.
+_SMALL, _MOST_COMPRESSED = 16 * 1024**2, 50  # bytes that may always be read; times the file's size
+_LONGEST_SPACE = 64  # bytes of the text that declares the axes
+_LENGTHS = {"UInt32": "u4", "UInt64": "u8"}
 _BEST_RATIO = 1100  # zlib cannot do better than about 1030 : 1; more is a lie about the size
 _UV_NAMES = ("TCoords", "Texture Coordinates", "TextureCoordinates", "UV")
 
@@ -43,30 +47,35 @@ class _Reader:
     """The XML tree of one file and the binary data appended to it."""
 
     def __init__(self, data: bytes) -> None:
-        self.appended, self.appended_is_base64 = b"", False
-        start = re.search(rb"<AppendedData\b[^>]*>", data)
-        if start is not None:
+        self.appended, self.appended_is_base64 = memoryview(b""), False
+        self.left = max(_SMALL, _MOST_COMPRESSED * len(data))
+        start = data.find(b"<AppendedData")
+        if start >= 0:
             # Raw bytes are not XML: the tree is parsed without them.
-            self.appended_is_base64 = b"base64" in start.group()
-            underscore = data.find(b"_", start.end())
-            if underscore < 0:
+            end = data.find(b">", start) + 1
+            underscore = data.find(b"_", end)
+            if end == 0 or underscore < 0:
                 raise truncated("the appended data")
-            self.appended = data[underscore + 1 :]
-            data = data[: start.end()] + b"</AppendedData></VTKFile>"
+            self.appended_is_base64 = b"base64" in data[start:end]
+            self.appended = memoryview(data)[underscore + 1 :]
+            data = data[:end] + b"</AppendedData></VTKFile>"
         self.root = parse_xml(data)
         kind = self.root.get("type", "")
         if self.root.tag != "VTKFile" or kind != "PolyData":
             raise FileProblem(
-                f"the VTK file holds {kind[:30] or 'an unknown dataset'}, not a surface (PolyData)",
+                f"the VTK file holds {printable(kind) or 'an unknown dataset'}, not a surface (PolyData)",
                 "Extract the surface and save it as PolyData (.vtp)",
             )
         order = ">" if self.root.get("byte_order") == "BigEndian" else "<"
         self.order = order
-        self.length = np.dtype(order + _TYPES.get(self.root.get("header_type", "UInt32"), "u4"))
+        lengths = self.root.get("header_type", "UInt32")
+        if lengths not in _LENGTHS:
+            raise damaged(f"its header_type {printable(lengths)!r} is not known")
+        self.length = np.dtype(order + _LENGTHS[lengths])
         compressor = self.root.get("compressor", "")
         if compressor not in ("", "vtkZLibDataCompressor"):
             raise FileProblem(
-                f"the compression {compressor[:40]} is not read", "Save the file with zlib or none"
+                f"the compression {printable(compressor)} is not read", "Save the file with zlib or none"
             )
         self.compressed = bool(compressor)
 
@@ -75,7 +84,7 @@ class _Reader:
         space = ""
         for array in self.root.iterfind("./PolyData/FieldData/"):
             if array.get("Name") == "SPACE" and array.get("type") == "String":
-                space = space_in("SPACE=" + self.array(array, None).tobytes().decode("latin-1"))
+                space = space_in("SPACE=" + self.array(array, _LONGEST_SPACE).tobytes().decode("latin-1"))
         pieces = [self._piece(piece) for piece in self.root.iterfind("./PolyData/Piece")]
         if not pieces:
             raise damaged("the VTK file has no Piece")
@@ -137,17 +146,17 @@ class _Reader:
         """The values of an array that must have this shape, (rows, width)."""
         values = self.array(array, rows * width)
         if len(values) < rows * width:
-            raise truncated(f"array {array.get('Name')!r} has {len(values):,} of {rows * width:,} numbers")
+            raise truncated(f"{_name(array)} has {len(values):,} of {rows * width:,} numbers")
         return values[: rows * width].reshape(rows, width)
 
-    def array(self, array: Element, expected: int | None) -> NDArray:
+    def array(self, array: Element, expected: int) -> NDArray:
         """The values of an array, (k,); at most ``expected`` are wanted."""
         kind = _TYPES.get(array.get("type", ""))
-        name = f"array {array.get('Name')!r}"
+        name = _name(array)
         if kind is None:
-            raise damaged(f"{name} has the unknown type {array.get('type')!r}")
+            raise damaged(f"{name} has the unknown type {printable(array.get('type', ''))!r}")
         dtype = np.dtype(self.order + kind)
-        if expected is not None and not 0 <= expected * dtype.itemsize <= _LARGEST_ARRAY:
+        if not 0 <= expected * dtype.itemsize <= _LARGEST_ARRAY:
             raise damaged(f"{name} announces {expected:,} numbers")
         layout = array.get("format", "ascii")
         if layout == "ascii":
@@ -155,7 +164,7 @@ class _Reader:
             values = floats(tokens, name) if dtype.kind == "f" else integers(tokens, name)
             return values if kind not in ("u1",) else np.clip(values, 0, 255).astype(np.uint8)
         if layout == "binary":
-            source, is_base64 = (array.text or "").encode().strip(), True
+            source, is_base64 = memoryview((array.text or "").encode().strip()), True
         elif layout == "appended":
             at = self._number(array, "offset")
             if at >= len(self.appended):
@@ -163,8 +172,9 @@ class _Reader:
             source, is_base64 = self.appended[at:], self.appended_is_base64
         else:
             raise damaged(f"{name} has the unknown format {layout[:30]!r}")
-        largest = _LARGEST_ARRAY if expected is None else expected * dtype.itemsize
+        largest = min(expected * dtype.itemsize, self.left)
         raw = self._decode(_Stream(source, is_base64, name), largest, name)
+        self.left -= len(raw)
         if len(raw) % dtype.itemsize:
             raise damaged(f"{name} ends within a number")
         return np.frombuffer(raw, dtype).astype(dtype.newbyteorder("="))
@@ -173,7 +183,7 @@ class _Reader:
         size = self.length.itemsize
         if not self.compressed:
             length = int(np.frombuffer(stream.peek(size), self.length)[0])
-            if length > max(largest, 0):
+            if length > largest:
                 raise damaged(f"{name} announces {length:,} bytes where {largest:,} are expected")
             return stream.behind_header(size, length)
         blocks = int(np.frombuffer(stream.peek(size), self.length)[0])
@@ -191,9 +201,8 @@ class _Reader:
         body = stream.behind_header((3 + blocks) * size, packed)
         parts, at = [], 0
         for length, packed_size in zip(lengths, sizes, strict=True):
-            part = zlib.decompressobj().decompress(
-                body[at : at + packed_size], length
-            )  # never more than announced
+            # Never more than announced; a limit of 0 would mean none.
+            part = zlib.decompressobj().decompress(body[at : at + packed_size], length or 1)
             if len(part) != length:
                 raise damaged(f"a compressed block of {name} has the wrong size")
             parts.append(part)
@@ -204,7 +213,7 @@ class _Reader:
 class _Stream:
     """Bytes of one array, perhaps in base64, of which the header may be encoded apart from the rest."""
 
-    def __init__(self, source: bytes, is_base64: bool, name: str) -> None:
+    def __init__(self, source: memoryview, is_base64: bool, name: str) -> None:
         self.source, self.is_base64, self.name = source, is_base64, name
 
     def peek(self, count: int) -> bytes:
@@ -216,7 +225,7 @@ class _Stream:
         if not self.is_base64:
             return self._at(header, count)
         letters = 4 * -(-header // 3)
-        if b"=" in self.source[:letters] or header % 3 == 0:  # padded: what follows is encoded anew
+        if b"=" in bytes(self.source[:letters]) or header % 3 == 0:  # padded: what follows is encoded anew
             return _Stream(self.source[letters:], True, self.name).peek(count)
         return self._at(0, header + count)[header:]
 
@@ -225,10 +234,14 @@ class _Stream:
             letters = self.source[: 4 * -(-(start + count) // 3)]
             decoded = base64.b64decode(letters[: len(letters) // 4 * 4])
         else:
-            decoded = self.source[: start + count]
+            decoded = bytes(self.source[: start + count])
         if len(decoded) < start + count:
             raise truncated(self.name)
         return decoded[start : start + count]
+
+
+def _name(array: Element) -> str:
+    return f"array {printable(array.get('Name', ''))!r}"
 
 
 def write(mesh: TriangleMesh, path: Path) -> None:

@@ -126,7 +126,9 @@ def load_landmark_ids(path: str | Path) -> dict[str, int]:
         if isinstance(error, BreastMorphError):
             raise
         raise FileProblem(f"this is no JSON ({error})", 'Write {"xiphoid": 15120, ...}', path) from error
-    if not isinstance(content, dict) or not all(type(vertex) is int for vertex in content.values()):
+    if not isinstance(content, dict) or not all(
+        type(vertex) is int and abs(vertex) < 2**31 and len(label) < 100 for label, vertex in content.items()
+    ):
         raise FileProblem(
             "this file does not map names to vertex numbers", 'Write {"xiphoid": 15120, ...}', path
         )

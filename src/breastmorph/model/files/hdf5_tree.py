@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import math
+import zlib
 from typing import Any
 
 import h5py
@@ -10,44 +12,107 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.errors import FileProblem
-from breastmorph.mesh.files.reading import damaged
+from breastmorph.mesh.files.reading import damaged, printable
 
-_SMALL = 64 * 1024**2  # bytes that may always be read
-_MOST_COMPRESSED = 100  # times smaller a compressed file may be than its content
+_SMALL = 32 * 1024**2  # bytes that may always be read
+_MOST_COMPRESSED = 50  # times smaller a compressed file may be than its content
+_LARGEST_TEXT = 1024**2  # bytes of a text or of an attribute
+_MOST_TEXTS = 1000  # in one array
+_MOST_LINKS = 16  # that lead to one object
+_MOST_CHUNKS = 1000  # that an array may always have, beyond one per 16 bytes of the file
+_DEFLATE, _SHUFFLE, _CHECKSUM = 1, 2, 3
+_FILTERS = (_DEFLATE, _SHUFFLE, _CHECKSUM)  # each chunk is checked before the library unpacks it
 
 
 class Hdf5Tree:
     """The content of an HDF5 file."""
 
     def __init__(self, data: bytes) -> None:
-        self.file, self.size = h5py.File(io.BytesIO(data), "r"), len(data)
+        self.file, self.size, self.data = h5py.File(io.BytesIO(data), "r"), len(data), data
+        self.left = max(_SMALL, _MOST_COMPRESSED * len(data))  # bytes of all arrays together
 
     def _at(self, path: str) -> Any:
         """The object at a path, or None; only through links within the file."""
         here: Any = self.file
-        for name in (part for part in path.split("/") if part):
-            if not isinstance(here, h5py.Group) or name not in here:
+        names, links = [part for part in reversed(path.split("/")) if part], 0
+        while names:
+            name = names.pop()
+            # The library would follow a soft link through an external one: both are followed here, or not at all.
+            link = here.get(name, getlink=True) if isinstance(here, h5py.Group) else None
+            if link is None:
                 return None
-            link = here.get(name, getlink=True)
             if isinstance(link, h5py.ExternalLink):
                 raise FileProblem("the model's data lie in another file", "Store the model in one file")
-            here = here[name]
+            if isinstance(link, h5py.SoftLink):
+                links += 1
+                if links > _MOST_LINKS:
+                    raise damaged("its links lead in a circle")
+                names += [part for part in reversed(link.path.split("/")) if part]
+                here = self.file if link.path.startswith("/") else here
+            else:
+                here = here[name]
         return here
 
     def array(self, path: str) -> NDArray | None:
         """The array at a path, or None where there is none."""
         found = self._at(path)
-        if not isinstance(found, h5py.Dataset):
+        if not isinstance(found, h5py.Dataset) or found.shape is None:
             return None
         if found.is_virtual or found.external:
             raise FileProblem("the model's data lie in another file", "Store the model in one file")
-        if found.dtype.kind not in "iufSOU":
-            raise damaged(f"{path} holds {found.dtype}, not numbers")
-        if found.shape is None:
-            return None
-        if found.dtype.kind in "iuf" and found.nbytes > max(_SMALL, _MOST_COMPRESSED * self.size):
-            raise damaged(f"{path} announces {found.nbytes / 1024**3:,.0f} GB, more than the file can hold")
+        if found.chunks is not None:
+            self._check_chunks(found, path)
+        if h5py.check_string_dtype(found.dtype) is not None:
+            return self._texts(found, path)
+        if found.dtype.kind not in "iuf":
+            raise damaged(f"{printable(path, 100)} holds {str(found.dtype)[:40]}, not numbers")
+        self._take(found.nbytes, path)
         return np.asarray(found[()])
+
+    def _take(self, size: int, path: str) -> None:
+        """Before memory is taken: a file cannot hold more than so much."""
+        if size > self.left:
+            raise damaged(
+                f"{printable(path, 100)} announces {size / 1024**2:,.0f} MB, more than the file can hold"
+            )
+        self.left -= size
+
+    def _texts(self, found: Any, path: str) -> NDArray:
+        # One after the other: of texts of any length, each may name the same long one.
+        if found.size > _MOST_TEXTS or found.dtype.itemsize > _LARGEST_TEXT:
+            raise damaged(f"{printable(path, 100)} holds text, more than any model has, not numbers")
+        if found.dtype.kind == "O":
+            _check_heaps(self.data)
+        texts = np.empty(found.shape, dtype=object)
+        for index in np.ndindex(found.shape):
+            texts[index] = found[index]
+            self._take(len(texts[index]), path)
+        return texts
+
+    def _check_chunks(self, found: Any, path: str) -> None:
+        """Refuse chunks that are more than the array, too many, or that unpack to more than they should."""
+        count = math.prod(-(-n // k) for n, k in zip(found.shape, found.chunks, strict=True))
+        size = math.prod(found.chunks) * found.dtype.itemsize
+        if count > _MOST_CHUNKS + self.size // 16:
+            raise damaged(f"{printable(path, 100)} announces {count:,} chunks, more than the file can hold")
+        if size > max(_LARGEST_TEXT, 2 * found.nbytes):
+            raise damaged(f"{printable(path, 100)} has chunks larger than itself")
+        pipeline = found.id.get_create_plist()
+        filters = [pipeline.get_filter(k)[0] for k in range(pipeline.get_nfilters())]
+        if not set(filters) <= set(_FILTERS) or filters != [
+            one for one in (_SHUFFLE, _DEFLATE, _CHECKSUM) if one in filters
+        ]:
+            raise FileProblem(
+                "the model is compressed in a way that is not read", "Store it with gzip or without"
+            )
+        if _DEFLATE not in filters:
+            return
+        for number in range(found.id.get_num_chunks()):
+            offset = found.id.get_chunk_info(number).chunk_offset
+            skipped, packed = found.id.read_direct_chunk(offset)
+            # The library itself unpacks without a limit.
+            if not skipped and len(zlib.decompressobj().decompress(packed, size + 1)) > size:
+                raise damaged(f"{printable(path, 100)} unpacks to more than it announces")
 
     def text(self, path: str) -> str | None:
         """The text at a path, or None where there is none."""
@@ -59,6 +124,9 @@ class Hdf5Tree:
         found = self._at(path)
         if found is None or name not in found.attrs:
             return None
+        attribute = found.attrs.get_id(name)
+        if math.prod(attribute.shape or ()) * attribute.dtype.itemsize > _LARGEST_TEXT:
+            raise damaged(f"the attribute {name} of {printable(path, 100)} holds more text than a model has")
         value = np.asarray(found.attrs[name]).reshape(-1)
         return _text(value[0]) if value.size else None
 
@@ -66,6 +134,22 @@ class Hdf5Tree:
         """Names below a group; empty where it does not exist."""
         found = self._at(path)
         return list(found) if isinstance(found, h5py.Group) else []
+
+
+def _check_heaps(data: bytes) -> None:
+    """Refuse damaged stores of texts: the library walks through them without end when a part has no length."""
+    start = data.find(b"GCOL\1")
+    while start >= 0:
+        size = int.from_bytes(data[start + 8 : start + 16], "little")
+        at = start + 16
+        while at + 16 <= min(start + size, len(data)):
+            used = int.from_bytes(data[at : at + 2], "little") > 0
+            length = int.from_bytes(data[at + 8 : at + 16], "little")
+            step = 16 + -(-length // 8) * 8 if used else length
+            if step < 16 or at + step > start + size:
+                raise damaged("its texts are stored in parts that do not fit")
+            at += step
+        start = data.find(b"GCOL\1", start + 1)
 
 
 def _text(value: Any) -> str:

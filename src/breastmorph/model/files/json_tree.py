@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.errors import FileProblem
-from breastmorph.mesh.files.reading import damaged
+from breastmorph.mesh.files.reading import damaged, printable
 
 
 class JsonTree:
@@ -24,6 +24,7 @@ class JsonTree:
         self.groups: dict[str, Any] = content["groups"]
         self.datasets: dict[str, Any] = content.get("datasets") or {}
         self.root = str(content.get("root"))
+        self._links: dict[int, dict[str, Any]] = {}  # of groups that were looked into
         if self.root not in self.groups:
             raise damaged("its root group is missing")
 
@@ -31,8 +32,7 @@ class JsonTree:
         """Kind ("group", "dataset" or empty) and content of what is at a path."""
         kind, here = "group", self.groups[self.root]
         for name in (part for part in path.split("/") if part):
-            links = here.get("links") or [] if kind == "group" else []
-            target = next((link.get("id") for link in links if link.get("title") == name), None)
+            target = self._targets(here).get(name) if kind == "group" else None
             if target in self.datasets:
                 kind, here = "dataset", self.datasets[target]
             elif target in self.groups:
@@ -40,6 +40,13 @@ class JsonTree:
             else:
                 return "", {}
         return kind, here
+
+    def _targets(self, group: Any) -> dict[str, Any]:
+        """What a group links to, by title; made once, as a catalog may have thousands."""
+        if id(group) not in self._links:
+            links = reversed(group.get("links") or [])  # of a title given twice the first counts
+            self._links[id(group)] = {link.get("title", ""): link.get("id") for link in links}
+        return self._links[id(group)]
 
     def _value(self, path: str) -> Any:
         kind, found = self._at(path)
@@ -50,9 +57,14 @@ class JsonTree:
         value = self._value(path)
         if value is None:
             return None
+        kinds = _kinds(value)
+        if kinds == {str}:
+            return np.array(value, dtype=object)  # else every text would take as much as the longest
+        if not kinds <= {int, float}:
+            raise damaged(f"{printable(path, 100)} does not hold numbers")
         array = np.array(value)  # rows of different lengths raise ValueError
-        if array.dtype.kind not in "iufSU":
-            raise damaged(f"{path} does not hold numbers")
+        if array.dtype.kind not in "iuf":
+            raise damaged(f"{printable(path, 100)} holds numbers beyond the range")
         return array
 
     def text(self, path: str) -> str | None:
@@ -71,4 +83,20 @@ class JsonTree:
     def children(self, path: str) -> list[str]:
         """Names below a group; empty where it does not exist."""
         kind, found = self._at(path)
-        return [link.get("title", "") for link in found.get("links") or []] if kind == "group" else []
+        return list(self._targets(found))[::-1] if kind == "group" else []
+
+
+def _kinds(value: Any) -> set[type]:
+    """The types of all values in nested lists."""
+    kinds, lists = set(), [value]
+    while lists:
+        here = lists.pop()
+        if isinstance(here, list):
+            found = set(map(type, here))
+            if list in found:
+                lists += here
+            else:
+                kinds |= found
+        else:
+            kinds.add(type(here))
+    return kinds

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from pathlib import Path
-from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.errors import FileProblem
-from breastmorph.mesh.files.reading import damaged
+from breastmorph.mesh.files.numpy_archive import open_archive
 from breastmorph.mesh.files.writing import write_file
 from breastmorph.model.files.validation import (
     checked_info,
@@ -22,8 +20,6 @@ from breastmorph.model.files.validation import (
 from breastmorph.model.shape_model import ShapeModel
 
 _KIND = "BreastMorph model 1"
-_SMALL = 64 * 1024**2
-_MOST_COMPRESSED = 100
 
 
 def write_npz(model: ShapeModel, path: Path) -> None:
@@ -53,13 +49,7 @@ def write_npz(model: ShapeModel, path: Path) -> None:
 
 def model_from_npz(data: bytes) -> ShapeModel:
     """A model from the bytes of what :func:`write_npz` wrote."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        for member in archive.infolist():
-            if member.file_size > max(_SMALL, _MOST_COMPRESSED * member.compress_size):
-                raise damaged(f"{member.filename} announces more than the file can hold")
-            with archive.open(member) as stream:
-                _check_header(stream, member)
-    with np.load(io.BytesIO(data), allow_pickle=False) as parts:
+    with open_archive(data) as parts:
         if "kind" not in parts or str(parts["kind"]) != _KIND:
             raise FileProblem(
                 "this NPZ file is no model", "Give a file that `breastmorph build` or `convert` wrote"
@@ -79,15 +69,3 @@ def model_from_npz(data: bytes) -> ShapeModel:
             training=checked_training(parts.get("scores"), parts.get("scales"), columns, variances.size),
             info=checked_info(str(parts["info"])),
         )
-
-
-def _check_header(stream: IO[bytes], member: zipfile.ZipInfo) -> None:
-    """Refuse an array that announces more numbers than are there, before memory is taken for them."""
-    version = np.lib.format.read_magic(stream)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(stream)
-    size = dtype.itemsize
-    for length in shape:
-        size *= int(length)
-    if size > member.file_size:
-        raise damaged(f"{member.filename} announces {size:,} bytes, fewer are there")

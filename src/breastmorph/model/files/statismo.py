@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.errors import FileProblem
-from breastmorph.mesh.files.reading import damaged
+from breastmorph.mesh.files.reading import damaged, printable
 from breastmorph.mesh.files.writing import write_file
 from breastmorph.model.files.tree import Tree
 from breastmorph.model.files.validation import (
@@ -87,7 +87,7 @@ def _version(tree: Tree) -> tuple[int, int]:
 def _needed(tree: Tree, path: str) -> NDArray:
     found = tree.array(path)
     if found is None:
-        raise damaged(f"{path} is missing")
+        raise damaged(f"{printable(path, 100)} is missing")
     return found
 
 
@@ -95,14 +95,16 @@ def _faces(tree: Tree, root: str) -> NDArray:
     """Triangles of the representer, (m, 3)."""
     name = tree.attribute(f"{root}/representer", "name") or ""
     raw = tree.array(f"{root}/representer/reference") if name in _RAW_REFERENCE else None
-    if raw is not None:
+    if raw is not None and raw.dtype.kind in "iu":
         from breastmorph.mesh.files import vtk_legacy
 
         mesh = vtk_legacy.read(raw.reshape(-1).astype(np.uint8).tobytes(), Path("reference.vtk"))
         return np.array(mesh.faces)
     kind = tree.attribute(f"{root}/representer", "datasetType")
     if kind not in (None, "POLYGON_MESH"):
-        raise FileProblem(f"this is a model of a {kind}, not of a surface", "Give a POLYGON_MESH model")
+        raise FileProblem(
+            f"this is a model of a {printable(kind)}, not of a surface", "Give a POLYGON_MESH model"
+        )
     cells = _needed(tree, f"{root}/representer/cells")
     if cells.ndim != 2 or cells.shape[0] != 3:
         raise FileProblem(

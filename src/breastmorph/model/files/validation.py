@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.errors import FileProblem
-from breastmorph.mesh.files.reading import damaged
+from breastmorph.mesh.files.reading import damaged, printable
 from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.model.shape_model import ShapeModel, Training
 
@@ -44,13 +44,13 @@ def checked_model(
         Further attributes of :class:`ShapeModel`.
     """
     for name, values in (("mean", mean), ("basis", basis), ("variances", variances), ("triangles", faces)):
-        if values.dtype.kind not in "iuf":
+        if not _are_numbers(values):
             raise damaged(f"the {name} are not numbers")
     variances = variances.reshape(-1).astype(np.float64)
     q, size = len(variances), mean.size
     if size == 0 or size % 3 or (mean.ndim == 2 and mean.shape[1] != 3 and 1 not in mean.shape):
         raise damaged(f"a mean of shape {mean.shape} is no shape of points in space")
-    if basis.ndim != 2 or basis.shape != (size, q):
+    if basis.ndim != 2 or basis.shape != (size, q) or q > size:
         raise damaged(f"a basis of shape {basis.shape} does not fit {size // 3:,} points and {q} variances")
     if faces.ndim != 2 or faces.shape[1] != 3 or not len(faces):
         raise FileProblem(
@@ -66,6 +66,9 @@ def checked_model(
     noise = others.get("noise_variance", 0.0)
     if not (math.isfinite(noise) and noise >= 0.0):
         raise damaged(f"a noise variance of {noise:g} is impossible")
+    for label, vertex in others.get("landmark_ids", {}).items():
+        if not (isinstance(label, str) and isinstance(vertex, int) and 0 <= vertex < size // 3):
+            raise damaged(f"landmark {printable(str(label))!r} names no vertex of the model's {size // 3:,}")
     kept, variances = _orthonormal(_as_float(basis), variances, scaled_basis)
     training = others.get("training")
     if training is not None and training.scores.shape[1] != len(variances):
@@ -101,6 +104,8 @@ def checked_training(
     scales = np.ones(k) if scales is None else scales
     if scores.shape != (k, q) or scales.shape != (k,) or any(c.shape != (k,) for c in columns.values()):
         raise damaged("the training scores do not fit the model")
+    if not all(map(_are_numbers, (scores, scales, *columns.values()))):
+        raise damaged("the training scores are not numbers")
     if not (np.isfinite(scores).all() and np.isfinite(scales).all() and (scales > 0).all()):
         raise damaged("the training scores are not finite")
     return Training(scores.astype(np.float64), scales.astype(np.float64), dict(columns))
@@ -110,9 +115,13 @@ def checked_info(text: str | None) -> dict[str, Any]:
     """Provenance from JSON; what is none is dropped."""
     try:
         info = json.loads(text) if text else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return info if isinstance(info, dict) else {}
+
+
+def _are_numbers(values: NDArray) -> bool:
+    return values.dtype.kind in "iuf"
 
 
 def _as_float(basis: NDArray) -> NDArray[np.floating]:
@@ -134,7 +143,7 @@ def _orthonormal(
             basis, variances = basis[:, keep] * inverse.astype(basis.dtype), variances[keep]
             products = as_scaled
     error = _error(products)
-    if error > _DRIFT:
+    if not error <= _DRIFT:  # also where numbers beyond the range made it NaN
         raise damaged("its components are not orthonormal")
     if error > _EXACT:
         half = basis * np.sqrt(variances).astype(basis.dtype)

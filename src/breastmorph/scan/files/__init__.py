@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from breastmorph.errors import FileProblem, LandmarkProblem
-from breastmorph.mesh.files.reading import problems_of, read_bytes
+from breastmorph.mesh.files.reading import printable, problems_of, read_bytes
 from breastmorph.mesh.files.writing import write_file
 from breastmorph.scan.files import json_layouts, picked_points, tables
 from breastmorph.scan.files.labelled import LabelledPoints
@@ -131,7 +131,8 @@ def _recognised(found: LabelledPoints) -> LandmarkFile:
         if name is None:
             unknown.append(label)
         elif name in points:
-            both = f"{label_of[name]!r} and {label!r}" if label != label_of[name] else f"as {label!r}"
+            first, second = printable(label_of[name]), printable(label)
+            both = f"{first!r} and {second!r}" if first != second else f"as {first!r}"
             raise LandmarkProblem(f"landmark {name} is given twice ({both})", "Keep one point per name")
         else:
             points[name], label_of[name] = point, label

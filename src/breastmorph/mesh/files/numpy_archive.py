@@ -1,0 +1,52 @@
+"""NumPy archives (.npz) without their traps: no pickle, and nothing is unpacked that the file is too small for."""
+
+from __future__ import annotations
+
+import io
+import warnings
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import IO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from breastmorph.mesh.files.reading import damaged, printable
+
+_SMALL = 64 * 1024**2  # bytes that may always be unpacked
+_MOST_COMPRESSED = 100  # times smaller a compressed file may be than its content
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # those NumPy writes
+
+
+@contextmanager
+def open_archive(data: bytes) -> Iterator[Mapping[str, NDArray]]:
+    """The arrays of an archive by name, each unpacked when it is asked for.
+
+    Use inside :func:`breastmorph.mesh.files.reading.problems_of`: a damaged archive raises all kinds of errors.
+    """
+    with zipfile.ZipFile(io.BytesIO(data)) as archive, warnings.catch_warnings():
+        warnings.simplefilter("error")  # NumPy only warns of headers it has to guess at
+        members = archive.infolist()
+        size = sum(member.file_size for member in members)
+        if size > max(_SMALL, _MOST_COMPRESSED * len(data)):
+            raise damaged(f"it announces arrays of {size / 1024**2:,.0f} MB, more than the file can hold")
+        for member in members:
+            if member.compress_type not in _METHODS:
+                raise damaged(f"{printable(member.filename)} is compressed as NumPy does not compress")
+            with archive.open(member) as stream:
+                _check_header(stream, member)
+    with np.load(io.BytesIO(data), allow_pickle=False) as parts:
+        yield parts
+
+
+def _check_header(stream: IO[bytes], member: zipfile.ZipInfo) -> None:
+    """Refuse an array that announces more numbers than are there, before memory is taken for them."""
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(stream)
+    size = dtype.itemsize
+    for length in shape:
+        size *= int(length)
+    if size > member.file_size:
+        raise damaged(f"{printable(member.filename)} announces {size:,} bytes, fewer are there")
