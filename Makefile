@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format bench docs fuzz soak licences sbom clean
 
 # `make demo` ends in about two minutes, `DEMO=full make demo` has the paper's size.
 demo: $(VENV)/run.stamp
@@ -34,6 +34,26 @@ bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/metrics.py
 	$(BIN)/python benchmarks/fitting.py
 
+docs: $(VENV)/docs.stamp
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "Open build/site/index.html"
+
+# Hostile and mutated files for every reader; `make fuzz FUZZ=1000` is shorter.
+FUZZ ?= 20000
+fuzz: $(VENV)/dev.stamp
+	$(BIN)/python -m fuzz --inputs $(FUZZ)
+
+# Hundreds of small registrations with kills and faults; takes most of an hour.
+soak: $(VENV)/dev.stamp
+	BREASTMORPH_SOAK=1 $(BIN)/python -m pytest -s tests/trust/test_trust_soak.py tests/registration/test_registration_kill.py
+
+licences: $(VENV)/run.stamp
+	$(BIN)/python scripts/licences.py
+
+sbom: $(VENV)/run.stamp
+	mkdir -p build
+	$(BIN)/python scripts/sbom.py --out build/sbom.json
+
 clean:
 	rm -rf $(VENV) demo build
 
@@ -49,4 +69,8 @@ $(VENV)/run.stamp: $(VENV)/python.stamp requirements.txt pyproject.toml
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp requirements-dev.txt
 	$(PIP) -r requirements-dev.txt
+	touch $@
+
+$(VENV)/docs.stamp: $(VENV)/dev.stamp requirements-docs.txt
+	$(PIP) -r requirements-docs.txt
 	touch $@

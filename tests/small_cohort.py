@@ -38,7 +38,7 @@ def random_shapes(k: int = 9, seed: int = 0, size: float = 6.0) -> np.ndarray:
 def moved(shapes: np.ndarray, seed: int = 1) -> np.ndarray:
     """The same shapes, each in a pose and size of its own."""
     rng = np.random.default_rng(seed)
-    turns = Rotation.random(len(shapes), rng=rng).as_matrix()
+    turns = Rotation.random(len(shapes), rng).as_matrix()
     return np.stack(
         [
             Similarity(turn, rng.normal(size=3) * 500, rng.uniform(0.7, 1.4)).apply(shape)

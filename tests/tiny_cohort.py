@@ -18,11 +18,11 @@ from breastmorph.template.files import from_npz
 from torso import torso
 
 
-def write_scans(folder: Path, n: int, edge: float = 10.0) -> list[ScanFiles]:
-    """Scans ``s00``, ``s01`` ... with landmarks beside them."""
+def write_scans(folder: Path, n: int, edge: float = 10.0, step: float = 0.01) -> list[ScanFiles]:
+    """Scans ``s00``, ``s01`` ... with landmarks beside them; each breast projects by ``step`` more than the last."""
     folder.mkdir(parents=True, exist_ok=True)
     for k in range(n):
-        mesh, landmarks = torso(edge, size=0.7 + 0.01 * k)
+        mesh, landmarks = torso(edge, size=0.7 + step * k)
         save_mesh(mesh, folder / f"s{k:02d}.ply")
         save_landmarks(landmarks, folder / f"s{k:02d}.json")
     return find_scans(folder)

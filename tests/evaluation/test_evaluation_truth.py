@@ -4,9 +4,17 @@ import numpy as np
 import pytest
 
 from breastmorph.errors import FileProblem
-from breastmorph.evaluation.truth import SubjectTruth, Tie, cohort_truth, correspondence_error, load_truth
+from breastmorph.evaluation.truth import (
+    SubjectTruth,
+    Tie,
+    cohort_truth,
+    correspondence_error,
+    load_tie,
+    load_truth,
+)
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.template import template_from
+from breastmorph.template.files import default_template
 from torso import torso
 
 
@@ -61,3 +69,10 @@ def test_a_foreign_file_is_a_named_error(tmp_path):
     tie = Tie(np.zeros((1, 3), dtype=np.int64), np.ones((1, 3)) / 3)
     with pytest.raises(FileProblem, match="no truth file"):
         load_truth(tmp_path / "x.npz", tie)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut off", b"no archive"])
+def test_a_damaged_truth_is_named(content, tmp_path):
+    (tmp_path / "topology.npz").write_bytes(content)
+    with pytest.raises(FileProblem, match="no truth of a phantom"):
+        load_tie(tmp_path, default_template())

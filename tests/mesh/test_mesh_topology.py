@@ -85,3 +85,14 @@ def test_the_callers_array_stays_writeable():
     TriangleMesh(vertices, np.array([[0, 1, 2]]))
     vertices[0, 0] = 5.0
     assert vertices.flags.writeable
+
+
+def test_edges_of_a_mesh_are_found_once_and_those_of_a_changing_array_each_time():
+    faces = np.array([[0, 1, 2], [2, 1, 3]])
+    mesh = TriangleMesh(np.zeros((5, 3)), faces.copy())
+    table = topology.edge_table(mesh.faces)
+    assert topology.edge_table(mesh.with_vertices(np.ones((5, 3))).faces) is table
+    before = topology.edge_table(faces).edges.tolist()
+    faces[1, 2] = 4
+    assert topology.edge_table(faces).edges.tolist() != before
+    assert topology.edge_table(mesh.faces).edges.tolist() == before

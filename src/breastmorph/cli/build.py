@@ -11,9 +11,11 @@ import click
 import numpy as np
 from rich.markup import escape
 
+from breastmorph.cli.provenance import provenance
 from breastmorph.cli.subjects import chosen_subjects, listed
 from breastmorph.cli.terminal import json_option, print_json, print_table, progress_with
 from breastmorph.cohort import load_cohort
+from breastmorph.cohort.doubts import doubts
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.model.files import save_model
 from breastmorph.model.procrustes import ProcrustesParameters
@@ -89,14 +91,19 @@ def command(
     notes: dict[str, Any] = {"left_out": {reason: len(ids) for reason, ids in left_out.items()}}
     if where:
         notes["where"] = where
+    doubt = doubts(chosen)
+    if doubt.n_copies:
+        notes["copies"] = doubt.n_copies
     model = build_model(chosen, parameters, notes)
     save_model(model, out)
     flags = _flags(folder / "summary.csv", chosen.ids)
-    record = _record(model, out, left_out, flags)
+    record = {**_record(model, out, left_out, flags), "warnings": doubt.warnings(), "made": provenance()}
     if as_json:
         print_json(record)
     else:
         _print(record)
+    for warning in record["warnings"]:
+        click.echo(f"Warning: {warning}", err=True)
 
 
 def _flags(summary: Path, ids: Sequence[str]) -> dict[str, str]:

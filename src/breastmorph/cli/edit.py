@@ -11,6 +11,7 @@ from typing import Any
 import click
 from rich.markup import escape
 
+from breastmorph.cli.provenance import provenance
 from breastmorph.cli.terminal import (
     json_option,
     landmarks_option,
@@ -115,7 +116,7 @@ def command(
         return
     edit = editor.linear(requests, hold) if linear else editor.exact(requests, hold)
     beside = None if linear else _linear(editor, edit, requests, hold)
-    record = _record(edit, patient, model_file, kind, beside)
+    record = {**_record(edit, patient, model_file, kind, beside), "made": provenance()}
     files = _write(edit, patient, model, record, out)
     if not no_sheet:
         from breastmorph.report.editing_sheet import save_editing_sheet
@@ -230,7 +231,7 @@ def _draw_grid(
     path = out / "feature-editing.png"
     save_feature_grid(rows, editor.model.faces, path)
     if as_json:
-        print_json({"figure": str(path), "edits": records})
+        print_json({"figure": str(path), "edits": records, "made": provenance()})
     else:
         click.echo(f"Look at {path}")
     refused = [record["refused"] for record in records if "refused" in record]

@@ -11,6 +11,7 @@ import click
 import numpy as np
 from rich.markup import escape
 
+from breastmorph.cli.provenance import provenance
 from breastmorph.cli.subjects import chosen_subjects
 from breastmorph.cli.terminal import (
     json_option,
@@ -24,12 +25,14 @@ from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.errors import BreastMorphError
 from breastmorph.evaluation.curve import Curve
 from breastmorph.evaluation.model_evaluation import Evaluation, EvaluationParameters, evaluate_model
+from breastmorph.evaluation.privacy import Privacy, PrivacyParameters, measure_privacy
 from breastmorph.mesh.files.writing import make_folder, write_file
 from breastmorph.model.files import load_model
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.folder import find_scans
 
+_SHAPES = 500  # random shapes are enough for what a model reveals
 _DISTANCES = {"point": "point to point", "surface": "to the surface"}
 
 
@@ -55,6 +58,7 @@ _DISTANCES = {"point": "point to point", "surface": "to the surface"}
 @click.option(
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same numbers."
 )
+@click.option("--privacy", is_flag=True, help="Also measure what the model reveals about its subjects.")
 @click.option("--no-surface", is_flag=True, help="Skip closest-point-on-surface distances (minutes).")
 @click.option("--out", type=click.Path(path_type=Path), help="Folder for metrics.json, metrics.csv, figures.")
 @scan_options
@@ -70,6 +74,7 @@ def command(
     truth: Path | None,
     samples: int,
     seed: int,
+    privacy: bool,
     no_surface: bool,
     out: Path | None,
     check: CheckParameters,
@@ -78,28 +83,42 @@ def command(
     """Compactness, generalization and specificity of MODEL, and what does not reward a collapsed cohort.
 
     With --scans: leave-one-out distance to the raw scans. With --truth (phantom cohorts): correspondence error,
-    explained variation, variance ratio. --out writes metrics.json, metrics.csv and curves.svg, .pdf, .png.
+    explained variation, variance ratio. With --privacy: whether the model's shapes copy its subjects, and whether a
+    subject can be recognised in it. --out writes metrics.json, metrics.csv and curves.svg, .pdf, .png.
 
     \b
     Example:
       breastmorph evaluate model.h5 --cohort cohort/ --scans scans/ --landmarks landmarks/ --out evaluation/
     """
-    if folder is None and any(value is not None for value in (table, where, exclude, scans, truth)):
-        raise click.UsageError("--table, --where, --exclude, --scans and --truth need --cohort.")
+    if folder is None and (
+        privacy or any(value is not None for value in (table, where, exclude, scans, truth))
+    ):
+        raise click.UsageError("--table, --where, --exclude, --scans, --truth and --privacy need --cohort.")
     model = load_model(model_file)
     found = find_scans(scans, landmarks) if scans is not None else None
     if out is not None:
         make_folder(out)
+    cohort = _cohort(folder, table, where, exclude, model) if folder is not None else None
     evaluation = evaluate_model(
         model,
-        _cohort(folder, table, where, exclude, model) if folder is not None else None,
+        cohort,
         EvaluationParameters(samples=samples, seed=seed, surface=not no_surface),
         scans=found,
         check=check,
         truth=truth,
         progress=progress_with,
     )
-    record = {"model": model_file.name, "vertices": model.n_vertices, **evaluation.as_dict()}
+    revealed = None
+    if privacy and cohort is not None:
+        revealed = measure_privacy(model, cohort, PrivacyParameters(min(samples, _SHAPES), seed))
+    record = {
+        "model": model_file.name,
+        "vertices": model.n_vertices,
+        **evaluation.as_dict(),
+        "made": provenance(),
+    }
+    if revealed is not None:
+        record["privacy"] = revealed.as_dict()
     if out is not None:
         from breastmorph.report.curves import save_curves
 
@@ -110,6 +129,8 @@ def command(
         print_json(record)
     else:
         print_evaluation(evaluation)
+        if revealed is not None:
+            _print_privacy(revealed)
         if out is not None:
             click.echo(f"Written to {out}: metrics.json, metrics.csv, curves.svg, curves.pdf, curves.png")
     for warning in evaluation.warnings:
@@ -160,6 +181,39 @@ def print_evaluation(evaluation: Evaluation) -> None:
     figures = _single_figures(evaluation)
     if figures:
         print_table("Beside the curves", ["figure", "breast", "outside"], figures)
+
+
+def _print_privacy(revealed: Privacy) -> None:
+    """Print what a model reveals about its subjects."""
+    columns = [
+        "region",
+        "random shapes: median, least mm",
+        "other people: median, least mm",
+        "nearer than usual",
+    ]
+    rows = [
+        [
+            one.region,
+            f"{one.samples:.2f}, {one.nearest_sample:.2f}",
+            f"{one.people:.2f}, {one.nearest_people:.2f}",
+            f"{one.nearer_percent:.0f} %",
+        ]
+        for one in revealed.nearness
+    ]
+    print_table("Privacy: distances to the nearest subject", columns, rows)
+    columns = [
+        "components",
+        "misses of its subjects, mm",
+        "of other people, mm",
+        "recognised (50 % is guessing)",
+    ]
+    rows = [
+        [str(one.components), f"{one.subjects:.2f}", f"{one.others:.2f}", f"{100 * one.chance:.0f} %"]
+        for one in revealed.recognition
+    ]
+    print_table("Privacy: is a person with a known scan in the model?", columns, rows)
+    for sentence in revealed.verdict():
+        click.echo(sentence)
 
 
 def _at(curve: Curve, count: int | None) -> str:

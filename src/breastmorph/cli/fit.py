@@ -10,6 +10,7 @@ from typing import Any
 import click
 import numpy as np
 
+from breastmorph.cli.provenance import provenance
 from breastmorph.cli.terminal import json_option, print_json, print_table, scan_options
 from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.files import save_mesh
@@ -74,7 +75,7 @@ def command(
         raise
     make_folder(out)
     files = _write(model, target, fit, out)
-    record = _record(model, target, fit)
+    record = {**_record(model, target, fit), "made": provenance()}
     write_file(out / "fit.json", (json.dumps(record, indent=1) + "\n").encode())
     if as_json:
         print_json({**record, "files": [str(out / name) for name in files]})

@@ -12,6 +12,7 @@ from typing import Any
 import click
 from rich.markup import escape
 
+from breastmorph.cli.provenance import provenance
 from breastmorph.cli.terminal import (
     json_option,
     landmarks_option,
@@ -98,6 +99,7 @@ def command(
             {
                 "subjects": [as_record(one) for one in done],
                 "failed": [{"id": name, "message": str(error), "code": error.code} for name, error in failed],
+                "made": provenance(),
             }
         )
     else:

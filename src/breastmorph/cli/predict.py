@@ -12,6 +12,7 @@ import click
 import numpy as np
 from rich.markup import escape
 
+from breastmorph.cli.provenance import provenance
 from breastmorph.cli.terminal import json_option, landmarks_option, print_json, print_table, scan_options
 from breastmorph.clinical.patient import Patient, registered_patient, scanned_patient
 from breastmorph.clinical.predict.painted_region import load_painted
@@ -119,7 +120,7 @@ def command(
         raise
     found = replace(found, warnings=(*patient.warnings, *found.warnings))
     measures = predicted_measures(model, found)
-    record = _record(found, patient, model_file, gone, measures)
+    record = {**_record(found, patient, model_file, gone, measures), "made": provenance()}
     files = _write(found, patient, record, out, samples, seed)
     if not no_sheet:
         files += _draw(found, patient, measures, out)

@@ -9,6 +9,7 @@ import click
 import numpy as np
 from rich.markup import escape
 
+from breastmorph.cli.provenance import provenance
 from breastmorph.cli.terminal import json_option, print_json, print_table, progress
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.files.writing import make_folder
@@ -80,7 +81,7 @@ def command(
     distances = {name: model.mahalanobis(coefficients) for name, coefficients in wanted.items()}
     if as_json:
         listed = [{"file": str(files[name]), "mahalanobis": distances[name]} for name in wanted]
-        print_json({"shapes": listed, "sheet": str(sheet) if drawn else None})
+        print_json({"shapes": listed, "sheet": str(sheet) if drawn else None, "made": provenance()})
         return
     print_table(
         f"Shapes of {escape(model_file.name)} ({model.n_components} components)",

@@ -11,6 +11,7 @@ import numpy as np
 
 from breastmorph.cohort.elsewhere import mesh_in_correspondence
 from breastmorph.errors import BreastMorphError, FileProblem, LandmarkProblem
+from breastmorph.mesh.files.reading import printable
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.model.shape_model import ShapeModel
@@ -144,9 +145,11 @@ def _record(path: Path) -> tuple[Similarity, str] | None:
     try:
         record: dict[str, Any] = json.loads(path.read_bytes())
         return Similarity.from_dict(record["to_file"]), str(record["absent_side"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise FileProblem(
-            f"this record cannot be read ({error})", "Run `breastmorph register` again, or move it away", path
+            f"this record cannot be read ({printable(str(error), 160)})",
+            "Run `breastmorph register` again, or move it away",
+            path,
         ) from error
 
 

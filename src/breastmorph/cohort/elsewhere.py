@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.cohort.cohort import Cohort
-from breastmorph.cohort.packing import packed_shapes
+from breastmorph.cohort.packing import file_state, packed_shapes
 from breastmorph.errors import BreastMorphError, FileProblem, LandmarkProblem
 from breastmorph.mesh.files import load_mesh
-from breastmorph.mesh.files.reading import read_bytes
+from breastmorph.mesh.files.reading import printable, read_bytes
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
 from breastmorph.scan.anatomy import UNITS, require_complete, unit_of
@@ -59,8 +59,7 @@ def read_elsewhere(
 
     states = []
     for files in found:
-        stat = files.mesh.stat()
-        states.append(f"{files.id} {stat.st_size} {stat.st_mtime_ns} {sorted(vertices.items())}")
+        states.append(f"{files.id} {file_state(files.mesh.stat())} {sorted(vertices.items())}")
     packed = packed_shapes(place, states, first.n_vertices, read, on_packed)
     k = len(found)
     ids = tuple(files.id for files in found)
@@ -93,7 +92,7 @@ def landmark_vertices(path: Path, mesh: TriangleMesh) -> Vertices:
     for name, vertex in listed.items():
         if not 0 <= vertex < mesh.n_vertices:
             raise LandmarkProblem(
-                f"landmark {name} names vertex {vertex}, the meshes have {mesh.n_vertices}",
+                f"landmark {name} names vertex {printable(str(vertex))}, the meshes have {mesh.n_vertices}",
                 "Vertices are counted from 0",
                 path,
             )
@@ -110,9 +109,10 @@ def _listed(path: Path) -> dict[str, int] | None:
     text = read_bytes(path, _LARGEST).decode("utf-8-sig", "replace")
     try:
         parts = json.loads(text)
+    except RecursionError:
+        return None
     except ValueError:
-        rows = [row for row in csv.reader(io.StringIO(text)) if len(row) == 2]
-        parts = {name.strip(): int(vertex) for name, vertex in rows if vertex.strip().isdecimal()}
+        parts = _pairs(text)
     if not isinstance(parts, dict) or not parts or not all(type(value) is int for value in parts.values()):
         return None
     found: dict[str, int] = {}
@@ -126,13 +126,23 @@ def _listed(path: Path) -> dict[str, int] | None:
     return found
 
 
+def _pairs(text: str) -> dict[str, int]:
+    """Names with whole numbers, from the rows of a table that have just these two."""
+    try:
+        rows = [row for row in csv.reader(text.splitlines()) if len(row) == 2]
+    except csv.Error:
+        return {}
+    return {name.strip(): int(vertex) for name, vertex in rows if re.fullmatch(r"\s*\d{1,18}\s*", vertex)}
+
+
 def _nearest(points: Landmarks, mesh: TriangleMesh, path: Path) -> dict[str, int]:
     require_complete(points)
     allowed = _FAR * float(np.linalg.norm(np.subtract(*points.array(STERNUM))))
     found = {}
     for name, point in points.items():
-        away = np.linalg.norm(mesh.vertices - point, axis=1)
-        if away.min() > allowed:
+        with np.errstate(over="ignore", invalid="ignore"):
+            away = np.linalg.norm(mesh.vertices - point, axis=1)
+        if not away.min() <= allowed:
             raise LandmarkProblem(
                 f"landmark {name} does not lie on the first mesh",
                 "Give points of the first mesh by name, or list the landmarks' vertices",

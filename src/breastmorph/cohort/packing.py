@@ -2,19 +2,22 @@
 
 ``shapes-<key>.npy`` holds 32-bit floats, ``shapes-<key>.json`` says whose they are and in which frame their files lie.
 The key stands for the state of all meshes, so a file never serves for others than those it was made of. When some
-meshes changed, only they are read again.
+meshes changed, only they are read again. Where the folder is read-only, a temporary one serves for this run.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import logging
 import os
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import IO
 
 import numpy as np
@@ -26,6 +29,10 @@ from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Floats
 
 Reader = Callable[[int], tuple[Floats, Similarity]]
+OnPacked = Callable[[int, int], None]
+
+_READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +56,7 @@ def packed_shapes(
     states: Sequence[str],
     n_vertices: int,
     read: Reader,
-    on_packed: Callable[[int, int], None] | None = None,
+    on_packed: OnPacked | None = None,
 ) -> PackedShapes:
     """Map the shapes of a cohort, packing them before where that was not done yet.
 
@@ -70,6 +77,33 @@ def packed_shapes(
     found = _load(path, n_vertices)
     if found is not None:
         return found[1]
+    try:
+        return _packed(path, states, n_vertices, read, on_packed)
+    except FileProblem as problem:
+        if getattr(problem.__cause__, "errno", None) not in _READ_ONLY:
+            raise
+    _log.warning("The cohort's folder is read-only: its shapes are packed in a temporary folder for this run")
+    with TemporaryDirectory(prefix="breastmorph-", ignore_cleanup_errors=True) as place:
+        packed = _packed(Path(place) / path.name, states, n_vertices, read, on_packed)
+        if os.name == "nt":  # where a mapped file cannot be removed; elsewhere it lives on without a name
+            packed = PackedShapes(np.array(packed.shapes), packed.to_file)
+    return packed
+
+
+def file_state(stat: os.stat_result) -> str:
+    """A text that changes whenever a file's content does.
+
+    The time of the last change of the inode cannot be set by a user, so that a file with a restored or wrong date
+    is not taken for the one before.
+    """
+    return f"{stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"
+
+
+def _packed(
+    path: Path, states: Sequence[str], n_vertices: int, read: Reader, on_packed: OnPacked | None
+) -> PackedShapes:
+    """Write a cohort file and map it."""
+    folder = path.parent
     earlier = _earlier(folder, n_vertices)
     make_folder(folder)
     part = folder / f".shapes.{secrets.token_hex(6)}.part"
@@ -115,9 +149,13 @@ def _load(path: Path, n_vertices: int) -> tuple[list[str], PackedShapes] | None:
         states = list(index["states"])
         to_file = tuple(Similarity.from_dict(parts) for parts in index["to_file"])
         shapes = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, KeyError, TypeError, EOFError):
+    except Exception:  # damaged in any way there is: it is made again
         return None
-    if shapes.shape != (len(states), n_vertices, 3) or shapes.dtype != np.float32:
+    if not isinstance(shapes, np.ndarray) or shapes.dtype != np.float32:
+        return None
+    if shapes.shape != (len(to_file), n_vertices, 3) or len(states) != len(to_file):
+        return None
+    if not all(isinstance(state, str) for state in states):
         return None
     return states, PackedShapes(shapes, to_file)
 

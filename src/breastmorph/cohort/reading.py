@@ -16,15 +16,18 @@ import numpy as np
 
 from breastmorph.cohort.cohort import Cohort
 from breastmorph.cohort.elsewhere import mesh_in_correspondence, read_elsewhere
-from breastmorph.cohort.packing import packed_shapes
+from breastmorph.cohort.packing import file_state, packed_shapes
 from breastmorph.errors import FileProblem
+from breastmorph.mesh.files.reading import printable, read_bytes
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Floats
+from breastmorph.scan.files.labelled import point_of
 from breastmorph.scan.landmarks import Landmarks
 from breastmorph.template import Template
 from breastmorph.template.files import from_npz
 
 _DECIMAL_COMMA = re.compile(r"^(-?\d+),(\d+)$")
+_LARGEST_TABLE = 256 * 1024**2  # bytes
 _AGAIN = "Run `breastmorph register` again"
 
 
@@ -59,7 +62,7 @@ def load_cohort(
         cohort = _registered(folder, place, on_packed)
     if table is None:
         return cohort
-    rows = _table(table)
+    rows = read_table(table)
     if not any(scan_id in rows for scan_id in cohort.ids):
         raise FileProblem(
             "the table knows none of the cohort's scans",
@@ -86,13 +89,13 @@ class _Subject:
         """Changes with the mesh, also when it was edited by hand, and with the frame."""
         stat = os.stat(self.mesh)
         frame = hashlib.sha256(json.dumps(self.to_file.as_dict()).encode()).hexdigest()
-        return f"{self.id} {self.digest} {stat.st_size} {stat.st_mtime_ns} {frame[:16]}"
+        return f"{self.id} {self.digest} {file_state(stat)} {frame[:16]}"
 
 
 def _registered(folder: Path, place: Path, on_packed: Callable[[int, int], None] | None) -> Cohort:
     subjects = _subjects(folder)
     try:
-        template = from_npz((folder / "template.npz").read_bytes())
+        template = from_npz((folder / "template.npz").read_bytes(), folder / "template.npz")
     except OSError as error:
         raise FileProblem("the folder's template is missing", _AGAIN, folder / "template.npz") from error
     try:
@@ -138,6 +141,7 @@ def _subject(path: Path) -> _Subject:
         record: Mapping[str, Any] = json.loads(path.read_bytes())
         if record["id"] != path.stem:
             raise ValueError("it belongs to another scan")
+        landmarks = record.get("landmarks", {})
         return _Subject(
             path.stem,
             mesh,
@@ -145,10 +149,12 @@ def _subject(path: Path) -> _Subject:
             Similarity.from_dict(record["to_file"]),
             str(record["absent_side"]),
             str(record["template"]),
-            Landmarks.of(record.get("landmarks", {})),
+            Landmarks.of({name: point_of(name, point) for name, point in landmarks.items()}),
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise FileProblem(f"this record cannot be read ({error})", _AGAIN, path) from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise FileProblem(
+            f"this record cannot be read ({printable(str(error), 160)})", _AGAIN, path
+        ) from error
 
 
 def _upright(subject: _Subject, template: Template) -> Floats:
@@ -156,26 +162,36 @@ def _upright(subject: _Subject, template: Template) -> Floats:
     return subject.to_file.inverse().apply(mesh.vertices)
 
 
-def _table(path: Path) -> dict[str, dict[str, str]]:
+def read_table(path: Path) -> dict[str, dict[str, str]]:
+    """Rows of a cohort's table by ``id``, as text."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        text = read_bytes(path, _LARGEST_TABLE).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
         raise FileProblem(f"the table cannot be read ({error})", "Give a CSV file", path) from error
     lines = text.splitlines()
     # Spreadsheets of some countries write 22,6;yes where others write 22.6,yes.
     semicolons = bool(lines) and ";" in lines[0] and "," not in lines[0]
-    rows = list(csv.DictReader(lines, delimiter=";" if semicolons else ","))
-    if semicolons:
+    try:
+        # Under the key "" is what a row has beyond the named columns.
         rows = [
-            {key: _DECIMAL_COMMA.sub(r"\1.\2", value or "") for key, value in row.items()} for row in rows
+            {key: value or "" for key, value in row.items() if key}
+            for row in csv.DictReader(lines, restkey="", delimiter=";" if semicolons else ",")
         ]
+    except csv.Error as error:
+        raise FileProblem(f"the table cannot be read ({error})", "Give a CSV file", path) from error
+    if semicolons:
+        rows = [{key: _DECIMAL_COMMA.sub(r"\1.\2", value) for key, value in row.items()} for row in rows]
     if not rows or "id" not in rows[0]:
         raise FileProblem(
             "the table has no column `id`", "The first line names the columns, one of them id", path
         )
     found: dict[str, dict[str, str]] = {}
     for row in rows:
+        if not (row["id"] or "").strip():
+            continue  # spreadsheets end in empty rows
         if row["id"] in found:
-            raise FileProblem(f"the table has two rows for {row['id']!r}", "Keep one row a scan", path)
+            raise FileProblem(
+                f"the table has two rows for {printable(row['id'])!r}", "Keep one row a scan", path
+            )
         found[row["id"]] = row
     return found

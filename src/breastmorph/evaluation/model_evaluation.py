@@ -178,7 +178,7 @@ def _with_cohort(
     figures = None
     if truth is not None:  # first: a wrong folder shall not be found out after minutes
         figures = compare_with_truth(training.cohort, truth, with_scale=training.with_scale)
-    folds = LeaveOneOut(training.shapes, training.groups)
+    folds = LeaveOneOut(training.shapes, training.groups, np.arange(len(training.cohort)))
     raw = None
     if scans is not None:
         with progress("Raw scans", len(training.cohort)) as advance:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from breastmorph.cohort import Cohort
+from breastmorph.cohort.doubts import copy_groups
 from breastmorph.errors import BreastMorphError
 from breastmorph.mask import breast_mask
 from breastmorph.mesh.similarity import Similarity
@@ -32,7 +33,7 @@ class TrainingSet:
     shapes : (r, n, 3) float
         In the model's frame and topology: the subjects, and for a symmetric model their mirror images after them.
     groups : (r,) int
-        The subject that every shape belongs to.
+        The subject that every shape belongs to, the same for copies of a subject: shapes that are left out together.
     vertices : (n,) int
         The template's vertex of every vertex of the model.
     transforms : tuple of Similarity
@@ -90,7 +91,8 @@ def training_set(model: ShapeModel, cohort: Cohort) -> TrainingSet:
         )
     frame = common_frame(used.packed, used.rows, template.mesh.vertices, p.procrustes, mirror)
     shapes = np.stack([t.apply(s) for t, s in zip(frame.transforms, used.shapes(), strict=True)])
-    groups = np.arange(len(used))
+    groups = copy_groups(used)
+    copies = len(used) - len(np.unique(groups))
     if mirror is not None:
         images = mirrored(shapes, mirror)
         if p.asymmetry:
@@ -117,7 +119,7 @@ def training_set(model: ShapeModel, cohort: Cohort) -> TrainingSet:
         breast,
         p.procrustes.with_scale,
         p.asymmetry,
-        _doubts(model, shapes, len(used)),
+        (*_doubts(model, shapes, len(used)), *_said_of_copies(copies)),
     )
 
 
@@ -147,6 +149,16 @@ def _require_topology(model: ShapeModel, faces: Ints, vertices: Ints) -> None:
             f"{len(vertices):,} and {len(expected):,}, or they are joined otherwise",
             "Give the folder of registrations that the model was built from",
         )
+
+
+def _said_of_copies(copies: int) -> tuple[str, ...]:
+    """In numbers only: who they are is said by `breastmorph build`."""
+    if not copies:
+        return ()
+    are = "subject is a copy of another" if copies == 1 else "subjects are copies of others"
+    return (
+        f"{copies} {are}; copies are left out together, yet they count twice in the model and in specificity",
+    )
 
 
 def _doubts(model: ShapeModel, shapes: Floats, subjects: int) -> tuple[str, ...]:

@@ -5,6 +5,8 @@ Surface distance and angle distortion reward a collapsed cohort (points anywhere
 
 from __future__ import annotations
 
+import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import numpy as np
 from breastmorph.cohort import Cohort
 from breastmorph.errors import FileProblem
 from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.files.numpy_archive import open_archive
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
 from breastmorph.model.procrustes import align_shapes
@@ -21,6 +24,7 @@ from breastmorph.plain import plain
 from breastmorph.scan.landmarks import Landmarks
 from breastmorph.template import Template
 
+_DAMAGED = (OSError, LookupError, ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error)
 _TIED = 2.0  # mm on average
 
 
@@ -84,12 +88,12 @@ def load_tie(folder: Path, template: Template) -> Tie:
     """
     path = folder / "topology.npz"
     try:
-        with np.load(path, allow_pickle=False) as parts:
+        with open_archive(path.read_bytes()) as parts:
             mean = TriangleMesh(parts["mean"], parts["faces"])
             landmarks = Landmarks(
                 tuple(parts["landmark_names"].tolist()), parts["landmark_true"].astype(float)
             )
-    except (OSError, KeyError, ValueError) as error:
+    except _DAMAGED as error:
         raise FileProblem(
             f"this is no truth of a phantom cohort ({error})",
             "Give the truth/ folder of `breastmorph phantom`",
@@ -108,14 +112,14 @@ def load_tie(folder: Path, template: Template) -> Tie:
 def load_truth(path: Path, tie: Tie) -> SubjectTruth:
     """Read ``truth/<id>.npz`` of a phantom cohort."""
     try:
-        with np.load(path, allow_pickle=False) as parts:
+        with open_archive(path.read_bytes()) as parts:
             breast = (parts["breast_left"] | parts["breast_right"]).astype(float)
             return SubjectTruth(
                 tie.at(parts["points"].astype(float)),
                 tie.at(parts["visible"].astype(float)) > 0.9,
                 tie.at(breast) > 0.5,
             )
-    except (OSError, KeyError, ValueError, IndexError) as error:
+    except _DAMAGED as error:
         raise FileProblem(
             f"this is no truth file ({error})", "Make it with `breastmorph phantom`", path
         ) from error

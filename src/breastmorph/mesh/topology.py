@@ -42,8 +42,28 @@ class EdgeTable:
         return self.directed[self.face_count[self.of_half_edge] == 1]
 
 
+_RECENT = 4  # tables that are kept: one scan is asked for its edges a dozen times on its way in
+_recent: tuple[tuple[Ints, EdgeTable], ...] = ()
+
+
 def edge_table(faces: Ints) -> EdgeTable:
-    """Build the table of undirected edges."""
+    """The table of undirected edges. Those of the last meshes (read-only faces) are not built again."""
+    global _recent
+    if faces.flags.writeable:
+        return _built(faces)
+    for known, table in _recent:
+        if _is_same_memory(known, faces):
+            return table
+    table = _built(faces)
+    _recent = ((faces, table), *_recent[: _RECENT - 1])  # holding the array keeps its memory from being reused
+    return table
+
+
+def _is_same_memory(one: Ints, other: Ints) -> bool:
+    return one.shape == other.shape and one.strides == other.strides and one.ctypes.data == other.ctypes.data
+
+
+def _built(faces: Ints) -> EdgeTable:
     directed = half_edges(faces)
     ends = np.sort(directed, axis=1)
     n = int(faces.max()) + 1 if faces.size else 0

@@ -21,6 +21,7 @@ from breastmorph.model.procrustes import MIRROR, Frame, ProcrustesParameters, co
 from breastmorph.model.selection import as_number
 from breastmorph.model.shape_model import ShapeModel, Training
 from breastmorph.registration.product import template_hash
+from breastmorph.registration.threads import in_one_thread
 from breastmorph.scan.landmarks import Landmarks, other_side
 
 _FEWEST = 2  # subjects
@@ -65,6 +66,7 @@ class BuildParameters:
     procrustes: ProcrustesParameters = field(default_factory=ProcrustesParameters)
 
 
+@in_one_thread
 def build_model(
     cohort: Cohort, parameters: BuildParameters | None = None, notes: Mapping[str, Any] | None = None
 ) -> ShapeModel:

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.linalg import cho_factor, solve_triangular
 from scipy.spatial import cKDTree
 
-from breastmorph.errors import MeshProblem
+from breastmorph.errors import BreastMorphError, MeshProblem
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import face_normals
 from breastmorph.mesh.similarity import Similarity
@@ -34,6 +34,7 @@ from breastmorph.model.pose_and_shape import (
     settle_on_landmarks,
 )
 from breastmorph.model.shape_model import ShapeModel
+from breastmorph.registration.threads import in_one_thread
 from breastmorph.scan.anatomy import UNITS
 from breastmorph.scan.landmarks import STERNUM, Landmarks
 
@@ -70,6 +71,7 @@ class FitParameters:
     search_limits: FitLimits = SEARCH_LIMITS  # without landmarks
 
 
+@in_one_thread
 def fit_model(
     model: ShapeModel,
     target: TriangleMesh | Floats,
@@ -96,6 +98,8 @@ def fit_model(
     """
     p = parameters or FitParameters()
     used = model if p.components is None else model.truncate(min(p.components, model.n_components))
+    if not used.n_components:
+        raise BreastMorphError("the model has no components: it knows one shape only", "Use another model")
     used, unit = _in_millimetres(used)
     target = _sound(target)
     try:

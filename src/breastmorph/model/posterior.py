@@ -6,6 +6,8 @@ import numpy as np
 
 from breastmorph.mesh.triangle_mesh import Floats
 
+_ROUNDING = 1e-7  # relative, of the 32-bit floats that models are stored in
+
 
 def condition(rows: Floats, differences: Floats, noise: Floats) -> tuple[Floats, Floats]:
     """Standard normal coefficients c after observing ``rows @ c = differences`` with noise.
@@ -15,7 +17,7 @@ def condition(rows: Floats, differences: Floats, noise: Floats) -> tuple[Floats,
     rows : (k, q) float
     differences : (k,) float
     noise : (k,) float
-        Variances, above 0.
+        Variances, above 0; those below the rounding of ``rows`` count as that.
 
     Returns
     -------
@@ -32,7 +34,9 @@ def condition(rows: Floats, differences: Floats, noise: Floats) -> tuple[Floats,
     q = rows.shape[1]
     if not len(rows):
         return np.zeros(q), np.eye(q)
-    system = np.column_stack([rows, differences]) / np.sqrt(noise)[:, None]
+    # Points that contradict each other by a rounding error must not outweigh everything else.
+    rounding = (_ROUNDING * float(np.abs(rows).max(initial=0.0))) ** 2
+    system = np.column_stack([rows, differences]) / np.sqrt(np.maximum(noise, rounding))[:, None]
     triangle = np.asarray(np.linalg.qr(system, mode="r"))[:q]
     left, singular, vectors = np.linalg.svd(triangle[:, :q])
     strengths, seen = np.zeros(q), np.zeros(q)

@@ -17,6 +17,7 @@ from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Floats, Ints
 
 MIRROR = np.array([-1.0, 1.0, 1.0])  # x points to the patient's left
+_OTHER_UNIT = 3.0  # times the usual size: no two adults differ so much, but metres and millimetres do
 
 
 @dataclass(frozen=True)
@@ -219,8 +220,20 @@ def _extent(packed: NDArray[np.floating], rows: Ints, names: Sequence[str]) -> t
             )
         total += shape
         squares += float((shape**2).sum())
+    _require_one_unit(sizes, names)
     spread = squares - float((total**2).sum()) / len(rows)
     return centres, sizes, max(spread, 0.0) / (max(len(rows) - 1, 1) * len(total))
+
+
+def _require_one_unit(sizes: Floats, names: Sequence[str]) -> None:
+    usual = float(np.median(sizes))
+    odd = np.flatnonzero((sizes > _OTHER_UNIT * usual) | (sizes < usual / _OTHER_UNIT))
+    if len(odd):
+        named = ", ".join(f"{names[i]} ({sizes[i] / usual:.3g} times)" for i in odd[:5])
+        raise BreastMorphError(
+            f"{len(odd)} of {len(sizes)} shapes are not of the others' size: {named} the median",
+            "Their files are in another unit or damaged: register them again, or leave them out",
+        )
 
 
 def _turn(mean: Floats, shape: Floats, with_scale: bool) -> Floats:

@@ -144,6 +144,8 @@ class ShapeModel:
         c = np.asarray(coefficients, dtype=float)
         if c.ndim != 1 or len(c) > self.n_components:
             raise BreastMorphError(f"{c.shape} coefficients for a model of {self.n_components} components")
+        if not (np.abs(c) < np.finfo(np.float32).max).all():  # also NaN
+            raise BreastMorphError("a coefficient is no number, or beyond all shapes")
         moved = self.basis[:, : len(c)] @ c.astype(self.basis.dtype)
         return self.mean + moved.reshape(-1, 3)
 

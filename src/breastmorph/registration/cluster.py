@@ -128,7 +128,7 @@ def _products(
                 try:
                     submit(_task(files, stream))
                 except FileProblem as error:
-                    yield FailedScan(files.id, str(error), error.code)
+                    yield FailedScan.of(files, str(error), error.code)
             if not on_the_way:
                 return
             future = next(finished)
@@ -139,7 +139,7 @@ def _products(
                 try:
                     submit(_task(task.files, stream))
                 except FileProblem as error:
-                    yield FailedScan(task.files.id, str(error), error.code)
+                    yield FailedScan.of(task.files, str(error), error.code)
             else:
                 yield failed_scan(task.files, answer, task.inputs) if isinstance(answer, Failure) else answer
     except Exception as error:

@@ -93,7 +93,7 @@ def failed_scan(files: ScanFiles, failure: Failure, inputs: Hashes | None = None
     message = (
         f"{files.mesh}: {failure.reason}. {_REMEDIES.get(failure.code, 'Look at the machine it ran on')}"
     )
-    return FailedScan(files.id, message, failure.code, inputs or {})
+    return FailedScan.of(files, message, failure.code, inputs)
 
 
 def _registers_and_stores(

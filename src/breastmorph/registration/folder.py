@@ -222,6 +222,6 @@ def _brief(record: Mapping[str, Any]) -> dict[str, Any]:
 def _json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

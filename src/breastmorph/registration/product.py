@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from breastmorph.template import Template
 from breastmorph.template.files import from_npz, to_npz
 
 Hashes = dict[str, str]  # of files, by name: SHA-256
+_PROGRAM_FOLDER = re.compile(r'File "[^"]*?([^"/\\]+[/\\][^"/\\]+)"')  # keeps the last two parts
 
 
 class Pictures(Protocol):
@@ -131,6 +133,15 @@ class FailedScan:
     inputs: Hashes = field(default_factory=dict)
     trace: str = ""
 
+    @classmethod
+    def of(
+        cls, files: ScanFiles, message: str, code: str, inputs: Hashes | None = None, trace: str = ""
+    ) -> Self:
+        """The failure of some files, without saying where on this machine they or the program lie."""
+        for path in (files.mesh, *files.landmarks):
+            message, trace = (text.replace(str(path), path.name) for text in (message, trace))
+        return cls(files.id, message, code, inputs or {}, _PROGRAM_FOLDER.sub(r'File "\1"', trace))
+
 
 class ProductMaker:
     """A recipe made ready in one process; call it with scans."""
@@ -153,12 +164,12 @@ class ProductMaker:
                     raise judged.error
                 return self._product(judged, judged.scan, inputs)
         except BreastMorphError as error:
-            return FailedScan(files.id, str(error), error.code, inputs)
+            return FailedScan.of(files, str(error), error.code, inputs)
         except MemoryError:
             raise  # how much there was is known to whoever set the limit
         except Exception as error:
             message = f"{files.mesh}: unexpected error ({type(error).__name__}: {error}). Please report it"
-            return FailedScan(files.id, message, "unexpected", inputs, traceback.format_exc())
+            return FailedScan.of(files, message, "unexpected", inputs, traceback.format_exc())
 
     def _product(self, judged: Check, scan: Scan, inputs: Hashes) -> Product:
         result = self._registrar.register(scan)

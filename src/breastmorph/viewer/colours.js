@@ -6,6 +6,7 @@ const BreastColours = (() => {
   const tables = {
     viridis: "44015448186a472d7b4240863b528b33638d2c728e26828e21918c1fa08828ae803fbc735ec96284d44baddc30d8e219fde725",
     cividis: "00224e002e6a1a386f32436d434e6c535a6d61656f6f70737d7c788c88789b9476aba072bcae6ccdbb63dec958f0d846fee838",
+    light: "ffffd9f6fbc5edf8b1daf0b3c6e9b4a2dbb87ecdbb5fc1c040b5c42ea3c21d90c02076b3225da824489d243392162874081d58",
     diverging: "3b4cc04e68d86282ea779af78db0fea3c2feb9d0f9ccd9eddddcdcecd3c5f5c4acf7b093f4987aeb7d62dd5f4bca3b37b40426",
   };
   const missing = [150, 150, 150];  // of a value that is not a number

@@ -153,6 +153,10 @@ const BreastMesh = (() => {
       material.vertexColors = Boolean(this.colours);
       material.transparent = !solid;
       material.opacity = opacity;
+      // Where a see-through surface lies exactly on another one, the solid one is seen, not a patchwork of both.
+      for (const one of [material, this.depthMaterial]) {
+        Object.assign(one, { polygonOffset: !solid, polygonOffsetFactor: 1, polygonOffsetUnits: 4 });
+      }
       material.color.set(own ? "#000000" : this.colours || photo ? "#ffffff" : colour);
       material.specular.set(photo ? 0x000000 : 0x1c1c1c);
       this.amounts.greyInside.value = inside ? 0.75 : 0;

@@ -22,6 +22,7 @@ from breastmorph.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.triangle_mesh import Bools, Floats
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.registration.result import shape_metrics
+from breastmorph.registration.threads import in_one_thread
 
 _UNATTAINABLE = "unattainable"
 
@@ -61,6 +62,7 @@ class Editor:
     edit that asks for what is already there returns her shape.
     """
 
+    @in_one_thread
     def __init__(
         self,
         model: ShapeModel,
@@ -68,6 +70,10 @@ class Editor:
         features: ModelFeatures | None = None,
         parameters: EditParameters | None = None,
     ) -> None:
+        if not model.n_components:
+            raise BreastMorphError(
+                "the model has no components: it knows one shape only", "Use another model"
+            )
         self.model, self.patient = model, patient
         self.features = (
             features if features is not None else ModelFeatures(model, absent_side=patient.absent_side)
@@ -94,6 +100,7 @@ class Editor:
 
     # --- the two versions -------------------------------------------------------------------------------------
 
+    @in_one_thread
     def exact(self, requests: Sequence[Request], hold: Sequence[str] = ()) -> Edit:
         """The most likely shape that attains the requests.
 
@@ -172,6 +179,7 @@ class Editor:
         shape = space.displaced(u) if u.any() else self.patient.shape
         return self._judged(shape, space.coefficients(u), u, space.size_change(u), wishes, "exact", basis)
 
+    @in_one_thread
     def linear(self, requests: Sequence[Request], hold: Sequence[str] = ()) -> Edit:
         """The paper's version: coefficients regressed on features, M = A F+, and the change M delta f.
 

@@ -32,13 +32,10 @@ def load_painted(path: Path, n_vertices: int) -> Bools:
     if path.suffix.lower() in _LISTS:
         text = read_bytes(path, _LARGEST).decode("utf-8-sig", errors="replace")
         words = re.findall(r"[^\s,;\[\]]+", text)
-        try:
-            ids = np.array([int(word) for word in words], dtype=np.int64)
-        except ValueError:
-            bad = next(word for word in words if not re.fullmatch(r"-?\d+", word))
-            raise FileProblem(
-                f"{bad[:40]!r} is no vertex number", "List whole numbers, counted from 0", path
-            ) from None
+        bad = next((word for word in words if not re.fullmatch(r"[-+]?\d{1,18}", word)), None)
+        if bad is not None:
+            raise FileProblem(f"{bad[:40]!r} is no vertex number", "List whole numbers, counted from 0", path)
+        ids = np.array([int(word) for word in words], dtype=np.int64)
         beyond = ids[(ids < 0) | (ids >= n_vertices)]
         if len(beyond):
             raise FileProblem(

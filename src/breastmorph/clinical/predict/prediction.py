@@ -10,6 +10,7 @@ from breastmorph.clinical.predict.training_shapes import TrainingShapes
 from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.triangle_mesh import Bools, Floats
 from breastmorph.model.shape_model import ShapeModel
+from breastmorph.registration.threads import in_one_thread
 from breastmorph.scan.landmarks import other_side
 
 __all__ = ["BreastPredictor", "Prediction", "PredictionParameters", "is_gone", "predict_breast"]
@@ -18,6 +19,7 @@ _GONE = 0.35  # of the other breast's volume: what a flat chest may seem to hold
 _NO_BREAST = 40.0  # cc: less than any adult breast
 
 
+@in_one_thread
 def predict_breast(
     model: ShapeModel,
     shape: Floats,

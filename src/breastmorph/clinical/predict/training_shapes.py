@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from breastmorph.cohort import Cohort
+from breastmorph.cohort.doubts import without_copies
 from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.model.building import BuildParameters, usable
@@ -53,7 +54,7 @@ def training_shapes(model: ShapeModel, cohort: Cohort | None = None, seed: int =
         Of the drawn subjects.
     """
     if cohort is not None:
-        found = usable(cohort, BuildParameters())
+        found = without_copies(usable(cohort, BuildParameters()))  # a left-out subject must not have a twin
         if not np.array_equal(found.template.mesh.faces, model.faces):
             raise BreastMorphError(
                 "the cohort does not have the model's triangles",
@@ -61,7 +62,7 @@ def training_shapes(model: ShapeModel, cohort: Cohort | None = None, seed: int =
             )
         subjects = TrainingShapes(len(found), found.shape, f"{len(found)} registered subjects", True)
     elif model.training is not None:
-        scores = model.training.scores
+        scores = _different(model.training.scores)
         subjects = TrainingShapes(
             len(scores), lambda i: model.instance(scores[i]), f"the model's {len(scores)} subjects", True
         )
@@ -78,6 +79,12 @@ def training_shapes(model: ShapeModel, cohort: Cohort | None = None, seed: int =
             f"{subjects.count} subjects are too few to predict from", f"Use a model of at least {_FEWEST}"
         )
     return subjects
+
+
+def _different(scores: Floats) -> Floats:
+    """Scores (k, q) with every subject once."""
+    first = np.unique(np.round(scores, 2), axis=0, return_index=True)[1]
+    return scores if len(first) == len(scores) else scores[np.sort(first)]
 
 
 def _drawn(model: ShapeModel, seed: int) -> Floats:

@@ -124,6 +124,7 @@ export function startMissingTab(page) {
     brush.setMode("off");
     await showChoice();
     page.changed();
+    part("save-sheet-kind").value = "prediction";
     part("missing-result").scrollIntoView({ block: "start", behavior: "smooth" });
     say("Predicted. Colours show how uncertain the skin is.");
   }));

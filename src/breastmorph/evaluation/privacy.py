@@ -1,0 +1,245 @@
+"""What a model reveals about its training subjects: do its shapes copy them, can a subject be recognised in it?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from breastmorph.cohort import Cohort
+from breastmorph.errors import BreastMorphError
+from breastmorph.evaluation.generalization import LeaveOneOut
+from breastmorph.evaluation.specificity import specificity
+from breastmorph.evaluation.training_set import TrainingSet, training_set
+from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints
+from breastmorph.model.shape_model import ShapeModel
+from breastmorph.plain import plain
+from breastmorph.registration.threads import one_thread
+
+_FEWEST = 3  # subjects
+_FEW = 20  # subjects; fewer are told apart by little
+_REPEATED = 0.5  # of the distance between people: who lies nearer to a subject shows that subject
+_USUAL = 5.0  # percent: real people nearer to each other than these are unusually alike
+
+
+@dataclass(frozen=True)
+class PrivacyParameters:
+    """How much is computed.
+
+    Attributes
+    ----------
+    samples : int
+        Random shapes of the model.
+    seed : int
+    components : tuple of int
+        Numbers of components (and all) at which subjects are tried to be recognised.
+    """
+
+    samples: int = 500
+    seed: int = 0
+    components: tuple[int, ...] = (1, 5, 10, 20, 50)
+
+
+@dataclass(frozen=True)
+class Nearness:
+    """Distances to the nearest training subject over one region, mm, means of corresponding vertices.
+
+    Attributes
+    ----------
+    region : str
+    samples : float
+        Median over the model's random shapes.
+    nearest_sample : float
+        The smallest of them.
+    people : float
+        Median over subjects, each to the nearest *other* subject: how near an unknown person comes.
+    nearest_people : float
+        The smallest of them.
+    nearer_percent : float
+        Random shapes that come nearer to a subject than all but 5 % of people do. About 5 if they differ from the
+        subjects as people do; more where few subjects make a narrow model.
+    """
+
+    region: str
+    samples: float
+    nearest_sample: float
+    people: float
+    nearest_people: float
+    nearer_percent: float
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the model repeats its subjects instead of drawing new people."""
+        return self.samples < _REPEATED * self.people
+
+
+@dataclass(frozen=True)
+class Recognition:
+    """How well a subject with a known scan can be recognised in the model with some components.
+
+    Attributes
+    ----------
+    components : int
+    subjects : float
+        mm the model misses of its own subjects, mean.
+    others : float
+        mm it misses of a person it has not seen: the same subjects, each left out.
+    chance : float
+        That of a subject and a person not in the model, the error tells which is which: 0.5 is guessing, 1 is certain.
+    """
+
+    components: int
+    subjects: float
+    others: float
+    chance: float
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """What a model reveals.
+
+    Attributes
+    ----------
+    subjects : int
+    keeps_scores : bool
+        The model file holds the subjects' coefficients: everybody's shape can be read from it.
+    nearness : tuple of Nearness
+    recognition : tuple of Recognition
+    parameters : PrivacyParameters
+    """
+
+    subjects: int
+    keeps_scores: bool
+    nearness: tuple[Nearness, ...]
+    recognition: tuple[Recognition, ...]
+    parameters: PrivacyParameters
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for a JSON file; nobody is named."""
+        values: dict[str, Any] = plain(asdict(self))
+        return values
+
+    def verdict(self) -> list[str]:
+        """What it means, in plain words."""
+        said = []
+        if self.keeps_scores:
+            said.append(
+                "The model keeps the scores of its subjects: every one of their shapes can be read from it. "
+                "Do not release it; build it again without --keep-scores."
+            )
+        if self.subjects < _FEW:
+            said.append(
+                f"The model has {self.subjects} subjects only: its mean and components say much about each of them."
+            )
+        whole = self.nearness[0]
+        said.append(
+            f"A random shape of the model lies {whole.samples:.1f} mm from the nearest subject, a person it has "
+            f"not seen {whole.people:.1f} mm (medians). {whole.nearer_percent:.0f} % of the shapes come nearer "
+            f"to a subject than people usually do ({_USUAL:.0f} % of people do). "
+            + (
+                "It repeats its subjects: do not release it."
+                if whole.repeats
+                else "It does not repeat its subjects."
+            )
+        )
+        last = self.recognition[-1]
+        said.append(
+            f"Who has a subject's scan can tell with {100 * last.chance:.0f} % certainty that she is in this model of "
+            f"{last.components} components (50 % is guessing)."
+        )
+        safer = [one for one in self.recognition if one.chance < 0.75 and one.components < last.components]
+        if last.chance >= 0.75 and safer:
+            said.append(
+                f"With --components {safer[-1].components} it would be {100 * safer[-1].chance:.0f} %."
+            )
+        return said
+
+
+def measure_privacy(
+    model: ShapeModel, cohort: Cohort, parameters: PrivacyParameters | None = None
+) -> Privacy:
+    """Measure what a model reveals about the subjects it was built from.
+
+    Parameters
+    ----------
+    model : ShapeModel
+    cohort : Cohort
+        Its subjects.
+    parameters : PrivacyParameters, optional
+    """
+    p = parameters or PrivacyParameters()
+    with one_thread():
+        training = training_set(model, cohort)
+        if len(np.unique(training.groups)) < _FEWEST:
+            raise BreastMorphError(
+                f"{len(cohort)} subjects are too few to compare", f"Give at least {_FEWEST} different ones"
+            )
+        if not model.n_components:
+            raise BreastMorphError(
+                "the model has no components: it knows one shape only", "Use another model"
+            )
+        return Privacy(
+            len(training.cohort),
+            model.training is not None,
+            tuple(_nearness(model, training, name, inside, p) for name, inside in training.regions.items()),
+            _recognition(model, training, p),
+            p,
+        )
+
+
+def _nearness(
+    model: ShapeModel, training: TrainingSet, name: str, inside: Bools, p: PrivacyParameters
+) -> Nearness:
+    all_components = np.array([model.n_components])
+    region = {name: inside}
+    samples = specificity(model, training.shapes, region, p.samples, p.seed, all_components)[name].values[
+        :, 0
+    ]
+    people = _to_nearest_other(training.shapes[:, inside], training.groups, len(training.cohort))
+    usual = float(np.percentile(people, _USUAL))
+    return Nearness(
+        name,
+        float(np.median(samples)),
+        float(samples.min()),
+        float(np.median(people)),
+        float(people.min()),
+        float(100.0 * (samples < usual).mean()),
+    )
+
+
+def _to_nearest_other(shapes: Floats, groups: Ints, subjects: int) -> Floats:
+    """Distance of every subject to the nearest shape that is not her own, (k,)."""
+    nearest = np.empty(subjects)
+    for i in range(subjects):
+        others = np.flatnonzero(groups != groups[i])
+        nearest[i] = min(float(np.linalg.norm(shapes[j] - shapes[i], axis=1).mean()) for j in others)
+    return nearest
+
+
+def _recognition(model: ShapeModel, training: TrainingSet, p: PrivacyParameters) -> tuple[Recognition, ...]:
+    subjects = np.arange(len(training.cohort))
+    folds = LeaveOneOut(training.shapes, training.groups, subjects)
+    most = min(model.n_components, folds.most_components)
+    counts = np.array(sorted({count for count in p.components if count < most} | {most}), dtype=np.int64)
+    whole = {"whole": np.ones(model.n_vertices, bool)}
+    others = folds.point_distances(whole, counts)[:, :, 0]
+    own = np.empty_like(others)
+    for i in subjects:
+        rest = (training.shapes[i] - model.mean).ravel()
+        scores = rest @ model.basis
+        for c, count in enumerate(counts):
+            left = rest - model.basis[:, :count] @ scores[:count]
+            own[i, c] = np.linalg.norm(left.reshape(-1, 3), axis=1).mean()
+    return tuple(
+        Recognition(
+            int(count), float(own[:, c].mean()), float(others[:, c].mean()), _chance(own[:, c], others[:, c])
+        )
+        for c, count in enumerate(counts)
+    )
+
+
+def _chance(own: Floats, others: Floats) -> float:
+    """Probability that a subject's error is smaller than another person's (area under the ROC curve)."""
+    smaller = (own[:, None] < others).mean() + 0.5 * (own[:, None] == others).mean()
+    return float(smaller)

@@ -1,0 +1,70 @@
+"""The explorer as people use it: the command in a process of its own, its page in a browser."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from browser import Browser, Tab
+
+PATIENCE = 60_000  # ms; a busy machine must not fail a test
+
+
+@contextmanager
+def explore(*words: object) -> Iterator[str]:
+    """Run ``breastmorph explore`` until the end of the block; gives its address."""
+    code = "from breastmorph.cli import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, "explore", "--no-browser", *map(str, words)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        found = re.search(r"http://\S+", line)
+        assert found is not None, f"no address in {line!r}"
+        yield found[0]
+    finally:
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+@contextmanager
+def window(browser: Browser, address: str, **options: Any) -> Iterator[Tab]:
+    """A tab with the page, once it shows the model."""
+    with browser.tab(address, width=1280, height=860, **options) as tab:
+        tab.page.set_default_timeout(PATIENCE)
+        tab.page.wait_for_selector("body[data-ready]")
+        yield tab
+
+
+def settled(page: Any) -> None:
+    """Wait until nothing is being computed."""
+    page.wait_for_function("() => !document.body.hasAttribute('aria-busy')")
+
+
+def cut_off(page: Any) -> list[str]:
+    """Controls of the page whose text or box does not fit its place."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll(
+            '#panels button, #panels select, #toolbar button, [role=tab], td, .caption')]
+        .filter(e => e.offsetParent && (e.scrollWidth > e.clientWidth + 1 && e.tagName !== 'SELECT'
+          || e.getBoundingClientRect().right > e.closest('#panels, #scene, #tabs').getBoundingClientRect().right + 1))
+        .map(e => e.id || e.textContent)"""
+    )
+
+
+def unnamed(page: Any) -> list[str]:
+    """Controls without a name for a screen reader."""
+    return page.evaluate(
+        """() => [...document.querySelectorAll('button, input, select, [role=slider], [role=tab], [role=application]')]
+        .filter(e => !(e.getAttribute('aria-label') || e.labels?.[0]?.textContent.trim() || e.textContent.trim()))
+        .map(e => e.outerHTML.slice(0, 80))"""
+    )
