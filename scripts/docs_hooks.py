@@ -1,18 +1,32 @@
-"""What the documentation takes from the program itself: the reference of all commands."""
+"""What the documentation takes from the program itself: the reference of all commands, and the latest benchmarks."""
 
 from __future__ import annotations
+
+import re
+from pathlib import Path
 
 import click
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 from breastmorph.cli import main
+
+_RESULTS = Path(__file__).parents[1] / "benchmarks" / "results.md"
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages that are generated."""
     files.append(File.generated(config, "reference/cli.md", content=cli_reference()))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Add what `make bench` wrote to the page about benchmarks."""
+    if page.file.src_uri != "benchmarks.md" or not _RESULTS.exists():
+        return markdown
+    results = _RESULTS.read_text(encoding="utf-8")
+    return f"{markdown}\n\n{re.sub(r'^#', '##', results, flags=re.MULTILINE)}"
 
 
 def cli_reference() -> str:
@@ -28,4 +42,5 @@ def cli_reference() -> str:
 
 def _help(command: click.Command, context: click.Context) -> str:
     context.max_content_width = 100
+    context.terminal_width = 88
     return f"```text\n{command.get_help(context)}\n```"

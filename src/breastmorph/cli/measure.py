@@ -164,7 +164,10 @@ def _of_cohort(cohort: Cohort) -> _Results:
     examiner = Examiner(template.mesh, template.landmark_ids, template.mirror)
     annotated = cohort.landmarks or (None,) * len(cohort)
     for name, shape, absent, own in zip(cohort.ids, cohort.shapes(), cohort.absent, annotated, strict=True):
-        yield name, examiner.shape(name, shape, absent, annotated=own)
+        try:
+            yield name, examiner.shape(name, shape, absent, annotated=own)
+        except BreastMorphError as error:
+            yield name, error
 
 
 def _of_scans(found: Sequence[ScanFiles], check: CheckParameters, distances_only: bool) -> _Results:

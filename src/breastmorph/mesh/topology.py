@@ -55,7 +55,10 @@ def edge_table(faces: Ints) -> EdgeTable:
         if _is_same_memory(known, faces):
             return table
     table = _built(faces)
-    _recent = ((faces, table), *_recent[: _RECENT - 1])  # holding the array keeps its memory from being reused
+    _recent = (
+        (faces, table),
+        *_recent[: _RECENT - 1],
+    )  # holding the array keeps its memory from being reused
     return table
 
 

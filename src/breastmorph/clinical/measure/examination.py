@@ -10,9 +10,11 @@ import numpy as np
 
 from breastmorph.clinical.measure.measures import Gauge, Measure, asymmetries, measure_distances
 from breastmorph.clinical.measure.ptosis import Ptosis, both_sides
+from breastmorph.clinical.measure.skin_points import reached
 from breastmorph.clinical.measure.symmetry import Symmetry, SymmetryGauge
 from breastmorph.clinical.measure.volume import BreastVolumes
 from breastmorph.errors import BreastMorphError
+from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
 from breastmorph.scan.landmarks import SIDES, Landmarks
 from breastmorph.scan.scan import Scan
@@ -97,9 +99,13 @@ class Examiner:
         right for sternum and nipples, but the poles are not the same skin in every subject.
         """
         mesh = self.mesh.with_vertices(shape)
+        warnings: tuple[str, ...] = ()
         if annotated:
-            landmarks = annotated
-            distances = measure_distances(mesh, annotated)
+            landmarks = reached(Surface(mesh), annotated)
+            warnings = tuple(
+                f"the mesh does not reach {mark}" for mark in annotated if mark not in landmarks.names
+            )
+            distances = measure_distances(mesh, landmarks)
         else:
             ids = {mark: at for mark, at in self.ids.items() if not (absent and mark.endswith(absent))}
             landmarks = Landmarks(tuple(ids), shape[list(ids.values())])
@@ -117,6 +123,7 @@ class Examiner:
             symmetry,
             mesh if symmetry else None,
             reason,
+            warnings,
         )
 
     def scan(

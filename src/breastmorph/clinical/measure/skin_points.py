@@ -118,3 +118,13 @@ def derivative(function: Function, points: Floats) -> Floats:
         shifted[i] += 1j * _STEP
         out[i] = function(shifted.reshape(points.shape)).imag / _STEP
     return out.reshape(points.shape)
+
+
+def reached(surface: Surface, landmarks: Landmarks) -> Landmarks:
+    """Without lateral poles beyond a surface: a registered mesh ends before that of a wide chest."""
+    far = surface.closest(landmarks.points).distances > _FAR
+    return landmarks.only(
+        name
+        for name, beyond in zip(landmarks.names, far, strict=True)
+        if not (beyond and name.startswith("lateral_pole"))
+    )
