@@ -4,47 +4,53 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
+from click.testing import CliRunner
 
-from breastmorph.cohort import load_cohort
+from breastmorph.cli import main
 from breastmorph.mesh.files import load_mesh
-from breastmorph.model.building import BuildParameters, build_model
-from breastmorph.model.files import save_model
-from breastmorph.phantom.files import write_cohort
-from breastmorph.registration.batch import register_batch
-from breastmorph.registration.executors import InProcess
+from breastmorph.model.files import load_model
 from breastmorph.registration.lock import locked_file
-from breastmorph.registration.product import recipe
-from breastmorph.scan.folder import find_scans
-from breastmorph.template.files import default_template
-from stand_in import write_stand_in
 
-_SUBJECTS = 6
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = ROOT / "notebooks"
+_SUBJECTS = 5  # fewer are too few to predict from
+_SEED = 1  # the last subject lacks the right breast
 
 
-def docs_world(shared: Path) -> Path:
-    """The folder, made once for all test processes."""
-    world = shared / "docs-world"
-    with locked_file(shared / "docs-world.lock"):
-        if not (world / "ready").exists():
-            shutil.rmtree(world, ignore_errors=True)
-            _make(world)
-            (world / "ready").touch()
-    return world
+def shared(folder: Path, name: str, make: object) -> Path:
+    """A folder made once for all test processes, by calling ``make`` with its path."""
+    place = folder / name
+    with locked_file(folder / f"{name}.lock"):
+        if not (folder / f"{name}.ready").exists():
+            shutil.rmtree(place, ignore_errors=True)
+            make(place)  # type: ignore[operator]
+            (folder / f"{name}.ready").touch()
+    return place
+
+
+def docs_world(folder: Path) -> Path:
+    """The world itself, made once."""
+    return shared(folder, "docs-world", _make)
+
+
+def run(*words: object) -> None:
+    """One of our commands, which must succeed."""
+    result = CliRunner().invoke(main, [str(word) for word in words])
+    assert result.exit_code == 0, f"breastmorph {words}\n{result.output}\n{result.exception}"
 
 
 def _make(world: Path) -> None:
-    write_cohort(world, _SUBJECTS, 1, 1)
-    register_batch(
-        find_scans(world / "scans", world / "landmarks"),
-        recipe(default_template()),
-        world / "cohort",
-        InProcess(),
-    )
-    model = build_model(load_cohort(world / "cohort"), BuildParameters())
-    save_model(model, world / "model.h5")
+    run("phantom", "--n", _SUBJECTS + 1, "--seed", _SEED, "--one-sided", 1, "--jobs", 1, "--out", world)
+    shutil.move(world / "scans" / f"{_SUBJECTS:03d}.ply", world / "patient.ply")
+    shutil.move(world / "landmarks" / f"{_SUBJECTS:03d}.json", world / "patient.json")
+    places = world / "scans", "--landmarks", world / "landmarks"
+    run("register", *places, "--out", world / "cohort", "--quality-sheet", "--jobs", 1)
+    run("build", world / "cohort", "-o", world / "model.h5")
+    model = load_model(world / "model.h5")
     for name in ("scan", "torso7"):
         shutil.copy(world / "scans" / "000.ply", world / f"{name}.ply")
         shutil.copy(world / "landmarks" / "000.json", world / f"{name}.json")
@@ -56,9 +62,17 @@ def _make(world: Path) -> None:
         np.linalg.norm(model.mean - model.mean[model.landmark_ids["nipple_left"]], axis=1) < 40
     )
     (world / "region.txt").write_text("\n".join(map(str, missing)))
+    sys.path.insert(0, str(NOTEBOOKS))  # the stand-in lies beside the notebook that shows it
+    from stand_in import write_stand_in
+
     others = write_stand_in(model, world / "rbsm-0122.h5")
     (world / "ids.json").write_text(json.dumps(others))
     (world / "vertices.json").write_text(json.dumps(dict(model.landmark_ids)))
     shutil.copytree(
         world / "cohort" / "registered", world / "meshes", ignore=shutil.ignore_patterns("*.json")
     )
+    for part in ("scans", "landmarks", "truth"):
+        shutil.copytree(world / part, world / "demo" / "cohort" / part)
+        shutil.copytree(world / part, world / "ph" / part)
+    for own in ("my-cohort", "with-masks", "without-masks"):
+        shutil.copytree(world / "cohort", world / own)

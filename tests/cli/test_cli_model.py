@@ -120,7 +120,7 @@ def test_flagged_subjects_are_named(folder, tmp_path):
         (["--table", "{}/cohort.csv", "--where", "bmo > 3"], "Its columns are id, bmi, operated"),
         (["--table", "{}/cohort.csv", "--where", "bmi > 99"], "no subject is left"),
         (["--table", "{}/cohort.csv", "--where", "bmi > 32"], "too few"),
-        (["--table", "{}/none.csv"], "table cannot be read"),
+        (["--table", "{}/none.csv"], "none.csv: there is no such file"),
         (["--exclude", "000,xyz"], "xyz"),
         (["--symmetric", "--asymmetry"], "either"),
         (["--components", "2", "--variance", "0.9"], "either"),

@@ -1,4 +1,4 @@
-"""The four experiments: tables, figures, and the paper's statements beside ours."""
+"""The four experiments: tables, figures, and what the truth says. The statements stand in one place, at the top."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.report.page import Block, Cell, Column, Section, Table, Text
 from breastmorph.study.plan import mask_pairs
 from breastmorph.study.results import StudyResults
-from breastmorph.study.sections.shown import figure, mean_sd, statement_table
+from breastmorph.study.sections.shown import figure, mean_sd
 
 _METHODS = {"": "The default method", "-paper": "The printed method"}
 _AT = (1, 2, 5, 10, 20, 30, 50)  # components in tables, and all
@@ -82,7 +82,6 @@ def _one_method(results: StudyResults, ending: str) -> list[Block]:
             f"samples{ending}",
             "Random samples of both models, coloured by the distance from the mean.",
         ),
-        statement_table(statements, "What the paper says, and what is found here"),
         *_remarks(statements, found),
     ]
 
@@ -187,7 +186,11 @@ def _remarks(statements: Sequence[Statement], found: MaskExperiment) -> list[Blo
     if not remarks:
         return []
     return [
-        Text(("What the truth says of these statements (contradicts: the measure prefers what is wrong):",)),
+        Text(
+            (
+                "What the truth says of the statements in section 1 (contradicts: the measure prefers what is wrong):",
+            )
+        ),
         Text(tuple(remarks), bullets=True),
     ]
 
@@ -238,7 +241,6 @@ def data_section(results: StudyResults) -> Section:
                 tuple(rows),
                 f"{found.common} components are all that a left-out model of the smallest subset has.",
             ),
-            *_statements(results, 2),
         ),
     )
 
@@ -277,7 +279,6 @@ def operated_section(results: StudyResults) -> Section:
                 ),
                 rows,
             ),
-            *_statements(results, 3),
         ),
     )
 
@@ -323,16 +324,10 @@ def clinical_section(results: StudyResults) -> Section:
                 ("distance", *(Column(name, "mm", 2) for name in found.names), Column("average", "mm", 2)),
                 tuple(rows),
             ),
-            *_statements(results, 4),
             *([Text(found.notes, bullets=True)] if found.notes else []),
         ),
     )
 
 
-def _statements(results: StudyResults, experiment: int) -> list[Block]:
-    chosen = [one for one in results.statements if one.experiment == experiment]
-    return [statement_table(chosen, "What the paper says, and what is found here")] if chosen else []
-
-
 def _without(results: StudyResults, experiment: int) -> tuple[Block, ...]:
-    return (Text((results.why_not(f"experiment-{experiment}"),)), *_statements(results, experiment))
+    return (Text((results.why_not(f"experiment-{experiment}"),)),)
