@@ -24,15 +24,7 @@ format: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix .
 
 bench: $(VENV)/dev.stamp
-	$(BIN)/python benchmarks/closest_points.py
-	$(BIN)/python benchmarks/upright_frame.py
-	$(BIN)/python benchmarks/registration.py --peer
-	$(BIN)/python benchmarks/torsos.py
-	$(BIN)/python benchmarks/registration_accuracy.py --n 12
-	$(BIN)/python benchmarks/registration_accuracy.py --n 12 --curve
-	$(BIN)/python benchmarks/pca.py
-	$(BIN)/python benchmarks/metrics.py
-	$(BIN)/python benchmarks/fitting.py
+	$(BIN)/python benchmarks/all.py
 
 docs: $(VENV)/docs.stamp
 	$(BIN)/mkdocs build --strict --quiet

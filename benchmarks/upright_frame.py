@@ -57,7 +57,7 @@ def main() -> int:
         scan = load_scan(files.mesh, files.landmarks[0])
         bitten = replace(scan, mesh=without_level_edge(scan.mesh))
         for _ in range(arguments.turns):
-            turn = Similarity(Rotation.random(rng=rng).as_matrix())
+            turn = Similarity(Rotation.random(None, rng).as_matrix())
             for name, kind in (("as scanned", scan), ("lower edge bitten off", bitten)):
                 mesh = kind.mesh.with_vertices(turn.apply(kind.mesh.vertices))
                 landmarks = kind.landmarks.transformed(turn)
