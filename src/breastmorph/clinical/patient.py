@@ -25,6 +25,7 @@ from breastmorph.template.files import default_template
 from breastmorph.template.template import template_from
 
 _SIZES = (0.4, 2.5)  # of the model's mean: what an adult can be
+_MOVED = 5.0  # mm between a landmark as annotated and as registered that is worth a word
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +110,29 @@ def scanned_patient(
     if judged.scan is None:
         raise judged.error or FileProblem("the scan cannot be used", "Run `breastmorph check`", path)
     result = register(template, judged.scan)
-    return Patient(judged.scan.id, result.vertices, judged.scan.to_file, result.absent_side, result.warnings)
+    moved = _moved_landmarks(result.vertices, template, judged.scan.landmarks)
+    warnings = (*result.warnings, *([moved] if moved else []))
+    return Patient(judged.scan.id, result.vertices, judged.scan.to_file, result.absent_side, warnings)
+
+
+def _moved_landmarks(shape: Floats, template: Template, annotated: Landmarks) -> str:
+    """What to say where the registered shape has landmarks elsewhere than the scan; empty where they agree.
+
+    Soft landmarks (the lower poles above all) only guide a registration, and whoever compares measures of both must
+    know which points they run between.
+    """
+    off = {
+        name: float(np.linalg.norm(shape[vertex] - annotated[name]))
+        for name, vertex in template.landmark_ids.items()
+        if name in annotated
+    }
+    far = [f"{name} {distance:.0f} mm" for name, distance in sorted(off.items()) if distance > _MOVED]
+    if not far:
+        return ""
+    return (
+        "measures here run between points of the registered shape, which lie off those annotated on the scan "
+        f"({', '.join(far)}); `measure` of the scan itself will differ"
+    )
 
 
 def registered_patient(model: ShapeModel, path: Path) -> Patient:
