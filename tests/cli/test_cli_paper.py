@@ -64,6 +64,7 @@ def test_a_scan_that_fails_gives_exit_code_1(quick, tmp_path):
     found = _run("paper", "--cohort", cohort, "--out", tmp_path / "study", "--only", "model-masks")
     assert found.exit_code == 1
     assert "Not registered: 003" in found.stderr
+    assert "5 of 6 scans registered, 1 failed: 003" in found.stderr
 
 
 def test_too_few_scans_give_exit_code_2_and_say_so(quick, tmp_path):
@@ -71,6 +72,9 @@ def test_too_few_scans_give_exit_code_2_and_say_so(quick, tmp_path):
     found = _run("paper", "--cohort", cohort, "--out", tmp_path / "study", "--only", "model-masks")
     assert found.exit_code == 2
     assert "needs at least 4" in found.stderr
+    assert "run the same command again" not in found.output.lower()
+    assert "The study in figures" not in found.output
+    assert not (tmp_path / "study" / "registered").exists()  # refused before hours of computing
 
 
 @pytest.mark.parametrize(
@@ -99,7 +103,7 @@ def test_demo_tells_what_it_does(quick, tmp_path, monkeypatch):
     monkeypatch.setattr(cohort_parts, "write_cohort", scans)
     found = _run("demo", "--out", tmp_path / "demo", "--n", "6")
     assert found.exit_code == 0, found.output
-    for words in ("1. Cohort. 6 synthetic adult torsos", "2. Register.", "3. Build."):
+    for words in ("1. Cohort. 6 synthetic adult torsos", "2. Check.", "3. Register.", "4. Build."):
         assert words in found.stderr
     for words in ("What came out", "Where to look", "breastmorph explore"):
         assert words in found.stdout

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-from pathlib import Path
 
 import pytest
 
-from docs_world import ROOT, docs_world, run, shared
+from breastmorph.template.files import default_template
+from docs_world import ROOT, docs_world, published_model, run, shared, small_template
 
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")) + ["README.md"]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -21,11 +21,13 @@ SMALLER = {  # what an example asks for, and what is enough to see that it works
     r"--n \d+": "--n 2",
     r"--phantom \d+": "--phantom 4",
     r"--one-sided \d+": "--one-sided 1",
+    r"--grid \S+ --hold thorax": "--grid NL-NR",  # a model of five cannot hold the thorax at two deviations
 }
 LESS_WORK = {  # options of commands that would take minutes or all cores
     "phantom": ["--jobs", "1"],
     "register": ["--jobs", "1"],
     "evaluate": ["--samples", "20", "--no-surface"],
+    "measure scans/": ["--distances-only"],
 }
 NOT_HERE = {  # commands that are tested where they can be
     "explore": "tests/explorer drives the page in a browser",
@@ -46,12 +48,25 @@ def commands(block: str) -> list[list[str]]:
 
 
 @pytest.fixture
-def here(tmp_path_factory, tmp_path, monkeypatch):
+def small(tmp_path_factory, monkeypatch):
+    """The default template is a small one, except for the published model, which has its own size."""
+    published_model(tmp_path_factory)
+    monkeypatch.setattr(
+        "breastmorph.template.files._DEFAULT", str(small_template(tmp_path_factory).resolve())
+    )
+    default_template.cache_clear()
+    assert default_template().mesh.n_vertices < 3000
+    yield
+    default_template.cache_clear()
+
+
+@pytest.fixture
+def here(small, tmp_path_factory, tmp_path, monkeypatch):
     """A copy of the world as the current folder."""
     place = tmp_path / "world"
-    shutil.copytree(docs_world(tmp_path_factory.getbasetemp().parent), place)
+    shutil.copytree(docs_world(tmp_path_factory), place)
     monkeypatch.chdir(place)
-    yield tmp_path_factory.getbasetemp().parent
+    yield tmp_path_factory
     shutil.rmtree(place)
 
 
@@ -81,7 +96,7 @@ def test_examples_run(page, here):
     assert ran
 
 
-def _run(words: list[str], folder: Path) -> None:
+def _run(words: list[str], temporary: pytest.TempPathFactory) -> None:
     """A command of an example, with less to do."""
     line = " ".join(map(shlex.quote, words))
     for pattern, small in SMALLER.items():
@@ -89,12 +104,12 @@ def _run(words: list[str], folder: Path) -> None:
     words = shlex.split(line)
     if words[0] in NOT_HERE:
         return
-    words += LESS_WORK.get(words[0], [])
+    words += LESS_WORK.get(words[0], []) + LESS_WORK.get(" ".join(words[:2]), [])
     if words[0] != "phantom":
         run(*words)
         return
     at = words.index("--out") + 1  # the same cohort on several pages is made once
     out, words[at] = words[at], ""
     name = re.sub(r"\W+", "", " ".join(words))
-    made = shared(folder, name, lambda place: run(*words[:at], place, *words[at + 1 :]))
+    made = shared(temporary, name, lambda place: run(*words[:at], place, *words[at + 1 :]))
     shutil.copytree(made, out, dirs_exist_ok=True)

@@ -94,7 +94,7 @@ def test_few_operated_subjects_limit_both_models(cohort):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (None, "no column 'operated'"),
+        (None, "there is no cohort.csv"),
         (["yes"] * 8, "8 operated and 0 non-operated"),
         (["no", "yes", "yes", *["no"] * 5], "2 operated and 6 non-operated"),
         (["unknown"] * 8, "0 operated and 0 non-operated"),

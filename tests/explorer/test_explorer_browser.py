@@ -59,6 +59,7 @@ def shown(page, measure: str) -> float:
 def test_the_demo_model_is_offered_and_said_to_be_synthetic(tab):
     assert "synthetic" in tab.page.inner_text("#panel-model").lower()
     assert "Demo" in tab.page.inner_text("#model-name")
+    assert "not for planning" in tab.page.inner_text("header")
     assert len(positions(tab.page)) == default_template().mesh.n_vertices
 
 
@@ -121,7 +122,7 @@ def test_set_a_distance_and_get_it(tab):
     page.wait_for_selector("#row-SN-NL")
     wanted = shown(page, "SN-NL") + 12.0
     before = positions(page)
-    page.fill("#edit-SN-NL-number", f"{wanted / 10:.1f}")
+    page.fill("#edit-SN-NL-number", f"{wanted / 10:.1f}".replace(".", ","))  # a decimal comma is as good
     page.keyboard.press("Enter")
     page.wait_for_function("() => explorer.state.edit !== null && explorer.stage.shape.spec.kind === 'edit'")
     page.wait_for_function("() => explorer.measures.shown && explorer.measures.spec.kind === 'edit'")
@@ -132,9 +133,32 @@ def test_set_a_distance_and_get_it(tab):
     moved = np.linalg.norm(positions(page) - before, axis=1)
     assert moved.max() > 3.0
     assert np.median(moved) < 3.0  # the thorax is held
+    assert page.is_checked("#hold-right")
+    assert "right breast is held" in page.inner_text("#hold-note")
+    before_after = page.locator("#change-SN-NR td").all_inner_texts()
+    assert before_after[0] == before_after[1]
     page.click("#edit-reset")
     page.wait_for_function("() => explorer.state.edit === null")
+    page.wait_for_function("() => document.querySelector('#status').innerText.includes('undone')")
+    assert page.is_hidden("#edit-changes")
     np.testing.assert_allclose(positions(page), before, atol=1e-3)
+
+
+def test_what_is_far_outside_is_refused_in_centimetres(tab):
+    page = tab.page
+    page.fill("#edit-SN-NL-number", "2")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#error:not([hidden])")
+    said = page.inner_text("#error")
+    assert "Sternal notch to left nipple 2.0 cm" in said
+    assert "SN-NL" not in said
+    page.click("#error-close")
+    page.fill("#edit-SN-NL-number", "many")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#error:not([hidden])")
+    assert "not a number" in page.inner_text("#error")
+    page.click("#error-close")
+    tab.errors[:] = [text for text in tab.errors if "status of 422" not in text]
 
 
 def test_a_corrupt_scan_is_refused_in_words_and_the_page_goes_on(tab, tmp_path):

@@ -22,8 +22,9 @@ NEAR = 3.0  # mm: how near a click must come to the true landmark
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Two scans without landmarks."""
+    """Two scans without landmarks, and one that cannot be read."""
     home = tmp_path_factory.mktemp("scans")
+    (home / "torso3.ply").write_bytes(b"ply\nformat binary_little_endian 1.0\nelement vertex 9\nend_header\n")
     for name, size in (("torso1", 1.0), ("torso2", 1.3)):
         save_mesh(torso(edge=5.0, size=size)[0], home / f"{name}.ply")
     return home
@@ -76,7 +77,7 @@ def saved(folder, scan):
 def test_the_queue_opens_with_the_first_scan_and_says_what_is_next(tab):
     page = tab.page
     page.wait_for_selector("#folder-picker .next")
-    assert "0 of 2" in page.inner_text("#folder-progress")
+    assert "0 of 3" in page.inner_text("#folder-progress")
     assert page.inner_text("#folder-picker .next").startswith("Next: ")
     assert page.get_attribute("#folder-picker svg", "aria-label").startswith("Drawing")
     assert "torso1" in page.inner_text("#folder-scan option:checked")
@@ -93,7 +94,7 @@ def test_clicks_place_every_landmark_within_three_millimetres(tab, folder):
     found = saved(folder, "torso1")
     errors = {name: float(np.linalg.norm(found[name] - truth[name])) for name in truth.names}
     assert max(errors.values()) < NEAR, errors
-    page.wait_for_function("() => document.querySelector('#folder-progress').innerText.includes('1 of 2')")
+    page.wait_for_function("() => document.querySelector('#folder-progress').innerText.includes('1 of 3')")
     assert "Saved" in page.inner_text("#folder-picker [data-part=saved]")
 
 
@@ -155,6 +156,30 @@ def test_a_point_can_be_set_without_a_mouse(tab, folder):
         arg=target[1],
     )
     assert "xiphoid" in page.evaluate("explorer.tabs.folder.state().landmarks")
+
+
+def test_an_unreadable_scan_closes_the_one_before(tab, folder):
+    page = tab.page
+    bad = folder / "torso3.ply"
+    files = {path.name: path.read_bytes() for path in (folder / "landmarks").iterdir()}
+    assert "torso3" in page.inner_text("#folder-scan")
+    page.select_option("#folder-scan", "2")
+    page.wait_for_selector("#error:not([hidden])")
+    settled(page)
+    assert "unreadable" in page.inner_text("#folder-scan option:checked")
+    assert page.evaluate("explorer.stage.scan === null && explorer.picker === null")
+    assert not page.evaluate("explorer.stage.view.meshes.has('scan')")
+    assert page.is_hidden("#folder-picker .picker")
+    box = page.locator(".bv-canvas").bounding_box()
+    for share in (0.4, 0.5, 0.6):
+        page.mouse.click(box["x"] + share * box["width"], box["y"] + share * box["height"])
+    page.wait_for_timeout(300)
+    assert {path.name: path.read_bytes() for path in (folder / "landmarks").iterdir()} == files
+    assert bad.is_file()
+    page.select_option("#folder-scan", "0")  # and the page goes on
+    page.wait_for_function("() => explorer.tabs.folder.state()?.name.includes('torso1')")
+    page.wait_for_function("() => explorer.picker !== null && explorer.stage.scan !== null")
+    tab.errors[:] = [text for text in tab.errors if "status of 422" not in text]
 
 
 def test_nothing_went_wrong_and_nothing_was_asked_from_outside(tab):

@@ -35,6 +35,9 @@ def test_help_shows_examples():
         (["{empty}"], "no scan in this folder"),
         (["{empty}", "--model", "nowhere.h5"], "no such file or folder"),
         (["{file}", "--model", "{file}"], "Give the model once"),
+        (["{scan}"], "not a model"),
+        (["{json}"], "not a model"),
+        (["{empty}", "--model", "{scan}"], "not a model"),
         (["--token", "short"], "at least 16"),
         (["--host", "203.0.113.7"], "cannot listen"),
         (["--port", "99999"], "range"),
@@ -42,8 +45,11 @@ def test_help_shows_examples():
 )
 def test_what_cannot_start_is_said(tmp_path, words, said):
     (tmp_path / "file").write_bytes(b"x")
+    (tmp_path / "pat.ply").write_bytes(b"ply\nformat ascii 1.0\n")
+    (tmp_path / "wrong.json").write_bytes(b"{}")
     (tmp_path / "empty").mkdir()
-    given = [word.format(empty=tmp_path / "empty", file=tmp_path / "file") for word in words]
+    places = {"empty": "empty", "file": "file", "scan": "pat.ply", "json": "wrong.json"}
+    given = [word.format(**{key: tmp_path / name for key, name in places.items()}) for word in words]
     result = CliRunner().invoke(main, ["explore", "--no-browser", *given])
     assert result.exit_code == 2
     assert said in result.output

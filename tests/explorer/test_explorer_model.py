@@ -131,7 +131,7 @@ def test_what_cannot_be_attained_is_refused_with_a_remedy(visitor):
     wish = {"name": "SN-NL", "value": 3.0, "unit": "cm"}
     answer = visitor.post("/api/edit", {"base": {"kind": "mean"}, "wishes": [wish], "hold": ["thorax"]})
     assert answer.status == 422
-    assert "SN-NL" in answer.json["cause"]
+    assert "Sternal notch to left nipple 3.0 cm" in answer.json["cause"]  # the page's words and units
     assert "Usual" in answer.json["remedy"]
     assert visitor.get("/api/model").status == 200
 

@@ -296,6 +296,39 @@ def test_a_click_cannot_be_lost_by_undo_and_swap(folder, model_file):
         assert visitor.post(f"/api/scans/{key}/absent", {"side": "both"}).status == 400
 
 
+def test_an_unreadable_scan_is_marked_and_a_click_stays_with_its_scan(folder, model_file):
+    (folder / "bad.ply").write_bytes(b"ply\nformat binary_little_endian 1.0\nelement vertex 9\nend_header\n")
+    with running(Settings(model=model_file, folder=folder)) as explorer:
+        visitor = Visitor.of(explorer)
+        rows = {row["name"]: row for row in visitor.get("/api/queue").json["scans"]}
+        bad, first, second = (rows[name]["scan"] for name in ("bad", "torso 0", "torso 1"))
+        to_shown = shown_from_torso(visitor, first, 0.8)
+        _, landmarks = torso(edge=6.0, size=0.8)
+        click = {"landmark": "xiphoid", "point": to_shown.apply(landmarks["xiphoid"]).tolist()}
+        assert visitor.get(f"/api/scans/{bad}").status == 422
+        assert visitor.post(f"/api/scans/{bad}/pick", click | {"scan": first}).status == 422
+        assert visitor.post(f"/api/scans/{second}/pick", click | {"scan": first}).json["code"] == "other-scan"
+        assert not (folder / "landmarks").exists()
+        assert visitor.post(f"/api/scans/{first}/pick", click | {"scan": first}).status == 200
+        status = {row["name"]: row["status"] for row in visitor.get("/api/queue").json["scans"]}
+        assert status == {"bad": "unreadable", "torso 0": "started", "torso 1": "todo", "torso 2": "todo"}
+        checks = visitor.job("/api/queue/check")["result"]["checks"]
+        assert {one["name"]: one["verdict"] for one in checks} == {"bad": "refused", "torso 0": "refused"}
+        said = json.dumps(checks)
+        assert "--" not in said
+        verdicts = {row["name"]: row["verdict"] for row in visitor.get("/api/queue").json["scans"]}
+        assert verdicts["torso 0"] == "refused"
+        visitor.post(f"/api/scans/{first}/undo")
+        assert visitor.get("/api/queue").json["scans"][1]["verdict"] == ""  # it was about other points
+
+
+def test_a_coracoid_is_bone_and_stays_when_a_breast_is_missing():
+    picks = all_picked().placed("coracoid_left", np.zeros(3)).without_side("left")
+    assert "coracoid_left" in picks.points
+    assert "nipple_left" not in picks.points
+    assert not next(one for one in guide() if one["name"] == "coracoid_left")["of_breast"]
+
+
 def test_a_pose_guess_needs_no_scan_to_be_a_torso():
     triangle = TriangleMesh(np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]]), np.array([[0, 1, 2]]))
     assert np.isfinite(guessed_pose(triangle).apply(triangle.vertices)).all()

@@ -12,9 +12,12 @@ import pytest
 
 from breastmorph.errors import BreastMorphError
 from breastmorph.registration.lock import locked_folder
+from breastmorph.study.folder import StudyFolder
+from breastmorph.study.parameters import StudyParameters
 from breastmorph.study.report import report_page, write_report
+from breastmorph.study.results import StudyResults
 from breastmorph.study.running import open_study
-from breastmorph.study.summary import key_figures
+from breastmorph.study.summary import few_subjects, key_figures, refusals, remarks, statements_by_method
 from small_cohort import random_shapes
 from study_cohort import SMALL, contents, small_study, write_scan, write_study_cohort
 
@@ -81,7 +84,7 @@ def test_a_changed_scan_redoes_what_depends_on_it(studied, tmp_path):
     before = {path.name: path.stat().st_mtime_ns for path in registered.glob("*.ply")}
     write_scan(cohort, "004", random_shapes(2, seed=5, size=4.0)[1])
     run = small_study(out, cohort, only=["model-masks", "figure-mask-contours", "table"])
-    assert set(run.ran) == {"scans", "register-masks", "model-masks", "table"}
+    assert set(run.ran) == {"scans", "check", "register-masks", "model-masks", "table"}
     changed = {name for name, time in before.items() if (registered / name).stat().st_mtime_ns != time}
     assert changed == {"004.ply"}
 
@@ -112,6 +115,91 @@ def test_a_removed_scan_leaves_the_model(studied, tmp_path):
     assert "008" not in run.result("register-masks")["subjects"]
 
 
+def test_a_study_folder_belongs_to_one_cohort(studied, tmp_path):
+    cohort, out = _copied(studied, tmp_path)
+    other = tmp_path / "other"
+    write_study_cohort(other, 5, table=False, truth=False)
+    for folder in ("scans", "landmarks"):
+        for path in (other / folder).iterdir():
+            path.rename(path.with_name(f"x{path.name}"))
+    before = contents(out)
+    for parameters, scans in ((SMALL, other), (replace(SMALL, phantom=9), None)):
+        with pytest.raises(BreastMorphError, match=r"another cohort.*another --out"):
+            small_study(out, scans, parameters, only=["check"])
+    # The same names, but other people in another folder.
+    strangers = write_study_cohort(tmp_path / "strangers", 5, truth=False)
+    for k, shape in enumerate(random_shapes(5, seed=9, size=4.0)):
+        write_scan(strangers, f"{k:03d}", shape)
+    with pytest.raises(BreastMorphError, match="another cohort"):
+        small_study(out, strangers, only=["check"])
+    assert contents(out) == before
+    # All scans exported anew where they were: the same study.
+    small_study(out, cohort, only=["scans"])
+    for k, shape in enumerate(random_shapes(9, seed=9, size=4.0)):
+        write_scan(cohort, f"{k:03d}", shape)
+    assert "scans" in small_study(out, cohort, only=["scans"]).ran
+
+
+def test_a_phantom_study_belongs_to_its_size_and_seed(tmp_path):
+    study = StudyFolder(tmp_path)
+    phantom = StudyParameters(phantom=8, seed=1)
+    study.describe({"program": "", "cohort": None, "parameters": phantom.as_dict(), "inputs": {}})
+    study.require_same_cohort(None, replace(phantom, samples=50), {})
+    for other in (replace(phantom, phantom=9), replace(phantom, seed=2)):
+        with pytest.raises(BreastMorphError, match="8 synthetic torsos with seed 1"):
+            study.require_same_cohort(None, other, {})
+
+
+def test_a_table_that_knows_only_some_scans_is_said_to(tmp_path):
+    cohort = write_study_cohort(tmp_path / "cohort", 6, table=False, truth=False)
+    (cohort / "cohort.csv").write_text("id,age\n000,40\n001,50\n")
+    run = small_study(tmp_path / "study", cohort, only=["table"])
+    assert run.result("table")["without_row"] == ["002", "003", "004", "005"]
+    (remark,) = remarks(run)
+    assert "no row for 4 of 6 scans (002, 003, 004, 005)" in remark
+    assert remark in repr(report_page(run).sections)
+
+
+def test_few_subjects_are_warned_of_and_statements_counted_by_method(studied):
+    _, run = studied
+    assert "Only 9 subjects: too few for conclusions" in few_subjects(run)
+    assert "0.004" in few_subjects(run)
+    assert few_subjects(run) in report_page(run).notice
+    words = {what: ours for what, ours, _ in key_figures(run)}
+    held = StudyResults(run).statements
+    testable = [one for one in held if one.holds != "not testable"]
+    assert len(testable) < len(held)
+    assert f"of {len(testable)} hold ({len(held) - len(testable)} not testable)" in words["statements of the paper"]
+    eight = [one for one in held if "Eight components" in one.text or "beyond 30" in one.text]
+    assert {one.holds for one in eight} == {"not testable"}
+    volume = [what for what in words if "volume off" in what]
+    assert len(volume) == 2  # mean and median
+
+
+def test_statements_of_the_printed_method_are_not_counted_twice(studied):
+    _, run = studied
+    own = StudyResults(run)
+    first = [one for one in own.statements if one.experiment == 1]
+    own.__dict__["statements"] = [*own.statements, *(replace(one, preset="paper") for one in first)]
+    counted = statements_by_method(own)
+    assert [len(found) for found in counted.values()] == [len(own.statements) - len(first), len(first)]
+
+
+def test_a_refused_edit_is_explained(studied, tmp_path):
+    _, out = _copied(studied, tmp_path)
+    record = out / "parts" / "editing.json"
+    said = json.loads(record.read_bytes())
+    said["result"]["edits"][0]["exact"] = {"refused": "the measures contradict each other"}
+    record.write_text(json.dumps(said))
+    run = open_study(out)
+    words = {what: ours for what, ours, _ in key_figures(run)}["edits that attain what was asked for"]
+    assert words.endswith("1 refused, see below")
+    (why,) = refusals(run)
+    assert "the measures contradict each other" in why
+    assert any(why in remark for remark in remarks(run))
+    assert why in repr(report_page(run).sections)
+
+
 def test_two_runs_in_one_folder_are_refused(studied):
     cohort, run = studied
     with (
@@ -131,6 +219,7 @@ def test_without_table_and_truth_the_report_says_why(tmp_path):
     write_report(run)
     page = run.study.report.read_text()
     assert "there is no cohort.csv" in page
+    assert run.states["experiment-3"].why.startswith("there is no cohort.csv")
     assert "truth behind the scans is not known" in page
     assert "This study is not finished" in page  # the parts that were not asked for
     # A table that comes later is used, and nothing else is done again.
