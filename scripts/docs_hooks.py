@@ -26,7 +26,12 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if page.file.src_uri != "benchmarks.md" or not _RESULTS.exists():
         return markdown
     results = _RESULTS.read_text(encoding="utf-8")
-    return f"{markdown}\n\n{re.sub(r'^#', '##', results, flags=re.MULTILINE)}"
+    return markdown + "\n\n" + re.sub(r"^(#+ [A-Z])", r"#\1", results, flags=re.MULTILINE)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Without the marks that other programs for docstrings know (:class: and the like)."""
+    return re.sub(r":(?:class|func|meth|mod|attr):(?=<code)", "", html)
 
 
 def cli_reference() -> str:
@@ -41,6 +46,5 @@ def cli_reference() -> str:
 
 
 def _help(command: click.Command, context: click.Context) -> str:
-    context.max_content_width = 100
-    context.terminal_width = 88
+    context.terminal_width = 80  # what a page shows without scrolling
     return f"```text\n{command.get_help(context)}\n```"

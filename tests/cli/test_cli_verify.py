@@ -14,6 +14,9 @@ from breastmorph.model.building import build_model
 from breastmorph.model.files import load_model, save_model
 from breastmorph.registration.batch import register_batch
 from breastmorph.registration.executors import InProcess
+from breastmorph.study.folder import StudyFolder
+from breastmorph.study.parameters import StudyParameters, demo_parameters
+from breastmorph.study.part import Made, Part
 from small_cohort import random_shapes, write_registered
 from tiny_cohort import tiny_recipe, write_scans
 
@@ -57,6 +60,7 @@ def test_missing_foreign_and_unreadable_files_are_named(registered):
     found = {problem["where"].rsplit("/")[-1]: problem["cause"] for problem in verified(registered / "out")}
     assert set(found) == {"s00.ply", "stranger.ply", "s01.json"}
     assert "cannot be read" in found["s01.json"]
+    assert "missing" in found["s00.ply"]
 
 
 def test_a_changed_scan_is_noticed_only_when_scans_are_given(registered):
@@ -87,6 +91,41 @@ def test_a_model_knows_the_shapes_it_was_built_from(model_file, tmp_path):
     write_registered(tmp_path / "other", random_shapes(6, seed=5))
     (problem,) = verified(model_file, "--cohort", tmp_path / "other")
     assert "not built from these shapes" in problem["cause"]
+
+
+def _study(path, parameters):
+    """A study of one part that made one figure."""
+    study = StudyFolder(path)
+    study.prepare()
+    study.describe(
+        {"program": "p", "cohort": None, "parameters": parameters.as_dict(), "inputs": {"template": ""}}
+    )
+    part = Part("figure-modes", "Modes", "figures", lambda job: Made({}))
+    with study.scratch(part.name) as scratch:
+        (scratch / "figures").mkdir()
+        (scratch / "figures" / "modes.svg").write_text("<svg/>")
+        study.store(part, "key", Made({}), scratch, {})
+    return path
+
+
+def test_a_study_names_what_is_missing_and_what_is_not_its_own(tmp_path):
+    study = _study(tmp_path / "study", StudyParameters(phantom=20))
+    assert verified(study) == []
+    (study / "notes.txt").write_text("mine")
+    (study / "figures" / "other.svg").write_text("<svg/>")
+    (study / "figures" / "modes.svg").unlink()
+    found = {problem["where"].rsplit("/")[-1]: problem for problem in verified(study)}
+    assert set(found) == {"notes.txt", "other.svg", "modes.svg"}
+    assert "missing" in found["modes.svg"]["cause"]
+    assert "`breastmorph paper`" in found["modes.svg"]["remedy"]
+    assert "no part of the study made" in found["notes.txt"]["cause"]
+
+
+def test_the_remedy_names_the_command_that_made_the_study(tmp_path):
+    study = _study(tmp_path / "demo", demo_parameters(False, 1))
+    (study / "figures" / "modes.svg").write_text("changed")
+    (problem,) = verified(study)
+    assert "`breastmorph demo`" in problem["remedy"]
 
 
 def test_a_folder_without_results_is_refused(tmp_path):

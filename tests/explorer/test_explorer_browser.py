@@ -161,6 +161,29 @@ def test_what_is_far_outside_is_refused_in_centimetres(tab):
     tab.errors[:] = [text for text in tab.errors if "status of 422" not in text]
 
 
+def test_a_refusal_that_comes_late_is_not_shown_elsewhere(tab):
+    page = tab.page
+    page.evaluate(
+        """() => { const real = window.fetch; window.answers = 0;
+        window.fetch = async (path, asked) => {
+          if (path !== 'api/edit' || asked.method !== 'POST') return real(path, asked);
+          await new Promise(done => setTimeout(done, 1200));
+          window.fetch = real;
+          return real(path, asked).finally(() => { window.answers += 1; }); }; }"""
+    )
+    page.fill("#edit-SN-NL-number", "2")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.querySelector('#status').innerText === 'Computing.'")
+    page.click("#edit-reset")
+    page.click("#tab-model")
+    page.wait_for_function("() => window.answers === 1")
+    page.wait_for_timeout(200)
+    assert page.is_hidden("#error")
+    assert page.evaluate("explorer.state.edit") is None
+    page.click("#tab-measures")
+    tab.errors[:] = [text for text in tab.errors if "status of 422" not in text]
+
+
 def test_a_corrupt_scan_is_refused_in_words_and_the_page_goes_on(tab, tmp_path):
     page = tab.page
     bad = tmp_path / "broken.ply"

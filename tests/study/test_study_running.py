@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -169,7 +170,10 @@ def test_few_subjects_are_warned_of_and_statements_counted_by_method(studied):
     held = StudyResults(run).statements
     testable = [one for one in held if one.holds != "not testable"]
     assert len(testable) < len(held)
-    assert f"of {len(testable)} hold ({len(held) - len(testable)} not testable)" in words["statements of the paper"]
+    assert (
+        f"of {len(testable)} hold ({len(held) - len(testable)} not testable)"
+        in words["statements of the paper"]
+    )
     eight = [one for one in held if "Eight components" in one.text or "beyond 30" in one.text]
     assert {one.holds for one in eight} == {"not testable"}
     volume = [what for what in words if "volume off" in what]
@@ -183,6 +187,20 @@ def test_statements_of_the_printed_method_are_not_counted_twice(studied):
     own.__dict__["statements"] = [*own.statements, *(replace(one, preset="paper") for one in first)]
     counted = statements_by_method(own)
     assert [len(found) for found in counted.values()] == [len(own.statements) - len(first), len(first)]
+
+
+def test_true_shapes_are_computed_once_and_shown_for_both_methods(studied):
+    _, run = studied
+    default = run.result("experiment-1")["experiment"]
+    printed = default | {"preset": "paper", "perfect": None}
+    for ids, shown in ((default["ids"], True), (default["ids"][::-1], False)):
+        records = {"experiment-1": default, "experiment-1-paper": printed | {"ids": ids}}
+        results = StudyResults(
+            SimpleNamespace(result=lambda part, records=records: {"experiment": records[part]})
+        )
+        results.__dict__["parameters"] = replace(SMALL, printed_method=True)
+        assert (results.masks["-paper"].perfect is not None) == shown
+        assert results.masks[""].perfect is not None
 
 
 def test_a_refused_edit_is_explained(studied, tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from breastmorph.cli.paper import exit_code, run_and_report
+from breastmorph.cli.paper import exit_code, print_remarks, run_and_report
 from breastmorph.cli.study_progress import StudyProgress
 from breastmorph.cli.terminal import print_table
 from breastmorph.study.parameters import demo_parameters
@@ -49,6 +49,7 @@ def command(out: Path, full: bool, n: int | None, seed: int, jobs: int | None) -
     click.echo("", err=True)
     rows = [[what, ours, paper] for what, ours, paper in key_figures(run)]
     print_table("What came out", ["", "here (synthetic cohort)", "paper (110 patients)"], rows)
+    print_remarks(run)
     places = [
         ("Report, the page to begin with", run.study.report),
         ("Scans, landmarks, known truth", run.study.path / "cohort"),

@@ -55,7 +55,7 @@ _STEPS = (-2.0, -1.0, 0.0, 1.0, 2.0)  # standard deviations in that figure
 @click.option("--linear", is_flag=True, help="The paper's linear regression instead of the exact version.")
 @click.option(
     "--kind", type=click.Choice(KINDS), default=STRAIGHT, show_default=True,
-    help="How distances are measured: through the air, or along the skin.",
+    help="How distances are measured: tape, along the skin; straight, through the air.",
 )  # fmt: skip
 @click.option(
     "--grid", is_flag=False, flag_value=_PAPER, metavar="NAMES",

@@ -13,6 +13,23 @@ import click
 from breastmorph.errors import FileProblem
 from breastmorph.explorer.settings import MEGABYTE, Settings, chosen_token, is_loopback
 
+_MODELS = (b"\x89HDF\r\n\x1a\n", b"PK\x03\x04")  # how HDF5 and NPZ files begin
+
+
+def _require_model(path: Path) -> None:
+    """Refuse at once what cannot be a model; the whole file is read when the page is there."""
+    try:
+        with path.open("rb") as file:
+            begin = file.read(8)
+    except OSError as error:
+        raise FileProblem(f"it cannot be read ({error.strerror})", "Check its permissions", path) from error
+    if not begin.startswith(_MODELS):
+        raise FileProblem(
+            "this is not a model (.h5 or .npz)",
+            "For a scan, start without it and open it on the page, or give the folder that it lies in",
+            path,
+        )
+
 
 @click.command("explore")
 @click.argument("start", metavar="[MODEL | FOLDER]", required=False, type=click.Path(path_type=Path))
@@ -64,6 +81,8 @@ def command(
         model_file = start
     if model_file is not None and not model_file.is_file():
         raise FileProblem("there is no such file or folder", "Check the path", model_file)
+    if model_file is not None:
+        _require_model(model_file)
     settings = Settings(
         model=model_file,
         folder=folder,

@@ -16,7 +16,7 @@ from breastmorph.scan.check import CheckParameters
 from breastmorph.study.parameters import StudyParameters
 from breastmorph.study.report import write_report
 from breastmorph.study.running import StudyRun, run_study
-from breastmorph.study.summary import key_figures
+from breastmorph.study.summary import key_figures, remarks
 
 
 @click.command("paper")
@@ -95,17 +95,19 @@ def run_and_report(
 
 def exit_code(run: StudyRun) -> int:
     """0 all well, 1 some parts or scans failed, 2 nothing to show."""
-    if (
-        not any(part.stage == "build" and run.states[part.name].status == "done" for part in run.plan)
-        and run.failed
-    ):
+    hopeless = "check" in run.states and run.states["check"].status == "not possible"
+    built = any(part.stage == "build" and run.states[part.name].status == "done" for part in run.plan)
+    if hopeless or (run.failed and not built):
         return 2
     return 1 if run.failed or run.failed_scans else 0
 
 
 def print_closing(run: StudyRun) -> None:
     """Print the key figures, what went wrong and where to look."""
-    print_table("The study in figures", ["", "ours", "paper"], [list(figure) for figure in key_figures(run)])
+    figures = key_figures(run)
+    if figures:
+        print_table("The study in figures", ["", "ours", "paper"], [list(figure) for figure in figures])
+    print_remarks(run)
     for name, why in run.failed.items():
         click.echo(f"Failed: {name}: {why}", err=True)
     for name, why in run.failed_scans.items():
@@ -113,6 +115,15 @@ def print_closing(run: StudyRun) -> None:
     if run.failed:
         click.echo("Run the same command again to try what failed; all else is kept.", err=True)
     click.echo(f"Look at {run.study.report}")
+
+
+def print_remarks(run: StudyRun) -> None:
+    """Print what a reader must know beside the figures."""
+    check = run.states.get("check")
+    if check is not None and check.status == "not possible":
+        click.echo(f"Nothing was registered: {check.why}.", err=True)
+    for remark in remarks(run):
+        click.echo(f"Note: {remark}", err=True)
 
 
 def as_record(run: StudyRun) -> dict[str, Any]:
@@ -132,5 +143,6 @@ def as_record(run: StudyRun) -> dict[str, Any]:
         "key_figures": [
             dict(zip(("name", "ours", "paper"), figure, strict=True)) for figure in key_figures(run)
         ],
+        "remarks": remarks(run),
         "failed_scans": run.failed_scans,
     }

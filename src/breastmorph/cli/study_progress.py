@@ -85,6 +85,8 @@ class StudyProgress:
     def ended(self, part: Part, state: State, seconds: float) -> None:
         """One line a part."""
         self.seconds[part.name] = seconds
+        if state.note:
+            self._say(f"   {state.note}")
         if state.status == "failed":
             self._say(f"   {part.title}: FAILED: {state.why}")
         elif state.status == "not possible":

@@ -31,8 +31,8 @@ def command(
 ) -> None:
     """Hash RESULTS again and report everything that differs from what was written.
 
-    RESULTS are folders of `breastmorph register` or `breastmorph paper`, and model files. Exit code 1 when
-    something changed, is missing or does not belong there.
+    RESULTS are folders of `breastmorph register`, `paper` or `demo`, and model files. Exit code 1 when something
+    changed, is missing or does not belong there: a mesh that no record knows, or in a study a file that no part made.
 
     \b
     Examples:

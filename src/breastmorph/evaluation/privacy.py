@@ -20,6 +20,7 @@ from breastmorph.registration.threads import one_thread
 _FEWEST = 3  # subjects
 _FEW = 20  # subjects; fewer are told apart by little
 _REPEATED = 0.5  # of the distance between people: who lies nearer to a subject shows that subject
+_ALIKE = 10.0  # percent of the shapes: twice as many as of people
 _USUAL = 5.0  # percent: real people nearer to each other than these are unusually alike
 
 
@@ -107,6 +108,8 @@ class Privacy:
     nearness : tuple of Nearness
     recognition : tuple of Recognition
     parameters : PrivacyParameters
+    components : int
+        Of the model; a model that leaves one subject out has one less, if the model has all it can have.
     """
 
     subjects: int
@@ -114,6 +117,7 @@ class Privacy:
     nearness: tuple[Nearness, ...]
     recognition: tuple[Recognition, ...]
     parameters: PrivacyParameters
+    components: int
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for a JSON file; nobody is named."""
@@ -135,18 +139,18 @@ class Privacy:
         whole = self.nearness[0]
         said.append(
             f"A random shape of the model lies {whole.samples:.1f} mm from the nearest subject, a person it has "
-            f"not seen {whole.people:.1f} mm (medians). {whole.nearer_percent:.0f} % of the shapes come nearer "
-            f"to a subject than people usually do ({_USUAL:.0f} % of people do). "
-            + (
-                "It repeats its subjects: do not release it."
-                if whole.repeats
-                else "It does not repeat its subjects."
-            )
+            f"not seen {whole.people:.1f} mm (medians). {_likeness(whole)}"
         )
         last = self.recognition[-1]
+        by = f"all its {last.components} components"
+        if last.components < self.components:
+            by = (
+                f"{last.components} of its {self.components} components, all that a model without one of its "
+                "subjects has"
+            )
         said.append(
-            f"Who has a subject's scan can tell with {100 * last.chance:.0f} % certainty that she is in this model of "
-            f"{last.components} components (50 % is guessing)."
+            f"Who has a subject's scan can tell with {100 * last.chance:.0f} % certainty that she is in this model "
+            f"(50 % is guessing; measured with {by})."
         )
         safer = [one for one in self.recognition if one.chance < 0.75 and one.components < last.components]
         if last.chance >= 0.75 and safer:
@@ -154,6 +158,22 @@ class Privacy:
                 f"With --components {safer[-1].components} it would be {100 * safer[-1].chance:.0f} %."
             )
         return said
+
+
+def _likeness(whole: Nearness) -> str:
+    """Whether random shapes are copies of subjects, unusually like them, or new people."""
+    if whole.repeats:
+        return (
+            "Its shapes lie less than half as far from a subject as people do. "
+            "It repeats its subjects: do not release it."
+        )
+    share = f"{whole.nearer_percent:.0f} % of its shapes are more like a subject than 95 % of people are like another"
+    if whole.nearer_percent > _ALIKE:
+        return (
+            f"{share}; of new people it would be about {_USUAL:.0f} %. So its shapes are no copies of subjects, but "
+            "they vary about them less than new people would, as in models of few subjects."
+        )
+    return f"{share}, which is what new people would give (about {_USUAL:.0f} %): its shapes are no copies."
 
 
 def measure_privacy(
@@ -185,6 +205,7 @@ def measure_privacy(
             tuple(_nearness(model, training, name, inside, p) for name, inside in training.regions.items()),
             _recognition(model, training, p),
             p,
+            model.n_components,
         )
 
 

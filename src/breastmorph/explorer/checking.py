@@ -7,6 +7,7 @@ from typing import Any
 
 from breastmorph.errors import BreastMorphError
 from breastmorph.explorer.jobs import Job
+from breastmorph.explorer.page_words import in_page_words
 from breastmorph.explorer.worker_calls import WorkerCalls
 from breastmorph.scan.findings import Finding, Verdict
 from breastmorph.scan.folder import ScanFiles
@@ -40,6 +41,9 @@ def check_scans(chosen: Mapping[str, ScanFiles], limits: Limits, job: Job) -> di
             except BreastMorphError as error:
                 refusal = Finding(error.code, error.cause, "refusal", error.remedy)
                 verdict, findings = "refused", (refusal,)
-            said = [vars(one) for one in findings]
+            said = [
+                vars(one) | {"message": in_page_words(one.message), "remedy": in_page_words(one.remedy)}
+                for one in findings
+            ]
             checks.append({"scan": key, "name": files.id, "verdict": verdict, "findings": said})
     return {"checks": checks}

@@ -6,16 +6,20 @@ import csv
 import io
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from breastmorph.clinical.measure.examination import Examiner
 from breastmorph.clinical.measure.records import as_row
+from breastmorph.explorer.demo_model import SYNTHETIC, is_synthetic
 from breastmorph.explorer.open_scan import OpenScan, landmark_json
+from breastmorph.explorer.page_words import MEASURES, in_page_words
 from breastmorph.explorer.problems import bad_request
 from breastmorph.explorer.shapes import NamedShape, required_prediction, shape_of
 from breastmorph.explorer.uploads import harmless_name
 from breastmorph.mesh.files import save_mesh
+from breastmorph.mesh.similarity import Similarity
 from breastmorph.scan.files import WRITABLE, save_landmarks
 
 if TYPE_CHECKING:
@@ -28,14 +32,22 @@ MESHES = {
     "glb": "model/gltf-binary",
 }
 _MOST_SHAPES = 20
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a table program would compute
+_METRES = Similarity(scale=0.001)  # from mm
 
 
 def mesh_file(session: Session, spec: Any, kind: Any) -> tuple[str, str, bytes]:
-    """Name, media type and content of a shape's mesh file, in the frame and unit of the patient's scan."""
+    """Name, media type and content of a shape's mesh file.
+
+    It is in the frame and unit of the patient's scan; GLB is upright and in metres.
+    """
     if kind not in MESHES:
         raise bad_request(f"meshes are written as {', '.join(MESHES)}")
     shape = shape_of(session, spec)
-    mesh = session.view.model.mesh(shape.to_file.apply(shape.vertices))
+    vertices = shape.to_file.apply(shape.vertices)
+    if kind == "glb":  # glTF means metres and upright, whatever the scan was
+        vertices = _METRES.apply(shape.vertices)
+    mesh = session.view.model.mesh(vertices)
     with tempfile.TemporaryDirectory(dir=session.folder) as folder:
         path = Path(folder) / f"mesh.{kind}"
         save_mesh(mesh, path)
@@ -92,9 +104,13 @@ def _editing_sheet(session: Session, folder: Path) -> tuple[Sequence[Path], str]
     edited = session.edited
     assert edited is not None  # noqa: S101 - or the line above had refused
     changes = edited.edit.changes
-    asked = ", ".join(one.name for one in changes if one.requested is not None and not one.held)
+    asked = ", ".join(
+        MEASURES.get(one.name, one.name) for one in changes if one.requested is not None and not one.held
+    )
     title = f"{edited.patient.id}: {asked}"
-    return save_editing_sheet(edited.edit, session.view.model.faces, title, folder), shape.name
+    edit = replace(edited.edit, warnings=tuple(in_page_words(one) for one in edited.edit.warnings))
+    faces, warning = session.view.model.faces, _warning(session)
+    return save_editing_sheet(edit, faces, title, folder, warning=warning), shape.name
 
 
 def _prediction_sheet(session: Session, folder: Path) -> tuple[Sequence[Path], str]:
@@ -102,9 +118,16 @@ def _prediction_sheet(session: Session, folder: Path) -> tuple[Sequence[Path], s
 
     predicted, patient = required_prediction(session), session.required_patient.patient
     found = predicted.prediction
-    title = f"{patient.id}: predicted {found.region.side} breast"
-    files = save_prediction_sheet(found, patient.shape, predicted.measures, title, folder)
+    as_if = ", as if it were missing" if predicted.record["breast_was_there"] else ""
+    title = f"{patient.id}: predicted {found.region.side} breast{as_if}"
+    files = save_prediction_sheet(
+        found, patient.shape, predicted.measures, title, folder, warning=_warning(session)
+    )
     return files, f"{patient.id}-prediction"
+
+
+def _warning(session: Session) -> str:
+    return SYNTHETIC if is_synthetic(session.view.model) else ""
 
 
 def _measure_sheet(session: Session, shape: NamedShape, folder: Path) -> tuple[Sequence[Path], str]:
@@ -130,6 +153,7 @@ def _measure_sheet(session: Session, shape: NamedShape, folder: Path) -> tuple[S
         rows,
         frozenset(k for k, row in enumerate(rows) if row[0].startswith("volume")),
         ["Computed from a 3D surface; no replacement for an examination."],
+        _warning(session),
     )
     return save_clinical_sheet(page, folder, "sheet"), f"{shape.name}-measures"
 
@@ -141,7 +165,7 @@ def _named(stem: str, suffix: str) -> str:
 def _plain_cells(row: dict[str, str]) -> dict[str, str]:
     """A row whose cells no table program takes for a formula: names come from files of others."""
     return {
-        key: f"'{value}" if value[:1] in "=+@\t\r" or (value[:1] == "-" and not _is_number(value)) else value
+        key: f"'{value}" if value.startswith(_FORMULA) and not _is_number(value) else value
         for key, value in row.items()
     }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,16 +16,14 @@ from breastmorph.clinical.features import REGIONS, Request, named
 from breastmorph.clinical.patient import Patient
 from breastmorph.errors import BreastMorphError
 from breastmorph.explorer.model_view import ModelView
+from breastmorph.explorer.page_words import MEASURES, in_page_words
 from breastmorph.explorer.problems import bad_request, preparing
 from breastmorph.plain import plain
+from breastmorph.scan.landmarks import SIDES, other_side
 
-LABELS = {
-    "SN-NL": "Sternal notch to left nipple",
-    "SN-NR": "Sternal notch to right nipple",
-    "NL-NR": "Nipple to nipple",
-    "volume-left": "Left breast volume",
-    "volume-right": "Right breast volume",
-}
+_OF_SIDE = {"left": ("SN-NL", "volume-left"), "right": ("SN-NR", "volume-right")}
+_REACH = 6.0  # standard deviations of a measure: beyond, a shape says nothing about people
+_UNATTAINABLE = "unattainable"
 _RANGE = 2.5  # standard deviations that a slider reaches from the present value and from the mean
 _LEAST = {"mm": 40.0, "cc": 20.0}
 _MOST_WISHES = 12
@@ -87,8 +85,76 @@ class Editing:
         requests, hold = _requests(asked.get("wishes")), _held(asked.get("hold", []))
         begin = time.perf_counter()
         with self._lock:
-            edit = self._ready().exact(requests, hold)
-        return Edited(base, self.patient, edit, dict(asked), self._record(base, edit, begin))
+            editor = self._ready()
+            self._require_in_reach(editor, requests)
+            other = self._other_breast(requests, hold) if asked.get("hold_other") is True else ""
+            edit, held = self._fulfilled(editor, requests, hold, other)
+        record = self._record(base, edit, begin) | {
+            "held": held,
+            "held_by_itself": other if other in held else "",
+            "not_held": other if other not in held else "",
+        }
+        return Edited(base, self.patient, edit, dict(asked), record)
+
+    def _require_in_reach(self, editor: Editor, requests: Sequence[Request]) -> None:
+        for request in requests:
+            try:
+                feature, mean, sd = editor.usual(request.name)
+            except BreastMorphError:  # the editor says it better
+                continue
+            wanted, now = request.in_unit(feature.unit), feature.value(self.patient.shape)
+            beyond = abs(wanted - mean) / sd if sd > 0.0 else 0.0
+            if beyond > _REACH and abs(wanted - mean) > abs(now - mean):
+                raise BreastMorphError(
+                    f"{feature.name} {wanted:.1f} {feature.unit} is {beyond:.0f} standard deviations from the mean; "
+                    "the model knows nothing about such shapes",
+                    f"Ask for less. Usual at this size: {feature.name} {mean:.0f} ± {sd:.0f} {feature.unit}",
+                    code=_UNATTAINABLE,
+                )
+
+    def _other_breast(self, requests: Sequence[Request], hold: Sequence[str]) -> str:
+        """The breast that no wish is about, where all wishes are about the other one; else empty."""
+        asked = {named(request.name, MEASURES) for request in requests}
+        for side, names in _OF_SIDE.items():
+            other = other_side(side)
+            if asked <= set(names) and other not in (*hold, self.patient.absent_side):
+                return other
+        return ""
+
+    def _fulfilled(
+        self, editor: Editor, requests: Sequence[Request], hold: Sequence[str], other: str
+    ) -> tuple[Edit, list[str]]:
+        """The edit and what was held: also the other breast, where that succeeds."""
+        plans = [[*hold, other], list(hold)] if other else [list(hold)]
+        refusal = BreastMorphError("nothing can be held", "Hold less", code=_UNATTAINABLE)
+        for regions in plans:
+            # A breast that stays has its measures, not only its skin within a millimetre.
+            for kept in dict.fromkeys((self._measures_of(editor, requests, regions), ())):
+                try:
+                    return editor.exact(requests, [*regions, *kept]), regions
+                except BreastMorphError as error:
+                    refusal = error
+                    if error.code != _UNATTAINABLE and regions is plans[-1]:
+                        raise
+        held = [side for side in SIDES if side in hold]
+        if held:
+            told = " and ".join(f"the {side} breast" for side in held)
+            raise BreastMorphError(
+                refusal.cause, f"Release {told}, or ask for less", code=refusal.code
+            ) from refusal
+        raise refusal
+
+    def _measures_of(
+        self, editor: Editor, requests: Sequence[Request], regions: Sequence[str]
+    ) -> tuple[str, ...]:
+        asked = {named(request.name, MEASURES) for request in requests}
+        return tuple(
+            name
+            for side in SIDES
+            if side in regions
+            for name in _OF_SIDE[side]
+            if name not in asked and np.isfinite(editor.before.get(name, np.nan))
+        )
 
     def _ready(self) -> Editor:
         if self._editor is None:
@@ -99,7 +165,7 @@ class Editing:
         if self._features is not None:
             return self._features
         found = []
-        for name, label in LABELS.items():
+        for name, label in MEASURES.items():
             try:
                 feature, mean, sd = editor.usual(name)
                 value = feature.value(self.patient.shape)
@@ -141,8 +207,8 @@ class Editing:
             "movement": plain(dict(edit.movements)),
             "length": edit.length,
             "scores": scores.tolist(),
-            "plausibility": self.view.plausibility(scores),
-            "warnings": list(edit.warnings),
+            "plausibility": self.view.plausibility(scores, edit),
+            "warnings": [in_page_words(one) for one in edit.warnings],
             "ms": round(1000.0 * (time.perf_counter() - begin)),
         }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from breastmorph.clinical.patient import keeps_no_size, model_landmarks, place
 from breastmorph.clinical.regions import breast_regions, completed_landmarks
 from breastmorph.errors import BreastMorphError
 from breastmorph.explorer.arrays import packed
+from breastmorph.explorer.demo_model import is_synthetic
 from breastmorph.explorer.problems import bad_request
 from breastmorph.mask import measure_breasts
 from breastmorph.mesh.triangle_mesh import Floats, Ints
@@ -24,9 +25,11 @@ from breastmorph.model.shape_model import ShapeModel
 from breastmorph.plain import plain
 from breastmorph.scan.landmarks import REQUIRED, SIDES, STERNUM, Landmarks
 
+if TYPE_CHECKING:
+    from breastmorph.clinical.edit.result import Edit
+
 _FARTHEST = 6.0  # standard deviations a slider may ask for
 _MIDLINE = 70.0  # mm beside the breastbone: where straight measures look for the skin of the midline
-_USUAL, _UNUSUAL = 2.0, 3.0  # standard deviations of a single number, as rare as the whole shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +64,7 @@ class ModelView:
             "missing_landmarks": [name for name in REQUIRED if name not in model.landmark_ids],
             "subjects": subjects if isinstance(subjects, int) else None,
             "with_size": not keeps_no_size(model),
+            "synthetic": is_synthetic(model),
         }
 
     @cached_property
@@ -169,27 +173,8 @@ class ModelView:
 
     # --- plausibility -------------------------------------------------------------------------------------------------
 
-    def plausibility(self, scores: Floats) -> dict[str, Any]:
-        """How usual scores of the page's modes are, in numbers and in words."""
-        from breastmorph.clinical.edit.plausibility import (
-            usual_length,  # takes long to load; the page needs it late
-        )
+    def plausibility(self, scores: Floats, edit: Edit | None = None) -> dict[str, Any]:
+        """How usual a shape is, in numbers and in words; with the edit where the shape is one."""
+        from breastmorph.explorer.plausibility import judged  # takes long to load; the page needs it late
 
-        used = (
-            self.model.truncate(max(len(scores), 1)) if len(scores) < self.model.n_components else self.model
-        )
-        distance = float(np.linalg.norm(scores))
-        usual, unusual = (usual_length(used, limit) for limit in (_USUAL, _UNUSUAL))
-        far = np.flatnonzero(np.abs(scores) > _UNUSUAL)
-        level = "usual" if distance <= usual else "unusual" if distance <= unusual else "implausible"
-        if level == "usual" and len(far):
-            level = "unusual"
-        share = used.plausibility(scores * self.model.deviations[: len(scores)])
-        text = {
-            "usual": "A shape that is usual in the model's population",
-            "unusual": "An unusual shape, at the edge of the model's population",
-            "implausible": "The model has hardly any shape like this",
-        }[level]
-        if len(far):
-            text += f"; mode {far[0] + 1} lies at {scores[far[0]]:+.1f} standard deviations"
-        return {"mahalanobis": distance, "plausibility": share, "level": level, "text": text}
+        return judged(self.model, scores, edit)

@@ -16,6 +16,7 @@ from breastmorph.errors import BreastMorphError
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.model_source import ModelOrigin
 from breastmorph.explorer.open_scan import OpenScan
+from breastmorph.explorer.page_words import in_page_words
 from breastmorph.explorer.worker_calls import WorkerCalls
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import face_normals, vertex_normals
@@ -71,7 +72,7 @@ class ShownPatient:
                 "p95_mm": float(np.quantile(seen, 0.95)) if len(seen) else None,
                 "seen": len(seen) / max(len(self.residual), 1),
             },
-            "warnings": list(self.patient.warnings),
+            "warnings": [in_page_words(one) for one in self.patient.warnings],
             "seconds": round(self.seconds, 2),
         }
 

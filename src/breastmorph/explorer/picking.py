@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from breastmorph.errors import LandmarkProblem
+from breastmorph.explorer.page_words import in_page_words
 from breastmorph.explorer.picks import Picks, landmark_name
 from breastmorph.explorer.problems import bad_request
 from breastmorph.mesh.closest import Surface
@@ -187,7 +188,7 @@ def doubts(picks: Picks, extent: float) -> list[dict[str, str]]:
             axes = landmark_axes(landmarks)
             require_adult_anatomy(landmarks.transformed(Similarity(axes)), extent)
         except LandmarkProblem as error:
-            found.append(_doubt(error.code, error.cause, error.remedy.replace("(--unit) ", "")))
+            found.append(_doubt(error.code, in_page_words(error.cause), in_page_words(error.remedy)))
     return found
 
 

@@ -103,7 +103,7 @@ class Picks:
 
     def without_side(self, side: str) -> Picks:
         """With a side declared absent (or none); its points go."""
-        points = {name: at for name, at in self.points.items() if not (side and name.endswith(f"_{side}"))}
+        points = {name: at for name, at in self.points.items() if not (side and name in _of_breast(side))}
         return self._after(points=points, absent_side=side)
 
     def skipping(self, name: str) -> Picks:
@@ -131,7 +131,12 @@ class Picks:
         return replace(self, **changes, previous=_shortened(self, _HISTORY))
 
     def _is_absent(self, name: str) -> bool:
-        return bool(self.absent_side) and name.endswith(f"_{self.absent_side}")
+        return bool(self.absent_side) and name in _of_breast(self.absent_side)
+
+
+def _of_breast(side: str) -> list[str]:
+    """What goes with a missing breast; a coracoid is bone and stays."""
+    return [f"{part}_{side}" for part in (*OF_A_BREAST, "imf")]
 
 
 def guide() -> list[dict[str, Any]]:
@@ -147,6 +152,7 @@ def guide() -> list[dict[str, Any]]:
                 "text": _TEXTS[stem].format(side=f"patient's {side}"),
                 "optional": name in OPTIONAL,
                 "side": side,
+                "of_breast": bool(side) and name in _of_breast(side),
             }
         )
     return found

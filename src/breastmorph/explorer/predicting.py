@@ -17,6 +17,7 @@ from breastmorph.clinical.predict.predictor import BreastPredictor
 from breastmorph.errors import BreastMorphError
 from breastmorph.explorer.arrays import packed
 from breastmorph.explorer.jobs import Job
+from breastmorph.explorer.page_words import in_page_words
 from breastmorph.explorer.problems import bad_request
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Bools, Floats
@@ -157,7 +158,7 @@ def _record(
         "sd_mm": {"mean": float(inside.mean()), "largest": float(inside.max())},
         "modes": sliders,
         "shares": (strength[:sliders] / max(total, 1e-30)).tolist(),
-        "warnings": list(found.warnings),
+        "warnings": [in_page_words(one) for one in found.warnings],
         "evidence": found.evidence,
         "calibrated_on": found.source,
     }

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from breastmorph.errors import BreastMorphError
+from breastmorph.explorer.page_words import in_page_words
 
 _REFUSED = 422  # input that was understood but cannot be used
 
@@ -63,4 +64,9 @@ def as_record(error: Exception, where: str = "") -> dict[str, Any]:
         }
     place = error.where
     name = place.name if isinstance(place, Path) else str(place or "").replace("\\", "/").rsplit("/", 1)[-1]
-    return {"cause": error.cause, "remedy": error.remedy, "where": where or name, "code": error.code}
+    return {
+        "cause": in_page_words(error.cause),
+        "remedy": in_page_words(error.remedy),
+        "where": where or name,
+        "code": error.code,
+    }

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +30,16 @@ class ScanQueue:
     folder : Path
     scans : mapping from key to ScanFiles
         In the order of their names. Keys are random: the page never sends a name.
+    unreadable : dict from key to str
+        Why scans could not be opened.
+    verdicts : dict from key to (verdict, time of its landmark file)
+        What the last check said.
     """
 
     folder: Path
     scans: dict[str, ScanFiles]
+    unreadable: dict[str, str] = field(default_factory=dict)
+    verdicts: dict[str, tuple[str, int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, folder: Path) -> ScanQueue:
@@ -70,9 +76,24 @@ class ScanQueue:
         path = self._landmarks_of(key)
         row = self._state(path)
         scan = self.scans[key]
+        if key in self.unreadable:
+            return None
         return (
             ScanFiles(scan.id, scan.mesh, (path,)) if path is not None and row["status"] == "done" else None
         )
+
+    def with_landmarks(self, key: str) -> ScanFiles:
+        """A scan with the landmarks it has so far."""
+        scan, path = self.scans[key], self._landmarks_of(key)
+        return ScanFiles(scan.id, scan.mesh, scan.landmarks if path is None else (path,))
+
+    def note_verdict(self, key: str, verdict: str) -> None:
+        """Keep what a check said, as long as the landmarks stay."""
+        self.verdicts[key] = (verdict, self._stamp(key))
+
+    def _stamp(self, key: str) -> int:
+        path = self._landmarks_of(key)
+        return path.stat().st_mtime_ns if path is not None and path.is_file() else 0
 
     def is_registered(self, key: str) -> bool:
         """Whether a scan has a result."""
@@ -88,13 +109,17 @@ class ScanQueue:
         for key, files in self.scans.items():
             own = self.landmark_file(key)
             path = self._landmarks_of(key)
+            verdict, stamp = self.verdicts.get(key, ("", 0))
             row = {
                 "scan": key,
                 "name": files.id,
                 "registered": self.is_registered(key),
                 "saved": own.is_file(),
-            }
-            out.append(row | self._state(path))
+                "verdict": verdict if stamp == self._stamp(key) else "",
+            } | self._state(path)
+            if key in self.unreadable:  # whatever landmarks lie there, nothing can be done with it
+                row |= {"status": "unreadable", "problem": self.unreadable[key]}
+            out.append(row)
         return out
 
     def as_record(self) -> dict[str, Any]:
@@ -102,6 +127,7 @@ class ScanQueue:
         rows = self.rows()
         return {
             "folder": self.folder.resolve().name,
+            "results": f"{self.folder.resolve().name}/{self.registration.name}",
             "scans": rows,
             "done": sum(row["status"] == "done" for row in rows),
             "total": len(rows),

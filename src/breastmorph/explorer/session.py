@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from breastmorph.errors import BreastMorphError
 from breastmorph.explorer.jobs import Jobs
 from breastmorph.explorer.model_source import ModelOrigin, ModelSource
 from breastmorph.explorer.private_folder import private_folder
@@ -139,7 +140,12 @@ class Session:
         if key == "mean":
             opened = open_mean(self.view)
         elif queue is not None and key in queue.scans:
-            opened = open_queued(self.explorer, queue, key)  # may take long: without the lock
+            try:
+                opened = open_queued(self.explorer, queue, key)  # may take long: without the lock
+            except BreastMorphError as error:
+                queue.unreadable[key] = error.cause
+                raise
+            queue.unreadable.pop(key, None)  # the file may have been exported again
         else:
             raise unknown("scan", "Open it again", code="no-scan")
         with self.lock:

@@ -217,7 +217,7 @@ def _require_model(notes: dict[str, Any], model: ShapeModel) -> None:
         name = str(wanted.get("name", "another model"))[:80]
         raise FileProblem(
             f"the session was saved with another model ({name})",
-            f"Start the explorer with it: breastmorph explore {name}",
+            f"Start the explorer with this model: {name}",
             code="other-model",
         )
 

@@ -82,7 +82,7 @@ def too_large(limit: int) -> RequestProblem:
     return RequestProblem(
         413,
         f"the file is larger than the {limit / MEGABYTE:,.0f} MB allowed",
-        "Export a smaller file, or start with a larger --max-upload",
+        "Export a smaller file, for example one with fewer triangles",
         code="too-large",
     )
 

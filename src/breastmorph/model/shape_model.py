@@ -140,7 +140,10 @@ class ShapeModel:
     # --- shapes and coefficients ------------------------------------------------------------------------------
 
     def instance(self, coefficients: Floats | Sequence[float]) -> Floats:
-        """The shape of coefficients (q,) or fewer, whose rest is 0; returns (n, 3)."""
+        """The shape of coefficients (q,) or fewer, whose rest is 0; returns (n, 3).
+
+        They are not in standard deviations: ``deviations[k]`` is one standard deviation of mode k.
+        """
         c = np.asarray(coefficients, dtype=float)
         if c.ndim != 1 or len(c) > self.n_components:
             raise BreastMorphError(f"{c.shape} coefficients for a model of {self.n_components} components")

@@ -11,8 +11,6 @@ from breastmorph.registration.product import file_hash, input_hashes
 from breastmorph.scan.folder import ScanFiles
 from breastmorph.template.files import from_npz
 
-_CHANGED = "its content is not what the record says"
-
 
 def folder_drift(path: Path, scans: Mapping[str, ScanFiles] | None = None) -> Iterator[FileProblem]:
     """Everything in a registered folder that differs from what was written, one problem a file.
@@ -40,7 +38,7 @@ def folder_drift(path: Path, scans: Mapping[str, ScanFiles] | None = None) -> It
         if len(templates) > 1:
             yield FileProblem("it names another template than records before it", "Register it again", record)
         for name, digest in outputs.items():
-            yield from _compared(folder.output(name), digest)
+            yield from compared(folder.output(name), digest, "Register this scan again")
         if scans is not None:
             yield from _input_drift(scan_id, said.get("inputs"), scans, record)
     known = {f"{scan_id}.ply" for scan_id in folder.ids()}
@@ -57,12 +55,15 @@ def _template_drift(folder: RegisteredFolder) -> Iterator[FileProblem]:
         yield FileProblem(f"the template cannot be read ({error})", "Register the scans again", path)
 
 
-def _compared(path: Path, digest: object) -> Iterator[FileProblem]:
+def compared(path: Path, digest: object, remedy: str) -> Iterator[FileProblem]:
+    """What is wrong with a file of which a record keeps the hash, if anything is."""
     if not digest:
         return  # a picture that could not be drawn
     try:
-        if file_hash(path) != digest:
-            yield FileProblem(_CHANGED, "Register this scan again", path)
+        if not path.exists():
+            yield FileProblem("the file is missing", remedy, path, code="missing")
+        elif file_hash(path) != digest:
+            yield FileProblem("its content is not what the record says", remedy, path)
     except FileProblem as problem:
         yield problem
 

@@ -41,6 +41,8 @@ class ClinicalSheet:
         Rows of the table that stand out.
     notes : sequence of str
         Below the table, for example warnings.
+    warning : str
+        What nobody may overlook, in the title's line.
     """
 
     title: str
@@ -50,6 +52,13 @@ class ClinicalSheet:
     rows: Sequence[Sequence[str]]
     marked: frozenset[int] = frozenset()
     notes: Sequence[str] = ()
+    warning: str = ""
+
+
+def disclaimer(warning: str) -> str:
+    """What every sheet of a computed shape says; one with a warning does not speak of planning."""
+    purpose = "" if warning else " for planning talks"
+    return f"A computed shape{purpose}; no prediction of the result of an operation."
 
 
 def save_clinical_sheet(sheet: ClinicalSheet, folder: Path, name: str) -> list[Path]:
@@ -75,6 +84,11 @@ def _figure(sheet: ClinicalSheet) -> Figure:
     figure = Figure(figsize=_A4)
     figure.text(_MARGIN, 0.965, sheet.title, fontsize=14, weight="bold", va="top")
     figure.text(_MARGIN, 0.937, sheet.subtitle, fontsize=9, va="top", color="#444444")
+    if sheet.warning:
+        box = {"facecolor": "#FFE8CC", "edgecolor": "#D9480F", "boxstyle": "round,pad=0.3"}
+        figure.text(
+            1 - _MARGIN, 0.99, sheet.warning, fontsize=10, weight="bold", va="top", ha="right", bbox=box
+        )
     shown = list(sheet.rows[:_MOST_ROWS])
     notes = [line for note in sheet.notes for line in wrap(note, 125, subsequent_indent="   ")]
     if len(sheet.rows) > _MOST_ROWS:

@@ -9,7 +9,7 @@ import numpy as np
 
 from breastmorph.clinical.edit.result import Change, Edit
 from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
-from breastmorph.report.clinical_sheet import ClinicalSheet, save_clinical_sheet
+from breastmorph.report.clinical_sheet import ClinicalSheet, disclaimer, save_clinical_sheet
 from breastmorph.report.contact_sheet import save_sheet
 from breastmorph.report.render import View, box_around, colormap, render
 
@@ -19,8 +19,13 @@ _CELL = (230, 230)
 _FULL = 10.0  # mm: least movement that gets the strongest colour, so that tiny ones stay pale
 
 
-def save_editing_sheet(edit: Edit, faces: Ints, title: str, folder: Path, name: str = "sheet") -> list[Path]:
-    """Write one edit as a page: before, after, movement, and the measures; PNG and PDF."""
+def save_editing_sheet(
+    edit: Edit, faces: Ints, title: str, folder: Path, name: str = "sheet", warning: str = ""
+) -> list[Path]:
+    """Write one edit as a page: before, after, movement, and the measures; PNG and PDF.
+
+    ``warning`` is what nobody may overlook, for example that the model is a synthetic one.
+    """
     box = box_around([edit.before, edit.shape])
     moved = np.linalg.norm(edit.shape - edit.before, axis=1)
     most = max(float(np.quantile(moved, 0.999)), _FULL)
@@ -40,7 +45,7 @@ def save_editing_sheet(edit: Edit, faces: Ints, title: str, folder: Path, name: 
     notes = [f"Movement, root mean square: {regions}."] if regions else []
     notes += [f"Trained on {edit.basis}."] if edit.basis else []
     notes += [f"Warning: {warning}." for warning in edit.warnings]
-    notes.append("A computed shape for planning talks; no prediction of the result of an operation.")
+    notes.append(disclaimer(warning))
     sheet = ClinicalSheet(
         title,
         f"{edit.method.capitalize()} edit: a change of {edit.length:.1f} standard deviations of the model. "
@@ -50,6 +55,7 @@ def save_editing_sheet(edit: Edit, faces: Ints, title: str, folder: Path, name: 
         [change_row(change) for change in edit.changes],
         frozenset(k for k, change in enumerate(edit.changes) if change.requested is not None),
         notes,
+        warning,
     )
     return save_clinical_sheet(sheet, folder, name)
 
@@ -60,12 +66,16 @@ def change_row(change: Change) -> list[str]:
     wanted = "" if change.requested is None else "held" if change.held else _number(change.requested, unit)
     if not change.held and change.requested is not None and not np.isfinite(change.requested):
         wanted = "changed"
-    error = "" if change.error is None or not np.isfinite(change.error) else f"{change.error:+.2f}{unit}"
+    error = (
+        ""
+        if change.error is None or not np.isfinite(change.error)
+        else f"{round(change.error, 2) + 0.0:+.2f}{unit}"
+    )
     return [change.name, _number(change.before, unit), wanted, _number(change.after, unit), error]
 
 
 def _number(value: float, unit: str) -> str:
-    return f"{value:.1f}{unit}" if np.isfinite(value) else ""
+    return f"{round(value, 1) + 0.0:.1f}{unit}" if np.isfinite(value) else ""
 
 
 def save_feature_grid(

@@ -11,7 +11,7 @@ import numpy as np
 from breastmorph.clinical.predict.predicted_breast import Prediction
 from breastmorph.clinical.predict.predicted_measures import PredictedMeasure
 from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
-from breastmorph.report.clinical_sheet import ClinicalSheet, save_clinical_sheet
+from breastmorph.report.clinical_sheet import ClinicalSheet, disclaimer, save_clinical_sheet
 from breastmorph.report.contact_sheet import save_sheet
 from breastmorph.report.render import SKIN, Picture, View, box_around, colormap, render
 
@@ -33,6 +33,7 @@ def save_prediction_sheet(
     title: str,
     folder: Path,
     name: str = "sheet",
+    warning: str = "",
 ) -> list[Path]:
     """Write a prediction as a page: scan, prediction, uncertainty, mirror image, and the measures; PNG and PDF.
 
@@ -45,6 +46,8 @@ def save_prediction_sheet(
     title : str
     folder : Path
     name : str
+    warning : str
+        What nobody may overlook, for example that the model is a synthetic one.
     """
     faces, most = prediction.faces, scale_of([prediction])
     box = box_around([scan, prediction.shape, prediction.mirrored])
@@ -68,12 +71,12 @@ def save_prediction_sheet(
     known = "the surface of the other breast" if prediction.evidence == "surface" else "all known points"
     inside = prediction.normal_deviation[prediction.region.breast]
     notes = [
-        f"Predicted from {known}; noise {prediction.choice.noise:.1f} mm and mirror share "
-        f"{prediction.choice.mirror_share:g} by leave-one-out likelihood over {prediction.source}.",
+        f"Predicted from {known}. Details: noise {prediction.choice.noise:.1f} mm and mirror share "
+        f"{prediction.choice.mirror_share:g}, by leave-one-out likelihood over {prediction.source}.",
         f"At the border the prediction met the scan within {prediction.mismatch:.1f} mm; outside the region the scan "
-        "is unchanged. About 95 of 100 points lie within two standard deviations, on average over patients.",
+        "is unchanged.",
         *(f"Warning: {warning}." for warning in prediction.warnings),
-        "A computed shape for planning talks; no prediction of the result of an operation.",
+        disclaimer(warning),
     ]
     sheet = ClinicalSheet(
         title,
@@ -84,15 +87,22 @@ def save_prediction_sheet(
         [measure_row(one) for one in measures],
         frozenset({0}) if measures else frozenset(),
         notes,
+        warning,
     )
     return save_clinical_sheet(sheet, folder, name)
 
 
 def measure_row(one: PredictedMeasure) -> list[str]:
     """A measure as text: name, other side, predicted, standard deviation, mirror image."""
-    values = (one.other, one.predicted, one.deviation, one.mirrored)
     digits = 0 if one.unit == "cc" else 1
-    return [one.name, *(f"{value:.{digits}f} {one.unit}" if np.isfinite(value) else "" for value in values)]
+    least = 10.0**-digits
+
+    def cell(value: float) -> str:
+        return f"{value:.{digits}f} {one.unit}" if np.isfinite(value) else ""
+
+    # A spread too small for the digits shown is not zero.
+    spread = f"< {least:g} {one.unit}" if one.deviation < 0.5 * least else cell(one.deviation)
+    return [one.name, cell(one.other), cell(one.predicted), spread, cell(one.mirrored)]
 
 
 @dataclass(frozen=True, eq=False)

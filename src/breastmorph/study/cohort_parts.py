@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,7 @@ from breastmorph.report.summary_page import write_summaries
 from breastmorph.report.thumbnail import Pictures
 from breastmorph.scan.check import CheckParameters, check_scan
 from breastmorph.scan.folder import ScanFiles
-from breastmorph.study.cohort_table import summarised
+from breastmorph.study.cohort_table import named, summarised
 from breastmorph.study.part import Job, Made, NotPossible
 from breastmorph.study.source import open_cohort, source_of
 from breastmorph.template import Template
@@ -87,6 +87,14 @@ def check_scans(job: Job) -> Made:
         name: sum(one["verdict"] == name for one in scans.values())
         for name in ("usable", "repaired", "refused")
     }
+    refused = [scan_id for scan_id, one in scans.items() if one["verdict"] == "refused"]
+    good = len(scans) - len(refused)
+    if good < FEWEST:
+        raise NotPossible(
+            f"{good} of {len(scans)} scans can be used, and a study needs at least {FEWEST}: add scans"
+            + (f", or mend those that were refused ({named(refused)})" if refused else ""),
+            {"counts": counts, "scans": scans},
+        )
     return Made({"counts": counts, "scans": scans})
 
 
@@ -137,6 +145,7 @@ def register_scans(job: Job) -> Made:
         },
         in_place=tuple(f"{base}/{outcome.id}.ply" for outcome in good),
         timed=tuple(f"{base}/{outcome.id}.json" for outcome in good),
+        note=_counted(len(good), [outcome.id for outcome in outcomes if outcome.status == "failed"]),
     )
 
 
@@ -175,6 +184,12 @@ def _checker(check: CheckParameters, template: Template) -> Callable[[ScanFiles]
 
 def _template(job: Job) -> Template:
     return from_npz((job.study.path / "template.npz").read_bytes())
+
+
+def _counted(good: int, failed: Sequence[str]) -> str:
+    """How many scans were registered, in words."""
+    words = f"{good} of {good + len(failed)} scans registered"
+    return f"{words}, {len(failed)} failed: {named(failed)}" if failed else words
 
 
 def _drop_others(folder: RegisteredFolder, ids: set[str]) -> None:

@@ -43,8 +43,8 @@ def summarised(path: Path, ids: Sequence[str]) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``rows`` (how many scans have one), ``columns``, ``figures`` (by column: n, mean, sd, low, high) and ``counts``
-        (by column: yes, known).
+        ``rows`` (how many scans have one), ``without_row`` (ids of the others), ``columns``, ``figures`` (by column: n,
+        mean, sd, low, high) and ``counts`` (by column: yes, known).
     """
     table = read_table(path)
     rows = [table[scan_id] for scan_id in ids if scan_id in table]
@@ -55,10 +55,28 @@ def summarised(path: Path, ids: Sequence[str]) -> dict[str, Any]:
     figures = {name: _figure(values[name]) for name in PAPER if name in values}
     return {
         "rows": len(rows),
+        "without_row": [scan_id for scan_id in ids if scan_id not in table],
         "columns": columns,
         "figures": {name: figure for name, figure in figures.items() if figure},
         "counts": _counts(values),
     }
+
+
+def missing_rows(found: Mapping[str, Any]) -> str:
+    """Which scans the table does not know, as a sentence; empty when it knows all."""
+    lacking = found.get("without_row", ())
+    if not lacking:
+        return ""
+    return (
+        f"cohort.csv has no row for {len(lacking)} of {len(lacking) + found['rows']} scans ({named(lacking)}): "
+        "what it says is of the others only."
+    )
+
+
+def named(ids: Sequence[str], most: int = 8) -> str:
+    """Ids in one line, the first of them where there are many."""
+    more = len(ids) - most
+    return ", ".join(ids[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def _figure(values: Floats) -> dict[str, float]:

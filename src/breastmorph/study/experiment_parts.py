@@ -8,6 +8,7 @@ from breastmorph.evaluation.experiments.data_amount import DataAmountParameters,
 from breastmorph.evaluation.experiments.masks import MaskParameters, compare_masks
 from breastmorph.evaluation.experiments.operated import OperatedParameters, compare_operated
 from breastmorph.evaluation.truth import load_tie
+from breastmorph.study.parameters import MASKS
 from breastmorph.study.part import Job, Made, NotPossible
 from breastmorph.study.source import open_cohort, source_of
 
@@ -32,6 +33,8 @@ def effect_of_masks(job: Job) -> Made:
         scans=source.found(),
         check=job.check,
         truth=truth,
+        # The same for every method, so computed once; results share them where the subjects are the same.
+        true_shapes=settings["preset"] == MASKS.preset,
     )
     return Made({"experiment": found.record(), "why_no_truth": why_no_truth})
 
@@ -55,7 +58,9 @@ def amount_of_data(job: Job) -> Made:
 
 def operated_breasts(job: Job) -> Made:
     """Experiment 3: do operated breasts explain others?"""
-    settings = job.part.settings
+    settings, table = job.part.settings, source_of(job.study).table
+    if table is None:
+        raise NotPossible("there is no cohort.csv beside the scans, so who was operated on is not known")
     found = compare_operated(
         open_cohort(job.study, settings["variant"]),
         OperatedParameters(draws=settings["draws"], seed=settings["seed"]),

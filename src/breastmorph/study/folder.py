@@ -31,7 +31,8 @@ from breastmorph import __version__
 from breastmorph.errors import FileProblem
 from breastmorph.mesh.files.writing import PART_FILES, make_folder, write_file
 from breastmorph.plain import plain
-from breastmorph.registration.product import file_hash
+from breastmorph.registration.product import Hashes, file_hash
+from breastmorph.study.parameters import StudyParameters
 from breastmorph.study.part import Made, Part, State, digest
 
 FORMAT = 1
@@ -154,6 +155,47 @@ class StudyFolder:
                 f"this folder holds other files ({others[0]})", "Choose a new or empty folder", self.path
             )
 
+    def require_same_cohort(
+        self, cohort: Path | None, parameters: StudyParameters, scans: Mapping[str, Hashes]
+    ) -> None:
+        """Refuse the folder of another cohort's study: its results would give way to this one's.
+
+        Scans may change, come and go. A cohort is another one when it has no scan id in common, or lies elsewhere and
+        has no scan in common; a phantom, when its size or seed differs.
+
+        Parameters
+        ----------
+        cohort : Path, optional
+            None for a phantom.
+        parameters : StudyParameters
+        scans : mapping from scan to hashes of its files
+        """
+        try:
+            known = self.description()
+        except FileProblem:  # none yet, or one that is written anew anyway
+            return
+        before = StudyParameters.from_dict(known["parameters"])
+        theirs, ours = _named(known.get("cohort"), before), _named(cohort, parameters)
+        why = f"{theirs}, not {ours}"
+        if cohort is None or not known.get("cohort"):
+            same = theirs == ours
+        else:
+            old = dict(known.get("inputs", {}).get("scans", {}))
+            here = str(cohort.resolve()) == known["cohort"]
+            why = f"{theirs} as they were then; these have no {'id' if here else 'scan'} in common with them"
+            same = not old or bool(
+                set(old) & set(scans)
+                if here
+                else any(old.get(name) == files for name, files in scans.items())
+            )
+        if not same:
+            raise FileProblem(
+                f"this folder holds the study of another cohort ({why})",
+                "Choose another --out; nothing was changed",
+                self.path,
+                code="other-cohort",
+            )
+
     def prepare(self) -> None:
         """Make the folders, and clear away what killed processes left half-written."""
         for folder in (self.path, self.parts):
@@ -253,6 +295,13 @@ class StudyFolder:
         for name in names:
             with suppress(OSError):
                 (self.path / name).unlink(missing_ok=True)
+
+
+def _named(cohort: object, parameters: StudyParameters) -> str:
+    """A cohort in a few words."""
+    if cohort:
+        return f"the scans in {Path(str(cohort)).name}/"
+    return f"{parameters.phantom} synthetic torsos with seed {parameters.seed}"
 
 
 @contextmanager

@@ -99,6 +99,12 @@ def check_parameters(values: Mapping[str, Any]) -> CheckParameters:
     return CheckParameters(**{**values, "landmark_order": tuple(order) if order else None})
 
 
+def making_command(parameters: StudyParameters, cohort: object) -> str:
+    """Which command makes a study with these parameters, of a phantom or of a cohort of one's own."""
+    small = demo_parameters(False, parameters.seed, parameters.phantom)
+    return "demo" if not cohort and parameters == small else "paper"
+
+
 def demo_parameters(full: bool, seed: int, phantom: int | None = None) -> StudyParameters:
     """The study behind ``breastmorph demo``: small, or of the paper's size."""
     if full:

@@ -101,11 +101,14 @@ class Made:
         Files of the study that were written where they belong, not to the scratch folder.
     timed : tuple of str
         The same for files that hold timings: they must stay as they are, but nothing depends on their content.
+    note : str
+        What came out in a few words, for those who watch; not kept.
     """
 
     result: Mapping[str, Any]
     in_place: tuple[str, ...] = ()
     timed: tuple[str, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -126,6 +129,8 @@ class Part:
         Parts without whose results it cannot be done.
     uses : tuple of str
         Parts whose results it takes where they exist.
+    gates : tuple of str
+        Parts that may say that this one is not possible, and shape its result in no other way.
     settings : mapping
         Plain JSON values that shape the result.
     spreads : bool
@@ -143,6 +148,7 @@ class Part:
     settings: Mapping[str, Any] = field(default_factory=dict)
     spreads: bool = False
     cost: float = 1.0
+    gates: tuple[str, ...] = ()
 
     @property
     def after(self) -> tuple[str, ...]:
@@ -167,12 +173,15 @@ class State:
         Of its result and files; empty unless done or not possible.
     why : str
         Of a part that is not done.
+    note : str
+        Of a part that was computed just now: what came out.
     """
 
     status: Status
     key: str = ""
     digest: str = ""
     why: str = ""
+    note: str = ""
 
     @property
     def settled(self) -> bool:

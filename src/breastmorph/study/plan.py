@@ -137,6 +137,7 @@ def _registration(parameters: StudyParameters, inputs: Inputs, variant: Variant)
         "register",
         register_scans,
         ("scans",),
+        gates=("check",),  # which says when there are too few
         settings={
             "template": inputs.template,
             "check": plain(asdict(parameters.check)),

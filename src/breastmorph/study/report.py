@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import platform
-from collections import Counter
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from breastmorph import __version__
-from breastmorph.evaluation.experiments.statement import NO, YES
 from breastmorph.plain import plain
 from breastmorph.registration.parameters import preset
 from breastmorph.report.page import Block, Code, Page, Reproducibility, Section, Table, Text, write_page
-from breastmorph.study.parameters import demo_parameters
+from breastmorph.study.parameters import making_command
 from breastmorph.study.results import StudyResults
 from breastmorph.study.running import StudyRun
 from breastmorph.study.sections.application_sections import (
@@ -30,7 +28,7 @@ from breastmorph.study.sections.experiment_sections import (
     operated_section,
 )
 from breastmorph.study.sections.shown import statement_table
-from breastmorph.study.summary import facts, key_figures
+from breastmorph.study.summary import facts, few_subjects, key_figures, statements_by_method, tally_text
 
 _LIBRARIES = ("numpy", "scipy", "numba", "libigl", "potpourri3d", "qdldl", "h5py", "matplotlib")
 _EXPERIMENTS = {
@@ -63,6 +61,7 @@ def report_page(run: StudyRun) -> Page:
     if missing:
         unfinished = f"This study is not finished: {len(missing)} of {len(run.plan)} parts are missing."
         notice = f"{unfinished} {notice}".strip()
+    notice = f"{few_subjects(run)} {notice}".strip()
     return Page(
         "The paper's experiments on this cohort",
         (
@@ -88,13 +87,14 @@ def _statements(results: StudyResults) -> Section:
     found = results.statements
     if not found:
         return Section("The paper beside this study", (Text(("No experiment is finished yet.",)),))
-    counts = Counter(one.holds for one in found)
     against = sum(one.by_truth == "contradicts" for one in found)
     texts = [
         "The cohort is not the paper's, so the numbers differ. What can be compared are statements: does what the "
         "paper says hold here too, by a test where one is possible? "
-        f"Of {len(found)} statements {counts[YES]} hold, {counts[NO]} do not hold and "
-        f"{len(found) - counts[YES] - counts[NO]} cannot be tested.",
+        + " ".join(
+            f"{what[0].upper()}{what[1:]}: {tally_text(some)}."
+            for what, some in statements_by_method(results).items()
+        ),
     ]
     if against:
         texts.append(
@@ -161,7 +161,7 @@ def command_of(results: StudyResults) -> str:
     """The command that makes the study; folders by name only, since reports are passed on."""
     p = results.parameters
     own = results.description.get("cohort")
-    if not own and p == demo_parameters(False, p.seed, p.phantom):
+    if making_command(p, own) == "demo":
         name = results.run.study.path.resolve().name
         return f"breastmorph demo --n {p.phantom} --seed {p.seed} --out {name}/"
     words = ["breastmorph paper", f"--cohort {Path(own).name}/" if own else f"--phantom {p.phantom}"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -40,7 +40,13 @@ class StudyResults:
     def masks(self) -> dict[str, MaskExperiment]:
         """Experiment 1 by the ending of its part's name: empty for the default method, ``-paper``."""
         found = {ending: self.run.result(f"experiment-1{ending}") for ending in mask_pairs(self.parameters)}
-        return {ending: MaskExperiment.from_record(one["experiment"]) for ending, one in found.items() if one}
+        read = {ending: MaskExperiment.from_record(one["experiment"]) for ending, one in found.items() if one}
+        default = read.get("")
+        for ending, one in read.items():
+            if one.perfect is None and default is not None and one.ids == default.ids:
+                # Computed once: the true shapes of the same subjects are the same.
+                read[ending] = replace(one, perfect=default.perfect)
+        return read
 
     @cached_property
     def amounts(self) -> DataAmountExperiment | None:

@@ -8,7 +8,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -110,7 +110,8 @@ def run_study(
     Raises
     ------
     BreastMorphError
-        The folder is in use or cannot be written to; there are no scans; nobody knows a part named in ``only``.
+        The folder is in use, cannot be written to or holds the study of another cohort; there are no scans; nobody
+        knows a part named in ``only``.
     """
     study = StudyFolder(out)
     study.require_own()
@@ -152,15 +153,17 @@ def _described(
     """Write down what the study is about, and plan it."""
     if (cohort is None) == (parameters.phantom is None):
         raise BreastMorphError("a study is either of a phantom or of a cohort", "Give one of them")
+    source = Source(cohort) if cohort is not None else None
+    scans = source.scan_hashes() if source is not None else {}
+    study.require_same_cohort(cohort, parameters, scans)  # before anything is written
     # 64 bits: results must not depend on whether a process got the template as a file or as a value.
     data = to_npz(template, np.float64)
     kept = study.path / "template.npz"
     if not kept.exists() or kept.read_bytes() != data:
         write_file(kept, data)
     inputs = Inputs(template_hash(from_npz(data)))
-    if cohort is not None:
-        source = Source(cohort)
-        inputs = Inputs(inputs.template, source.scan_hashes(), source.table_hash(), source.truth_hashes())
+    if source is not None:
+        inputs = Inputs(inputs.template, scans, source.table_hash(), source.truth_hashes())
     plan = make_plan(parameters, inputs)
     study.forget_failures(part.name for part in plan)
     study.describe(
@@ -187,7 +190,7 @@ def _wanted(plan: Sequence[Part], only: Iterable[str]) -> set[str]:
             )
         if name not in wanted:
             wanted.add(name)
-            waiting += by_name[name].after
+            waiting += (*by_name[name].after, *by_name[name].gates)
     return wanted
 
 
@@ -222,11 +225,12 @@ class _Run:
         """Note what is done or hopeless already; returns what can be computed now."""
         to_run = []
         for part in waiting:
-            if any(name not in self.states for name in part.after):
+            if any(name not in self.states for name in (*part.after, *part.gates)):
                 continue
             state = self._study.state(part, self.states, this_program(), look_at_files=True)
             unsettled = [name for name in part.needs if not self.states[name].settled]
-            hopeless = next((n for n in part.needs if self.states[n].status == "not possible"), "")
+            decisive = (*part.needs, *part.gates)
+            hopeless = next((n for n in decisive if self.states[n].status == "not possible"), "")
             if state.settled or unsettled:
                 self.states[part.name] = state
             elif hopeless:
@@ -317,7 +321,8 @@ def made(
     try:
         with study.scratch(part.name) as scratch:
             result = part.work(Job(study, part, scratch, jobs, lock, steps))
-            return study.store(part, key, result, scratch, stopwatch.seconds())
+            state = study.store(part, key, result, scratch, stopwatch.seconds())
+            return replace(state, note=result.note)
     except NotPossible as reason:
         return study.store_not_possible(part, key, str(reason), reason.result)
     except MemoryError:

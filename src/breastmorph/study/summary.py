@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
-from breastmorph.evaluation.experiments.statement import YES
+from breastmorph.evaluation.experiments.paired import smallest_p
+from breastmorph.evaluation.experiments.statement import FEW_SUBJECTS, NO, NOT_TESTABLE, YES, Statement
+from breastmorph.study.application_parts import step_text
+from breastmorph.study.cohort_table import missing_rows
+from breastmorph.study.parameters import PAPER_MASKS
 from breastmorph.study.results import StudyResults
 from breastmorph.study.running import StudyRun
 
@@ -32,7 +37,7 @@ def facts(run: StudyRun) -> tuple[tuple[str, str], ...]:
         *_statements(results),
         *_registration(results)[:1],
         *_masks(results),
-        *_applications(results)[1:2],
+        *(line for line in _applications(results) if line[0].startswith("predicted")),
     ]
     return tuple((what, ours) for what, ours, _ in lines)
 
@@ -44,8 +49,10 @@ def _registration(results: StudyResults) -> list[Line]:
         all_of_them = len(found["subjects"]) + len(found["failed"])
         lines.append(("scans registered", f"{len(found['subjects'])} of {all_of_them}", "110"))
     model = results.run.result("model-masks")
-    if model and model["components"] >= 8:
-        lines.append(("variance in 8 components", f"{100 * model['share']['8']:.0f} %", "about 85 %"))
+    if model and model["components"] > 8:
+        few = model["subjects"] < FEW_SUBJECTS
+        paper = "about 85 % (110 subjects: not comparable)" if few else "about 85 %"
+        lines.append(("variance in 8 components", f"{100 * model['share']['8']:.0f} %", paper))
     return lines
 
 
@@ -94,31 +101,80 @@ def _applications(results: StudyResults) -> list[Line]:
     done = [edit["largest_error"] for edit in edits if "largest_error" in edit]
     if edits:
         largest = f", within {max(done):.2f} mm" if done else ""
+        refused = f"; {len(edits) - len(done)} refused, see below" if len(done) < len(edits) else ""
         lines.append(
-            ("edits that attain what was asked for", f"{len(done)} of {len(edits)}{largest}", "shown")
+            (
+                "edits that attain what was asked for",
+                f"{len(done)} of {len(edits)}{largest}{refused}",
+                "shown",
+            )
         )
     found = results.run.result("prediction")
     if found:
         surface = found["errors"]["surface"]["mean"]
-        volume = found["errors"]["volume"]["median"]
+        volume = found["errors"]["volume"]
         lines += [
             (
                 "predicted breast off (model / mirror)",
                 f"{surface['model']:.1f} / {surface['mirror']:.1f} mm",
                 "shown",
             ),
-            (
-                "its volume off, median (model / mirror)",
-                f"{volume['model']:.0f} / {volume['mirror']:.0f} cc",
-                "-",
+            *(
+                (
+                    f"its volume off, {what} (model / mirror)",
+                    f"{volume[what]['model']:.0f} / {volume[what]['mirror']:.0f} cc",
+                    "-",
+                )
+                for what in ("mean", "median")
             ),
         ]
     return lines
 
 
 def _statements(results: StudyResults) -> list[Line]:
-    if not results.statements:
-        return []
-    counts = Counter(one.holds for one in results.statements)
-    words = f"{counts[YES]} of {len(results.statements)} hold"
-    return [("statements of the paper", words, "all")]
+    return [(what, tally_text(found), "all") for what, found in statements_by_method(results).items()]
+
+
+def statements_by_method(results: StudyResults) -> dict[str, list[Statement]]:
+    """The paper's statements, those of experiment 1 by the printed method apart: they are the same ones again."""
+    own = [one for one in results.statements if one.preset != PAPER_MASKS.preset]
+    printed = [one for one in results.statements if one.preset == PAPER_MASKS.preset]
+    named = {"statements of the paper": own, "those of experiment 1, printed method": printed}
+    return {what: found for what, found in named.items() if found}
+
+
+def tally_text(statements: Sequence[Statement]) -> str:
+    """How many statements hold of those that can be tested."""
+    counts = Counter(one.holds for one in statements)
+    tested = counts[YES] + counts[NO]
+    open_ones = f" ({counts[NOT_TESTABLE]} not testable)" if counts[NOT_TESTABLE] else ""
+    return f"{counts[YES]} of {tested} hold{open_ones}" if tested else f"none of {len(statements)} testable"
+
+
+def few_subjects(run: StudyRun) -> str:
+    """A warning where a cohort is too small for conclusions; empty otherwise."""
+    subjects = run.result("model-masks").get("subjects")
+    if subjects is None or subjects >= FEW_SUBJECTS:
+        return ""
+    least = smallest_p(subjects)
+    number = f"{least:.3f}" if least >= 0.001 else f"{least:.0e}"
+    return (
+        f"Only {subjects} subjects: too few for conclusions. The smallest possible p-value of a signed-rank test "
+        f"with {subjects} subjects is {number}"
+        + (": it can show nothing." if least >= 0.05 else ", and of many statements some may hold by chance.")
+    )
+
+
+def refusals(run: StudyRun) -> list[str]:
+    """Edits that were refused, and why."""
+    return [
+        f"{edit['subject']}: {edit['measure']} {step_text(edit['step_sd'])} refused: {edit['exact']['refused']}"
+        for edit in run.result("editing").get("edits", ())
+        if "refused" in edit["exact"]
+    ]
+
+
+def remarks(run: StudyRun) -> list[str]:
+    """What a reader must know beside the figures."""
+    edits = [f"Edit of {one}" for one in refusals(run)]
+    return [one for one in (few_subjects(run), missing_rows(run.result("table")), *edits) if one]

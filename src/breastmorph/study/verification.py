@@ -6,30 +6,55 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from breastmorph.errors import FileProblem
-from breastmorph.registration.product import file_hash
+from breastmorph.registration.drift import compared
 from breastmorph.study.folder import StudyFolder
+from breastmorph.study.parameters import StudyParameters, making_command
 from breastmorph.study.part import digest
 
-_AGAIN = "Run `breastmorph paper` again: it redoes only this part and what depends on it"
+_AGAIN = "Run `breastmorph {}` again with the same --out: it redoes only this part and what depends on it"
+_OWN = {
+    "study.json",
+    "template.npz",
+    "report.html",
+    "parts",
+    "failed",
+    "cohort",
+    "registered",
+    "models",
+    "figures",
+}
 
 
 def study_drift(path: Path) -> Iterator[FileProblem]:
     """Everything in a study folder that differs from what was written, one problem a file."""
     folder = StudyFolder(path)
-    folder.description()
+    described = folder.description()
+    parameters = StudyParameters.from_dict(described["parameters"])
+    again = _AGAIN.format(making_command(parameters, described.get("cohort")))
+    known_files: set[str] = set()
     for record in sorted(folder.parts.glob("*.json")):
         said = folder.record(record.stem)
         try:
             known = [said["status"], said["why"], said["result"], said["outputs"]]
             files = {**said["outputs"], **said.get("timed", {})}
+            known_files.update(files)
         except (KeyError, TypeError):
-            yield FileProblem("the record cannot be read", _AGAIN, record)
+            yield FileProblem("the record cannot be read", again, record)
             continue
         if said.get("digest") != digest(known):
-            yield FileProblem("the record was changed", _AGAIN, record)
+            yield FileProblem("the record was changed", again, record)
         for name, expected in files.items():
-            try:
-                if file_hash(path / name) != expected:
-                    yield FileProblem("its content is not what the record says", _AGAIN, path / name)
-            except FileProblem as problem:
-                yield problem
+            yield from compared(path / name, expected, again)
+    for other in _others(path, known_files):
+        yield FileProblem("no part of the study made this", "Move it elsewhere", other)
+
+
+def _others(path: Path, known: set[str]) -> Iterator[Path]:
+    """What lies in a study folder and does not belong to it; hidden files may be anybody's."""
+    for found in sorted(path.iterdir()):
+        if found.name not in _OWN and not found.name.startswith("."):
+            yield found
+    for folder in ("models", "figures"):
+        for found in sorted((path / folder).glob("*")):
+            if f"{folder}/{found.name}" not in known and not found.name.startswith("."):
+                yield found

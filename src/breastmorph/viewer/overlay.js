@@ -2,6 +2,8 @@
 "use strict";
 
 const BreastOverlay = (() => {
+  const LINE = 18;  // px from one name to the next below it
+
   const smooth = (from, to, value) => {
     const t = Math.min(Math.max((value - from) / (to - from), 0), 1);
     return t * t * (3 - 2 * t);
@@ -24,6 +26,14 @@ const BreastOverlay = (() => {
       else lines.push(word);
     }
     return lines;
+  }
+
+  /* The height nearest to where a name belongs at which it covers none of those placed: {x, y, width}. */
+  function freeHeight({ x, y, width }, placed) {
+    const near = placed.filter(other => x < other.x + other.width + 4 && other.x < x + width + 4);
+    const free = height => near.every(other => Math.abs(height - other.y) >= LINE);
+    const tried = [y, ...near.flatMap(other => [other.y + LINE, other.y - LINE])];
+    return tried.filter(free).sort((a, b) => Math.abs(a - y) - Math.abs(b - y))[0] ?? y;
   }
 
   /* What stands at the edges of the picture.
@@ -89,17 +99,26 @@ const BreastOverlay = (() => {
         marker.element = part(this.names, marker.active ? "bv-name bv-name-active" : "bv-name", marker.label);
         marker.element.dataset.marker = marker.name ?? "";
         marker.width = marker.element.offsetWidth;
+        // Style sheets may put a name beside, above or below its marker.
+        const box = marker.element.getBoundingClientRect(), home = this.root.getBoundingClientRect();
+        marker.beside = [box.left - home.left, box.top - home.top];
       }
     }
 
     placeMarkers(markers, camera) {
       const wide = this.root.clientWidth / 2, high = this.root.clientHeight / 2, at = new THREE.Vector3();
-      for (const { element, label, position, width } of markers) {
+      const placed = [];
+      // The active name keeps its place; the others give way.
+      for (const { element, label, position, width, beside: [dx, dy] } of [...markers].sort((a, b) => b.active - a.active)) {
         at.fromArray(position).project(camera);
         element.hidden = !label || Math.abs(at.z) > 1;
+        if (element.hidden) continue;
         let x = (1 + at.x) * wide;
         if (x + width + 12 > 2 * wide) x -= width + 18;  // on the other side of its marker, not cut off
-        element.style.transform = `translate(${x.toFixed(1)}px, ${((1 - at.y) * high).toFixed(1)}px)`;
+        const spot = { x: x + dx, y: (1 - at.y) * high + dy, width };
+        spot.y = freeHeight(spot, placed);
+        placed.push(spot);
+        element.style.transform = `translate(${x.toFixed(1)}px, ${(spot.y - dy).toFixed(1)}px)`;
       }
     }
 

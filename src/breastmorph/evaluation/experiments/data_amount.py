@@ -21,6 +21,7 @@ _PAPER_SIZES = (30, 60, 90)
 _PAPER_COHORT = 110
 _LARGE = 100  # subjects from which on the paper's sizes are taken as they are
 _FEWEST = 5  # subjects of a subset: a left-out model of three components
+_FEWEST_OF_ALL = 12  # subjects of a cohort: below, all subsets that have enough are nearly the whole cohort
 _STREAM = 2  # of random numbers: that of this experiment
 
 
@@ -141,6 +142,8 @@ def subset_sizes(subjects: int, wanted: Sequence[int] = ()) -> tuple[int, ...]:
     """Sizes of the subsets for a cohort, without the cohort's own."""
     if not wanted and subjects >= _LARGE:
         wanted = _PAPER_SIZES
+    elif not wanted and subjects < _FEWEST_OF_ALL:
+        return ()
     elif not wanted:
         wanted = [round(size * subjects / _PAPER_COHORT) for size in _PAPER_SIZES]
     return tuple(sorted({size for size in wanted if _FEWEST <= size < subjects}))
@@ -165,7 +168,9 @@ def compare_amounts(
     used = usable(cohort, BuildParameters())
     sizes = subset_sizes(len(used), p.sizes)
     if not sizes:
-        reason = f"{len(used)} subjects with both sides are too few to take subsets of"
+        reason = (
+            f"{len(used)} subjects with both sides are too few to take subsets of (at least {_FEWEST_OF_ALL})"
+        )
         return DataAmountExperiment(reason, used.ids, (), 0, p)
     common = sizes[0] - 2
     amounts = []

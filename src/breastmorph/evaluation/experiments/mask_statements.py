@@ -10,7 +10,14 @@ import numpy as np
 from breastmorph.evaluation.experiments.mask_truth import MaskTruth, judged, nearer, prefers
 from breastmorph.evaluation.experiments.masks import MaskExperiment, MaskVariant
 from breastmorph.evaluation.experiments.paired import paired, resampled, unpaired
-from breastmorph.evaluation.experiments.statement import Statement, not_testable, tested, verdict
+from breastmorph.evaluation.experiments.statement import (
+    FEW_SUBJECTS,
+    Statement,
+    not_testable,
+    plural,
+    tested,
+    verdict,
+)
 
 _DEGREES = 0.1  # of angle distortion that still is "only a small difference"
 _VERY_FIRST = 5  # components
@@ -55,18 +62,22 @@ def _generalization(result: MaskExperiment, truth: MaskTruth | None) -> Statemen
 
 
 def _specificity(result: MaskExperiment, truth: MaskTruth | None) -> Statement:
+    text = f"Masks lower the specificity error beyond {_BEYOND} components"
+    paper = f"about 2.8 mm with masks, always lower than without beyond {_BEYOND} components"
     a, b = result.with_masks, result.without_masks
-    all_of_them = unpaired(a.sampled[:, -1], b.sampled[:, -1])
     most = min(len(a.specificity), len(b.specificity))
-    beyond = slice(min(_BEYOND, most - 1), most)
+    if most <= _BEYOND:
+        return not_testable(1, text, paper, f"the models have {plural(most, 'component')}", result.preset)
+    all_of_them = unpaired(a.sampled[:, -1], b.sampled[:, -1])
+    beyond = slice(_BEYOND, most)
     lower = a.specificity[beyond] < b.specificity[beyond]
     more = ""
     if result.perfect is not None:
         more = f"true shapes have {result.perfect.specificity[-1]:.2f} mm"
     return _statement(
         result,
-        f"Masks lower the specificity error beyond {_BEYOND} components",
-        f"about 2.8 mm with masks, always lower than without beyond {_BEYOND} components",
+        text,
+        paper,
         f"{all_of_them.first:.2f} mm with masks, {all_of_them.second:.2f} mm without ({most} components); lower at "
         f"{int(lower.sum())} of {len(lower)} numbers of components; breast {a.specificity_breast[-1]:.2f} and "
         f"{b.specificity_breast[-1]:.2f} mm",
@@ -90,8 +101,8 @@ def _mean_squared_error(result: MaskExperiment, truth: MaskTruth | None) -> Stat
         result,
         text,
         paper,
-        f"{both.first:.2f} mm² with masks, {both.second:.2f} mm² without; mean distance in the breast "
-        f"{inside[0]:.2f} and {inside[1]:.2f} mm",
+        f"{both.first:.2f} mm² with masks, {both.second:.2f} mm² without; mean distance to the raw scan in "
+        f"the breast {inside[0]:.2f} and {inside[1]:.2f} mm",
         both.difference > 0 and both.clear(),
         "with masks higher, p < 0.05",
         {**tested(both), "unit": "mm²"},
@@ -170,7 +181,11 @@ def _eight(result: MaskExperiment) -> Statement:
     text, paper = "Eight components hold about 85 % of the variance", "about 85 %"
     a = result.with_masks
     if len(a.share) <= 8:
-        reason = f"the model has {len(a.share)} components"
+        reason = f"the model has {plural(len(a.share), 'component')}"
+        return not_testable(1, text, paper, reason, result.preset)
+    if len(result.ids) < FEW_SUBJECTS:
+        # Few subjects have few directions to vary in: eight of them hold nearly all, whatever the cohort is like.
+        reason = f"{len(result.ids)} subjects are too few to compare (at least {FEW_SUBJECTS})"
         return not_testable(1, text, paper, reason, result.preset)
     share = float(a.share[7])
     true = "" if result.perfect is None else f"; of the true shapes {100 * result.perfect.share[7]:.1f} %"
@@ -245,8 +260,8 @@ def _variance_outside(result: MaskExperiment, truth: MaskTruth | None) -> Statem
         result,
         "Masks lower the variance outside the breast relative to that inside",
         "rather stiff surroundings, low variance, with masks",
-        f"variance outside over inside {both.first:.2f} with masks, {both.second:.2f} without; sd inside/outside "
-        f"{sds[0]:.1f}/{sds[1]:.1f} mm and {sds[2]:.1f}/{sds[3]:.1f} mm",
+        f"variance outside over inside {both.first:.2f} with masks, {both.second:.2f} without; sd (root mean square by "
+        f"the template's mask) inside/outside {sds[0]:.1f}/{sds[1]:.1f} mm and {sds[2]:.1f}/{sds[3]:.1f} mm",
         both.difference < 0 and both.clear(),
         "the ratio is lower with masks, p < 0.05",
         {**tested(both), "unit": "ratio of variances"},

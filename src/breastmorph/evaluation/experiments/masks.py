@@ -157,6 +157,7 @@ def compare_masks(
     scans: Sequence[ScanFiles] | None = None,
     check: CheckParameters | None = None,
     truth: Path | None = None,
+    true_shapes: bool = True,
     progress: Progress = lambda what, total: nullcontext(lambda: None),
 ) -> MaskExperiment:
     """Run experiment 1.
@@ -174,6 +175,8 @@ def compare_masks(
         How scans are read.
     truth : Path, optional
         The ``truth/`` folder of a phantom cohort.
+    true_shapes : bool
+        Also model the true shapes, where the truth is known. They do not depend on how scans were registered.
     progress : callable, optional
     """
     p = parameters or MaskParameters()
@@ -203,7 +206,7 @@ def compare_masks(
         breast_share = float(modelled[0].breast.mean())
         del modelled  # makes room
         perfect = None
-        if truth is not None:
+        if truth is not None and true_shapes:
             perfect = _variant(ModelledCohort.of(true_cohort(cohorts[0], truth)), p, None, None, progress)
     everybody = set(with_masks.ids) | set(without_masks.ids)
     return MaskExperiment(

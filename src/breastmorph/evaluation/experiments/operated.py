@@ -119,6 +119,10 @@ def compare_operated(cohort: Cohort, parameters: OperatedParameters | None = Non
         components = np.arange(max(size, 0))
         return OperatedExperiment(reason, used.ids, available, components, draws, p)
 
+    if not any(used.table):
+        return result(
+            "there is no cohort.csv, or it knows none of the subjects: who was operated on is not known"
+        )
     if not any(p.column in row for row in used.table):
         return result(f"the cohort's table has no column {p.column!r}")
     if size < _FEWEST:

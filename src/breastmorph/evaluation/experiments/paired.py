@@ -73,6 +73,11 @@ def paired(first: Floats, second: Floats) -> Comparison:
     )
 
 
+def smallest_p(subjects: int) -> float:
+    """The smallest two-sided p-value that a signed-rank test over so many subjects can give."""
+    return float(min(1.0, 2.0 ** (1 - subjects)))
+
+
 def unpaired(first: Floats, second: Floats) -> Comparison:
     """Two sets of samples (a,) and (b,), by ranks."""
     from scipy.stats import mannwhitneyu

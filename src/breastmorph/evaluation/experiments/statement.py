@@ -13,6 +13,7 @@ from breastmorph.evaluation.experiments.recorded import Recorded
 YES, NO, NOT_TESTABLE = "yes", "no", "not testable"
 AGREES, CONTRADICTS, MIXED = "agrees", "contradicts", "mixed"
 INDIFFERENT, NO_PREFERENCE, NO_TRUTH = "no difference", "no preference", "not known"
+FEW_SUBJECTS = 20  # below it a cohort is too small for conclusions
 NO_TEST = "one figure, no test"
 
 
@@ -98,6 +99,11 @@ def p_text(p: float) -> str:
     if not np.isfinite(p):
         return ""
     return "p < 0.001" if p < 0.001 else f"p = {p:.3f}" if p < 0.1 else f"p = {p:.2f}"
+
+
+def plural(count: int, noun: str) -> str:
+    """A number with its noun: "1 component", "2 components"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def not_testable(experiment: int, text: str, paper: str, reason: str, preset: str = "") -> Statement:

@@ -46,6 +46,7 @@ def resampled_variation(
         flat = centred.reshape(len(centred), -1)
         inside = flat @ flat.T
         drawn = resamples(len(flat), times, seed)
+        drawn = drawn[(drawn > 0).sum(axis=1) > 1]  # one subject alone shows no variation
         within, around = (_sums(gram, drawn) for gram in (inside, whole - inside))
         ratio = (within / max(int(breast.sum()), 1)) / (around / max(int((~breast).sum()), 1))
         share = np.array([_shares(whole, counts, components) for counts in drawn])

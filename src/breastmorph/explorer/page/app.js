@@ -38,6 +38,7 @@ const page = {
     part("panels").scrollTop = 0;
     page.picker = null;
     part("stage").classList.remove("picking");
+    if (before && before !== name) say("");  // it was about the other tab
     await attempt(async () => { if (page.model) await page.tabs[name].enter?.(); });
   },
 

@@ -1,8 +1,8 @@
 /* The tab "Measures & editing": sliders in centimetres and cc that the server turns into the likeliest shape. */
 
-import { make, quantity, sentence, slider, wording } from "./figures.js";
+import { make, quantity, sentence, slider, typed, wording } from "./figures.js";
 import { attempt, clearError, complain, say } from "./notices.js";
-import { get, newest, patiently, post, remove } from "./server.js";
+import { get, newest, patiently, post, Refusal, remove } from "./server.js";
 import { fetchShape } from "./shapes.js";
 
 const WAIT = 180;  // ms of rest before a moved slider asks the server
@@ -10,7 +10,9 @@ const part = id => document.getElementById(id);
 const shownValue = (value, unit) => unit === "mm" ? value / 10 : value;  // as in the number fields
 
 export function startEditingTab(page) {
-  let base = "mean", loaded = "", features = [], rows = new Map(), wishes = new Map(), attained = [], timer = 0;
+  let base = "mean", loaded = "", features = [], rows = new Map(), wishes = new Map(), attained = [], timer = 0, round = 0;
+  const holds = { left: null, right: null };  // true or false once the user has said so
+
 
   const baseSpec = () => base === "model" ? page.tabs.model.shape().spec : { kind: base };
 
@@ -57,10 +59,16 @@ export function startEditingTab(page) {
       id, label: wording(feature), min: low.toFixed(small ? 1 : 0), max: high.toFixed(small ? 1 : 0), step, value: shownValue(feature.value, unit),
       text: quantity(feature.value, unit), onInput: value => { wish(name, value); },
     });
-    const number = make("input", { type: "number", id: `${id}-number`, step: small ? 0.1 : 1, min: 0, inputMode: "decimal",
+    // A field for text: one for numbers would take "21,5" for 215 where the browser expects a point.
+    const number = make("input", { type: "text", id: `${id}-number`, className: "number", inputMode: "decimal", autocomplete: "off",
       "aria-label": `${wording(feature)} in ${small ? "cm" : "cc"}` });
     number.value = shownValue(feature.value, unit).toFixed(small ? 1 : 0);
-    number.addEventListener("change", () => { if (number.value !== "") wish(name, Number(number.value)); });
+    number.addEventListener("change", () => {
+      const value = typed(number.value);
+      if (value > 0) { wish(name, value); return; }
+      complain(new Refusal({ cause: `\u201C${number.value}\u201D is not a number above 0`, remedy: "Type for example 21.5 or 21,5." }));
+      page.measures.again();
+    });
     const release = make("button", { className: "small release", "aria-label": `Let ${wording(feature)} free again`, hidden: true,
       onclick: () => { wishes.delete(name); refreshMarks(); ask(); } }, "Release");
     made.root.querySelector("output").replaceWith(release);
@@ -91,6 +99,26 @@ export function startEditingTab(page) {
     part("edit-reset").disabled = !wishes.size;
   }
 
+  const holding = () => ["thorax", ...Object.keys(holds).filter(side => holds[side])];
+
+  function showHolds(held = []) {
+    for (const side of Object.keys(holds)) part(`hold-${side}`).checked = holds[side] ?? held.includes(side);
+  }
+
+  /* The measures of both sides before and after, so that nobody overlooks a change of the other breast. */
+  function showChanges(result) {
+    const main = features.map(({ name }) => result.changes.find(change => change.name === name)).filter(Boolean);
+    part("edit-changes").hidden = !main.length;
+    part("edit-changes").tBodies[0].replaceChildren(...main.map(change => make("tr", { id: `change-${change.name}`,
+      className: change.requested !== null ? "set" : "" },
+    make("th", { scope: "row" }, wording(change), make("small", {}, change.requested !== null ? " wished" : change.held ? " held" : "")),
+    make("td", {}, quantity(change.before, change.unit)), make("td", {}, quantity(change.after, change.unit)))));
+    const { held_by_itself: held, not_held: free } = result;
+    part("hold-note").textContent = held ? `The ${held} breast is held by itself, because your wishes are about the other one. Untick it to let it change.`
+      : free ? `The ${free} breast could not be held with these values: it changed too. See the table below.`
+        : "When you change one breast, the other one is held if that is possible.";
+  }
+
   /* After a refusal the sliders stand where the shown shape is. */
   function goBack() {
     wishes = new Map(attained);
@@ -100,31 +128,50 @@ export function startEditingTab(page) {
   }
 
   const ask = newest(async () => {
+    const mine = round, outdated = () => mine !== round;  // undone, or about another shape
     try {
-      if (!wishes.size) { await reset(); return; }
+      if (!wishes.size) { await reset(); say("No changes: the shape is as at the start."); return; }
+      say("Computing.");
       page.stage.view.container.classList.add("computing");
       const asked = [...wishes];
       const result = await patiently(() => post("api/edit", {
-        base: baseSpec(), hold: ["thorax"],
+        base: baseSpec(), hold: holding(), hold_other: Object.values(holds).every(held => held === null),
         wishes: asked.map(([name, value]) => ({ name, value, unit: rows.get(name).unit === "mm" ? "cm" : "cc" })),
       }), 120);
+      if (outdated()) { await remove("api/edit"); return; }
       clearError();
       page.state.edit = result;
       attained = asked;
       part("edit-warnings").replaceChildren(...result.warnings.map(text => make("li", {}, sentence(text))));
+      showHolds(result.held);
+      showChanges(result);
+      if (page.tab !== "measures") { page.changed(); return; }
       await showEdit();
       page.changed();
       say(`Computed. ${result.changes.filter(change => change.requested !== null)
         .map(change => `${wording(change)}: ${quantity(change.after, change.unit, 2)}`).join(", ")}.`);
     } catch (error) {
-      complain(error);
+      if (outdated()) return;
       goBack();
+      if (page.tab !== "measures") return;
+      complain(error);
+      say("Not changed: see the message.");
     } finally {
       page.stage.view.container.classList.remove("computing");
     }
   });
 
+  function forget() {
+    round += 1;
+    clearTimeout(timer);
+    part("edit-changes").hidden = true;
+    holds.left = holds.right = null;
+    showHolds();
+    part("hold-note").textContent = "When you change one breast, the other one is held if that is possible.";
+  }
+
   async function reset() {
+    forget();
     wishes.clear();
     attained = [];
     refreshMarks();
@@ -148,8 +195,15 @@ export function startEditingTab(page) {
     await reset();
     await loadFeatures();
     page.measures.again();
+    say(`Start: ${part("edit-base").selectedOptions[0].textContent}.`);
   }));
-  part("edit-reset").addEventListener("click", () => attempt(reset));
+  part("edit-reset").addEventListener("click", () => attempt(async () => { await reset(); say("All changes are undone."); }));
+  for (const side of Object.keys(holds)) {
+    part(`hold-${side}`).addEventListener("change", event => {
+      holds[side] = event.target.checked;
+      if (wishes.size) ask();
+    });
+  }
 
   return {
     async enter() {
@@ -157,11 +211,13 @@ export function startEditingTab(page) {
       if (base === "model" || !page.state.edit) await showBase();
       else await showEdit();
       await loadFeatures();
+      if (page.state.edit?.held) { showHolds(page.state.edit.held); showChanges(page.state.edit); }
       page.measures.again();
     },
     /* Start from a patient who has just been registered, or from the mean when she has gone. */
     choose(next) {
       base = next;
+      forget();
       wishes.clear();
       attained = [];
       refreshMarks();
@@ -175,9 +231,10 @@ export function startEditingTab(page) {
     },
     restore(saved) {
       base = saved?.base ?? (page.state.edit?.base === "patient" ? "patient" : "mean");
+      Object.assign(holds, { left: null, right: null }, saved?.holds);
       attained = saved?.wishes ?? [];
       wishes = new Map(attained);
     },
-    remember: () => ({ base, wishes: [...wishes] }),
+    remember: () => ({ base, wishes: [...wishes], holds: { ...holds } }),
   };
 }

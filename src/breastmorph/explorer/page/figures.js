@@ -24,6 +24,19 @@ const NAMES = {
   "volume-left": "Volume, left breast", "volume-right": "Volume, right breast",
 };
 
+/* Of pairs of measures, left minus right. */
+const PAIRS = {
+  "SN-N": "sternal notch to nipple", "N-LP": "nipple to lower pole", "N-IMF": "nipple to fold", "N-M": "nipple to midline",
+  "base-width": "base width", projection: "projection", volume: "volume",
+};
+export const pairWording = measure => `Left minus right: ${PAIRS[measure.name] ?? measure.name}`;
+
+/* A number as people write it, with a decimal point or a decimal comma; NaN for anything else. */
+export function typed(text) {
+  const plain = text.trim().replace(",", ".");
+  return /^\d+(\.\d*)?$|^\.\d+$/.test(plain) ? Number(plain) : NaN;
+}
+
 export const wording = measure => NAMES[measure.name] ?? measure.label ?? measure.name;
 
 /* A sentence with a full stop and a capital letter. */

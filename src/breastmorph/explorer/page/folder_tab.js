@@ -1,22 +1,34 @@
 /* The tab "Folder of scans": landmarks on many scans, one after the other, then check and register. */
 
-import { make } from "./figures.js";
+import { make, sentence } from "./figures.js";
 import { attempt, busy, runJob, say } from "./notices.js";
 import { Picker } from "./picking.js";
 import { loadScan } from "./raw_scan.js";
 import { get, post } from "./server.js";
 
-const WORDS = { todo: "to do", started: "started", done: "done" };
-const SIGNS = { todo: "\u25CB", started: "\u25D0", done: "\u2713" };
+const WORDS = { todo: "to do", started: "started", done: "all points set", unreadable: "unreadable" };
+const SIGNS = { todo: "\u25CB", started: "\u25D0", done: "\u2713", unreadable: "\u2715" };
+const VERDICTS = { refused: "refused by the check", usable: "usable", repaired: "usable after repair" };
 const part = id => document.getElementById(id);
 
 export function startFolderTab(page) {
-  let queue = null, at = 0, scene = null, state = null;
+  let queue = null, at = 0, scene = null, state = null, opening = 0;
   const picker = new Picker(part("folder-picker"), page, next => { state = next; follow(); });
+  const canBeUsed = row => row.status !== "unreadable" && !row.problem;
+
+  /* One scan in words, for the list. */
+  function words(row) {
+    if (row.status === "unreadable") return WORDS.unreadable;
+    if (row.problem) return "its landmark file cannot be read";
+    return row.verdict === "refused" ? VERDICTS.refused : row.registered ? "registered" : VERDICTS[row.verdict] ?? WORDS[row.status];
+  }
 
   /* The row of the open scan follows its landmarks without asking the server. */
   function follow() {
-    const row = queue.scans[at], count = Object.keys(state.landmarks).length;
+    const row = queue.scans.find(({ scan }) => scan === state.scan), count = Object.keys(state.landmarks).length;
+    if (!row) return;
+    if (row.points !== undefined && row.points !== JSON.stringify(state.landmarks)) row.verdict = "";  // it was about other points
+    row.points = JSON.stringify(state.landmarks);
     row.landmarks = count;
     row.status = state.complete ? "done" : count ? "started" : "todo";
     row.absent_side = state.absent_side;
@@ -29,24 +41,46 @@ export function startFolderTab(page) {
     part("folder-bar").setAttribute("aria-valuenow", String(Math.round(100 * done / Math.max(total, 1))));
     part("folder-bar").firstElementChild.style.width = `${100 * done / Math.max(total, 1)}%`;
     part("folder-scan").replaceChildren(...queue.scans.map((row, k) => make("option", { value: k, selected: k === at },
-      `${SIGNS[row.status]} ${row.name} \u2013 ${row.problem ? "cannot be read" : row.registered ? "registered" : WORDS[row.status]}`)));
+      `${canBeUsed(row) && row.verdict !== "refused" ? SIGNS[row.status] : SIGNS.unreadable} ${row.name} \u2013 ${words(row)}`)));
+    part("folder-where").textContent = `Points are saved in ${queue.folder}/landmarks, results of Register all in ${queue.results}.`;
     part("folder-previous").disabled = at === 0;
     part("folder-next").disabled = at === total - 1;
     part("folder-use").disabled = !queue.scans[at]?.registered;
-    part("folder-check").disabled = part("folder-register").disabled = !done;
+    part("folder-check").disabled = !queue.scans.some(row => row.status !== "todo" || row.problem);
+    part("folder-register").disabled = !done;
     part("folder-register").textContent = `Register all ${done || ""}`.trim();
   }
 
   async function open(k) {
+    const row = queue.scans[k], mine = opening += 1;
     at = k;
-    const row = queue.scans[k];
+    close();
     describe();
-    await busy(`Opening ${row.name}`, async () => {
-      state = await get(`api/scans/${row.scan}`);
-      scene = await loadScan(state);
-    });
-    show();
+    try {
+      await busy(`Opening ${row.name}`, async () => {
+        const next = await get(`api/scans/${row.scan}`), shown = await loadScan(next);
+        if (mine !== opening) return;  // another scan was chosen meanwhile
+        [state, scene] = [next, shown];
+        if (row.status === "unreadable") [row.status, row.problem] = ["todo", ""];  // exported again
+      });
+    } catch (error) {
+      if (mine !== opening) return;
+      [row.status, row.problem] = ["unreadable", error.cause ?? "It cannot be opened"];
+      describe();
+      say(`${row.name} cannot be opened.`);
+      throw error;
+    }
+    if (mine !== opening) return;
+    if (page.tab === "folder") show();
     say(`${row.name}: ${row.status === "done" ? "all points are set" : "set the points"}.`);
+  }
+
+  /* The scan that was open goes first: no click may land on it while the list names another one. */
+  function close() {
+    state = scene = null;
+    picker.close();
+    page.stage.clearScan();
+    page.measures.clear("No scan is shown.");
   }
 
   function show() {
@@ -59,7 +93,7 @@ export function startFolderTab(page) {
 
   /* The next scan that still lacks points, or simply the next one. */
   function next() {
-    const open_ = queue.scans.findIndex((row, k) => k > at && row.status !== "done" && !row.problem);
+    const open_ = queue.scans.findIndex((row, k) => k > at && row.status !== "done" && canBeUsed(row));
     return open_ >= 0 ? open_ : Math.min(at + 1, queue.scans.length - 1);
   }
 
@@ -76,8 +110,10 @@ export function startFolderTab(page) {
     const bad = checks.filter(check => check.verdict === "refused").length;
     results(bad ? `Checked: ${bad} of ${checks.length} need attention` : `Checked: all ${checks.length} can be used`, checks.map(check => ({
       good: check.verdict !== "refused", name: check.name,
-      text: [check.verdict, ...check.findings.filter(({ level }) => level !== "info").map(({ message, remedy }) => [message, remedy].filter(Boolean).join(" "))].join(". ") })));
-    say("Checked.");
+      text: [VERDICTS[check.verdict] ?? check.verdict, ...check.findings.filter(({ level }) => level !== "info").map(({ message, remedy }) => [message, remedy].filter(Boolean).map(sentence).join(" "))].map(sentence).join(" ") })));
+    queue = await get("api/queue");
+    describe();
+    say(bad ? `Checked: ${bad} of ${checks.length} cannot be used.` : "Checked: all can be used.");
   }));
   part("folder-register").addEventListener("click", () => attempt(async () => {
     const { registered } = await runJob("Registering the scans", "api/queue/register");
@@ -85,7 +121,7 @@ export function startFolderTab(page) {
     describe();
     const good = registered.filter(({ error }) => !error).length;
     results(`Registered: ${good} of ${registered.length}`, registered.map(({ name, error }) => ({
-      good: !error, name, text: error ? [error.cause, error.remedy].filter(Boolean).join(". ") : "registered" })));
+      good: !error, name, text: error ? [error.cause, error.remedy].filter(Boolean).map(sentence).join(" ") : "registered" })));
     say(`Registered ${good} of ${registered.length}.`);
   }));
   part("folder-use").addEventListener("click", () => attempt(async () => {
@@ -99,8 +135,9 @@ export function startFolderTab(page) {
       part("folder-body").hidden = !page.state.queue;
       if (!page.state.queue) { page.showDefault(); return; }
       if (scene) { show(); return; }
+      if (queue) { page.stage.clearScan(); page.measures.clear("No scan is shown."); return; }  // it cannot be read, or is still opening
       queue = await get("api/queue");
-      const first = queue.scans.findIndex(row => row.status !== "done" && !row.problem);
+      const first = queue.scans.findIndex(row => row.status !== "done" && canBeUsed(row));
       await open(Math.max(first, 0));
     },
     refresh() {},

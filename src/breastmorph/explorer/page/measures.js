@@ -1,6 +1,6 @@
 /* Measures of the shown shape: the strip under the view, the full table, the gauge of plausibility. */
 
-import { make, quantity, sentence, signed, wording } from "./figures.js";
+import { make, pairWording, quantity, sentence, signed, wording } from "./figures.js";
 import { complain } from "./notices.js";
 import { newest, patiently, post } from "./server.js";
 
@@ -61,7 +61,7 @@ export class Measures extends EventTarget {
 
   _strip() {
     const items = MAIN.map(name => this.value(name)).filter(Boolean).map(measure => make("div", { className: "measure" },
-      make("dt", {}, wording(measure)), make("dd", { id: `strip-${measure.name}` }, quantity(measure.value, measure.unit))));
+      make("dt", {}, wording(measure), ...(measure.kind === "straight" ? [make("small", {}, " straight")] : [])), make("dd", { id: `strip-${measure.name}` }, quantity(measure.value, measure.unit))));
     const how = this.shown.plausibility;
     if (how) {
       items.push(make("div", { className: "measure" }, make("dt", {}, "Plausibility"),
@@ -98,7 +98,7 @@ export class Measures extends EventTarget {
     const sides = this.shown.left_minus_right.filter(({ kind, value }) => value !== null
       && (kind === "volume" || kind === (this.tape ? "tape" : "straight")));
     rows.push(...sides.map(measure => make("tr", { className: "difference" },
-      make("th", { scope: "row" }, `Left minus right: ${wording(measure).toLowerCase()}`),
+      make("th", { scope: "row" }, pairWording(measure)),
       make("td", {}, measure.unit === "mm" ? `${signed(measure.value / 10, 2)} cm` : `${signed(measure.value, 0)} cc`), make("td"))));
     part("measures-table").tBodies[0].replaceChildren(...rows);
     part("measures-note").textContent = without.length

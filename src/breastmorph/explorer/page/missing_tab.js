@@ -63,8 +63,10 @@ export function startMissingTab(page) {
   /* Lengths come in mm and are shown in cm; the unit stands with the name, so that the columns stay narrow. */
   function row(measure) {
     const long = measure.unit === "mm", figure = value => value === null ? "\u2013" : long ? (value / 10).toFixed(1) : value.toFixed(0);
+    // A spread too small for the digits shown is not zero.
+    const spread = value => value === null ? "\u2013" : Number(figure(value)) > 0 ? figure(value) : long ? "< 0.1" : "< 1";
     return make("tr", { id: `predicted-${measure.name}` }, make("th", { scope: "row" }, `${wording(measure)} (${long ? "cm" : measure.unit})`),
-      make("td", {}, measure.predicted === null ? "\u2013" : `${figure(measure.predicted)} \u00B1 ${figure(measure.sd)}`),
+      make("td", {}, measure.predicted === null ? "\u2013" : `${figure(measure.predicted)} \u00B1 ${spread(measure.sd)}`),
       make("td", {}, figure(measure.other)), make("td", {}, figure(measure.mirrored)));
   }
 
@@ -80,6 +82,8 @@ export function startMissingTab(page) {
     }));
     part("alternatives").replaceChildren(...sliders.map(({ root }) => root));
     part("missing-warnings").replaceChildren(...result.warnings.map(text => make("li", {}, sentence(text))));
+    part("missing-as-if").hidden = !result.breast_was_there;
+    part("missing-as-if").textContent = `This breast is on the scan. It is predicted as if it were missing, from the rest of the torso.`;
     part("missing-table").tBodies[0].replaceChildren(...result.measures.map(row));
     const { mean, largest } = result.sd_mm;
     part("missing-source").textContent = `Uncertainty of the skin: ${mean.toFixed(1)} mm on average, ${largest.toFixed(1)} mm at most (standard deviation). `

@@ -72,10 +72,11 @@ export function startModelTab(page) {
     enter() { if (page.model) draw(); },
     ready() {
       const { name, synthetic, note, subjects } = page.state.model;
-      part("model-note").textContent = [synthetic ? "This is the demo model: made of synthetic torsos, for trying things out only." : "",
+      part("model-note").textContent = [synthetic ? "This model is made of synthetic torsos, for trying things out only: not for planning." : "",
         note ?? "", subjects ? `Built from ${subjects} ${synthetic ? "synthetic torsos" : "subjects"}.` : ""]
         .filter(Boolean).join(" ");
-      part("model-name").textContent = synthetic ? "Demo model (synthetic)" : `Model: ${name}`;
+      part("model-name").textContent = name === "Demo model" ? name : `Model: ${name}`;
+      part("model-synthetic").hidden = !synthetic;
       part("model-body").hidden = false;
       build();
       askForLandmarks();

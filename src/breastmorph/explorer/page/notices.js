@@ -5,6 +5,8 @@ import { Cancelled, job, post, Refusal } from "./server.js";
 
 const part = id => document.getElementById(id);
 
+let working = "";  // what the status says while something runs
+
 export function say(text) { part("status").textContent = text; }
 
 export function clearError() { part("error").hidden = true; }
@@ -17,6 +19,7 @@ export function complain(error) {
   part("error-cause").textContent = sentence(cause);
   part("error-remedy").textContent = sentence(remedy);
   part("error").hidden = false;
+  if (part("status").textContent === working) say("It did not work: see the message.");
   part("panels").scrollTop = 0;
 }
 
@@ -49,7 +52,7 @@ function showBusy(title, progress, step, stoppable) {
 /* Show that something goes on while `work` runs. */
 export async function busy(title, work) {
   depth += 1;
-  say(title);
+  say(working = title);
   document.body.setAttribute("aria-busy", "true");
   showBusy(title, null, "", false);
   try {

@@ -1,6 +1,6 @@
 /* Guided picking of landmarks on a raw scan: which one next, where it is, undo, left and right mixed up. */
 
-import { make } from "./figures.js";
+import { make, sentence } from "./figures.js";
 import { attempt, say } from "./notices.js";
 import { post, upload } from "./server.js";
 import { sketch } from "./sketch.js";
@@ -34,7 +34,11 @@ export class Picker {
   async _change(action, body = {}) {
     await attempt(async () => {
       this.chosen = null;
-      this.update(await post(`api/scans/${this.state.scan}/${action}`, body));
+      const answer = await post(`api/scans/${this.state.scan}/${action}`, body);
+      if (this.state?.scan !== answer.scan) return;
+      this.update(answer);
+      say({ undo: "The last step is undone.", swap: "Left and right are exchanged.", skip: "Skipped." }[action]
+        ?? (body.side ? `The ${body.side} breast is marked as missing.` : "Both breasts are there."));
     });
   }
 
@@ -46,12 +50,14 @@ export class Picker {
   /* A click into the view, or Enter with the crosshair. */
   pick(clientX, clientY) {
     const name = this.current();
-    if (!name || !this.state) return;
+    const scan = this.state?.scan;
+    if (!name || !scan || this.page.stage.scan?.key !== scan) return;  // what is shown is not what would be marked
     const sight = this.page.stage.lineOfSight(clientX, clientY);
     if (!sight) { say("That is beside the scan. Click on the skin."); return; }
     return attempt(async () => {
-      const answer = await post(`api/scans/${this.state.scan}/pick`, {
-        landmark: name, ray: { origin: sight.origin, direction: sight.direction }, snap: this.parts.snap.checked });
+      const answer = await post(`api/scans/${scan}/pick`, {
+        scan: this.page.stage.scan.key, landmark: name, ray: { origin: sight.origin, direction: sight.direction }, snap: this.parts.snap.checked });
+      if (this.state?.scan !== answer.scan) return;  // it was saved for its own scan; another one is open now
       this.chosen = null;
       const label = this._label(name), moved = answer.picked?.snapped === "caudal" && answer.picked.moved_mm > 1
         ? ` Moved ${answer.picked.moved_mm.toFixed(0)} mm to the lowest point.` : "";
@@ -63,9 +69,18 @@ export class Picker {
 
   _label(name) { return this.landmarks.find(landmark => landmark.name === name)?.label ?? name.replaceAll("_", " "); }
 
+  /* No scan is open: nothing can be set. */
+  close() {
+    this.state = this.chosen = null;
+    this.root.hidden = true;
+    if (this.page.picker === this) this.page.picker = null;
+    this.page.stage.view.container.classList.remove("picking");
+  }
+
   /* Show another state of the scan's landmarks. */
   update(state) {
     this.state = state;
+    this.root.hidden = false;
     const { parts } = this, name = this.current(), known = this.landmarks.find(landmark => landmark.name === name);
     parts.next.textContent = known ? `${known.optional ? "If you like" : "Next"}: ${known.label}` : "All points are set";
     parts.text.textContent = known ? `${known.text} Click on the skin to set it.` : "Turn the view and check them. Choose a point in the list to set it again.";
@@ -83,7 +98,7 @@ export class Picker {
   }
 
   _row(landmark, active) {
-    const set = landmark.name in this.state.landmarks, missing = landmark.side && landmark.side === this.state.absent_side;
+    const set = landmark.name in this.state.landmarks, missing = landmark.of_breast && landmark.side === this.state.absent_side;
     const words = missing ? "breast is missing" : set ? "set" : landmark.name === active ? "click on the skin" : landmark.optional ? "optional" : "to do";
     const sign = missing ? "\u2013" : set ? "\u2713" : landmark.name === active ? "\u25CE" : "\u25CB";
     return make("li", {}, make("button", {
@@ -96,11 +111,11 @@ export class Picker {
   _warn(warnings) {
     const swapped = warnings.find(warning => warning.code === "sides-swapped"), box = this.parts.swapped;
     const others = warnings.filter(warning => warning !== swapped);
-    this.parts.warnings.replaceChildren(...others.map(({ message, remedy }) => make("li", {}, [message, remedy].filter(Boolean).join(" "))));
+    this.parts.warnings.replaceChildren(...others.map(({ message, remedy }) => make("li", {}, [message, remedy].filter(Boolean).map(sentence).join(" "))));
     if (!swapped) { box.hidden = true; box.replaceChildren(); return; }
     if (!box.hidden) return;
     box.hidden = false;
-    box.replaceChildren(make("p", {}, make("strong", {}, "Left and right look mixed up. "), swapped.message, " ", swapped.remedy ?? ""),
+    box.replaceChildren(make("p", {}, make("strong", {}, "Left and right look mixed up. "), sentence(swapped.message), " ", sentence(swapped.remedy)),
       make("button", { "data-part": "swap", onclick: () => this._change("swap") }, "Exchange left and right"));
   }
 
@@ -109,10 +124,11 @@ export class Picker {
     const needed = this.landmarks.filter(({ optional }) => !optional), lacks = ({ name }) => !(name in state.landmarks);
     const side = !state.absent_side && ["left", "right"].find(each => needed.some(lacks)
       && needed.every(landmark => lacks(landmark) === (landmark.side === each)));
+    const there = side === "left" ? "right" : "left";
     const box = this.parts.suggestion;
     box.hidden = !side;
     if (!side) return;
-    box.replaceChildren(make("p", {}, `Only points of the patient\u2019s ${side} breast are left. Is this breast missing?`),
+    box.replaceChildren(make("p", {}, `There are points of the ${there} breast only. Is the patient\u2019s ${side} breast missing?`),
       make("button", { onclick: () => this._change("absent", { side }) }, `Yes, the ${side} breast is missing`));
   }
 

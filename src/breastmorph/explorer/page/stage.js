@@ -172,6 +172,18 @@ export class Stage extends EventTarget {
     this._changed();
   }
 
+  /* Nothing is shown, and nothing can be clicked, until the next scan is there. */
+  clearScan() {
+    this.showing = "scan";
+    this.scan = null;
+    this.markers = [];
+    this.view.setMarkers([]);
+    for (const name of ["scan", "result"]) this.view.remove(name);
+    this.view.setColourBar(null);
+    this._arrange();
+    this._changed();
+  }
+
   _placeScan() {
     const { positions, faces, uv, image, colours, turn } = this.scan, turned = new Float32Array(positions.length);
     for (let i = 0; i < positions.length; i += 3) turned.set(apply(turn, positions.subarray(i, i + 3)), i);
@@ -210,7 +222,7 @@ export class Stage extends EventTarget {
   /* [{name, point, label, active}] in the scan's coordinates. */
   placeMarkers(markers) {
     this.markers = markers;
-    if (this.showing !== "scan") return;
+    if (this.showing !== "scan" || !this.scan) return;
     this.view.setMarkers(markers.map(({ name, point, label, active }) => ({
       name, label, active, position: apply(this.scan.turn, point), colour: active ? "#c2410c" : "#0b5563" })));
   }
@@ -218,7 +230,7 @@ export class Stage extends EventTarget {
   /* The line of sight through a point of the window, in the scan's coordinates; null beside the scan. */
   lineOfSight(clientX, clientY) {
     const hit = this.view.pick(clientX, clientY);
-    if (!hit || hit.mesh !== "scan") return null;
+    if (!hit || hit.mesh !== "scan" || !this.scan) return null;
     const back = transposed(this.scan.turn), origin = this.view.camera.position.toArray();
     const direction = hit.point.map((value, i) => value - origin[i]), length = Math.hypot(...direction);
     return { origin: apply(back, origin), direction: apply(back, direction.map(value => value / length)), point: apply(back, hit.point) };

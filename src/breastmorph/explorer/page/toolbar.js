@@ -36,7 +36,7 @@ export function startToolbar(stage) {
     part("layout").value = stage.layout;
     part("scan-show-label").hidden = shape || !stage.scan?.result;
     part("scan-show").value = stage.scanParts;
-    part("turning").hidden = shape || Boolean(stage.scan?.result);
+    part("turning").hidden = shape || !stage.scan || Boolean(stage.scan.result);
   }
   stage.addEventListener("change", refresh);
   refresh();

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from breastmorph.clinical.features import REGIONS
 from breastmorph.clinical.patient import Patient
 from breastmorph.explorer.answering import Asked, Download
 from breastmorph.explorer.arrays import packed
@@ -55,7 +56,8 @@ def measures(asked: Asked) -> dict[str, Any]:
     record = view.measures(found.vertices, found.absent_side, tape=asked.values.get("tape") is True)
     given = spec["kind"] == "model"
     scores = view.scores(spec.get("scores", [])) if given else view.scores_of(found.vertices)
-    record["plausibility"] = view.plausibility(scores)
+    edited = asked.session.edited if spec["kind"] == "edit" else None
+    record["plausibility"] = view.plausibility(scores, edited.edit if edited is not None else None)
     return record | {"ms": round(1000.0 * (time.perf_counter() - begin), 1)}
 
 
@@ -65,7 +67,7 @@ def features(asked: Asked) -> dict[str, Any]:
     if base not in ("mean", "patient"):
         raise bad_request("editing starts from the mean or from the patient")
     found = asked.session.editing(base).features(wait=base == "patient")
-    return {"features": found, "hold": ["thorax"]}
+    return {"features": found, "hold": list(REGIONS)}
 
 
 def edit(asked: Asked) -> dict[str, Any]:

@@ -89,8 +89,12 @@ def texture(asked: Asked) -> Download:
 
 
 def pick(asked: Asked) -> dict[str, Any]:
-    """A click."""
+    """A click; the page says on which scan it was made, so that none lands on another patient's."""
     scan = _scan(asked)
+    if asked.values.get("scan", scan.key) != scan.key:
+        raise not_now(
+            "this click was made on another scan", "Wait until the scan is shown", code="other-scan"
+        )
     picked = scan.pick(asked.values)
     return scan.as_record() | {"picked": picked.as_record()}
 
@@ -147,10 +151,17 @@ def check(asked: Asked) -> Job:
 
 
 def check_queue(asked: Asked) -> Job:
-    """Judge many scans."""
-    chosen = _chosen(asked)
-    limits = asked.session.explorer.settings.reading
-    return asked.session.jobs.start("check", partial(check_scans, chosen, limits))
+    """Judge many scans: those whose landmarks were begun, and those that could not be opened."""
+    line, limits = _queue(asked), asked.session.explorer.settings.reading
+    chosen = dict(_chosen(asked)) if asked.values.get("scans") is not None else _to_check(line)
+
+    def work(job: Job) -> dict[str, Any]:
+        found = check_scans(chosen, limits, job)
+        for one in found["checks"]:
+            line.note_verdict(one["scan"], one["verdict"])
+        return found
+
+    return asked.session.jobs.start("check", work)
 
 
 def register(asked: Asked) -> Job:
@@ -272,6 +283,14 @@ def _chosen(asked: Asked) -> dict[str, ScanFiles]:
     if not chosen:
         raise not_now("no scan has all its landmarks yet", "Pick landmarks first", code="nothing-ready")
     return chosen
+
+
+def _to_check(line: ScanQueue) -> dict[str, ScanFiles]:
+    """Scans that somebody worked on, and those that cannot be read; the others are not ready to be judged."""
+    worth = [row["scan"] for row in line.rows() if row["status"] != "todo" or row["problem"]]
+    if not worth:
+        raise not_now("no scan has landmarks yet", "Pick landmarks first", code="nothing-ready")
+    return {key: line.with_landmarks(key) for key in worth}
 
 
 def _stepped(asked: Asked, change: Any) -> dict[str, Any]:

@@ -40,7 +40,9 @@ def save_random_samples(path: Path, models: Mapping[str, ShapeModel], count: int
         for label, shapes in rows.items()
     }
     distances = np.concatenate([one for row in away.values() for one in row])
-    most = round_end(distances)
+    # One shape far from the mean must not make all others pale: the typical ones fill the range.
+    ends = [np.quantile(one, 0.95) for row in away.values() for one in row]
+    most = round_end(np.quantile(ends, [0.75]))
     cell = min((WIDE - _LEFT - _BAR) / count - _GAP, 2.0)
     seen = cameras([(_VIEW, shapes) for shapes in rows.values()], cell)
     width = _LEFT + count * (cell + _GAP) + _BAR

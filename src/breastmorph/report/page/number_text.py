@@ -16,4 +16,4 @@ def number_text(value: float, digits: int | None = None) -> str:
         if value and not 1e-4 <= abs(value) < 1e6:
             return f"{value:.1e}".replace("-", "−")
         digits = min(max(2 - math.floor(math.log10(abs(value))), 0), 4) if value else 0
-    return f"{value:.{digits}f}".replace("-", "−")
+    return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")  # no negative zero

@@ -47,11 +47,12 @@ const savePageFile = (name, address) => {
   });
 
   // On paper nothing can be unfolded; but nobody wants ten pages of hashes there, which the file holds anyway.
-  const LONG = 120;
+  const LONG = 120, HASHES = 8;
+  const hashes = part => [...part.querySelectorAll("td")].filter(cell => /^[0-9a-f]{32,}$/.test(cell.textContent));
   let folded = [];
   addEventListener("beforeprint", () => {
     folded = [...document.querySelectorAll("details:not([open])")]
-      .filter(part => part.querySelectorAll("tr").length <= LONG);
+      .filter(part => part.querySelectorAll("tr").length <= LONG && hashes(part).length <= HASHES);
     folded.forEach(part => { part.open = true; });
   });
   addEventListener("afterprint", () => folded.forEach(part => { part.open = false; }));

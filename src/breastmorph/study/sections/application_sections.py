@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from breastmorph.evaluation.experiments.statement import p_text
+from breastmorph.evaluation.experiments.statement import FEW_SUBJECTS, p_text, plural
 from breastmorph.model.files import load_model
 from breastmorph.report.page import Block, Cell, Column, ModelView, Section, Table, Text
 from breastmorph.study.application_parts import METHODS, step_text
 from breastmorph.study.results import StudyResults
 from breastmorph.study.sections.shown import figure
+from breastmorph.study.summary import refusals
 
 _VIEWED_MODES = 8
 
@@ -22,13 +23,16 @@ def model_section(results: StudyResults) -> Section:
         blocks.append(Text((f"There is no model to look at. {why}",)))
     else:
         found = results.run.result("model-masks")
-        share = found["share"]["8"]
+        held = ""
+        if found["components"] > 8:
+            few = ", of 110 subjects: not comparable" if found["subjects"] < FEW_SUBJECTS else ""
+            share = 100 * found["share"]["8"]
+            held = f"; the first 8 hold {share:.0f} % of the variance (the paper's: about 85 %{few})"
         blocks.append(
             Text(
                 (
                     f"The model of {found['subjects']} subjects has {found['vertices']:,} vertices and "
-                    f"{found['components']} components; the first {min(8, found['components'])} hold "
-                    f"{100 * share:.0f} % of the variance (the paper's: about 85 %).",
+                    f"{plural(found['components'], 'component')}{held}.",
                 )
             )
         )
@@ -36,8 +40,7 @@ def model_section(results: StudyResults) -> Section:
         blocks.append(
             ModelView(
                 model,
-                "The mean shape. Drag to turn it, move a slider to follow a mode, choose a colour to see how far the "
-                "skin moves.",
+                "The mean shape of the model with masks; on the screen with its first modes.",
                 modes=min(_VIEWED_MODES, model.n_components),
             )
         )
@@ -59,6 +62,7 @@ def editing_section(results: StudyResults) -> Section:
     if not found:
         return Section(title, (Text((results.why_not("editing"),)),))
     rows = [_edit_row(edit) for edit in found["edits"]]
+    refused = refusals(results.run)
     return Section(
         title,
         (
@@ -84,6 +88,7 @@ def editing_section(results: StudyResults) -> Section:
                 tuple(rows),
                 "The last column is the length of the exact version's change in standard deviations of the model.",
             ),
+            *([Text(tuple(refused), bullets=True)] if refused else []),
         ),
     )
 
@@ -104,6 +109,12 @@ def _edit_row(edit: dict[str, Any]) -> tuple[Cell, ...]:
     )
 
 
+def _who(results: StudyResults, found: dict[str, Any]) -> str:
+    """Whose breasts are predicted."""
+    some, everybody = len(found["subjects"]), results.run.result("model-masks").get("subjects")
+    return f"all {some} subjects" if some == everybody else f"{plural(some, 'subject')} drawn at random"
+
+
 def prediction_section(results: StudyResults) -> Section:
     """Prediction of a missing breast."""
     title = "Application 2: predicting a missing breast"
@@ -118,7 +129,10 @@ def prediction_section(results: StudyResults) -> Section:
     }
     for name, (what, unit, digits) in words.items():
         errors = found["errors"][name]
-        means = [f"{errors['mean'][method]:.{digits}f}" for method in METHODS]
+        means = [
+            f"{errors['mean'][method]:.{digits}f} ({errors['median'][method]:.{digits}f})"
+            for method in METHODS
+        ]
         rows.append(
             (f"{what}, {unit}", *means, p_text(errors["against_mirror"]["p"] or float("nan")) or None)
         )
@@ -127,7 +141,7 @@ def prediction_section(results: StudyResults) -> Section:
         (
             Text(
                 (
-                    f"Both breasts of {len(found['subjects'])} subjects drawn at random are taken away, one at a time, "
+                    f"Both breasts of {_who(results, found)} are taken away, one at a time, "
                     "and predicted from the rest of the torso by a model of all other subjects. Mirroring takes the "
                     "other breast across the body's plane of symmetry; both are joined to the chest in the same way. "
                     "The model's prediction also says how sure it is.",
@@ -143,7 +157,7 @@ def prediction_section(results: StudyResults) -> Section:
                 "Scans with the missing breast in red, prediction, truth, uncertainty and mirror image.",
             ),
             Table(
-                f"Errors of {found['predictions']} predictions of left-out subjects: means of absolute values",
+                f"Errors of {found['predictions']} predictions of left-out subjects: mean (median) of absolute values",
                 (
                     "error",
                     *(Column(method, number=True) for method in METHODS),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from breastmorph.report.page import Block, Cell, Column, Section, Table, Text
-from breastmorph.study.cohort_table import PAPER, PAPER_COUNTS, PAPER_SUBJECTS
+from breastmorph.study.cohort_table import PAPER, PAPER_COUNTS, PAPER_SUBJECTS, missing_rows
 from breastmorph.study.results import StudyResults
 from breastmorph.study.sections.shown import mean_sd
 
@@ -52,11 +52,12 @@ def _table_1(results: StudyResults) -> Block:
             (title, f"{ours['yes']} of {ours['known']}" if ours else None, f"{count} of {PAPER_SUBJECTS}")
         )
     columns = ("", Column("this cohort", number=True), Column("paper's cohort", number=True))
+    dash = "A dash: not in cohort.csv." if any(None in row for row in rows) else ""
     return Table(
         "The cohort beside the paper's (table 1): mean ± standard deviation (range)",
         columns,
         tuple(rows),
-        "A dash: not in cohort.csv." if any(None in row for row in rows) else "",
+        f"{dash} {missing_rows(found)}".strip(),
     )
 
 
@@ -100,7 +101,7 @@ def _check(results: StudyResults) -> list[Block]:
 
 def _registrations(results: StudyResults) -> list[Block]:
     rows: list[tuple[Cell, ...]] = []
-    failures: list[str] = []
+    failures: dict[str, list[str]] = {}  # ways of registering, by what went wrong
     for variant in results.parameters.variants:
         found = results.run.result(f"register-{variant.name}")
         if not found:
@@ -122,22 +123,31 @@ def _registrations(results: StudyResults) -> list[Block]:
                 ),
             )
         )
-        failures += [f"{variant.title}: {scan_id}: {why}" for scan_id, why in found["failed"].items()]
+        for scan_id, why in found["failed"].items():
+            failures.setdefault(f"{scan_id} could not be registered: {why}", []).append(variant.title)
     table = Table(
         "Registrations: mean ± standard deviation over the scans",
         (
             "method",
             "scans",
-            Column("to the scan, in the breast", "mm", number=True),
-            Column("outside", "mm", number=True),
+            Column("template to scan, breast", "mm", number=True),
+            Column("template to scan, outside", "mm", number=True),
             Column("angle distortion", "°", number=True),
             Column("flipped triangles", "%", number=True),
         ),
         tuple(rows),
-        "Small distances do not make a registration right: a point may lie on the skin and yet not where it belongs. "
-        "Experiment 1 says what the truth says.",
+        "Template to scan: mean distance at the end of the registration over points whose skin faces the scan (breast: "
+        "mask above 0.2). Experiment 1 measures against the raw scan, over all points that it covers, and so gets a "
+        "little more. Small distances do not make a registration right: a point may lie on the skin and yet not where "
+        "it belongs. Experiment 1 says what the truth says.",
     )
-    return [table, Text(tuple(failures), bullets=True)] if failures else [table]
+    ways = len(results.parameters.variants)
+    lines = [f"{what} ({_by(titles, ways)})" for what, titles in failures.items()]
+    return [table, Text(tuple(lines), bullets=True)] if lines else [table]
+
+
+def _by(titles: list[str], ways: int) -> str:
+    return "by every method" if len(titles) == ways else ", ".join(titles)
 
 
 def _metric(metrics: dict[str, list[Any]], name: str, digits: int) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from breastmorph.evaluation.experiments.mask_truth import MaskTruth
 from breastmorph.evaluation.experiments.masks import MaskExperiment, MaskVariant
-from breastmorph.evaluation.experiments.statement import Statement
+from breastmorph.evaluation.experiments.statement import Statement, plural
 from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.report.page import Block, Cell, Column, Section, Table, Text
 from breastmorph.study.plan import mask_pairs
@@ -68,7 +68,9 @@ def _one_method(results: StudyResults, ending: str) -> list[Block]:
             results,
             f"figure-variation{ending}",
             f"variation{ending}",
-            "How far the skin varies about the mean of both models: standard deviation of every point.",
+            "How far the skin varies about the mean of both models: standard deviation of every point. "
+            "The numbers are root mean squares inside and outside the line, the breast mask on the model's own mean; "
+            "the statements take the mask on the template, and so differ a little.",
         ),
         figure(
             results,
@@ -291,14 +293,18 @@ def clinical_section(results: StudyResults) -> Section:
         return Section(title, _without(results, 4))
     counts = [int(c) for c in found.components if c in (0, *_AT) or c == found.components[-1]]
     rows: list[tuple[Cell, ...]] = [
-        (f"straight, {c} components", *(float(v) for v in found.mean[c]), float(found.average[c]))
+        (f"straight, {plural(c, 'component')}", *(float(v) for v in found.mean[c]), float(found.average[c]))
         for c in counts
     ]
     for k, c in enumerate(found.tape_components):
         values = found.tape_mean[k]
         if np.isfinite(values).any():
             rows.append(
-                (f"along the skin, {c} components", *(float(v) for v in values), float(np.nanmean(values)))
+                (
+                    f"along the skin, {plural(int(c), 'component')}",
+                    *(float(v) for v in values),
+                    float(np.nanmean(values)),
+                )
             )
     of_registered = np.nanmean(found.registered, axis=0)
     rows.append(

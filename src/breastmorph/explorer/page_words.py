@@ -1,0 +1,71 @@
+"""Messages in the page's words: other modules speak to people who type commands, and in names of measures."""
+
+from __future__ import annotations
+
+import re
+
+MEASURES = {
+    "SN-NL": "Sternal notch to left nipple",
+    "SN-NR": "Sternal notch to right nipple",
+    "NL-NR": "Nipple to nipple",
+    "volume-left": "Left breast volume",
+    "volume-right": "Right breast volume",
+}
+_NAME = re.compile(r"(?<![\w-])(" + "|".join(MEASURES) + r")(?![\w-])")
+_LENGTH = r"(\d+(?:\.\d+)?)"
+_USUAL = re.compile(rf"{_LENGTH} ± {_LENGTH} mm")
+_ASKED = re.compile(rf"(nipple) {_LENGTH} mm")
+_LANDMARK = re.compile(r"\b(lower_pole|lateral_pole|nipple|coracoid|imf)_(left|right)\b")
+_PARTS = {"imf": "fold under the {} breast", "coracoid": "{} coracoid"}
+# What other modules say, and what the page says instead; in this order.
+_PHRASES: tuple[tuple[str, str], ...] = (
+    (
+        r"in this model nothing else changes that way without the held regions, so its modes were made local: "
+        r"they fade out from [\d.]+ mm before to [\d.]+ mm beyond the border",
+        "to keep the held parts in place, the change fades out around their border; look at the border",
+    ),
+    (
+        r"(left|right) side absent: its mask is mirrored from the other side, its landmark pairs are void",
+        r"the \1 breast is missing: that side follows the skin of the scan only",
+    ),
+    (r"Name the folder with --landmarks, and put \S+ \(or [^)]*\) into it", "Set its points on this page"),
+    (r", or give the unit with --unit", ", and the unit in which the file was exported"),
+    (r"Leave the unit to --unit auto, or check", "Check"),
+    (r"with --unit (\w+) ", r"read in \1, "),
+    (r"Check the unit \(--unit\)", "Check the unit in which the file was exported"),
+    (r"Check its unit \(--unit\): mm are expected", "Check the unit in which the file was exported"),
+    (r", or raise --max-faces", ""),
+    (r"Give the order of the names \(--landmark-order\), or write", "Write"),
+    (r"; landmarks \(--landmarks\) give a surer start", "; a few landmarks give a surer start"),
+    (r"Give landmarks \(--landmarks\); three are enough", "Set landmarks on this page; three are enough"),
+    (r"; landmarks \(--landmarks\) tell which it is", "; landmarks tell which it is"),
+    (r"\(complete them with --landmark-ids\)", "(place them on the Model tab)"),
+    (
+        r"Complete its landmarks with --landmark-ids, or give .* with --registered",
+        "Place them on the Model tab",
+    ),
+    (r"; --landmark-ids adds more", "; more can be placed on the Model tab"),
+    (r"Look at the scan, or raise --time-limit", "Look at the scan; it may be too large"),
+    (r", raise --memory-limit or take fewer --jobs", ""),
+    (r"Try --retry-failed; if it fails again, look", "Try again; if it fails again, look"),
+    (r", or choose another --out", ""),
+    (
+        r"Choose another --out: one folder, one template",
+        "Move the old results away: they were made for another model",
+    ),
+    (r"Run `breastmorph register` again", "Register the scan again"),
+    (r"Run `breastmorph check`( on it| to see[^,.]*)?", "Check the scan"),
+    (r" \(--[a-z-]+\)", ""),
+)
+_COMPILED = tuple((re.compile(pattern), said) for pattern, said in _PHRASES)
+
+
+def in_page_words(text: str) -> str:
+    """A message with measures by their labels, lengths of measures in cm, and controls instead of options."""
+    for pattern, said in _COMPILED:
+        text = pattern.sub(said, text)
+    text = _NAME.sub(lambda found: MEASURES[found[1]], text)
+    text = _USUAL.sub(lambda found: f"{float(found[1]) / 10:.1f} ± {float(found[2]) / 10:.1f} cm", text)
+    text = _ASKED.sub(lambda found: f"{found[1]} {float(found[2]) / 10:.1f} cm", text)
+    text = _LANDMARK.sub(lambda found: _PARTS.get(found[1], "{} " + found[1]).format(found[2]), text)
+    return text.replace("sternal_notch", "sternal notch").replace("_pole", " pole")

@@ -1,0 +1,33 @@
+"""Landmarks beyond the end of a registered mesh."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from breastmorph.clinical.measure.examination import Examiner
+from breastmorph.errors import LandmarkProblem
+from breastmorph.scan.landmarks import Landmarks
+from breastmorph.template.files import default_template
+
+
+def moved(name: str, by: list[float]) -> Landmarks:
+    points = dict(default_template().landmarks)
+    return Landmarks.of(points | {name: points[name] + np.array(by)})
+
+
+def test_a_lateral_pole_beyond_the_mesh_costs_only_its_own_measures():
+    template = default_template()
+    examiner = Examiner(template.mesh, template.landmark_ids, template.mirror)
+    annotated = moved("lateral_pole_right", [-20.0, 0.0, -60.0])
+    found = examiner.shape("wide", template.mesh.vertices, annotated=annotated)
+    unknown = {measure.name for measure in found.measures if not measure.known and "IMF" not in measure.name}
+    assert unknown == {"base-width-right", "projection-right"}
+    assert found.warnings == ("the mesh does not reach lateral_pole_right",)
+
+
+def test_another_landmark_off_the_mesh_is_still_refused():
+    template = default_template()
+    examiner = Examiner(template.mesh, template.landmark_ids, template.mirror)
+    with pytest.raises(LandmarkProblem, match="nipple_left"):
+        examiner.shape("wrong", template.mesh.vertices, annotated=moved("nipple_left", [0.0, 0.0, 60.0]))

@@ -1,0 +1,181 @@
+"""Edits as the page makes them: one judgement of plausibility, the other breast held, refusals, and files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import struct
+import time
+
+import numpy as np
+import pytest
+
+from breast_cohort import breast_model
+from breastmorph.explorer.demo_model import SYNTHETIC, demo_model, is_synthetic
+from breastmorph.explorer.downloads import _plain_cells
+from breastmorph.explorer.page_words import in_page_words
+from breastmorph.explorer.settings import Settings
+from breastmorph.model.files import load_model, save_model
+from explorer_client import Visitor, running
+
+
+@pytest.fixture(scope="module")
+def visitor(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "model.h5"
+    save_model(breast_model(), path)
+    with running(Settings(model=path)) as explorer:
+        yield Visitor.of(explorer)
+
+
+@pytest.fixture(scope="module")
+def now(visitor) -> dict:
+    """What can be edited, by name."""
+    for _ in range(200):
+        answer = visitor.get("/api/edit?base=mean")
+        if answer.status != 503:
+            break
+        time.sleep(0.05)
+    return {one["name"]: one for one in answer.json["features"]}
+
+
+def edit(visitor, name, value, unit, **more):
+    wish = {"name": name, "value": value, "unit": unit}
+    return visitor.post("/api/edit", {"base": {"kind": "mean"}, "wishes": [wish], "hold": ["thorax"], **more})
+
+
+def at(now, name, deviations) -> float:
+    return now[name]["mean"] + deviations * now[name]["sd"]
+
+
+# --- plausibility -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("deviations", [0.5, 2.0, 3.4, 4.0, 4.8, 5.6])
+def test_gauge_and_notes_agree(visitor, now, deviations):
+    answer = edit(visitor, "volume-left", at(now, "volume-left", deviations), "cc")
+    if answer.status == 422:
+        assert answer.json["code"] == "unattainable"
+        return
+    record = answer.json
+    noted = [one for one in record["warnings"] if "standard deviations" in one or "folded" in one]
+    assert not (noted and record["plausibility"]["level"] == "usual"), record
+    if deviations > 3.0:
+        assert noted
+    if deviations > 4.5:
+        assert record["plausibility"]["level"] == "implausible"
+    measured = visitor.post("/api/measures", {"shape": {"kind": "edit"}}).json
+    assert measured["plausibility"] == record["plausibility"]  # strip and gauge come from here
+
+
+def test_a_small_change_is_usual(visitor, now):
+    record = edit(visitor, "volume-left", at(now, "volume-left", 0.3), "cc").json
+    assert record["plausibility"]["level"] == "usual"
+    assert record["warnings"] == []
+
+
+@pytest.mark.parametrize(("name", "deviations"), [("volume-left", 27.0), ("SN-NL", 7.0), ("SN-NR", -6.5)])
+def test_what_is_far_outside_is_refused_in_the_pages_words(visitor, now, name, deviations):
+    value = at(now, name, deviations)
+    answer = edit(visitor, name, max(value, 1.0), now[name]["unit"])
+    assert answer.status == 422
+    assert now[name]["label"] in answer.json["cause"]
+    assert name not in answer.json["cause"] + answer.json["remedy"]
+    assert "mm" not in answer.json["remedy"]
+
+
+# --- holding ----------------------------------------------------------------------------------------------------------
+
+
+def change(record, name) -> dict:
+    return next(one for one in record["changes"] if one["name"] == name)
+
+
+def test_the_other_breast_is_held_by_itself_and_that_is_said(visitor, now):
+    wanted = at(now, "volume-left", 0.5)
+    free = edit(visitor, "volume-left", wanted, "cc").json
+    record = edit(visitor, "volume-left", wanted, "cc", hold_other=True).json
+    assert change(record, "volume-left")["after"] == pytest.approx(wanted, abs=0.05)
+    assert record["held"] == ["thorax", "right"]
+    assert record["held_by_itself"] == "right"
+    assert record["movement"]["right"] < 1.0
+    right = change(record, "volume-right")
+    assert right["after"] == pytest.approx(right["before"], rel=0.05)
+    assert free["held"] == ["thorax"]
+    assert free["movement"]["right"] > record["movement"]["right"]
+
+
+def test_a_wish_about_both_breasts_holds_neither(visitor, now):
+    record = edit(visitor, "NL-NR", at(now, "NL-NR", 0.3), "mm", hold_other=True).json
+    assert record["held"] == ["thorax"]
+    assert record["held_by_itself"] == record["not_held"] == ""
+
+
+def test_where_holding_makes_it_impossible_the_remedy_is_to_release(visitor, now):
+    # A breast cannot be larger and stay as it is.
+    answer = edit(visitor, "volume-left", at(now, "volume-left", 2.5), "cc", hold=["thorax", "left"])
+    assert answer.status == 422
+    assert "Release the left breast" in answer.json["remedy"]
+
+
+# --- words ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("SN-NL 30.0 mm cannot be attained", "Sternal notch to left nipple 3.0 cm cannot be attained"),
+        (
+            "Usual at this size: SN-NL 249 ± 19 mm",
+            "Usual at this size: Sternal notch to left nipple 24.9 ± 1.9 cm",
+        ),
+        ("imf_left is 20 mm off", "fold under the left breast is 20 mm off"),
+        ("Check these two landmarks, or give the unit with --unit", None),
+        ("Name the folder with --landmarks, and put a.json (or .csv, .pp) into it", None),
+        ("Run `breastmorph register` again, or move it away", None),
+    ],
+)
+def test_messages_use_the_pages_words(said, shown):
+    found = in_page_words(said)
+    assert "--" not in found
+    assert "breastmorph " not in found
+    assert shown is None or found == shown
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def test_only_what_looks_like_a_formula_is_quoted():
+    row = {"a": "", "b": "=1+1", "c": "-2.5", "d": "-cmd", "e": "+3", "f": "torso", "g": "@x"}
+    kept = {"a": "", "b": "'=1+1", "c": "-2.5", "d": "'-cmd", "e": "+3", "f": "torso", "g": "'@x"}
+    assert _plain_cells(row) == kept
+
+
+def test_empty_cells_of_the_table_are_empty(visitor):
+    text = visitor.post("/api/download/measures", {"shapes": [{"kind": "mean"}]}).content.decode()
+    cells = next(csv.DictReader(io.StringIO(text))).values()
+    assert "" in cells
+    assert "'" not in cells
+
+
+def glb_extent(data: bytes) -> np.ndarray:
+    length = struct.unpack("<I", data[12:16])[0]
+    header = json.loads(data[20 : 20 + length])
+    corner = header["accessors"][header["meshes"][0]["primitives"][0]["attributes"]["POSITION"]]
+    return np.array(corner["max"]) - np.array(corner["min"])
+
+
+def test_a_glb_is_in_metres(visitor):
+    data = visitor.post("/api/download/mesh", {"shape": {"kind": "mean"}, "format": "glb"}).content
+    wanted = np.ptp(breast_model().mean, axis=0) / 1000.0
+    np.testing.assert_allclose(glb_extent(data), wanted, rtol=1e-3)
+
+
+def test_the_demo_model_says_that_it_is_synthetic_also_as_a_file(tmp_path, visitor):
+    found = demo_model()
+    assert is_synthetic(found)
+    save_model(found.truncate(2), tmp_path / "demo.h5")
+    assert is_synthetic(load_model(tmp_path / "demo.h5"))
+    assert not visitor.get("/api/model").json["synthetic"]
+    assert re.search("not for planning", SYNTHETIC)
