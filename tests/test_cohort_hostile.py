@@ -1,6 +1,7 @@
 """Bugs that fuzzing found in the readers of registered folders, tables and lists."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -130,3 +131,14 @@ def test_a_landmark_given_twice_under_a_long_name(tmp_path):
     with pytest.raises(BreastMorphError, match="given twice") as caught:
         load_landmarks(tmp_path / "l.csv")
     assert len(caught.value.cause) < 300
+
+
+def test_a_packed_file_with_a_strange_header_is_made_again_without_a_warning(tmp_path):
+    # NumPy parses the header as Python, and only warned of an escape that Python does not know.
+    write_registered(tmp_path, random_shapes(3))
+    expected = load_cohort(tmp_path).array()
+    (packed,) = (tmp_path / "cohort").glob("shapes-*.npy")
+    packed.write_bytes(packed.read_bytes().replace(b"'descr'", b"'de\\Er'", 1))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.array_equal(load_cohort(tmp_path).array(), expected)

@@ -28,7 +28,10 @@ _COMMANDS = {
     "fit": ("breastmorph.cli.fit", "Fit a model to a raw scan or point cloud."),
     "verify": ("breastmorph.cli.verify", "Hash results again: are they what was written?"),
     "doctor": ("breastmorph.cli.doctor", "Check this installation."),
-    "paper": ("breastmorph.cli.paper", "Every experiment of the paper on a cohort, with figures and a report."),
+    "paper": (
+        "breastmorph.cli.paper",
+        "Every experiment of the paper on a cohort, with figures and a report.",
+    ),
     "report": ("breastmorph.cli.report", "The report of a study as one page."),
     "explore": ("breastmorph.cli.explore", "The model in a browser: look, edit, pick landmarks, predict."),
     "template": ("breastmorph.cli.template", "Make a symmetric template from one scan."),

@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import secrets
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -148,7 +149,9 @@ def _load(path: Path, n_vertices: int) -> tuple[list[str], PackedShapes] | None:
         index = json.loads(path.with_suffix(".json").read_bytes())
         states = list(index["states"])
         to_file = tuple(Similarity.from_dict(parts) for parts in index["to_file"])
-        shapes = np.load(path, mmap_mode="r", allow_pickle=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # NumPy only warns of headers it has to guess at
+            shapes = np.load(path, mmap_mode="r", allow_pickle=False)
     except Exception:  # damaged in any way there is: it is made again
         return None
     if not isinstance(shapes, np.ndarray) or shapes.dtype != np.float32:
