@@ -259,7 +259,7 @@ class BreastView {
   _sharpen(fine) {
     let ratio = Math.min(window.devicePixelRatio || 1, 2);
     if (this.slow) {
-      const afforded = Math.sqrt((fine ? 2.2e6 : 0.32e6) / (this.container.clientWidth * this.container.clientHeight));
+      const afforded = Math.sqrt((fine ? 2.2e6 : 0.25e6) / (this.container.clientWidth * this.container.clientHeight));
       ratio = Math.min(Math.max(afforded, fine ? 1 : 0.4), fine ? 2 : 1);
     }
     if (this.renderer.getPixelRatio() !== ratio) this.renderer.setPixelRatio(ratio);
