@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 import struct
 import time
 
@@ -13,11 +12,12 @@ import numpy as np
 import pytest
 
 from breast_cohort import breast_model
-from breastmorph.explorer.demo_model import SYNTHETIC, demo_model, is_synthetic
+from breastmorph.explorer.demo_model import demo_model
 from breastmorph.explorer.downloads import _plain_cells
 from breastmorph.explorer.page_words import in_page_words
 from breastmorph.explorer.settings import Settings
 from breastmorph.model.files import load_model, save_model
+from breastmorph.report.clinical_sheet import caution
 from explorer_client import Visitor, running
 
 
@@ -174,8 +174,8 @@ def test_a_glb_is_in_metres(visitor):
 
 def test_the_demo_model_says_that_it_is_synthetic_also_as_a_file(tmp_path, visitor):
     found = demo_model()
-    assert is_synthetic(found)
+    assert found.is_synthetic
     save_model(found.truncate(2), tmp_path / "demo.h5")
-    assert is_synthetic(load_model(tmp_path / "demo.h5"))
+    assert load_model(tmp_path / "demo.h5").is_synthetic
     assert not visitor.get("/api/model").json["synthetic"]
-    assert re.search("not for planning", SYNTHETIC)
+    assert "not for planning" in caution(found)

@@ -119,10 +119,11 @@ def command(
     record = {**_record(edit, patient, model_file, kind, beside), "made": provenance()}
     files = _write(edit, patient, model, record, out)
     if not no_sheet:
+        from breastmorph.report.clinical_sheet import caution
         from breastmorph.report.editing_sheet import save_editing_sheet
 
         asked = ", ".join(c.name for c in edit.changes if c.requested is not None and not c.held)
-        files += save_editing_sheet(edit, model.faces, f"{patient.id}: {asked}", out)
+        files += save_editing_sheet(edit, model.faces, f"{patient.id}: {asked}", out, warning=caution(model))
     if as_json:
         print_json({**record, "files": [str(path) for path in files]})
     else:

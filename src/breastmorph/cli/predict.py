@@ -123,7 +123,9 @@ def command(
     record = {**_record(found, patient, model_file, gone, measures), "made": provenance()}
     files = _write(found, patient, record, out, samples, seed)
     if not no_sheet:
-        files += _draw(found, patient, measures, out)
+        from breastmorph.report.clinical_sheet import caution
+
+        files += _draw(found, patient, measures, out, caution(model))
     if as_json:
         print_json({**record, "files": [str(path) for path in files]})
     else:
@@ -224,12 +226,12 @@ def _table(missing: Bools, deviation: Floats, normal: Floats) -> bytes:
 
 
 def _draw(
-    found: Prediction, patient: Patient, measures: tuple[PredictedMeasure, ...], out: Path
+    found: Prediction, patient: Patient, measures: tuple[PredictedMeasure, ...], out: Path, warning: str
 ) -> list[Path]:
     from breastmorph.report.prediction_sheet import Example, save_prediction_figure, save_prediction_sheet
 
     title = f"{patient.id}: predicted {found.region.side} breast"
-    files = save_prediction_sheet(found, patient.shape, measures, title, out)
+    files = save_prediction_sheet(found, patient.shape, measures, title, out, warning=warning)
     save_prediction_figure([Example(patient.id, patient.shape, found)], out / "prediction.png")
     return [*files, out / "prediction.png"]
 

@@ -21,12 +21,6 @@ _FILE = "demo_model.npz"
 _STEP = 0.02  # mm: resolution of every mode at one standard deviation; rougher ones would show in the shading
 NAME = "Demo model"
 NOTE = "Made from scans of a mathematical phantom; no person was scanned."
-SYNTHETIC = "Synthetic demo model: not for planning."
-
-
-def is_synthetic(model: ShapeModel) -> bool:
-    """Whether a model says that nobody was scanned for it; a file of the demo model does too."""
-    return bool(model.info.get("synthetic"))
 
 
 def demo_model() -> ShapeModel:

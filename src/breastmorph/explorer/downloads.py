@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from breastmorph.clinical.measure.examination import Examiner
 from breastmorph.clinical.measure.records import as_row
-from breastmorph.explorer.demo_model import SYNTHETIC, is_synthetic
 from breastmorph.explorer.open_scan import OpenScan, landmark_json
 from breastmorph.explorer.page_words import MEASURES, in_page_words
 from breastmorph.explorer.problems import bad_request
@@ -127,7 +126,9 @@ def _prediction_sheet(session: Session, folder: Path) -> tuple[Sequence[Path], s
 
 
 def _warning(session: Session) -> str:
-    return SYNTHETIC if is_synthetic(session.view.model) else ""
+    from breastmorph.report.clinical_sheet import caution
+
+    return caution(session.view.model)
 
 
 def _measure_sheet(session: Session, shape: NamedShape, folder: Path) -> tuple[Sequence[Path], str]:

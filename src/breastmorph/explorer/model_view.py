@@ -17,7 +17,6 @@ from breastmorph.clinical.patient import keeps_no_size, model_landmarks, place
 from breastmorph.clinical.regions import breast_regions, completed_landmarks
 from breastmorph.errors import BreastMorphError
 from breastmorph.explorer.arrays import packed
-from breastmorph.explorer.demo_model import is_synthetic
 from breastmorph.explorer.problems import bad_request
 from breastmorph.mask import measure_breasts
 from breastmorph.mesh.triangle_mesh import Floats, Ints
@@ -64,7 +63,7 @@ class ModelView:
             "missing_landmarks": [name for name in REQUIRED if name not in model.landmark_ids],
             "subjects": subjects if isinstance(subjects, int) else None,
             "with_size": not keeps_no_size(model),
-            "synthetic": is_synthetic(model),
+            "synthetic": model.is_synthetic,
         }
 
     @cached_property

@@ -137,6 +137,11 @@ class ShapeModel:
         """A shape with the model's faces."""
         return TriangleMesh(shape, self.faces)
 
+    @property
+    def is_synthetic(self) -> bool:
+        """Whether the model says that nobody was scanned for it."""
+        return bool(self.info.get("synthetic"))
+
     # --- shapes and coefficients ------------------------------------------------------------------------------
 
     def instance(self, coefficients: Floats | Sequence[float]) -> Floats:

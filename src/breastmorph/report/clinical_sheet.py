@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from breastmorph.mesh.files.writing import make_folder, write_file
+from breastmorph.model.shape_model import ShapeModel
 from breastmorph.report.render import Picture
 
 if TYPE_CHECKING:
@@ -23,6 +24,13 @@ _LINE = 0.0155  # of the height: one row of the table
 _MOST_ROWS = 26
 _STYLE: dict[Any, Any] = {"font.family": "sans-serif", "font.size": 8.0, "pdf.fonttype": 42}
 _FAINT, _STRONG = "#F3F3F3", "#DCE6F2"
+
+SYNTHETIC = "Synthetic model: not for planning."
+
+
+def caution(model: ShapeModel) -> str:
+    """What nobody may overlook on a sheet made with a model; empty for most."""
+    return SYNTHETIC if model.is_synthetic else ""
 
 
 @dataclass(frozen=True, eq=False)

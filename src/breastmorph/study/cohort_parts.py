@@ -159,7 +159,8 @@ def build_one(job: Job) -> Made:
     both = sum(not side for side in cohort.absent)
     if both < FEWEST:
         raise NotPossible(f"only {both} registered subjects have both breasts; a model needs {FEWEST}")
-    model = build_model(cohort, BuildParameters(), {"variant": variant})
+    synthetic = {"synthetic": True} if job.study.description()["parameters"].get("phantom") else {}
+    model = build_model(cohort, BuildParameters(), {"variant": variant, **synthetic})
     save_model(model, job.place(f"models/{variant}.h5"))
     share = np.cumsum(model.variances) / model.variances.sum()
     return Made(
