@@ -47,18 +47,18 @@ def visitor(explorer):
     found.ask("DELETE", "/api/sessions")
 
 
-def require_refusal(answer, status: int, code: str) -> None:
-    assert answer.status == status
-    assert answer.json["code"] == code
+def refusal(answer) -> tuple[int, str]:
+    """Status and code of a refusal, which must also say why and what to do."""
     assert answer.json["cause"]
     assert answer.json["remedy"]
+    return answer.status, answer.json["code"]
 
 
 @pytest.mark.parametrize(
     "host", ["evil.example", "127.0.0.1.evil.example:{port}", "127.0.0.1:1", "", "[::1]"]
 )
 def test_another_host_name_is_refused(visitor, host):
-    require_refusal(visitor.ask("GET", "/", Host=host.format(port=visitor.port)), 403, "wrong-host")
+    assert refusal(visitor.ask("GET", "/", Host=host.format(port=visitor.port))) == (403, "wrong-host")
 
 
 @pytest.mark.parametrize("host", ["localhost:{port}", "127.0.0.1:{port}", "LOCALHOST:{port}"])
@@ -80,7 +80,7 @@ def test_names_of_this_computer_are_let_in(visitor, host):
 @pytest.mark.parametrize(("method", "path"), [("POST", "/api/sessions"), ("GET", "/"), ("GET", "/api/state")])
 def test_another_page_is_refused(visitor, headers, method, path):
     sent = {name: value.format(port=visitor.port) for name, value in headers.items()}
-    require_refusal(visitor.ask(method, path, **sent), 403, "other-origin")
+    assert refusal(visitor.ask(method, path, **sent)) == (403, "other-origin")
 
 
 def test_the_page_itself_is_let_in(visitor):
@@ -108,7 +108,7 @@ def test_without_the_token_nobody_is_let_in(settings, shown):
     with running(replace(settings, token=TOKEN)) as explorer:
         visitor = Visitor(explorer.settings.port)
         for path in ("/", "/?token=wrong", "/api/state", "/page/index.html"):
-            require_refusal(visitor.ask("GET", path, **shown), 403, "wrong-token")
+            assert refusal(visitor.ask("GET", path, **shown)) == (403, "wrong-token")
 
 
 def test_the_token_opens_once_and_the_cookie_after_that(settings):
@@ -163,7 +163,7 @@ def test_an_upload_of_unknown_length_ends_at_the_limit(visitor, explorer):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     pieces = (bytes(64 * 1024) for _ in range(2400))  # 150 MB, of which 3 are allowed
     answer = visitor.ask("POST", "/api/scans?name=endless.ply", pieces)
-    require_refusal(answer, 413, "too-large")
+    assert refusal(answer) == (413, "too-large")
     assert (
         resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000
     )  # kB: what follows is thrown away
@@ -269,14 +269,14 @@ def test_two_sessions_do_not_see_each_other(visitor, explorer):
 @pytest.mark.parametrize("session", ["", "guess", "../x"])
 def test_without_a_session_nothing_is_told(explorer, session):
     stranger = Visitor(explorer.settings.port, {"X-Session": session})
-    require_refusal(stranger.get("/api/state"), 404, "no-session")
+    assert refusal(stranger.get("/api/state")) == (404, "no-session")
 
 
 def test_there_are_only_so_many_sessions(settings):
     with running(replace(settings, max_sessions=2)) as explorer:
         first, _ = Visitor.of(explorer), Visitor.of(explorer)
         third = Visitor(explorer.settings.port)
-        require_refusal(third.ask("POST", "/api/sessions"), 429, "too-many-sessions")
+        assert refusal(third.ask("POST", "/api/sessions")) == (429, "too-many-sessions")
         first.ask("DELETE", "/api/sessions")
         assert third.ask("POST", "/api/sessions").status == 201
 
