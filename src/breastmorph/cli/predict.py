@@ -131,7 +131,7 @@ def command(
     else:
         _print(found, patient, measures)
         click.echo(f"Look at {out / 'sheet.png'}" if not no_sheet else f"Written to {out}")
-    for warning in found.warnings:
+    for warning in (*patient.warnings, *found.warnings):
         click.echo(f"Warning: {warning}", err=True)
 
 

@@ -18,7 +18,7 @@ from breastmorph.mesh.triangle_mesh import Floats, Ints
 
 _SITES = 64  # vertices looked at
 _SAME = (
-    0.05  # mm, root mean square: what rounding and another pose leave; two scans of one person differ by more
+    0.05  # mm, root mean square: what rounding and another pose leave; two scans of a person differ by more
 )
 _UNLIKE = 2.5  # times the usual distance from the template
 

@@ -20,6 +20,7 @@ from breastmorph.explorer.problems import RequestProblem, bad_request, not_now
 from breastmorph.explorer.scan_reading import ReadScan
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files.writing import make_folder, write_file
+from breastmorph.plain import read_object
 from breastmorph.scan.files import load_landmarks
 from breastmorph.scan.folder import ScanFiles
 from breastmorph.scan.landmarks import OF_A_BREAST, OPTIONAL, SIDES
@@ -214,11 +215,7 @@ def optional_landmark(value: Any) -> str:
 
 def _nulls(path: Path) -> set[str]:
     """Names that a file of ours gives as absent."""
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return set()
-    return {name for name, value in content.items() if value is None} if isinstance(content, dict) else set()
+    return {name for name, value in read_object(path).items() if value is None}
 
 
 def declared_absent(path: Path, names: tuple[str, ...]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,10 @@ from breastmorph.explorer.open_scan import OpenScan
 from breastmorph.explorer.page_words import in_page_words
 from breastmorph.explorer.worker_calls import WorkerCalls
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.geometry import face_normals, vertex_normals
+from breastmorph.mesh.geometry import vertex_normals
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Floats, Ints
+from breastmorph.model.residuals import surface_residuals
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.registration.batch import register_batch
 from breastmorph.registration.executors import Executor, LocalProcesses
@@ -31,8 +32,6 @@ from breastmorph.registration.product import FailedScan, ProductMaker, Recipe, r
 from breastmorph.scan.folder import ScanFiles
 from breastmorph.scan.landmarks import Landmarks
 from breastmorph.workers import Limits
-
-_FAR = 15.0  # mm: what lies farther is not the same surface
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,14 +85,8 @@ def shown_patient(
 
 
 def residual(surface: Surface, shape: Floats, faces: Ints) -> Floats:
-    """Signed distance of a shape's vertices from a scan, mm; positive outside, NaN where the scan shows nothing."""
-    found = surface.closest(shape)
-    mesh = surface.mesh
-    facing = face_normals(mesh.vertices, mesh.faces)[found.faces]
-    agree = (facing * vertex_normals(shape, faces)).sum(axis=1)
-    side = np.sign(((shape - found.points) * facing).sum(axis=1) * np.sign(np.median(agree) or 1.0))
-    seen = ~found.on_boundary & (agree * np.sign(np.median(agree) or 1.0) > 0.0) & (found.distances < _FAR)
-    return np.where(seen, side * found.distances, np.nan)
+    """Signed distance of a shape's vertices from a scan as it was read; see :func:`surface_residuals`."""
+    return surface_residuals(surface, shape, vertex_normals(shape, faces), may_be_turned=True)
 
 
 # --- registration -----------------------------------------------------------------------------------------------------
@@ -137,7 +130,7 @@ class _Stoppable:
                 try:
                     product = calls.call(files, lambda: self.job.is_cancelled)
                 except BreastMorphError as error:  # its process died
-                    product = FailedScan(files.id, f"{error.cause}. {error.remedy}", error.code)
+                    product = FailedScan.of(files, f"{error.cause}. {error.remedy}", error.code)
                 yield folder.store(product)
 
 
@@ -165,15 +158,8 @@ def register_patient(
         raise failure(outcome)
     job.at("measuring the distance to the scan", 0.96)
     found = registered(model, scan, out)
-    patient = Patient(
-        scan.name,
-        found.patient.shape,
-        found.patient.to_file,
-        found.patient.absent_side,
-        tuple(outcome.warnings),
-    )
-    seconds = time.monotonic() - begin
-    return shown_patient(model, patient, scan.key, "registered", found.residual, seconds)
+    patient = replace(found.patient, id=scan.name, warnings=tuple(outcome.warnings))
+    return replace(found, patient=patient, seconds=time.monotonic() - begin)
 
 
 def failure(outcome: Outcome) -> BreastMorphError:

@@ -16,7 +16,6 @@ from scipy.spatial import cKDTree
 
 from breastmorph.errors import BreastMorphError, MeshProblem
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.geometry import face_normals
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
 from breastmorph.model.fit_result import SEARCH_LIMITS, Fit, FitLimits, require_likeness, warnings_of
@@ -33,6 +32,7 @@ from breastmorph.model.pose_and_shape import (
     motions,
     settle_on_landmarks,
 )
+from breastmorph.model.residuals import surface_residuals
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.registration.threads import in_one_thread
 from breastmorph.scan.anatomy import UNITS
@@ -40,7 +40,6 @@ from breastmorph.scan.landmarks import STERNUM, Landmarks
 
 _FEWEST = 100  # points
 _RIVAL = 60.0  # mm from the chosen pose: nearer ones are on their way to the same place
-_FAR = 15.0  # mm: what lies farther from the fit is not the same surface
 _ADULT = (150.0, 1600.0)  # mm: largest side of a torso model
 _USUAL = 450.0  # mm: the same of most
 
@@ -151,7 +150,7 @@ def _fitted(
     normals = sites.normals(shape)
     placed = state.transform.apply(shape)
     if isinstance(target, TriangleMesh):
-        residuals = _from_surface(target, placed, normals @ state.transform.rotation.T)
+        residuals = surface_residuals(Surface(target), placed, normals @ state.transform.rotation.T)
     else:
         residuals = _from_points(points, evidence, placed)
     over = ~evidence.matches.beyond
@@ -305,14 +304,6 @@ def _deviations(
     motion = motions(shape - prior.centre, normals, sites.rows, prior.deviations)
     spread = (solve_triangular(factor, motion.T, lower=True, check_finite=False) ** 2).sum(axis=0)
     return np.asarray(state.transform.scale * np.sqrt(spread + misfit))
-
-
-def _from_surface(target: TriangleMesh, points: Floats, normals: Floats) -> Floats:
-    found = Surface(target).closest(points)
-    facing = face_normals(target.vertices, target.faces)[found.faces]
-    side = np.sign(((points - found.points) * facing).sum(axis=1))
-    seen = ~found.on_boundary & ((facing * normals).sum(axis=1) > 0.0) & (found.distances < _FAR)
-    return np.where(seen, side * found.distances, np.nan)
 
 
 def _from_points(target: TargetPoints, evidence: Evidence, points: Floats) -> Floats:

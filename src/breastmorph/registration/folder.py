@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from breastmorph.errors import FileProblem
-from breastmorph.mesh.files.writing import PART_FILES, make_folder, write_file, write_files
+from breastmorph.mesh.files.writing import PART_FILES, make_folder, write_file, write_files, write_if_new
+from breastmorph.plain import read_object
 from breastmorph.registration.product import (
     FailedScan,
     Product,
@@ -99,7 +100,7 @@ class RegisteredFolder:
 
     def record(self, scan_id: str) -> dict[str, Any]:
         """A scan's record; empty where there is none that can be read."""
-        return _json(self.registered / f"{scan_id}.json")
+        return read_object(self.registered / f"{scan_id}.json")
 
     def has_failed(self, scan_id: str) -> bool:
         """Whether the last attempt at a scan failed."""
@@ -111,7 +112,7 @@ class RegisteredFolder:
         if record:
             return Outcome(scan_id, "unchanged", _brief(record))
         if self.has_failed(scan_id):
-            why = _json(self.failed / f"{scan_id}.json")
+            why = read_object(self.failed / f"{scan_id}.json")
             return Outcome(
                 scan_id, "failed", {}, str(why.get("message", "unknown reason")), str(why.get("code", ""))
             )
@@ -195,9 +196,7 @@ class RegisteredFolder:
 
     def keep_template(self, data: bytes) -> None:
         """Write ``template.npz`` where it is not there already."""
-        path = self.path / "template.npz"
-        if not path.exists() or path.read_bytes() != data:
-            write_file(path, data)
+        write_if_new(self.path / "template.npz", data)
 
     def _store_failure(self, failed: FailedScan) -> Outcome:
         make_folder(self.failed)
@@ -217,11 +216,3 @@ class RegisteredFolder:
 def _brief(record: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a record that a summary needs: a run over many scans keeps all of these in memory."""
     return {key: record[key] for key in _BRIEF if key in record}
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}

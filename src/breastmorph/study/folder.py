@@ -29,8 +29,8 @@ from typing import Any
 
 from breastmorph import __version__
 from breastmorph.errors import FileProblem
-from breastmorph.mesh.files.writing import PART_FILES, make_folder, write_file
-from breastmorph.plain import plain
+from breastmorph.mesh.files.writing import PART_FILES, make_folder, problems_at, write_file, write_if_new
+from breastmorph.plain import plain, read_object
 from breastmorph.registration.product import Hashes, file_hash
 from breastmorph.study.parameters import StudyParameters
 from breastmorph.study.part import Made, Part, State, digest
@@ -110,7 +110,7 @@ class StudyFolder:
 
     def record(self, part: str) -> dict[str, Any]:
         """The record of a part; empty where there is none that can be read."""
-        return _json(self.parts / f"{part}.json")
+        return read_object(self.parts / f"{part}.json")
 
     def result(self, part: str) -> dict[str, Any]:
         """The result of a part; empty where there is none."""
@@ -128,7 +128,7 @@ class StudyFolder:
         record = self.record(part.name)
         if record.get("key") == key and (not look_at_files or self._is_whole(record)):
             return State(record["status"], key, record["digest"], record.get("why", ""))
-        failure = _json(self.failed / f"{part.name}.json")
+        failure = read_object(self.failed / f"{part.name}.json")
         if failure.get("key") == key:
             return State("failed", key, why=str(failure.get("why", "unknown reason")))
         return State("missing", key, why="not computed yet")
@@ -208,7 +208,8 @@ class StudyFolder:
 
     def describe(self, description: Mapping[str, Any]) -> None:
         """Write ``study.json`` where it does not say this already."""
-        _write_if_new(self.path / "study.json", {"format": FORMAT, "version": __version__, **description})
+        value = {"format": FORMAT, "version": __version__, **description}
+        write_if_new(self.path / "study.json", json.dumps(value, indent=1, allow_nan=False).encode())
 
     @contextmanager
     def scratch(self, part: str) -> Iterator[Path]:
@@ -234,7 +235,7 @@ class StudyFolder:
         record = self._record(part, key, "done", "", result, outputs, seconds) | {"timed": timed}
         for name in moved:
             make_folder((self.path / name).parent)
-            with _unwritable(self.path / name):
+            with problems_at(self.path / name):
                 os.replace(scratch / name, self.path / name)
         self._remove(old - set(outputs))
         return self._keep(part, record)
@@ -302,34 +303,3 @@ def _named(cohort: object, parameters: StudyParameters) -> str:
     if cohort:
         return f"the scans in {Path(str(cohort)).name}/"
     return f"{parameters.phantom} synthetic torsos with seed {parameters.seed}"
-
-
-@contextmanager
-def _unwritable(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise FileProblem(
-            f"the file cannot be written ({error.strerror})",
-            "Check the folder's permissions and free space",
-            path,
-            code="unwritable",
-        ) from error
-
-
-def _write_if_new(path: Path, value: Mapping[str, Any]) -> None:
-    data = json.dumps(value, indent=1, allow_nan=False).encode()
-    try:
-        if path.read_bytes() == data:
-            return
-    except OSError:
-        pass
-    write_file(path, data)
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}

@@ -17,7 +17,7 @@ import numpy as np
 
 from breastmorph.errors import BreastMorphError, FileProblem
 from breastmorph.machine import cores
-from breastmorph.mesh.files.writing import make_folder, write_file
+from breastmorph.mesh.files.writing import make_folder, write_if_new
 from breastmorph.registration.compiled import share_compiled_code
 from breastmorph.registration.lock import FolderLock, locked_folder
 from breastmorph.registration.product import template_hash
@@ -158,9 +158,7 @@ def _described(
     study.require_same_cohort(cohort, parameters, scans)  # before anything is written
     # 64 bits: results must not depend on whether a process got the template as a file or as a value.
     data = to_npz(template, np.float64)
-    kept = study.path / "template.npz"
-    if not kept.exists() or kept.read_bytes() != data:
-        write_file(kept, data)
+    write_if_new(study.path / "template.npz", data)
     inputs = Inputs(template_hash(from_npz(data)))
     if source is not None:
         inputs = Inputs(inputs.template, scans, source.table_hash(), source.truth_hashes())

@@ -22,6 +22,14 @@ def write_file(path: Path, data: bytes) -> None:
     write_files({path: data})
 
 
+def write_if_new(path: Path, data: bytes) -> None:
+    """Write ``data`` where the file does not hold them already: its date then tells when it changed."""
+    with suppress(OSError):  # not there yet, or not to be read
+        if path.read_bytes() == data:
+            return
+    write_file(path, data)
+
+
 def write_files(files: Mapping[Path, bytes], instead_of: Iterable[Path] = ()) -> None:
     """Write several files that belong together.
 
@@ -31,7 +39,7 @@ def write_files(files: Mapping[Path, bytes], instead_of: Iterable[Path] = ()) ->
     parts: dict[Path, tuple[Path, Path]] = {}
     try:
         for path, data in files.items():
-            with _problems_at(path):
+            with problems_at(path):
                 target = Path(os.path.realpath(path))  # through a link, not over it
                 if target.is_dir():
                     raise FileProblem("this is a folder, not a file", "Give the name of a file", path)
@@ -44,10 +52,10 @@ def write_files(files: Mapping[Path, bytes], instead_of: Iterable[Path] = ()) ->
                     file.flush()
                     os.fsync(file.fileno())  # or a power failure could leave the name without the data
         for path in instead_of:
-            with _problems_at(path):
+            with problems_at(path):
                 path.unlink(missing_ok=True)
         for path, (part, target) in parts.items():
-            with _problems_at(path):
+            with problems_at(path):
                 os.replace(part, target)
     finally:
         for part, _ in parts.values():
@@ -67,7 +75,8 @@ def make_folder(path: Path) -> None:
 
 
 @contextmanager
-def _problems_at(path: Path) -> Iterator[None]:
+def problems_at(path: Path) -> Iterator[None]:
+    """Turn what the system says against writing a file into an error of ours that names it."""
     try:
         yield
     except FileProblem:
