@@ -9,31 +9,39 @@ that has nothing to work on (the realistic torsos are not in the repository) say
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
+
+from measuring import NOTES
 
 HERE = Path(__file__).parent
 PARTS = (  # title, script with its options
     ("Closest points against trimesh", "closest_points.py"),
+    ("Mesh files against trimesh and meshio", "mesh_files.py"),
     ("One registration against trimesh nricp_amberg", "registration.py --peer"),
-    ("Registration by truth, with presets", "registration_accuracy.py --n 6"),
+    ("Registration by truth, with presets", "registration_accuracy.py --n 6 --peer 2"),
     ("Realistic torsos (development set)", "torsos.py --only default"),
     ("Upright frame (development set)", "upright_frame.py --turns 2"),
     ("Principal components against scikit-learn", "pca.py"),
     ("Metrics against their definitions", "metrics.py"),
     ("Fitting against a plain Adam fit", "fitting.py --subjects 40 --unseen 3"),
     ("Editing", "editing.py --subjects 30 --unseen 1"),
+    ("Prediction against mirroring", "prediction.py --n 20 --one-sided 6 --evidence surface"),
     ("Models larger than memory", "out_of_core.py --subjects 1000 --components 100"),
     ("The engine against a bare loop", "scaling.py overhead"),
     ("The explorer in a browser", "explorer.py"),
 )
-LIBRARIES = ("numpy", "scipy", "numba", "libigl", "qdldl", "trimesh", "scikit-learn")
-LONGEST = 400  # seconds of one part
+LIBRARIES = ("numpy", "scipy", "numba", "libigl", "qdldl", "trimesh", "meshio", "scikit-learn")
+LONGEST = 600  # seconds of one part
 
 
 def main() -> None:
@@ -44,12 +52,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE / "results.md")
     given = parser.parse_args()
     wanted = set(given.only.split(",")) if given.only else None
-    begin, texts, failed = time.monotonic(), [head()], []
+    begin, texts, failed = time.monotonic(), [], []
+    rows: list[dict[str, Any]] = []
     for title, command in PARTS:
         if wanted is not None and command.split(".")[0] not in wanted:
             continue
         print(f"{title} ...", flush=True)
-        output, seconds, is_good = run(command)
+        output, seconds, is_good, compared = run(command)
+        rows += compared
         if not is_good:
             failed.append(command)
         print(output, flush=True)
@@ -57,7 +67,7 @@ def main() -> None:
             f"## {title}\n\n`python benchmarks/{command}` ({seconds:.0f} s)\n\n```text\n{output}\n```\n"
         )
     texts.append(f"All parts together took {(time.monotonic() - begin) / 60:.0f} minutes.\n")
-    given.out.write_text("\n".join(texts), encoding="utf-8")
+    given.out.write_text("\n".join([head(), *comparisons(rows), *texts]), encoding="utf-8")
     print(f"Written to {given.out}" + (f"; not as wished: {', '.join(failed)}" if failed else ""))
 
 
@@ -65,31 +75,56 @@ def head() -> str:
     """Machine, versions, and how to read the rest."""
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
     return (
-        "# Benchmarks\n\nWritten by `make bench`. Ratios against a peer or a baseline in the same run count; seconds "
+        "# Results\n\nWritten by `make bench`. Ratios against a peer or a baseline in the same run count; seconds "
         "depend on the machine and on what else it does.\n\n"
         f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} "
         f"at the start; Python {platform.python_version()}; {libraries}.\n"
     )
 
 
-def run(command: str) -> tuple[str, float, bool]:
-    """Output of one script, its seconds, and whether it ended well."""
+def comparisons(rows: list[dict[str, Any]]) -> list[str]:
+    """Two tables: where a peer is better, and where it is not. Less is better in every row."""
+    worse = [row for row in rows if row["theirs"] < row["ours"]]
+    better = [row for row in rows if row["theirs"] >= row["ours"]]
+    return [
+        "## Where a peer is better\n\nEvery comparison of this run in which the peer has the smaller figure.\n",
+        table(worse, "peer is ... times smaller", lambda row: row["ours"] / row["theirs"]),
+        "## Where BreastMorph is better\n",
+        table(better, "peer is ... times larger", lambda row: row["theirs"] / row["ours"]),
+    ]
+
+
+def table(rows: list[dict[str, Any]], title: str, ratio: Callable[[dict[str, Any]], float]) -> str:
+    """Comparisons as a table."""
+    lines = [f"| job | peer | BreastMorph | peer's | {title} |", "|---|---|---|---|---|"]
+    for row in rows:
+        own, other = (f"{row[key]:.3g} {row['unit']}" for key in ("ours", "theirs"))
+        lines.append(f"| {row['what']} | {row['peer']} | {own} | {other} | {ratio(row):.3g} |")
+    return "\n".join(lines) + "\n"
+
+
+def run(command: str) -> tuple[str, float, bool, list[dict[str, Any]]]:
+    """Output of one script, its seconds, whether it ended well, and its comparisons with peers."""
     script, *options = command.split()
     begin = time.monotonic()
-    try:
-        done = subprocess.run(
-            [sys.executable, str(HERE / script), *options],
-            capture_output=True,
-            text=True,
-            timeout=LONGEST,
-            cwd=HERE.parent,
-            env={**os.environ, "COLUMNS": "150"},
-        )
-        output, is_good = done.stdout.strip() or done.stderr.strip(), done.returncode == 0
-    except subprocess.TimeoutExpired as late:
-        said = late.stdout.decode() if isinstance(late.stdout, bytes) else late.stdout or ""
-        output, is_good = f"{said.strip()}\nstopped after {LONGEST} s", False
-    return output, time.monotonic() - begin, is_good
+    with tempfile.TemporaryDirectory() as place:
+        notes = Path(place) / "comparisons.jsonl"
+        notes.touch()
+        try:
+            done = subprocess.run(
+                [sys.executable, str(HERE / script), *options],
+                capture_output=True,
+                text=True,
+                timeout=LONGEST,
+                cwd=HERE.parent,
+                env={**os.environ, "COLUMNS": "150", NOTES: str(notes)},
+            )
+            output, is_good = done.stdout.strip() or done.stderr.strip(), done.returncode == 0
+        except subprocess.TimeoutExpired as late:
+            said = late.stdout.decode() if isinstance(late.stdout, bytes) else late.stdout or ""
+            output, is_good = f"{said.strip()}\nstopped after {LONGEST} s", False
+        compared = [json.loads(line) for line in notes.read_text(encoding="utf-8").splitlines()]
+    return output, time.monotonic() - begin, is_good, compared
 
 
 if __name__ == "__main__":

@@ -12,16 +12,13 @@ thin plate that continues the skin at the border. ``--torsos DIR`` adds other to
 from __future__ import annotations
 
 import argparse
-import os
 import tempfile
 import time
 from pathlib import Path
 
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_variable, "1")
-
 import numpy as np
 
+import measuring  # noqa: F401  (one core)
 from breastmorph.clinical.measure.measures import Gauge
 from breastmorph.clinical.measure.skin_points import SkinLandmarks
 from breastmorph.clinical.measure.volume import BreastVolumes

@@ -5,11 +5,6 @@ python benchmarks/cost_model.py [--phantom FOLDER]
 
 from __future__ import annotations
 
-import os
-
-for _pool in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
-    os.environ.setdefault(_pool, "1")  # before numpy is loaded
-
 import argparse
 import json
 import pickle
@@ -22,6 +17,7 @@ from pathlib import Path
 import igl
 import numpy as np
 
+import measuring  # noqa: F401  (one core)
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.remeshing.isotropic import decimate
 from breastmorph.mesh.triangle_mesh import TriangleMesh

@@ -9,13 +9,7 @@ the subjects are phantom torsos on one topology.
 
 from __future__ import annotations
 
-import os
-
-for _pool in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
-    os.environ.setdefault(_pool, "1")
-
 import argparse
-import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -29,6 +23,7 @@ from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.errors import BreastMorphError
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.template import template_from
+from measuring import compare, cpu_seconds
 
 MEASURES = ("SN-NL", "SN-NR", "NL-NR", "NL-LPL", "NL-M", "base-width-left", "projection-left", "volume-left")
 STEPS = (-2.0, -1.0, 1.0, 2.0)
@@ -97,9 +92,8 @@ def row(name: str, editors: list[Editor]) -> None:
         feature, _, sd = editor.usual(name)
         for step in STEPS:
             request = [Request(name, step * sd, relative=True)]
-            began = time.process_time()
             try:
-                edit = editor.exact(request, [*hold, "thorax"])
+                spent, edit = cpu_seconds(lambda e=editor, r=request: e.exact(r, [*hold, "thorax"]))
                 exact.append(
                     [
                         *(abs(change.error or 0.0) for change in edit.changes[:2]),
@@ -107,16 +101,26 @@ def row(name: str, editors: list[Editor]) -> None:
                         edit.length,
                     ]
                 )
-                seconds.append(time.process_time() - began)
-                linear.append(abs(editor.linear(request, hold).changes[0].error or 0.0))
+                seconds.append(spent)
+                spent, rough = cpu_seconds(lambda e=editor, r=request: e.linear(r, hold))
+                linear.append((abs(rough.changes[0].error or 0.0), spent))
             except BreastMorphError as error:
                 refused.append(f"{editor.patient.id} {step:+g} sd: {error.cause}")
     largest = np.max(exact, axis=0) if exact else np.full(4, np.nan)
+    errors, linear_seconds = np.array(linear or [(np.nan, np.nan)]).T
+    compare(f"editing {name}, largest error", feature.unit, largest[0], "linear regression", errors.max())
+    compare(
+        f"editing {name}",
+        "CPU s",
+        np.median(seconds or [np.nan]),
+        "linear regression",
+        np.median(linear_seconds),
+    )
     count = f"{len(refused)}/{len(editors) * len(STEPS)}"
     print(
         f"{feature.name + ' (' + feature.unit + ')':24} {largest[0]:8.4f} {largest[1]:8.4f} mm {largest[2]:8.2f} mm"
         f" {largest[3]:10.1f} {count:>9} {np.median(seconds or [np.nan]):7.2f}"
-        f" {np.median(linear or [np.nan]):9.2f} {np.max(linear or [np.nan]):9.2f}",
+        f" {np.median(errors):9.2f} {errors.max():9.2f}",
         flush=True,
     )
     for text in refused:

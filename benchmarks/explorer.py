@@ -9,12 +9,8 @@ software drawing. A slider is moved by a key; the picture counts as updated when
 
 from __future__ import annotations
 
-import os
-
-for _pool in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_pool, "1")
-
 import argparse
+import os
 import re
 import shutil
 import statistics

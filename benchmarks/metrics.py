@@ -9,18 +9,9 @@ two samples at ten counts, and scaled to the whole job.
 
 from __future__ import annotations
 
-import os
-
-for _pool in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
-    os.environ.setdefault(_pool, "1")  # before numpy is loaded: one core is what is measured
-
 import argparse
-import resource
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
@@ -33,13 +24,12 @@ from breastmorph.model.building import build_model
 from breastmorph.model.components import principal_components
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.template.files import default_template
+from measuring import compare, cpu_seconds, peak_memory
 
 LIMITS = {"PCA": 0.5, "leave-one-out": 8.0, "specificity": 60.0}  # seconds, 110 subjects, 1,000 samples
 SAME = 1e-4  # mm
 REPEATS = 3  # of the PCA: the first pass also pays for fetching the shapes
 NAIVE_FOLDS, NAIVE_SAMPLES, NAIVE_COUNTS = 2, 2, 10
-
-Result = TypeVar("Result")
 
 
 def synthetic(subjects: int, seed: int = 0) -> Cohort:
@@ -55,13 +45,6 @@ def synthetic(subjects: int, seed: int = 0) -> Cohort:
         direction *= size / np.linalg.norm(direction)
         shapes += rng.normal(size=(subjects, 1, 1)) * (wave[:, None] * direction)
     return Cohort.of(shapes, template)
-
-
-def timed(job: Callable[[], Result]) -> tuple[float, Result]:
-    """CPU seconds of a job, which a loaded machine does not stretch, and its result."""
-    start = time.process_time()
-    result = job()
-    return time.process_time() - start, result
 
 
 def naive_fold(shapes: Floats, subject: int) -> Floats:
@@ -98,7 +81,7 @@ def main() -> int:
     parser.add_argument("--samples", type=int, default=1000)
     arguments = parser.parse_args()
     cohort = load_cohort(arguments.cohort) if arguments.cohort else synthetic(arguments.subjects)
-    build_seconds, model = timed(lambda: build_model(cohort))
+    build_seconds, model = cpu_seconds(lambda: build_model(cohort))
     training = training_set(model, cohort)
     shapes = training.shapes
     k, n = shapes.shape[:2]
@@ -109,22 +92,20 @@ def main() -> int:
     mean = shapes.mean(axis=0)
     seconds = {}
     flat = [(k, lambda ids: shapes[:, ids] - mean[ids])]
-    seconds["PCA"] = min(
-        timed(lambda: principal_components(flat, np.arange(n), k - 1))[0] for _ in range(REPEATS)
-    )
+    seconds["PCA"], _ = cpu_seconds(lambda: principal_components(flat, np.arange(n), k - 1), REPEATS)
     whole = {"whole": np.ones(n, bool)}
-    seconds["leave-one-out"], curve = timed(lambda: leave_one_out(shapes, whole)["whole"])
+    seconds["leave-one-out"], curve = cpu_seconds(lambda: leave_one_out(shapes, whole)["whole"])
     specificity(model, shapes, whole, 1)  # compiles
-    seconds["specificity"], near = timed(
+    seconds["specificity"], near = cpu_seconds(
         lambda: specificity(model, shapes, whole, arguments.samples)["whole"]
     )
 
     folds = np.linspace(0, k - 1, NAIVE_FOLDS).astype(int)
-    fold_seconds, slow = timed(lambda: np.array([naive_fold(shapes, i) for i in folds]))
+    fold_seconds, slow = cpu_seconds(lambda: np.array([naive_fold(shapes, i) for i in folds]))
     q = model.n_components
     counts = np.unique(np.linspace(1, q, NAIVE_COUNTS).astype(int))
     drawn = draw_coefficients(model, arguments.samples, 0)[:NAIVE_SAMPLES]
-    sample_seconds, rows = timed(
+    sample_seconds, rows = cpu_seconds(
         lambda: np.array([[naive_sample(model, shapes, row[:m]) for m in counts] for row in drawn])
     )
     naive = {
@@ -152,9 +133,9 @@ def main() -> int:
                 f"{differences[name]:.1e}",
             ]
             good &= differences[name] <= SAME
+            compare(name, "CPU s", seconds[name], "the definition as a loop, scaled", naive[name])
         print(" | ".join(row))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"\npeak memory {peak:.0f} MB (the definitions included)")
+    print(f"\npeak memory {peak_memory():.0f} MB (the definitions included)")
     return 0 if good else 1
 
 

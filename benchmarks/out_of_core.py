@@ -9,17 +9,10 @@ the file that the system keeps mapped. The baseline is the memory that the same 
 
 from __future__ import annotations
 
-import os
-
-for _pool in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
-    os.environ.setdefault(_pool, "1")  # before numpy is loaded: one core is what is measured
-
 import argparse
-import resource
 import subprocess
 import sys
 import tempfile
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,6 +23,7 @@ from breastmorph.mesh.similarity import Similarity, rotation_about
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.model.files import save_model
 from breastmorph.template.files import default_template
+from measuring import cpu_seconds, peak_memory
 
 MEMORY = 4.0  # GB
 MODES = 150
@@ -90,11 +84,10 @@ def main() -> int:
             absent=("",) * len(packed),
             table=({},) * len(packed),
         )
-        start = time.process_time()
-        model = build_model(cohort, BuildParameters(components=arguments.components))
-        seconds = time.process_time() - start
+        parameters = BuildParameters(components=arguments.components)
+        seconds, model = cpu_seconds(lambda: build_model(cohort, parameters))
         save_model(model, Path(folder) / "model.h5")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
+    peak = peak_memory() / 1024
     whole = packed.size * 8 / 1024**3
     share = model.variances.sum() / model.info["total_variance"]
     print(f"{len(packed):,} subjects of {model.n_vertices:,} vertices, {model.n_components} components")

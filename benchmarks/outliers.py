@@ -8,11 +8,6 @@ sliding its points on its own surface, and judged among the others.
 
 from __future__ import annotations
 
-import os
-
-for _pool in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
-    os.environ.setdefault(_pool, "1")  # before numpy is loaded
-
 import argparse
 import sys
 import tempfile
@@ -22,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+import measuring  # noqa: F401  (one core)
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.similarity import rotation_about

@@ -7,15 +7,9 @@
 
 from __future__ import annotations
 
-import os
-
-for _pool in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
-    os.environ.setdefault(_pool, "1")  # before numpy is loaded: one core is what is measured
-
 import sys
 import tempfile
-import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +19,7 @@ from breastmorph.model.components import principal_components
 from breastmorph.model.files import load_model, save_model
 from breastmorph.model.procrustes import common_frame
 from breastmorph.model.shape_model import ShapeModel
+from measuring import compare, cpu_seconds
 
 SUBJECTS, VERTICES = 110, 30_924
 LIMITS = {"components": 0.5, "load": 1.0, "sample": 0.020}  # seconds
@@ -32,14 +27,7 @@ LARGEST = 100.0  # MB
 REPEATS = 5
 
 
-def median(job: Callable[[], Any]) -> tuple[float, Any]:
-    """CPU seconds of a job, and what it gives."""
-    seconds = []
-    for _ in range(REPEATS):
-        start = time.process_time()
-        result = job()
-        seconds.append(time.process_time() - start)
-    return sorted(seconds)[REPEATS // 2], result
+median = partial(cpu_seconds, repeats=REPEATS)
 
 
 def main() -> int:
@@ -60,9 +48,8 @@ def main() -> int:
         return principal_components(groups, np.arange(VERTICES), SUBJECTS - 1)
 
     seconds, found = median(ours)
-    start = time.process_time()
-    peer = PCA(svd_solver="full").fit(aligned.reshape(SUBJECTS, -1))
-    peer_seconds = time.process_time() - start
+    peer_seconds, peer = cpu_seconds(lambda: PCA(svd_solver="full").fit(aligned.reshape(SUBJECTS, -1)))
+    compare("principal components", "CPU s", seconds, "scikit-learn PCA", peer_seconds)
     q = len(found.variances)
     off = float(np.abs(found.variances / peer.explained_variance_[:q] - 1.0).max())
     faces = np.stack([np.arange(VERTICES - 2), np.arange(1, VERTICES - 1), np.arange(2, VERTICES)], axis=1)

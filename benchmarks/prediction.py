@@ -21,9 +21,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_variable, "1")
-
 import numpy as np
 
 from breastmorph.clinical.measure.volume import BreastVolumes
@@ -46,6 +43,7 @@ from breastmorph.report.prediction_sheet import Example, save_prediction_figure
 from breastmorph.scan.folder import find_scans
 from breastmorph.scan.landmarks import SIDES
 from breastmorph.template.files import default_template
+from measuring import compare
 
 METHODS = ("model", "mirror", "mean shape")
 _GOOD = (0.90, 0.98)
@@ -210,6 +208,14 @@ def show(title: str, rows: list[Row]) -> None:
             f"{np.mean([r.surface[k] for r in rows]):10.2f} | {np.median(np.abs(cc)):16.0f} | "
             f"{np.abs(cc).mean():4.0f} | {cc.mean():+.0f}"
         )
+    for k, name in enumerate(METHODS[1:], 1):
+        for what, unit, values in (
+            ("distance to the true surface", "mm", [row.surface for row in rows]),
+            ("median error of volume", "cc", np.abs([row.volume for row in rows])),
+        ):
+            middle = np.median if unit == "cc" else np.mean
+            ours, theirs = middle(np.asarray(values)[:, [0, k]], axis=0)
+            compare(f"{title.split(',')[0]}: {what}", unit, ours, name, theirs)
     covered, perfect = (np.array([getattr(row, name) for row in rows]) for name in ("covered", "perfect"))
     for name, shares in (("normal error within 1.96 sd", covered), ("the same, perfect", perfect)):
         good = ((shares >= _GOOD[0]) & (shares <= _GOOD[1])).mean()
@@ -229,6 +235,13 @@ def show(title: str, rows: list[Row]) -> None:
         cc = np.abs([row.volume for row in part])
         surface = np.array([row.surface for row in part])
         label = f"{low:g} to {high:g} cc" if np.isfinite(high) else f"above {low:g} cc"
+        compare(
+            f"{title.split(',')[0]}: volume, breasts differ by {label} ({len(part)} predictions)",
+            "cc",
+            float(np.median(cc[:, 0])),
+            "mirror",
+            float(np.median(cc[:, 1])),
+        )
         print(
             f"{label:25s} | {len(part):11d} | {np.median(cc[:, 0]):13.0f}, {np.median(cc[:, 1]):.0f} | "
             f"{(cc[:, 1] < cc[:, 0]).mean():.0%}, {(surface[:, 1] < surface[:, 0]).mean():.0%}"

@@ -20,9 +20,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_variable, "1")
-
 import numpy as np
 
 from breastmorph.evaluation.truth import SubjectTruth, Tie, cohort_truth, correspondence_error, load_truth
@@ -37,6 +34,7 @@ from breastmorph.scan.folder import find_scans
 from breastmorph.scan.scan import Scan
 from breastmorph.template import Template
 from breastmorph.template.files import default_template
+from measuring import compare
 
 METHODS: dict[str, tuple[str, bool]] = {
     "default": ("default", True),
@@ -94,8 +92,8 @@ def row(
     truths: list[SubjectTruth],
     surfaces: list[Surface],
     template: Template,
-) -> list[str]:
-    """Register all scans one way and compare with the truth."""
+) -> tuple[list[str], Floats]:
+    """Register all scans one way; the row of the table, and its first five figures."""
     shapes, figures = [], []
     seconds = time.process_time()
     results = [run(scan) for scan in scans]
@@ -122,8 +120,16 @@ def row(
     cohort = ["-"] * 5  # too few to speak of variation
     if whole is not None:
         cohort = [*(f"{value:.2f}" for value in vars(whole).values()), f"{thorax_sd(shapes, truths):.1f}"]
-    return [name, str(len(scans)), *(f"{v:.2f}" for v in mean[:5]), *cohort, f"{mean[5]:.1f}", f"{mean[6]:.3f}",
-            f"{seconds:.2f}"]  # fmt: skip
+    cells = [name, str(len(scans)), *(f"{v:.2f}" for v in mean[:5]), *cohort, f"{mean[5]:.1f}", f"{mean[6]:.3f}",
+             f"{seconds:.2f}"]  # fmt: skip
+    return cells, mean[:5]
+
+
+def beside(peer: str, ours: Floats, theirs: Floats) -> None:
+    """Note how the default and another method compare by the figures of :func:`row`."""
+    for name, own, other in zip(_HEADER[2:7], ours, theirs, strict=True):
+        what = name.replace("dist", "distance to the scan,").replace("corr", "distance from the true place,")
+        compare(what.replace("to true surface", "distance to the true surface"), "mm", own, peer, other)
 
 
 def main() -> int:
@@ -153,6 +159,7 @@ def main() -> int:
         f"phantom seed {arguments.seed}, {len(scans)} scans, template of {template.mesh.n_vertices:,} vertices"
     )
     print(" | ".join(_HEADER), flush=True)
+    figures = {}
     for name, parameters in methods(arguments.methods, arguments.curve).items():
         registrar = Registrar(template, parameters)
         registrar.register(scans[0])  # compiled kernels and caches do not count
@@ -160,13 +167,19 @@ def main() -> int:
         def run(scan: Scan, registrar: Registrar = registrar) -> Floats:
             return registrar.register(scan).vertices
 
-        print(" | ".join(row(name, run, scans, truths, surfaces, template)), flush=True)
+        cells, figures[name] = row(name, run, scans, truths, surfaces, template)
+        print(" | ".join(cells), flush=True)
+    for name in figures.keys() - {"default"}:
+        if "default" in figures and name in ("default without masks", "paper", "rigid only"):
+            beside(f"{name}, {len(scans)} scans", figures["default"], figures[name])
     if arguments.peer:
         k = arguments.peer
         few = (scans[:k], truths[:k], surfaces[:k], template)
         best = Registrar(template)
-        print(" | ".join(row("default", lambda scan: best.register(scan).vertices, *few)), flush=True)
-        print(" | ".join(row("nricp_amberg", lambda scan: peer(template, scan), *few)), flush=True)
+        ours, own = row("default", lambda scan: best.register(scan).vertices, *few)
+        theirs, other = row("nricp_amberg", lambda scan: peer(template, scan), *few)
+        print(" | ".join(ours), " | ".join(theirs), sep="\n", flush=True)
+        beside(f"trimesh nricp_amberg, {k} scans", own, other)
     return 0
 
 

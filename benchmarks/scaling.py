@@ -11,14 +11,9 @@ CPU time is measured where other work on the machine would spoil wall time.
 
 from __future__ import annotations
 
-import os
-
-for _pool in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
-    os.environ.setdefault(_pool, "1")  # before numpy is loaded
-
 import argparse
 import json
-import resource
+import os
 import subprocess
 import sys
 import tempfile
@@ -46,6 +41,7 @@ from breastmorph.scan.folder import find_scans
 from breastmorph.scan.landmarks import Landmarks
 from breastmorph.template import Template
 from breastmorph.template.files import default_template, to_npz
+from measuring import compare, peak_memory
 
 SPEEDUP_SHARE = 0.9  # of what two pure-CPU processes reach
 GROWTH = 0.10  # CPU a scan may differ by between batch sizes
@@ -72,7 +68,7 @@ def own_memory() -> float:
         text = Path("/proc/self/status").read_text()
         return int(text.split("RssAnon:")[1].split()[0]) / 1024
     except (OSError, IndexError):
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        return peak_memory()
 
 
 def in_fresh_process(*arguments: object) -> dict[str, Any]:
@@ -262,6 +258,7 @@ def overhead(arguments: argparse.Namespace, place: Path) -> bool:
         end="",
     )
     print(f" and {own[0] - added:.2f} s a run")
+    compare("one scan of a batch", "CPU s", inside / n + added, "a bare loop", inside / n)
     clocks = _clocks()
     again = register_batch(found, rules, place / f"engine{n}", InProcess())
     cpu, wall = (now - then for now, then in zip(_clocks(), clocks, strict=True))

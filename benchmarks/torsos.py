@@ -9,7 +9,6 @@ repository, where present. "surface" is the mean distance (mm, mask > 0.2) betwe
 from __future__ import annotations
 
 import argparse
-import os
 import subprocess
 import sys
 import tempfile
@@ -17,11 +16,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-for _pool in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ.setdefault(_pool, "1")
-
 import numpy as np
 
+import measuring  # noqa: F401  (one core)
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.remeshing.cut import largest_piece

@@ -1,9 +1,13 @@
-"""docs/benchmarks.md names what `make bench` runs, and every other benchmark."""
+"""docs/benchmarks.md names every benchmark and what `make bench` runs; results say where a peer is better."""
 
 from __future__ import annotations
 
 import ast
+import json
+import os
 import re
+import subprocess
+import sys
 
 from docs_world import ROOT
 
@@ -29,3 +33,39 @@ def test_the_first_table_is_what_make_bench_runs():
 def test_every_benchmark_is_named():
     there = {path.name for path in (ROOT / "benchmarks").glob("*.py")} - {"all.py"}
     assert there <= named(PAGE)
+
+
+def test_results_show_first_where_a_peer_is_better():
+    code = """
+import json, sys
+sys.path.insert(0, "benchmarks")
+from all import comparisons
+print("\\n".join(comparisons(json.loads(sys.stdin.read()))))
+"""
+    rows = [
+        {"what": "reading", "unit": "s", "ours": 3.0, "peer": "quick", "theirs": 1.5},
+        {"what": "finding", "unit": "s", "ours": 1.0, "peer": "slow", "theirs": 8.0},
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps(rows),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=True,
+    )
+    worse, better = done.stdout.split("## Where BreastMorph is better")
+    assert "| reading | quick | 3 s | 1.5 s | 2 |" in worse
+    assert "finding" not in worse
+    assert "| finding | slow | 1 s | 8 s | 8 |" in better
+    assert "reading" not in better
+
+
+def test_comparisons_are_noted_only_where_asked(tmp_path):
+    notes = tmp_path / "notes.jsonl"
+    code = "import sys; sys.path.insert(0, 'benchmarks'); import measuring; measuring.compare('a', 'mm', 1, 'b', 2)"
+    for named in (False, True):
+        environment = {**os.environ, **({"BREASTMORPH_COMPARISONS": str(notes)} if named else {})}
+        subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, env=environment)
+        assert notes.exists() is named
+    assert json.loads(notes.read_text())["theirs"] == 2.0
