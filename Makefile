@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 # `make demo` ends in about two minutes, `DEMO=full make demo` has the paper's size.
 demo: $(VENV)/run.stamp
-	$(BIN)/breastmorph demo --out demo $(if $(filter full,$(DEMO)),--full)
+	$(BIN)/breastmorph demo $(if $(filter full,$(DEMO)),--full --out demo-full,--out demo)
 
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n 2 --dist worksteal tests
@@ -48,7 +48,7 @@ sbom: $(VENV)/run.stamp
 	$(BIN)/python scripts/sbom.py --out build/sbom.json
 
 clean:
-	rm -rf $(VENV) demo build
+	rm -rf $(VENV) demo demo-full build
 
 $(VENV)/python.stamp:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; try: make PYTHON=python3.11")'

@@ -35,7 +35,7 @@ PARTS = (  # title, script with its options
     ("Metrics against their definitions", "metrics.py"),
     ("Fitting against a plain Adam fit", "fitting.py --subjects 40 --unseen 3"),
     ("Editing", "editing.py --subjects 30 --unseen 1"),
-    ("Prediction against mirroring", "prediction.py --n 20 --one-sided 6 --evidence surface"),
+    ("Prediction against mirroring", "prediction.py --n 24 --one-sided 6 --evidence surface"),
     ("Models larger than memory", "out_of_core.py --subjects 1000 --components 100"),
     ("The engine against a bare loop", "scaling.py overhead"),
     ("The explorer in a browser", "explorer.py"),

@@ -22,11 +22,12 @@ import measuring  # noqa: F401  (one core)
 from breastmorph.clinical.measure.measures import Gauge
 from breastmorph.clinical.measure.skin_points import SkinLandmarks
 from breastmorph.clinical.measure.volume import BreastVolumes
-from breastmorph.clinical.regions import Footprint
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
+from breastmorph.model.regions import Footprint
 from breastmorph.phantom import write_cohort
+from breastmorph.phantom.dense_truth import volume_between
 from breastmorph.registration import Registrar
 from breastmorph.report.bland_altman import Agreement, agreement, save_bland_altman
 from breastmorph.report.contact_sheet import save_sheet
@@ -62,13 +63,7 @@ def lid_volume(mesh: TriangleMesh, region: Bools, prepared: tuple, shape: Floats
     inner = shape.copy()
     inner[free] = close(shape[known])
     faces = mesh.faces[(region[mesh.faces]).any(axis=1)]
-    origin = shape[faces[0, 0]]
-
-    def six_fold(points: Floats) -> float:
-        a, b, c = (points[faces] - origin).transpose(1, 0, 2)
-        return float(np.einsum("ij,ij->", a, np.cross(b, c)))
-
-    return (six_fold(shape) - six_fold(inner)) / 6000.0
+    return volume_between(shape, inner, faces)
 
 
 def distances(phantom: Path, cohort: Cohort) -> dict[str, Floats]:

@@ -24,7 +24,6 @@ from pathlib import Path
 import numpy as np
 
 from breastmorph.clinical.measure.volume import BreastVolumes
-from breastmorph.clinical.patient import model_landmarks
 from breastmorph.clinical.predict.predicted_breast import Evidence, Prediction
 from breastmorph.clinical.predict.prediction import BreastPredictor, is_gone
 from breastmorph.clinical.predict.training_shapes import TrainingShapes, training_shapes
@@ -32,9 +31,8 @@ from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.evaluation.truth import Tie
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import vertex_normals
-from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
+from breastmorph.mesh.triangle_mesh import MIRROR, Floats, TriangleMesh
 from breastmorph.model.building import build_model
-from breastmorph.model.procrustes import MIRROR
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.phantom import mean_torso, write_cohort
 from breastmorph.registration.batch import register_batch
@@ -156,7 +154,7 @@ def both_sides(
 @lru_cache(maxsize=2)
 def volumes_of(model: ShapeModel) -> BreastVolumes:
     """Volumes prepared for a model."""
-    return BreastVolumes(model.mean_mesh, model_landmarks(model))
+    return BreastVolumes(model.mean_mesh, model.landmarks)
 
 
 def after_mastectomy(
@@ -236,7 +234,7 @@ def show(title: str, rows: list[Row]) -> None:
         surface = np.array([row.surface for row in part])
         label = f"{low:g} to {high:g} cc" if np.isfinite(high) else f"above {low:g} cc"
         compare(
-            f"{title.split(',')[0]}: volume, breasts differ by {label} ({len(part)} predictions)",
+            f"{title.split(',')[0]}: volume, difference of the breasts {label} ({len(part)} predictions)",
             "cc",
             float(np.median(cc[:, 0])),
             "mirror",

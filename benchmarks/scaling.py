@@ -34,13 +34,13 @@ from breastmorph.registration.batch import register_batch
 from breastmorph.registration.correspondence import unexplained_stretch
 from breastmorph.registration.executors import InProcess, LocalProcesses
 from breastmorph.registration.folder import Outcome
-from breastmorph.registration.product import file_hash, recipe, template_hash
+from breastmorph.registration.product import file_hash, recipe
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.files import save_landmarks
 from breastmorph.scan.folder import find_scans
 from breastmorph.scan.landmarks import Landmarks
 from breastmorph.template import Template
-from breastmorph.template.files import default_template, to_npz
+from breastmorph.template.files import default_template, template_hash, to_npz
 from measuring import compare, peak_memory
 
 SPEEDUP_SHARE = 0.9  # of what two pure-CPU processes reach

@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from fuzz.child import Outcome, run
+from fuzz.child import run
 from fuzz.hostile import HOSTILE
 from fuzz.targets import TARGETS, Target
 
@@ -50,11 +50,11 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     chosen = parser.parse_args()
     rows = []
-    if not chosen.json:
-        print(_line(_HEAD), flush=True)
     if chosen.hostile:
         rows = list(_hostile())
     else:
+        if not chosen.json:
+            print(_line(_HEAD), flush=True)
         for name in chosen.reader or TARGETS:
             row = _fuzzed(TARGETS[name], range(chosen.first, chosen.first + chosen.inputs), chosen.keep)
             rows.append(row)
@@ -76,9 +76,7 @@ def main() -> int:
 def _fuzzed(target: Target, numbers: range, keep: Path | None) -> dict[str, Any]:
     start, counts, peak, bad = time.perf_counter(), Counter(dict.fromkeys(_KINDS, 0)), 0.0, []
     with TemporaryDirectory(dir=_FAST) as name:
-        path = Path(name) / target.file
-        path.parent.mkdir(exist_ok=True)
-        made = target.seeds(Path(name))
+        path, made = target.prepared(Path(name))
         for outcome in run(target.read, path, numbers, lambda number: target.input(made, number)):
             counts[outcome.kind] += 1
             peak = max(peak, outcome.peak)
@@ -96,19 +94,13 @@ def _hostile() -> Iterator[dict[str, Any]]:
     for name, one in HOSTILE.items():
         target = TARGETS[one.reader]
         with TemporaryDirectory(dir=_FAST) as folder:
-            path = Path(folder) / target.file
-            path.parent.mkdir(exist_ok=True)
-            target.seeds(Path(folder))
+            path, _ = target.prepared(Path(folder))
             data = one.make()
-            (outcome,) = _only(run(target.read, path, [0], lambda number, data=data: data))
+            (outcome,) = run(target.read, path, [0], lambda number, data=data: data)
         yield {
             "name": name, "reader": one.reader, "kind": outcome.kind, "detail": outcome.detail, "peak": outcome.peak,
             "bytes": len(data),
         }  # fmt: skip
-
-
-def _only(outcomes: Iterable[Outcome]) -> list[Outcome]:
-    return list(outcomes)
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:

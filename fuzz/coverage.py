@@ -16,8 +16,7 @@ from tempfile import TemporaryDirectory
 import atheris
 
 with atheris.instrument_imports(include=["breastmorph"]):
-    # Readers are loaded when they are first used, which would be too late to be instrumented.
-    from breastmorph.mesh.files import gltf, obj, off, ply, stl, vtk_legacy, vtk_xml  # noqa: F401
+    # Readers of models are loaded when they are first used, which would be too late to be instrumented.
     from breastmorph.model.files import hdf5_tree, json_tree, npz, statismo  # noqa: F401
     from fuzz.child import outcome_of
     from fuzz.inputs import mutated
@@ -34,10 +33,9 @@ def main() -> None:
     target = TARGETS[chosen.reader]
     with TemporaryDirectory() as name:
         folder = Path(name)
-        path, corpus = folder / target.file, folder / "corpus"
-        path.parent.mkdir(exist_ok=True)
+        path, seeds = target.prepared(folder)
+        corpus = folder / "corpus"
         corpus.mkdir()
-        seeds = target.seeds(folder)
         for number, data in enumerate(seeds):
             (corpus / str(number)).write_bytes(data)
 

@@ -7,6 +7,7 @@ import json
 import struct
 import zipfile
 import zlib
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -92,8 +93,6 @@ def _points_piece(count: int, array: str) -> str:
 
 def _vtp_zip_bomb(announced: int) -> bytes:
     """A block of 200 MB of zeros in 200 kB; ``announced`` bytes of it are admitted."""
-    from base64 import b64encode
-
     packed = zlib.compress(bytes(200 * 1024**2), 9)
     head = np.array([2, announced, 3, len(packed), len(packed)], "<u4").tobytes()
     text = b64encode(head).decode() + b64encode(packed * 2).decode()

@@ -7,7 +7,6 @@ import json
 import zipfile
 import zlib
 from base64 import b64encode
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -22,8 +21,6 @@ from breastmorph.scan.files import save_landmarks
 from breastmorph.scan.landmarks import NAMES, Landmarks
 from breastmorph.template import Template
 from breastmorph.template.files import to_npz
-
-Writer = Callable[[Path], None]
 
 
 def picture(kind: str = "PNG") -> bytes:

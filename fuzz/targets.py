@@ -54,6 +54,12 @@ class Target:
     seeds: Seeds
     read: Callable[[Path], Any]
 
+    def prepared(self, folder: Path) -> tuple[Path, list[bytes]]:
+        """Where inputs lie in a working folder, and the seeds; whatever else the reader looks for is made."""
+        path = folder / self.file
+        path.parent.mkdir(exist_ok=True)
+        return path, self.seeds(folder)
+
     def input(self, made: list[bytes], number: int) -> bytes:
         """The input of a number; the first ones are the seeds as they are."""
         if number < len(made):

@@ -1,17 +1,24 @@
-"""What the documentation takes from the program itself: the reference of all commands, and the latest benchmarks."""
+"""What is made for the documentation when it is built: the reference of all commands, benchmarks, formulas."""
 
 from __future__ import annotations
 
+import html
+import io
 import re
 from pathlib import Path
 
 import click
+from matplotlib import rc_context
+from matplotlib.font_manager import FontProperties
+from matplotlib.mathtext import math_to_image
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from breastmorph.cli import main
 
+_FORMULA = re.compile(r"^```math\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_NO_RESULTS = "# Results\n\nNone yet: run `make bench`."
 _RESULTS = Path(__file__).parents[1] / "benchmarks" / "results.md"
 
 
@@ -22,16 +29,27 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Add what `make bench` wrote to the page about benchmarks."""
-    if page.file.src_uri != "benchmarks.md" or not _RESULTS.exists():
-        return markdown
-    results = _RESULTS.read_text(encoding="utf-8")
-    return markdown + "\n\n" + re.sub(r"^(#+ [A-Z])", r"#\1", results, flags=re.MULTILINE)
+    """Draw the formulas, and add what `make bench` wrote to the page about benchmarks."""
+    if page.file.src_uri == "benchmarks.md":
+        results = _RESULTS.read_text(encoding="utf-8") if _RESULTS.exists() else _NO_RESULTS
+        markdown += "\n\n" + re.sub(r"^(#+ [A-Z])", r"#\1", results, flags=re.MULTILINE)
+    return _FORMULA.sub(lambda found: formula(found[1].strip()), markdown)
 
 
-def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Without the marks that other programs for docstrings know (:class: and the like)."""
-    return re.sub(r":(?:class|func|meth|mod|attr):(?=<code)", "", html)
+def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Link pictures to themselves, to see them larger; leave out marks of other programs (:class: in docstrings)."""
+    content = re.sub(r'(<img [^>]*src="([^"]+)"[^>]*>)', r'<a href="\2">\1</a>', content)
+    return re.sub(r":(?:class|func|meth|mod|attr):(?=<code)", "", content)
+
+
+def formula(tex: str) -> str:
+    """A formula as a drawing in the page: no script, no font and no network is needed to read it."""
+    with rc_context({"mathtext.fontset": "cm", "svg.fonttype": "path", "svg.hashsalt": "formula"}):
+        drawn = io.StringIO()
+        math_to_image(f"${tex}$", drawn, prop=FontProperties(size=12), format="svg")
+    picture = drawn.getvalue()
+    picture = re.sub(r"<metadata>.*?</metadata>|\s+", " ", picture[picture.index("<svg") :], flags=re.DOTALL)
+    return f'<div class="formula" role="img" aria-label="{html.escape(tex)}">{picture}</div>'
 
 
 def cli_reference() -> str:

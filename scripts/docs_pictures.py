@@ -9,6 +9,8 @@ Everybody on them is synthetic.
 from __future__ import annotations
 
 import io
+import json
+import re
 import shutil
 import sys
 import tempfile
@@ -17,22 +19,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import trimesh
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
+from breastmorph import cli as breastmorph
 from breastmorph.clinical.measure.examination import Examiner
+from breastmorph.clinical.measure.skin_points import SkinLandmarks
+from breastmorph.clinical.measure.tape import tape_lines
+from breastmorph.clinical.measure.volume import BreastVolumes
 from breastmorph.cohort import load_cohort
+from breastmorph.explorer.demo_model import demo_model
+from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.files.writing import write_file
-from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
+from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
+from breastmorph.model.fitting import fit_model
 from breastmorph.registration.pipeline import Registrar
-from breastmorph.report.contact_sheet import scan_sheet
+from breastmorph.report.contact_sheet import scan_sheet, sheet_png
 from breastmorph.report.figures.picture_panels import Page, cameras, height_of
 from breastmorph.report.figures.printing import house_style, save_figure
+from breastmorph.report.fit_sheet import fit_sheet
 from breastmorph.report.quality_sheet import quality_sheet_png
-from breastmorph.report.render import Camera, View, look, render
+from breastmorph.report.render import Camera, Marker, View, look, render
 from breastmorph.report.symmetry_map import save_symmetry_map
-from breastmorph.scan.check import load_scan
+from breastmorph.scan.check import check_scan, load_scan
+from breastmorph.scan.folder import ScanFiles
 from breastmorph.template.files import default_template
+from breastmorph.template.template import Template
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,6 +62,8 @@ _FIGURES = {
     "experiment-1-curves": "curves",
     "editing": "editing",
     "prediction": "prediction",
+    "experiment-2": "experiment-2",
+    "experiment-4": "experiment-4",
 }
 # Optional landmarks on the mean torso, mm, drawn as "about here"; the folds lie behind the breasts.
 _OPTIONAL = {
@@ -60,35 +76,161 @@ _OPTIONAL = {
 _NEEDED, _EXTRA = "#A01818", "#0060A0"
 _NEAR = 215.0  # mm: how far from the middle the picture reaches
 _SPACE = 1.35  # inches beside a torso for the names
+# Distances that are drawn, and where their names stand, mm from the middle of the line.
+_TAPES = {"SN-NL": (30, -8), "SN-NR": (-30, -8), "NL-NR": (0, -12), "NL-LPL": (8, 34), "NR-LPR": (-8, 34)}
+_ENDS = {
+    "SN": "sternal_notch",
+    "NL": "nipple_left",
+    "NR": "nipple_right",
+    "LPL": "lower_pole_left",
+    "LPR": "lower_pole_right",
+}
+_LEFT, _RIGHT, _MIDDLE = (0.80, 0.15, 0.15), (0.10, 0.25, 0.80), (0.95, 0.85, 0.20)
 
 
 def main(study: Path) -> None:
     """Draw and copy all pictures."""
     landmark_picture(study / "cohort" / "truth" / "topology.npz")
+    measure_picture()
+    check_picture(study / "cohort" / "scans" / "000.ply", study / "cohort" / "landmarks" / "000.json")
     for figure, name in _FIGURES.items():
         keep((study / "figures" / f"{figure}.png").read_bytes(), name)
-    scans = study / "cohort"
-    scan = load_scan(scans / "scans" / "003.ply", scans / "landmarks" / "003.json")
-    keep(quality_sheet_png(scan, Registrar(default_template()).register(scan)), "registration")
-    first = [
-        load_scan(scans / "scans" / f"{k:03d}.ply", scans / "landmarks" / f"{k:03d}.json") for k in range(6)
+    registered = study / "registered" / "masks"
+    symmetry_picture(registered, "004")
+    scans = [
+        load_scan(study / f"cohort/scans/{k:03d}.ply", study / f"cohort/landmarks/{k:03d}.json")
+        for k in range(6)
     ]
+    scan = scans[3]
+    keep(quality_sheet_png(scan, Registrar(default_template()).register(scan)), "registration")
     with tempfile.TemporaryDirectory() as folder:
         sheet = Path(folder) / "sheet.png"
-        scan_sheet(first, sheet)
+        scan_sheet(scans, sheet)
         keep(sheet.read_bytes(), "phantom")
-    symmetry_picture(study / "registered" / "masks", "004")
+        fit = fit_model(demo_model(), scan.mesh, scan.landmarks)
+        fit_sheet(scan.id, scan.mesh, fit, sheet, scan.landmarks)
+        keep(sheet.read_bytes(), "fit")
+        words = ["predict", f"{study}/models/masks.h5", f"{registered}/registered/000.ply", "--out", folder]
+        breastmorph.main([*words, "--missing", "right", "--replace"], standalone_mode=False)
+        keep(sheet.read_bytes(), "prediction-sheet", all_colours=True, widest=620)
+    screenshot(study / "report.html", "quickstart-report", 1000)
+    screenshot(registered / "summary.html", "quickstart-summary", 1560)
+
+
+def screenshot(page: Path, name: str, width: int) -> None:
+    """The top of a page as a browser shows it, cut where it would have to be made smaller."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        for page, name, size in (
-            (study / "report.html", "quickstart-report", (1000, 700)),
-            (study / "registered" / "masks" / "summary.html", "quickstart-summary", (1560, 700)),
-        ):
-            tab = browser.new_page(viewport={"width": size[0], "height": size[1]})
-            tab.goto(page.resolve().as_uri())
-            tab.wait_for_timeout(1500)
-            keep(tab.screenshot(), name)
+        tab = browser.new_page(viewport={"width": width, "height": 700})
+        tab.goto(page.resolve().as_uri())
+        tab.wait_for_timeout(1500)
+        keep(tab.screenshot(clip={"x": 0, "y": 0, "width": min(width, _WIDEST), "height": 700}), name)
         browser.close()
+
+
+def measure_picture() -> None:
+    """The template with the lines that are measured, and a cut through skin and chest wall at the nipples."""
+    from matplotlib.figure import Figure
+
+    template = default_template()
+    mesh, marks = template.mesh, SkinLandmarks.of_vertices(template.landmark_ids)
+    pairs = [[_ENDS[end] for end in name.split("-")] for name in _TAPES]
+    lines = tape_lines(Surface(mesh), *(marks.chosen(pair[k] for pair in pairs) for k in (0, 1)))
+    (front,) = cameras([(View(), [mesh.vertices])], 3.3)
+    with house_style(), tempfile.TemporaryDirectory() as folder:
+        figure = Figure(figsize=(7.3, height_of(front) + 0.1))
+        page = Page(figure)
+        axes = page.picture(render(mesh, camera=front), front, 0.05, 0.05)
+        for (name, off), pair, line in zip(_TAPES.items(), pairs, lines, strict=True):
+            if line is None:
+                sys.exit(f"no line over the skin for {name}")
+            tape = front.project(line.points.at(mesh.vertices))
+            straight = front.project(marks.chosen(pair).at(mesh.vertices))
+            axes.plot(tape[:, 0], tape[:, 1], color=_NEEDED, lw=1.6)
+            axes.plot(straight[:, 0], straight[:, 1], color=_EXTRA, lw=1.1, ls="--")
+            place = tape[:, :2].mean(axis=0) + np.array(off) / front.pixel
+            axes.text(place[0], place[1], name, color=_NEEDED, fontsize=8.5, ha="center", va="center")
+        axes.set(xlim=(0, front.size[0]), ylim=(front.size[1], 0))
+        _draw_cut(page.panel(3.75, 0.6, 3.4, height_of(front) - 1.2), template)
+        (written,) = save_figure(figure, Path(folder) / "measures", kinds=("png",), dpi=170)
+        keep(written.read_bytes(), "measures")
+
+
+def _draw_cut(axes: Axes, template: Template) -> None:
+    """A level cut at the nipples, seen from below; the volume lies between skin and chest wall."""
+    from matplotlib.collections import LineCollection
+
+    mesh, landmarks = template.mesh, template.landmarks
+    height = float(landmarks.array(["nipple_left", "nipple_right"])[:, 1].mean())
+    walls = BreastVolumes(mesh, landmarks).walls
+    wall = walls["right"].shape(walls["left"].shape(mesh.vertices))
+    for vertices, colour in ((wall, _EXTRA), (mesh.vertices, "black")):
+        cut = list(_cut(vertices, mesh.faces, height))
+        axes.add_collection(LineCollection(cut, colors=colour, linewidths=1.4))
+    axes.set_title(
+        "cut at the nipples: skin (black), chest wall (blue)", fontsize=8, loc="center", weight="normal"
+    )
+    axes.autoscale_view()
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+
+
+def _cut(vertices: Floats, faces: Ints, height: float) -> Floats:
+    """Where triangles cross a height, as segments (k, 2, 2) of x and z."""
+    ends = vertices[faces[:, [[0, 1], [1, 2], [2, 0]]]]  # (m, 3, 2, 3)
+    above = ends[..., 1] > height
+    crossed = above[..., 0] != above[..., 1]
+    through = crossed.any(axis=1)
+    one, other = ends[through][crossed[through]].swapaxes(0, 1)
+    share = (height - one[:, 1:2]) / (other[:, 1:2] - one[:, 1:2])
+    segments: Floats = (one + share * (other - one))[:, [0, 2]].reshape(-1, 2, 2)
+    return segments
+
+
+def check_picture(mesh_file: Path, landmark_file: Path) -> None:
+    """One scan as it is and spoiled in three ways, with what the check says of each."""
+    mesh, points = load_mesh(mesh_file), json.loads(landmark_file.read_text())
+    points = {name: point for name, point in points.items() if isinstance(point, list)}
+    scan = load_scan(mesh_file, landmark_file)
+    ball = trimesh.creation.icosphere(subdivisions=3, radius=28.0)
+    beside = scan.to_file.apply(ball.vertices + scan.landmarks["xiphoid"] + [60.0, -130.0, 90.0])
+    more = TriangleMesh(
+        np.vstack([mesh.vertices, beside]), np.vstack([mesh.faces, ball.faces + mesh.n_vertices])
+    )
+    off = scan.to_file.apply(scan.landmarks["nipple_left"] + [30.0, 40.0, 70.0])
+    swapped = {"left": "right", "right": "left"}
+    cases = {
+        "as scanned": (mesh, points),
+        "a stray piece": (more, points),
+        "a point in the air": (mesh, points | {"nipple_left": off.tolist()}),
+        "sides exchanged": (
+            mesh,
+            {
+                re.sub("left|right", lambda side: swapped[side[0]], name): point
+                for name, point in points.items()
+            },
+        ),
+    }
+    cells, captions = [], []
+    to_upright = scan.to_file.inverse()
+    low, high = (pick(scan.mesh.vertices, axis=0) for pick in (np.min, np.max))
+    with tempfile.TemporaryDirectory() as folder:
+        for case, (surface, named) in cases.items():
+            files = ScanFiles("torso", Path(folder) / "torso.ply", (Path(folder) / "torso.json",))
+            save_mesh(surface, files.mesh)
+            files.landmarks[0].write_text(json.dumps(named))
+            verdict = check_scan(files, reference=default_template().as_reference).verdict
+            markers = [
+                Marker(to_upright.apply(np.array(point)), _side_colour(name)) for name, point in named.items()
+            ]
+            upright = surface.with_vertices(to_upright.apply(surface.vertices))
+            cells.append(render(upright, View(yaw=40.0), size=(300, 250), markers=markers, box=(low, high)))
+            captions.append(f"{case}: {verdict}")
+    keep(sheet_png(cells, captions, columns=4), "checking")
+
+
+def _side_colour(landmark: str) -> tuple[float, float, float]:
+    return _LEFT if landmark.endswith("_left") else _RIGHT if landmark.endswith("_right") else _MIDDLE
 
 
 def symmetry_picture(registered: Path, subject: str) -> None:
@@ -104,13 +246,12 @@ def symmetry_picture(registered: Path, subject: str) -> None:
         keep((Path(folder) / "map.png").read_bytes(), "symmetry", all_colours=True)
 
 
-def keep(data: bytes, name: str, *, all_colours: bool = False) -> None:
+def keep(data: bytes, name: str, *, all_colours: bool = False, widest: int = _WIDEST) -> None:
     """A PNG no wider and, unless told otherwise, with no more colours than a page needs."""
     picture = Image.open(io.BytesIO(data)).convert("RGB")
-    if picture.width > _WIDEST:
-        picture = picture.resize(
-            (_WIDEST, round(picture.height * _WIDEST / picture.width)), Image.Resampling.LANCZOS
-        )
+    if picture.width > widest:
+        height = round(picture.height * widest / picture.width)
+        picture = picture.resize((widest, height), Image.Resampling.LANCZOS)
     small = io.BytesIO()
     if not all_colours:
         picture = picture.quantize(_COLOURS, dither=Image.Dither.NONE)

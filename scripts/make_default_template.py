@@ -13,7 +13,8 @@ from breastmorph.mesh.files.writing import write_file
 from breastmorph.phantom import mean_torso
 from breastmorph.scan.scan import Scan
 from breastmorph.template.files import to_npz
-from breastmorph.template.making import Outline, TemplateParameters, make_template, quality
+from breastmorph.template.making import TemplateParameters, make_template, quality
+from breastmorph.template.outline import Outline
 
 OUT = Path(__file__).parents[1] / "src" / "breastmorph" / "data" / "template.npz"
 

@@ -108,6 +108,5 @@ def _make(world: Path, published: Path) -> None:
     for part in ("scans", "landmarks", "truth"):
         shutil.copytree(world / part, world / "demo" / "cohort" / part)
         shutil.copytree(world / part, world / "ph" / part)
-    for own in ("my-cohort", "with-masks"):
-        shutil.copytree(world / "cohort", world / own)
+    shutil.copytree(world / "cohort", world / "with-masks")
     run("register", *places, "--out", world / "without-masks", "--no-mask", "--jobs", 1)

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import uvicorn
 
 from breastmorph.explorer.app import application
-from breastmorph.explorer.arrays import unpacked
 from breastmorph.explorer.server import bound_socket
-from breastmorph.explorer.session import Explorer
+from breastmorph.explorer.session import Explorer, Session
 from breastmorph.explorer.settings import Settings
 
 
@@ -25,10 +25,9 @@ def running(settings: Settings | None = None) -> Iterator[Explorer]:
     """An explorer that listens on a free port of this computer until the end of the block."""
     settings = settings or Settings()
     listening = bound_socket(settings.host, 0)
-    port = listening.getsockname()[1]
-    explorer = Explorer(replace(settings, port=port))
+    explorer = Explorer(replace(settings, port=listening.getsockname()[1]))
     explorer.start()
-    server = uvicorn.Server(uvicorn.Config(application(explorer, port), log_level="warning", lifespan="on"))
+    server = uvicorn.Server(uvicorn.Config(application(explorer), log_level="warning", lifespan="on"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:
@@ -52,8 +51,16 @@ class Answer:
         return json.loads(self.content)
 
     @property
-    def arrays(self) -> dict[str, Any]:
-        return unpacked(self.content)[0]
+    def arrays(self) -> dict[str, np.ndarray]:
+        """As the page reads them; see ``breastmorph.explorer.arrays``."""
+        assert self.content[:4] == b"BMA1"
+        start = 8 + int.from_bytes(self.content[4:8], "little")
+        found = {}
+        for one in json.loads(self.content[8:start]):
+            count = int(np.prod(one["shape"], dtype=np.int64))
+            flat = np.frombuffer(self.content, one["dtype"], count, start + one["offset"])
+            found[one["name"]] = flat.reshape(one["shape"])
+        return found
 
 
 @dataclass
@@ -62,12 +69,24 @@ class Visitor:
 
     port: int
     headers: dict[str, str] = field(default_factory=dict)
+    explorer: Explorer | None = None
+
+    @property
+    def session(self) -> Session:
+        """What the server has of this tab."""
+        assert self.explorer is not None
+        return self.explorer.find(self.headers["X-Session"])
+
+    def leave(self) -> None:
+        """End the session: there are only so many."""
+        assert self.explorer is not None
+        self.explorer.close(self.session)
 
     @classmethod
     def of(cls, explorer: Explorer) -> Visitor:
         """A tab with a session, once the model is there."""
         assert explorer.source.wait(30)
-        visitor = cls(explorer.settings.port)
+        visitor = cls(explorer.settings.port, explorer=explorer)
         answer = visitor.ask("POST", "/api/sessions")
         assert answer.status == 201
         visitor.headers["X-Session"] = answer.json["session"]
@@ -97,7 +116,7 @@ class Visitor:
         assert answer.status == 202, answer.content
         record = answer.json
         end = time.monotonic() + 60
-        while record["state"] in ("waiting", "running") and time.monotonic() < end:
+        while record["state"] == "running" and time.monotonic() < end:
             time.sleep(0.05)
             record = self.get(f"/api/jobs/{record['job']}").json
         return record

@@ -12,9 +12,8 @@ from scipy.spatial.transform import Rotation
 from breastmorph.cohort import Cohort
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.similarity import Similarity
-from breastmorph.registration.product import template_hash
 from breastmorph.template import Template
-from breastmorph.template.files import default_template, to_npz
+from breastmorph.template.files import default_template, template_hash, to_npz
 
 
 @cache

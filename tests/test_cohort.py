@@ -15,6 +15,8 @@ from breastmorph.errors import BreastMorphError, FileProblem, LandmarkProblem
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.similarity import Similarity, rotation_about
 from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.registration.drift import folder_drift
+from breastmorph.registration.folder import RegisteredFolder
 from breastmorph.scan.files import save_landmarks
 from small_cohort import random_shapes, small_cohort, small_template, write_registered
 
@@ -62,6 +64,15 @@ def test_shapes_stand_upright_whatever_the_frame_of_the_file(registered):
     assert np.array_equal(again.to_file[2].rotation, cohort.to_file[2].rotation)
 
 
+def test_what_a_mac_leaves_beside_files_is_not_read(registered):
+    folder, _ = registered
+    for name in ("._002.json", "._002.ply", ".DS_Store"):
+        (folder / "registered" / name).write_bytes(bytes([0, 5, 22, 7]))
+    assert load_cohort(folder).ids == ("000", "001", "002", "003", "004")
+    assert RegisteredFolder(folder).ids() == ["000", "001", "002", "003", "004"]
+    assert not [problem for problem in folder_drift(folder) if "._" in str(problem)]
+
+
 def test_the_second_reading_maps_the_cohort_file(registered):
     folder, _ = registered
     assert packed_rows(folder) == [1, 2, 3, 4, 5]
@@ -101,6 +112,18 @@ def test_a_damaged_cohort_file_is_made_again(registered, damage):
     else:
         path.write_bytes(b"nonsense")
     assert np.abs(load_cohort(folder).array() - shapes).max() < 1e-4
+
+
+def test_what_a_killed_packing_left_is_cleared_away_and_one_at_work_is_not_disturbed(registered):
+    folder, _ = registered
+    (folder / "cohort").mkdir()
+    left, at_work = (folder / "cohort" / f".shapes.{name}.part" for name in ("left", "at-work"))
+    for part in (left, at_work):
+        part.write_bytes(b"half")
+    os.utime(left, (0, 0))
+    load_cohort(folder)
+    assert not left.exists()
+    assert at_work.exists()
 
 
 def test_a_failed_packing_leaves_nothing_half_done(registered):
@@ -281,6 +304,14 @@ def test_meshes_with_other_triangles_are_no_cohort(elsewhere):
     mesh = load_mesh(folder / "d.ply")
     save_mesh(TriangleMesh(mesh.vertices, np.roll(mesh.faces, 1, axis=0)), folder / "d.ply")
     with pytest.raises(FileProblem, match=r"d\.ply.*same triangles"):
+        load_cohort(folder, landmarks=ids)
+
+
+def test_a_mesh_of_no_adult_size_is_named_while_the_cohort_file_is_written(elsewhere):
+    folder, ids, _, _ = elsewhere
+    mesh = load_mesh(folder / "d.ply")
+    save_mesh(mesh.with_vertices(3.0 * mesh.vertices), folder / "d.ply")
+    with pytest.raises(LandmarkProblem, match=r"d\.ply: sternal notch to xiphoid"):
         load_cohort(folder, landmarks=ids)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -50,3 +52,14 @@ class LandmarkProblem(BreastMorphError):
     """Landmarks are missing, misnamed or contradict the anatomy or the surface."""
 
     code = "unusable-landmarks"
+
+
+@contextmanager
+def about(where: Path | None, kind: type[BreastMorphError] = BreastMorphError) -> Iterator[None]:
+    """Say where in errors of a kind that do not say it themselves."""
+    try:
+        yield
+    except kind as error:
+        if error.where is None:
+            error.where = where
+        raise

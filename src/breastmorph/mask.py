@@ -9,10 +9,11 @@ from types import MappingProxyType
 import numpy as np
 
 from breastmorph.errors import LandmarkProblem, MeshProblem
-from breastmorph.mesh.geodesic import Geodesics
-from breastmorph.mesh.topology import split_pinched
-from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
+from breastmorph.mesh.geodesic import Geodesics, near_lines
+from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
 from breastmorph.scan.landmarks import SIDES, STERNUM, Landmarks
+
+IN_BREAST = 0.2  # the paper's threshold: a mask above it means breast
 
 # Where a tape measure from the nipple ends, and how much longer than the straight line it usually is at most.
 _ENDS = (("lateral_pole_{}", 1.45), ("xiphoid", 1.1), ("lower_pole_{}", 1.35), ("sternal_notch", 1.03))
@@ -40,10 +41,10 @@ class BreastEllipsoids:
         offset = (points[:, None, :] - self.centres) / self.semi_axes
         return 0.25 * np.exp(-(offset**2).sum(axis=2)).sum(axis=1)
 
-    def mirrored(self, plane_point: Floats) -> BreastEllipsoids:
-        """The other breast's ellipsoids, mirrored across the plane x = plane_point[0]."""
+    def mirrored(self, middle: float) -> BreastEllipsoids:
+        """The other breast's ellipsoids, mirrored across the plane x = middle."""
         centres = self.centres.copy()
-        centres[:, 0] = 2.0 * plane_point[0] - centres[:, 0]
+        centres[:, 0] = 2.0 * middle - centres[:, 0]
         return BreastEllipsoids(centres, self.semi_axes)
 
 
@@ -89,7 +90,7 @@ class BreastLengths:
         found = {side: _ellipsoids(landmarks[f"nipple_{side}"], self.sides[side]) for side in self.sides}
         absent = [side for side in SIDES if side not in found]
         if absent:
-            middle = landmarks.array(STERNUM).mean(axis=0)
+            middle = landmarks.array(STERNUM).mean(axis=0)[0]
             found[absent[0]] = next(iter(found.values())).mirrored(middle)
         return BreastMask(
             MappingProxyType({side: found[side] for side in SIDES}), absent[0] if absent else ""
@@ -137,21 +138,21 @@ def measure_breasts(mesh: TriangleMesh, landmarks: Landmarks) -> BreastLengths:
 def _tape_lengths(mesh: TriangleMesh, starts: Floats, ends: Floats, detours: Floats) -> Floats:
     """Geodesic lengths between pairs of points, (k,).
 
-    No shortest line of length l between a and b leaves the ellipsoid |x - a| + |x - b| <= l. So it is enough to
-    look at the surface inside slim ellipsoids, and again in wider ones where the line found is longer than that.
+    They are looked for near the straight lines first, and again further round where the line found is longer than that.
     """
     straight = np.linalg.norm(ends - starts, axis=1)
     lengths = np.full(len(ends), np.inf)
     open_pairs = np.arange(len(ends))
     for wider in _WIDER:
         limits = wider * detours * straight
-        part = mesh if np.isinf(wider) else _near_lines(mesh, starts, ends, limits, open_pairs)
-        both = np.vstack([starts[open_pairs], ends[open_pairs]])
-        points, found_at = np.unique(both, axis=0, return_inverse=True)  # the lines share their nipples
+        a, b = starts[open_pairs], ends[open_pairs]
+        part = mesh if np.isinf(wider) else near_lines(mesh, a, b, limits[open_pairs])
+        # The lines share their nipples.
+        points, found_at = np.unique(np.vstack([a, b]), axis=0, return_inverse=True)
         from_id, to_id = found_at.reshape(2, -1).tolist()
         try:
-            geodesics = Geodesics(_without_pinches(part), points)
-            found = np.array([geodesics.distance(a, b) for a, b in zip(from_id, to_id, strict=True)])
+            geodesics = Geodesics(part, points)
+            found = np.array([geodesics.distance(*pair) for pair in zip(from_id, to_id, strict=True)])
         except MeshProblem:  # a hole cuts the way: look further round
             if np.isinf(wider):
                 raise
@@ -161,22 +162,6 @@ def _tape_lengths(mesh: TriangleMesh, starts: Floats, ends: Floats, detours: Flo
         if not len(open_pairs):
             break
     return lengths
-
-
-def _near_lines(
-    mesh: TriangleMesh, starts: Floats, ends: Floats, limits: Floats, pairs: Ints
-) -> TriangleMesh:
-    inside = np.zeros(mesh.n_vertices, bool)
-    for k in pairs:
-        way = sum(np.sqrt(((mesh.vertices - point) ** 2) @ np.ones(3)) for point in (starts[k], ends[k]))
-        inside |= way <= limits[k]
-    faces: Bools = np.any(inside[mesh.faces], axis=1)
-    return mesh.kept(faces) if faces.any() else mesh
-
-
-def _without_pinches(mesh: TriangleMesh) -> TriangleMesh:
-    faces, source = split_pinched(mesh.faces, mesh.n_vertices)
-    return TriangleMesh(np.vstack([mesh.vertices, mesh.vertices[source]]), faces)
 
 
 def _ellipsoids(nipple: Floats, lengths: Floats) -> BreastEllipsoids:

@@ -10,6 +10,7 @@ from click.testing import CliRunner
 
 from breast_cohort import breast_model, breast_shapes, breast_template
 from breastmorph.cli import main
+from breastmorph.cohort import elsewhere
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -101,10 +102,19 @@ def test_a_raw_scan_is_registered_first(folder, tmp_path):
     result = run(folder, *words, "--out", tmp_path)
     assert result.exit_code == 0
     assert "predicted right breast" in result.stdout
+    assert result.stderr.count("right side absent") == 1
     found = load_mesh(tmp_path / "prediction.ply")
     assert np.array_equal(found.faces, breast_template().mesh.faces)
     # A breast where the scan is flat.
     assert found.vertices[breast_template().landmark_ids["nipple_right"], 2] > 100.0
+
+
+def test_a_registered_mesh_is_read_once(folder, tmp_path, monkeypatch):
+    read = []
+    monkeypatch.setattr(elsewhere, "load_mesh", lambda path: read.append(path) or load_mesh(path))
+    words = ("--missing", "right", "--out", tmp_path, "--samples", 0, "--no-sheet")
+    assert run(folder, folder / "registered/one.ply", *words).exit_code == 0
+    assert read == [folder / "registered/one.ply"]
 
 
 def test_a_breast_that_is_there_is_not_missing(folder, tmp_path):

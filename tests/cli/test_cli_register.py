@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from scipy.spatial.transform import Rotation
 
 from breastmorph.cli import main
-from breastmorph.cli.register import ended_like_ctrl_c
+from breastmorph.cli.stopping import ended_like_ctrl_c
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.similarity import Similarity
@@ -119,6 +119,9 @@ def test_a_template_needs_its_landmarks(cohort):
     result = CliRunner().invoke(main, [*given, "--template", str(cohort / "template.ply")])
     assert result.exit_code == 2
     assert "--template-landmarks" in result.output
+    result = CliRunner().invoke(main, [*given, "--template-coarse", str(cohort / "template.ply")])
+    assert result.exit_code == 2
+    assert "--template-coarse belongs to --template" in result.output
 
 
 def test_pose_and_unit_of_the_file_do_not_matter(cohort):

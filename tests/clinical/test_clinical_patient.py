@@ -1,9 +1,20 @@
-"""A scan taken in as a patient: what is said about points that are not where somebody put them."""
+"""A scan or a mesh taken in as a patient: her frame, her unit, and points that are not where somebody put them."""
 
 from __future__ import annotations
 
-from breastmorph.clinical.patient import _moved_landmarks
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+from breast_cohort import breast_model, breast_template
+from breastmorph.clinical.patient import _moved_landmarks, registered_patient, template_of
+from breastmorph.errors import FileProblem, LandmarkProblem
+from breastmorph.mesh.files import save_mesh
+from breastmorph.mesh.similarity import Similarity
 from breastmorph.scan.landmarks import Landmarks
+from edited_people import FIVE, features, stranger
 from small_cohort import small_template
 
 
@@ -22,3 +33,31 @@ def test_landmarks_that_the_scan_does_not_have_are_no_matter():
     template = small_template()
     notch = template.mesh.vertices[template.landmark_ids["sternal_notch"]]
     assert _moved_landmarks(template.mesh.vertices, template, Landmarks.of({"sternal_notch": notch})) == ""
+
+
+def test_registered_meshes_come_back_in_their_own_frame_and_unit(tmp_path):
+    model = breast_model()
+    to_file = Similarity(
+        Rotation.from_euler("x", 90, degrees=True).as_matrix(), np.array([1.0, 2.0, 3.0]), 0.001
+    )
+    path = tmp_path / "anna.ply"
+    save_mesh(model.mesh(to_file.apply(stranger().shape)), path)
+    patient = registered_patient(model, path)
+    assert patient.to_file.apply(patient.shape) == pytest.approx(to_file.apply(stranger().shape), abs=1e-6)
+    lengths = [features().find("SN-NL").value(shape) for shape in (patient.shape, stranger().shape)]
+    assert lengths[0] == pytest.approx(lengths[1], rel=1e-6)
+    save_mesh(model.mesh(7.7e-6 * stranger().shape), path)
+    with pytest.raises(FileProblem, match="no adult's size"):
+        registered_patient(model, path)
+    (tmp_path / "anna.json").write_text("{}")
+    with pytest.raises(FileProblem, match="record cannot be read"):
+        registered_patient(model, path)
+
+
+def test_the_template_of_a_model_has_its_triangles():
+    found = template_of(breast_model())
+    assert np.array_equal(found.mesh.faces, breast_model().faces)
+    assert dict(found.landmark_ids) == dict(breast_template().landmark_ids)
+    bare = replace(breast_model(), landmark_ids={name: breast_model().landmark_ids[name] for name in FIVE})
+    with pytest.raises(LandmarkProblem, match="--landmark-ids"):
+        template_of(bare)

@@ -1,4 +1,4 @@
-"""Regions, the virtual chest wall and volumes, on torsos whose bare chest is known."""
+"""The virtual chest wall and volumes, on torsos whose bare chest is known."""
 
 from dataclasses import replace
 from functools import cache
@@ -9,18 +9,13 @@ from scipy.spatial.transform import Rotation
 
 from breastmorph.clinical.measure.chest_wall import chest_walls
 from breastmorph.clinical.measure.volume import BreastVolumes
-from breastmorph.clinical.regions import Footprint, RegionParameters, breast_regions
-from breastmorph.errors import LandmarkProblem, MeshProblem
+from breastmorph.errors import MeshProblem
 from breastmorph.mesh.similarity import Similarity
-from breastmorph.mesh.topology import face_components
 from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.model.regions import Footprint, RegionParameters, breast_regions
 from breastmorph.phantom import draw_cohort, mean_torso
 from breastmorph.phantom import torso as phantom_torso
 from breastmorph.scan.landmarks import SIDES, Landmarks
-from torso import torso
-
-EDGE = 7.0
-FIVE = ("sternal_notch", "nipple_left", "nipple_right", "lower_pole_left", "lower_pole_right")
 
 
 def chest(height: float | tuple[float, float] = 60.0) -> tuple[TriangleMesh, Landmarks]:
@@ -67,49 +62,6 @@ def true_volume(height: float) -> float:
         return float(np.einsum("ij,ij->", a, np.cross(b, c)))
 
     return (six_fold(mesh.vertices) - six_fold(bare.vertices)) / 12000.0
-
-
-def test_regions_are_connected_disjoint_and_hold_their_landmarks():
-    mesh, landmarks = torso(EDGE)
-    found = breast_regions(mesh, landmarks)
-    assert not (found["left"] & found["right"]).any()
-    for side, sign in (("left", 1), ("right", -1)):
-        inside = found[side]
-        assert (sign * mesh.vertices[inside, 0] > 0).all()
-        nearest = np.linalg.norm(mesh.vertices - landmarks[f"nipple_{side}"], axis=1).argmin()
-        assert inside[nearest]
-        for part in (inside, ~inside):
-            assert face_components(mesh.faces[part[mesh.faces].all(axis=1)]).max() == 0
-    assert 0.05 < found["left"].mean() < 0.35
-
-
-def test_regions_of_a_symmetric_mesh_mirror_each_other():
-    mesh, landmarks = torso(EDGE)
-    found = breast_regions(mesh, landmarks)
-    assert found["left"].sum() == found["right"].sum()
-
-
-def test_a_lower_level_reaches_further():
-    mesh, landmarks = torso(EDGE)
-    near, far = (
-        breast_regions(mesh, landmarks, RegionParameters(level=level))["left"] for level in (0.1, 0.03)
-    )
-    assert far[near].all()
-    assert far.sum() > 1.2 * near.sum()
-
-
-@pytest.mark.parametrize("names", [FIVE, ("sternal_notch", "xiphoid", "nipple_left", "lower_pole_left")])
-def test_regions_from_few_landmarks_are_nearly_the_same(names):
-    mesh, landmarks = torso(EDGE)
-    full, few = breast_regions(mesh, landmarks), breast_regions(mesh, landmarks.only(names))
-    for side in SIDES:
-        assert (full[side] & few[side]).sum() > 0.8 * (full[side] | few[side]).sum()
-
-
-def test_landmarks_that_show_no_breast_are_refused():
-    mesh, landmarks = torso(12.0)
-    with pytest.raises(LandmarkProblem, match="where the breasts are"):
-        breast_regions(mesh, landmarks.only(("sternal_notch", "xiphoid", "nipple_left")))
 
 
 @pytest.mark.parametrize("height", [15.0, 40.0, 80.0])
@@ -164,7 +116,7 @@ def test_the_derivative_agrees_with_differences():
 
 def test_the_uncertainty_is_that_of_the_border():
     mesh, _ = chest()
-    found = prepared().both(mesh.vertices)
+    found = {side: prepared().estimate(mesh.vertices, side) for side in SIDES}
     for side in SIDES:
         assert 0.0 < found[side].uncertainty < 0.3 * found[side].cc
     assert found["left"].cc == pytest.approx(found["right"].cc, rel=0.01)

@@ -144,6 +144,28 @@ def test_every_picture_is_shown(pages):
     assert kept <= shown
 
 
+def test_formulas_are_drawn(site):
+    drawn = 0
+    for path in (ROOT / "docs").rglob("*.md"):
+        wanted = len(re.findall(r"^```math$", path.read_text(encoding="utf-8"), re.MULTILINE))
+        page = site / path.relative_to(ROOT / "docs").with_suffix(".html")
+        assert len(re.findall(r'<div class="formula"[^>]*><svg', page.read_text(encoding="utf-8"))) == wanted
+        drawn += wanted
+    assert drawn > 10
+
+
+def test_no_page_is_wider_than_a_telephone(pages):
+    first, *others = pages
+    wider = []
+    with open_browser() as browser, browser.tab(first.as_uri(), width=390, height=844) as tab:
+        for path in (first, *others):
+            tab.page.goto(path.as_uri())
+            if tab.page.evaluate("document.documentElement.scrollWidth") > 390:
+                wider.append(path.name)
+        assert tab.complaints() == []
+    assert not wider
+
+
 def test_search_works_from_the_disk(site):
     with open_browser() as browser, browser.tab((site / "landmarks.html").as_uri()) as tab:
         field = tab.page.locator(".md-search__input")

@@ -242,6 +242,14 @@ def test_only_subjects_with_both_sides_in_both_cohorts_are_compared(shapes):
     assert only(result, "mean squared").holds == "not testable"
 
 
+def test_a_subject_that_was_registered_twice_counts_once(shapes):
+    twice = cohort(np.concatenate([shapes[:8], shapes[:1]]))
+    result = compare_masks(twice, twice, replace(QUICK, samples=5, resamples=10))
+    assert result.ids == tuple(f"{k:03d}" for k in range(8))
+    assert result.left_out == 1
+    assert result.with_masks.generalization[0, -1] > 0.1  # by a model with her twin it would be 0
+
+
 def test_cohorts_that_cannot_be_compared_are_named(shapes):
     with pytest.raises(BreastMorphError, match="in both cohorts"):
         compare_masks(cohort(shapes[:3]), cohort(shapes[:3]), QUICK)

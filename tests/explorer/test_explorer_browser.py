@@ -226,6 +226,11 @@ def test_a_patient_is_registered_her_right_breast_predicted_and_saved_as_stl(tab
     page.wait_for_function("() => explorer.stage.shape?.spec.kind === 'patient'")
     before = positions(page)
     page.click("#missing-predict")
+    page.click("#busy-cancel")
+    page.wait_for_function("() => document.querySelector('#status').innerText === 'Stopped.'")
+    settled(page)
+    assert page.is_hidden("#missing-result")
+    page.click("#missing-predict")
     page.wait_for_selector("#missing-result:not([hidden])")
     settled(page)
     page.wait_for_function("() => explorer.stage.shape.spec.kind === 'prediction'")
@@ -291,6 +296,20 @@ def test_a_session_is_saved_and_opened_again(tab, browser, address, tmp_path):
         settled(other.page)
         assert other.page.evaluate("explorer.state.prediction.side") == "right"
         assert other.complaints() == []
+
+
+def test_a_patient_is_there_after_a_reload_and_gone_once_removed(tab):
+    page = tab.page
+    page.reload()
+    page.wait_for_selector("body[data-ready]")
+    assert page.evaluate("explorer.tab") == "scan"
+    assert page.is_visible("#scan-predict")
+    page.click("#scan-close")
+    page.wait_for_function("() => document.querySelector('#status').innerText.includes('removed')")
+    page.reload()
+    page.wait_for_selector("body[data-ready]")
+    assert page.evaluate("explorer.state.patient") is None
+    assert page.is_hidden("#error")
 
 
 def test_every_control_has_a_name_and_fits_on_a_tablet(tab):

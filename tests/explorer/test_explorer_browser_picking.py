@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from breast_cohort import breast_model
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.similarity import Similarity
-from breastmorph.model.files import save_model
+from breastmorph.model.files import load_model, save_model
 from breastmorph.scan.files import load_landmarks
 from browser import open_browser
 from explorer_window import explore, settled, window
@@ -31,14 +32,16 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def tab(folder, tmp_path_factory):
+def browser():
+    with open_browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def tab(browser, folder, tmp_path_factory):
     model = tmp_path_factory.mktemp("model") / "model.h5"
     save_model(breast_model(), model)
-    with (
-        open_browser() as browser,
-        explore(folder, "--model", model) as address,
-        window(browser, address) as found,
-    ):
+    with explore(folder, "--model", model) as address, window(browser, address) as found:
         yield found
 
 
@@ -184,3 +187,34 @@ def test_an_unreadable_scan_closes_the_one_before(tab, folder):
 
 def test_nothing_went_wrong_and_nothing_was_asked_from_outside(tab):
     assert tab.complaints() == []
+
+
+def test_a_models_missing_landmark_is_clicked_once_and_kept_in_a_file(browser, tmp_path):
+    model, path = breast_model(), tmp_path / "foreign.h5"
+    known = {name: vertex for name, vertex in model.landmark_ids.items() if name != "sternal_notch"}
+    save_model(replace(model, landmark_ids=known), path)
+    with explore(path) as address, window(browser, address) as tab:
+        page = tab.page
+        assert "sternal notch" in page.inner_text("#model-landmarks")
+        page.click("#tab-measures")
+        page.wait_for_selector("#edit-NL-NR-number")
+        assert page.locator("#edit-SN-NL-number").count() == 0
+        page.click("#tab-model")
+        page.click("#model-pick")
+        page.wait_for_function("() => explorer.picker !== null && explorer.stage.scan !== null")
+        click_at(page, model.mean[model.landmark_ids["sternal_notch"]])
+        page.click("text=Use these landmarks")
+        page.wait_for_selector("#model-save")
+        page.wait_for_selector("#strip-SN-NL")
+        page.click("#tab-measures")
+        page.wait_for_selector("#edit-SN-NL-number")  # what needs the landmark can be edited now
+        page.click("#tab-model")
+        with page.expect_download() as waiting:
+            page.click("#model-save")
+        waiting.value.save_as(tmp_path / "complete.h5")
+        found = load_model(tmp_path / "complete.h5")
+        off = (
+            model.mean[found.landmark_ids["sternal_notch"]] - model.mean[model.landmark_ids["sternal_notch"]]
+        )
+        assert np.linalg.norm(off) < 10.0
+        assert tab.complaints() == []

@@ -66,8 +66,8 @@ def test_other_computers_are_never_served_without_a_token():
 
 
 def test_the_address_holds_the_token():
-    assert address_of(Settings(token="secret"), 81) == "http://127.0.0.1:81/?token=secret"
-    assert address_of(Settings(host="::1"), 81) == "http://[::1]:81/"
+    assert address_of(Settings(token="secret", port=81)) == "http://127.0.0.1:81/?token=secret"
+    assert address_of(Settings(host="::1", port=81)) == "http://[::1]:81/"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere left-over folders stay")

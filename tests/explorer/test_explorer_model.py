@@ -35,7 +35,7 @@ def explorer(tmp_path_factory, model):
 def visitor(explorer):
     found = Visitor.of(explorer)
     yield found
-    found.ask("DELETE", "/api/sessions")
+    found.leave()
 
 
 def scores(*values: float) -> dict:
@@ -54,7 +54,6 @@ def test_maps_are_per_vertex(visitor, model):
     maps = visitor.get("/api/model/maps").arrays
     assert np.allclose(maps["sd"], model.vertex_deviations(), rtol=1e-4)
     nipples = [model.landmark_ids[f"nipple_{side}"] for side in ("left", "right")]
-    assert maps["region"][nipples].tolist() == [1, 2]
     assert maps["mask"][nipples].min() > 0.3
 
 
@@ -81,13 +80,6 @@ def test_a_far_shape_is_called_implausible(visitor):
     assert levels == ["usual", "unusual", "implausible"]
 
 
-def test_samples_repeat_with_their_seed(visitor):
-    first, again, other = (
-        visitor.post("/api/model/sample", {"seed": seed}).json["scores"] for seed in (4, 4, 5)
-    )
-    assert first == again != other
-
-
 def features(visitor, base="mean") -> dict:
     for _ in range(200):
         answer = visitor.get(f"/api/edit?base={base}")
@@ -104,7 +96,8 @@ def test_an_edit_gives_the_wish_and_holds_the_thorax(visitor, model):
         {"name": "volume-right", "value": 1.1 * now["volume-right"]["value"], "unit": "cc"},
     ]
     record = visitor.post("/api/edit", {"base": {"kind": "mean"}, "wishes": wishes, "hold": ["thorax"]}).json
-    assert record["movement"]["thorax"] < 1.0
+    assert [one for one in record["changes"] if one["requested"] is not None]
+    assert visitor.session.edited.edit.movements["thorax"] < 1.0
     shape = visitor.post("/api/shape", {"shape": {"kind": "edit"}}).arrays["vertices"].astype(float)
     notch, nipple = (shape[model.landmark_ids[name]] for name in ("sternal_notch", "nipple_left"))
     assert np.linalg.norm(notch - nipple) == pytest.approx(now["SN-NL"]["value"] + 6.0, abs=0.05)
@@ -146,7 +139,6 @@ def test_what_cannot_be_attained_is_refused_with_a_remedy(visitor):
         ("/api/measures", {}),
         ("/api/edit", {"base": {"kind": "mean"}, "wishes": []}),
         ("/api/edit", {"base": {"kind": "mean"}, "wishes": [{"name": "SN-NL", "value": "far"}]}),
-        ("/api/model/sample", {"seed": -1}),
         ("/api/predict", {"side": "left"}),
         ("/api/download/mesh", {"shape": {"kind": "mean"}, "format": "../x"}),
     ],
@@ -172,13 +164,12 @@ def test_a_foreign_models_landmarks_are_picked_once(tmp_path, model):
         target = model.landmark_ids["xiphoid"]
         ray = {"origin": (model.mean[target] + [0.0, 0.0, 200.0]).tolist(), "direction": [0.0, 0.0, -1.0]}
         state = visitor.post("/api/scans/mean/pick", {"landmark": "xiphoid", "ray": ray}).json
-        assert state["picked"]["landmark"] == "xiphoid"
-        record = visitor.post("/api/model/landmarks").json
-        assert np.linalg.norm(model.mean[record["landmarks"]["xiphoid"]] - model.mean[target]) < 10.0
-        assert visitor.get("/api/model/landmark-ids").json["xiphoid"] == record["landmarks"]["xiphoid"]
+        assert "xiphoid" in state["landmarks"]
+        assert "xiphoid" not in visitor.post("/api/model/landmarks").json["missing_landmarks"]
         written = tmp_path / "complete.h5"
         written.write_bytes(visitor.get("/api/model/file").content)
-        assert load_model(written).landmark_ids["xiphoid"] == record["landmarks"]["xiphoid"]
+        found = load_model(written).landmark_ids["xiphoid"]
+        assert np.linalg.norm(model.mean[found] - model.mean[target]) < 10.0
         assert "xiphoid" in neighbour.get("/api/model").json["missing_landmarks"]
 
 

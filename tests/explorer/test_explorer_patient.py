@@ -7,6 +7,7 @@ import io
 import json
 import time
 import zipfile
+from dataclasses import replace
 from functools import cache
 
 import igl
@@ -16,15 +17,18 @@ import pytest
 from breast_cohort import breast_shapes, breast_template
 from breastmorph.cohort import Cohort
 from breastmorph.explorer.settings import Settings
+from breastmorph.explorer.worker_calls import SharedCalls
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.similarity import Similarity, rotation_about
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.model.files import save_model
+from breastmorph.model.regions import breast_regions
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.files import load_landmarks, save_landmarks
 from breastmorph.scan.landmarks import Landmarks
+from breastmorph.workers import Limits
 from explorer_client import Visitor, running
 
 POSE = Similarity(rotation_about([0, 1, 0], 5.0), np.array([3.0, 1.0, 2.0]), 0.1)  # in cm, a little turned
@@ -134,9 +138,8 @@ def test_alternatives_are_what_the_sliders_show(patient):
 
 def test_a_painted_region_is_predicted(patient):
     visitor, _ = patient
-    region = visitor.get("/api/model/maps").arrays["region"]
-    painted = np.flatnonzero(region == 1).tolist()
-    done = visitor.job("/api/predict", {"vertices": painted})
+    painted = breast_regions(model().mean_mesh, model().landmarks)["left"]
+    done = visitor.job("/api/predict", {"vertices": np.flatnonzero(painted).tolist()})
     assert done["result"]["side"] == "left"
     assert done["result"]["painted"]
     refused = visitor.job("/api/predict", {"vertices": [10**6]})
@@ -154,6 +157,16 @@ def test_the_patient_is_edited_by_her_measures(patient):
     measured = visitor.post("/api/measures", {"shape": {"kind": "edit"}}).json["measures"]
     found = next(one["value"] for one in measured if (one["name"], one["kind"]) == ("NL-NR", "straight"))
     assert found == pytest.approx(now["NL-NR"]["value"] + 5.0, abs=0.05)
+
+
+def test_a_torso_without_one_breast_is_not_called_implausible(patient, monkeypatch):
+    visitor, _ = patient
+    asked = {"shape": {"kind": "patient"}}
+    assert visitor.post("/api/measures", asked).json["plausibility"]["level"]
+    whole = visitor.session.patient
+    one_sided = replace(whole, patient=replace(whole.patient, absent_side="left"))
+    monkeypatch.setattr(visitor.session, "patient", one_sided)
+    assert visitor.post("/api/measures", asked).json["plausibility"] is None
 
 
 def test_measures_come_as_a_table(patient):
@@ -184,9 +197,11 @@ def test_a_page_for_the_clinic(patient, kind):
         visitor.post("/api/edit", {"base": {"kind": "patient"}, "wishes": [wish]})
     done = visitor.job("/api/download/sheet", {"kind": kind, "shape": {"kind": "patient"}})
     assert done["state"] == "done", done
-    picture = visitor.get(f"/api/files/{done['result']['file']}")
+    place = f"/api/files/{done['result']['file']}"
+    picture = visitor.get(place)
     assert picture.content.startswith(b"\x89PNG")
     assert len(picture.content) > 20_000
+    assert visitor.get(place).status == 404  # pages that were fetched do not fill the session
 
 
 def test_a_fit_needs_no_registration(explorer, folder):
@@ -200,7 +215,7 @@ def test_a_fit_needs_no_registration(explorer, folder):
     true = 10.0 * np.linalg.norm(given["nipple_left"] - given["nipple_right"])
     found = next(one["value"] for one in measured if one["name"] == "NL-NR")
     assert found == pytest.approx(true, rel=0.1)
-    visitor.ask("DELETE", "/api/sessions")
+    visitor.leave()
 
 
 def test_one_job_at_a_time_and_it_can_be_cancelled(explorer, folder):
@@ -208,26 +223,66 @@ def test_one_job_at_a_time_and_it_can_be_cancelled(explorer, folder):
     job = visitor.post(f"/api/scans/{scan}/register").json["job"]
     assert visitor.post(f"/api/scans/{scan}/fit").json["code"] == "busy"
     visitor.ask("DELETE", f"/api/jobs/{job}")
+    assert ended(visitor, job) == "cancelled"
+    assert visitor.get("/api/state").json["patient"] is None
+    visitor.leave()
+
+
+def ended(visitor, job: str) -> str:
+    """The state of a job once it is over."""
     end = time.monotonic() + 20
     while visitor.get(f"/api/jobs/{job}").json["state"] == "running" and time.monotonic() < end:
         time.sleep(0.05)
-    assert visitor.get(f"/api/jobs/{job}").json["state"] == "cancelled"
-    assert visitor.get("/api/state").json["patient"] is None
-    visitor.ask("DELETE", "/api/sessions")
+    return visitor.get(f"/api/jobs/{job}").json["state"]
+
+
+def test_a_prediction_is_cancelled_in_the_middle_and_the_next_one_works(patient, explorer, monkeypatch):
+    visitor, _ = patient
+    before = visitor.get("/api/state").json["prediction"]
+    hanging = SharedCalls(never_done, Limits(), 1)
+    monkeypatch.setattr(explorer, "predicting", hanging)
+    job = visitor.post("/api/predict", {"side": "left"}).json["job"]
+    time.sleep(0.3)
+    begin = time.monotonic()
+    visitor.ask("DELETE", f"/api/jobs/{job}")
+    assert ended(visitor, job) == "cancelled"
+    assert time.monotonic() - begin < 10.0  # its process slept for an hour
+    monkeypatch.undo()
+    hanging.close()
+    assert visitor.get("/api/state").json["prediction"] == before
+    assert visitor.job("/api/predict", {"side": "right"})["state"] == "done"
+
+
+def never_done():
+    """Setup of a process that takes its time."""
+
+    def sleep(task: object) -> None:
+        time.sleep(3600)
+
+    return sleep
+
+
+def test_a_removed_scan_takes_its_patient_with_it(explorer, folder):
+    visitor, scan = uploaded(explorer, folder)
+    assert visitor.get("/api/state").json["scan"] == scan  # a page that is loaded again shows it
+    assert visitor.job(f"/api/scans/{scan}/fit")["state"] == "done"
+    assert visitor.get(f"/api/scans/{scan}").json["has_result"]
+    assert visitor.ask("DELETE", f"/api/scans/{scan}").status == 204
+    state = visitor.get("/api/state").json
+    assert state["patient"] is None
+    assert state["scan"] == ""
+    visitor.leave()
 
 
 def test_somebody_without_a_scan_gets_a_synthetic_one(explorer):
     visitor = Visitor.of(explorer)
-    answer = visitor.post("/api/scans/example", {"absent": "right"})
+    answer = visitor.post("/api/scans/example")
     assert answer.status == 201, answer.content
     state = answer.json
     assert state["complete"]
-    assert state["absent_side"] == "right"
-    assert len(state["landmarks"]) == 5
     assert not state["warnings"]
     assert state["landmarks"]["nipple_left"][0] > state["landmarks"]["xiphoid"][0]  # x is the patient's left
-    assert visitor.post("/api/scans/example", {"absent": "both"}).status == 400
-    visitor.ask("DELETE", "/api/sessions")
+    visitor.leave()
 
 
 def test_what_is_not_there_yet_is_said(explorer, folder):
@@ -240,7 +295,7 @@ def test_what_is_not_there_yet_is_said(explorer, folder):
     assert visitor.post("/api/predict", {"side": "left"}).json["code"] == "no-patient"
     for kind, code in (("patient", "no-patient"), ("edit", "no-edit"), ("prediction", "no-prediction")):
         assert visitor.post("/api/shape", {"shape": {"kind": kind}}).json["code"] == code
-    visitor.ask("DELETE", "/api/sessions")
+    visitor.leave()
 
 
 def test_landmarks_of_another_scan_are_refused(explorer, folder):
@@ -254,7 +309,7 @@ def test_landmarks_of_another_scan_are_refused(explorer, folder):
     broken = visitor.ask("POST", f"/api/scans/{scan}/landmarks?name=a.json", b'{"xiphoid": [1, 2')
     assert broken.status == 422
     assert not visitor.get(f"/api/scans/{scan}").json["landmarks"]
-    visitor.ask("DELETE", "/api/sessions")
+    visitor.leave()
 
 
 def test_an_obj_brings_its_texture(explorer):
@@ -275,7 +330,7 @@ def test_an_obj_brings_its_texture(explorer):
     assert visitor.get(f"/api/scans/{state['scan']}/geometry").arrays["uv"].shape == (4, 2)
     assert visitor.ask("DELETE", f"/api/scans/{state['scan']}").status == 204
     assert visitor.get(f"/api/files/{ids[0]}").status == 404
-    visitor.ask("DELETE", "/api/sessions")
+    visitor.leave()
 
 
 # --- the session file -------------------------------------------------------------------------------------------------
@@ -308,7 +363,21 @@ def test_a_session_file_reopens_everything(patient, explorer, session_file):
         assert np.abs(first - second).max() < 0.01
     scan = other.get(f"/api/scans/{after['scan']}").json
     assert scan["complete"]
-    other.ask("DELETE", "/api/sessions")
+    other.leave()
+
+
+def test_a_session_file_of_a_scan_without_a_patient_shows_the_scan_and_nobody_else(explorer, folder):
+    visitor, _ = uploaded(explorer, folder)
+    content = visitor.post("/api/download/session", {"page": None}).content
+    other, scan = uploaded(explorer, folder)
+    assert other.job(f"/api/scans/{scan}/fit")["state"] == "done"
+    assert other.job("/api/session-file?name=session.zip", content)["state"] == "done"
+    state = other.get("/api/state").json
+    assert state["patient"] is None  # the one that was there before is somebody else
+    assert state["scan"] not in ("", scan)
+    assert other.get(f"/api/scans/{state['scan']}").json["complete"]
+    visitor.leave()
+    other.leave()
 
 
 def tampered(data: bytes, change) -> bytes:
@@ -371,7 +440,7 @@ def test_a_tampered_session_file_is_refused(explorer, session_file, case):
     assert done["error"]["cause"]
     assert done["error"]["code"] != "unexpected"
     assert visitor.get("/api/state").status == 200
-    visitor.ask("DELETE", "/api/sessions")
+    visitor.leave()
 
 
 @pytest.mark.parametrize("cut", [0.0, 0.3, 0.9, 0.99])
@@ -381,4 +450,4 @@ def test_a_session_file_cut_off_is_refused(explorer, session_file, cut):
     done = visitor.job("/api/session-file?name=session.zip", data)
     assert done["state"] == "failed"
     assert done["error"]["code"] != "unexpected"
-    visitor.ask("DELETE", "/api/sessions")
+    visitor.leave()

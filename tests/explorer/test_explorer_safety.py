@@ -6,7 +6,9 @@ import http.client
 import os
 import signal
 import stat
+import threading
 import time
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import pytest
@@ -18,7 +20,7 @@ from breastmorph.explorer.problems import RequestProblem
 from breastmorph.explorer.security import Doorkeeper
 from breastmorph.explorer.settings import MEGABYTE, Settings, chosen_token, is_loopback
 from breastmorph.explorer.uploads import harmless_name
-from breastmorph.explorer.worker_calls import WorkerCalls
+from breastmorph.explorer.worker_calls import SharedCalls, WorkerCalls
 from breastmorph.model.files import save_model
 from breastmorph.workers import Limits
 from explorer_client import Visitor, running
@@ -44,7 +46,7 @@ def visitor(explorer):
     found = Visitor.of(explorer)
     yield found
     assert found.get("/api/state").status == 200  # it goes on
-    found.ask("DELETE", "/api/sessions")
+    found.leave()
 
 
 def refusal(answer) -> tuple[int, str]:
@@ -98,12 +100,12 @@ def test_every_answer_has_the_safe_headers(visitor):
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy
         assert "frame-ancestors 'none'" in policy
-        assert "unsafe-eval" not in policy
+        assert "unsafe" not in policy
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["cache-control"] == "no-store"
 
 
-@pytest.mark.parametrize("shown", [{}, {"Authorization": "Bearer wrong"}, {"Cookie": "breastmorph={token}"}])
+@pytest.mark.parametrize("shown", [{}, {"Cookie": "breastmorph={token}"}])
 def test_without_the_token_nobody_is_let_in(settings, shown):
     with running(replace(settings, token=TOKEN)) as explorer:
         visitor = Visitor(explorer.settings.port)
@@ -155,7 +157,7 @@ def test_a_two_gigabyte_upload_is_refused_at_once(visitor, explorer):
     assert reply.status == 413
     assert b"larger than the 3 MB" in reply.read()
     connection.close()
-    assert not list(explorer.find(visitor.headers["X-Session"]).folder.rglob("*"))
+    assert not list(visitor.session.folder.rglob("*"))
 
 
 def test_an_upload_of_unknown_length_ends_at_the_limit(visitor, explorer):
@@ -167,7 +169,7 @@ def test_an_upload_of_unknown_length_ends_at_the_limit(visitor, explorer):
     assert (
         resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000
     )  # kB: what follows is thrown away
-    assert not list(explorer.find(visitor.headers["X-Session"]).folder.rglob("*"))
+    assert not list(visitor.session.folder.rglob("*"))
 
 
 @pytest.mark.parametrize(
@@ -187,7 +189,7 @@ def test_a_corrupt_upload_is_refused_and_deleted(visitor, explorer, name, conten
     assert answer.status in (400, 422)
     assert answer.json["cause"]
     assert answer.json["where"] in ("", name)
-    assert not list(explorer.find(visitor.headers["X-Session"]).folder.rglob("*"))
+    assert not list(visitor.session.folder.rglob("*"))
 
 
 CLIMBS = [
@@ -257,10 +259,10 @@ def test_two_sessions_do_not_see_each_other(visitor, explorer):
     for path in (f"/api/scans/{scan}", f"/api/scans/{scan}/geometry", f"/api/files/{file}"):
         assert neighbour.get(path).status == 404
     assert neighbour.ask("DELETE", f"/api/scans/{scan}").status == 404
-    folders = [explorer.find(one.headers["X-Session"]).folder for one in (visitor, neighbour)]
+    folders = [one.session.folder for one in (visitor, neighbour)]
     assert folders[0] != folders[1]
     assert all(stat.S_IMODE(folder.stat().st_mode) == 0o700 for folder in (*folders, explorer.folder))
-    neighbour.ask("DELETE", "/api/sessions")
+    neighbour.leave()
     assert not folders[1].exists()
     assert neighbour.get("/api/state").json["code"] == "no-session"
     assert visitor.get(f"/api/scans/{scan}").status == 200
@@ -277,14 +279,14 @@ def test_there_are_only_so_many_sessions(settings):
         first, _ = Visitor.of(explorer), Visitor.of(explorer)
         third = Visitor(explorer.settings.port)
         assert refusal(third.ask("POST", "/api/sessions")) == (429, "too-many-sessions")
-        first.ask("DELETE", "/api/sessions")
+        first.leave()
         assert third.ask("POST", "/api/sessions").status == 201
 
 
 def test_an_idle_session_ends_and_the_end_leaves_nothing(settings):
     with running(replace(settings, idle=0.4)) as explorer:
         visitor = Visitor.of(explorer)
-        folder = explorer.find(visitor.headers["X-Session"]).folder
+        folder = visitor.session.folder
         visitor.ask("POST", "/api/files?name=a.mtl", b"newmtl skin")
         end = time.monotonic() + 5.0
         while folder.exists() and time.monotonic() < end:
@@ -327,6 +329,41 @@ def test_a_hostile_file_costs_its_own_process_only():
         with pytest.raises(Cancelled):
             calls.call("hangs", lambda: True)
         assert calls.call("a good file") == "a good file, read"
+
+
+@contextmanager
+def while_one_hangs(most: int):
+    """Shared processes, one of which is busy until the end of the block."""
+    stop = threading.Event()
+    ends = []
+
+    def wait() -> None:
+        try:
+            calls.call("hangs", stop.is_set)
+        except Cancelled as end:
+            ends.append(end)
+
+    with closing(SharedCalls(troubled, Limits(seconds=30.0), most)) as calls:
+        slow = threading.Thread(target=wait)
+        slow.start()
+        while not calls._busy:
+            time.sleep(0.01)
+        yield calls
+        assert slow.is_alive()
+        stop.set()
+        slow.join(10.0)
+        assert len(ends) == 1
+        assert calls.call("the next") == "the next, read"
+
+
+def test_a_slow_file_does_not_hold_up_another():
+    with while_one_hangs(most=2) as calls:
+        assert calls.call("a good file") == "a good file, read"
+
+
+def test_whoever_waits_for_a_process_can_stop_waiting():
+    with while_one_hangs(most=1) as calls, pytest.raises(Cancelled):
+        calls.call("a good file", lambda: True)
 
 
 def test_an_unexpected_error_tells_no_secrets(visitor, monkeypatch):

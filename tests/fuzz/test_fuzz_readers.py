@@ -39,9 +39,7 @@ def test_mutated_files_give_a_value_or_our_error(name, short_run):
 @pytest.mark.parametrize("name", TARGETS)
 def test_hypothesis_finds_no_other_outcome(name, tmp_path):
     target = TARGETS[name]
-    path = tmp_path / target.file
-    path.parent.mkdir(exist_ok=True)
-    seeds = target.seeds(tmp_path)
+    path, seeds = target.prepared(tmp_path)
 
     @settings(
         max_examples=25,

@@ -5,7 +5,7 @@ import pytest
 import trimesh
 
 from breastmorph.errors import MeshProblem
-from breastmorph.mesh.geodesic import Geodesics
+from breastmorph.mesh.geodesic import Geodesics, near_lines
 from breastmorph.mesh.remeshing.cut import insert_points
 from breastmorph.mesh.topology import is_manifold
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -56,6 +56,25 @@ def test_it_goes_around_a_hole():
     centre = mesh.vertices[mesh.faces].mean(axis=1)
     holed = mesh.kept(np.linalg.norm(centre - landmarks["xiphoid"] - [0, 15, 0], axis=1) > 30)
     assert Geodesics(holed, landmarks.array(across)).distance(0, 1) > whole + 1.0
+
+
+def test_a_line_is_found_in_the_part_of_the_mesh_near_it():
+    mesh, landmarks = torso()
+    ends = landmarks.array(("nipple_left", "lower_pole_left"))
+    length = Geodesics(mesh, ends).distance(0, 1)
+    part = near_lines(mesh, ends[:1], ends[1:], np.array([1.2 * length]))
+    assert part.n_faces < mesh.n_faces / 4
+    assert Geodesics(part, ends).distance(0, 1) == pytest.approx(length, rel=1e-9)
+    assert near_lines(mesh, ends[:1], ends[1:], np.zeros(1)).n_faces == mesh.n_faces
+
+
+def test_corners_that_only_touch_are_no_way_and_no_obstacle():
+    sheet = np.array([[0, 0, 0], [2, 0, 0], [2, 2, 0], [0, 2, 0], [4, 2, 0], [4, 4, 0], [2, 4, 0]], float)
+    faces = np.array([[0, 1, 2], [0, 2, 3], [2, 4, 5], [2, 5, 6]])
+    geodesics = Geodesics(TriangleMesh(sheet, faces), np.array([[0.0, 1, 0], [1.5, 0.5, 0], [3.5, 3, 0]]))
+    assert geodesics.distance(0, 1) == pytest.approx(np.hypot(1.5, 0.5))
+    with pytest.raises(MeshProblem, match="not joined"):
+        geodesics.distance(1, 2)
 
 
 def test_separate_pieces_are_a_named_error():

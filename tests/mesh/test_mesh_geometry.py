@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import trimesh
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -56,6 +57,22 @@ def test_similarity_inverse_and_composition():
     points = rng.normal(size=(7, 3))
     assert np.allclose(a.inverse().apply(a.apply(points)), points)
     assert np.allclose(a.after(b).apply(points), a.apply(b.apply(points)))
+
+
+def test_a_transform_comes_back_from_its_record_and_a_mirror_image_is_none():
+    move = Similarity(rotation_about(np.array([1.0, 2.0, 3.0]), 70), np.array([5.0, 6.0, 7.0]), 3.0)
+    back = Similarity.from_dict(move.as_dict())
+    assert np.array_equal(back.apply(np.eye(3)), move.apply(np.eye(3)))
+    with pytest.raises(ValueError, match="no similarity"):
+        Similarity.from_dict(move.as_dict() | {"rotation": np.diag([-1.0, 1.0, 1.0]).tolist()})
+
+
+def test_a_turned_over_face_is_seen():
+    mesh, _ = torso(edge=15)
+    faces = mesh.faces.copy()
+    faces[40] = faces[40][::-1]
+    assert geometry.normal_consistency(mesh.vertices, mesh.faces).min() > 0.5
+    assert np.flatnonzero(geometry.normal_consistency(mesh.vertices, faces) < 0).tolist() == [40]
 
 
 def test_a_reflection_is_never_returned():

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from breastmorph.cohort import Cohort
-from breastmorph.errors import BreastMorphError
+from breastmorph.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.similarity import Similarity
-from breastmorph.model.building import BuildParameters, build_model, part_vertices
+from breastmorph.model.building import BuildParameters, build_model, built_with, part_vertices
 from breastmorph.model.files import save_model
 from breastmorph.model.procrustes import ProcrustesParameters, mirrored
 from breastmorph.model.shape_model import ShapeModel
@@ -120,7 +120,7 @@ def test_a_part_is_the_marginal_of_the_whole_model(side, options):
     cohort = small_cohort(k=6)
     whole = ShapeModel.build(cohort, keep_scores=True, **options)
     part = ShapeModel.build(cohort, part=side, keep_scores=True, **options)
-    ids = part_vertices(whole.mean, whole.faces, whole.landmark_ids, side, BuildParameters().part_threshold)
+    ids = part_vertices(whole.mean_mesh, whole.landmark_ids, side)
     expected = whole.marginal(ids)
     assert np.allclose(part.mean, whole.mean[ids], atol=1e-6)
     assert np.array_equal(part.faces, expected.faces)
@@ -185,5 +185,20 @@ def test_what_cannot_be_built_is_refused():
     lopsided = replace(cohort, template=replace(cohort.template, mirror=None))
     with pytest.raises(BreastMorphError, match="mirror images"):
         ShapeModel.build(lopsided, symmetric=True)
-    with pytest.raises(BreastMorphError, match="no left breast"):
-        ShapeModel.build(cohort, part="left", part_threshold=0.9)
+    bare = replace(cohort.template, landmark_ids={"sternal_notch": 0}, coarse_landmark_ids={})
+    with pytest.raises(LandmarkProblem, match="where the breasts are"):
+        ShapeModel.build(replace(cohort, template=bare), part="left")
+
+
+def test_a_model_says_what_kind_it_is_and_nonsense_in_a_file_is_passed_over():
+    asked = BuildParameters(
+        symmetric=True, part="right", procrustes=ProcrustesParameters(with_scale=False, tolerance=1e-8)
+    )
+    assert built_with(build_model(small_cohort(k=5), asked)) == asked
+    model = build_model(small_cohort(k=5))
+    for said in (
+        7,
+        {"part": "both", "symmetric": "yes", "procrustes": []},
+        {"part": ["left"], "procrustes": {"max_iterations": 0, "tolerance": "much", "else": 1}},
+    ):
+        assert built_with(replace(model, info={**model.info, "parameters": said})) == BuildParameters()

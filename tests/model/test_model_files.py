@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import uuid
+from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -110,6 +111,22 @@ def test_the_short_reader_gives_the_same_samples(model, tmp_path):
     assert np.abs(theirs - model.sample(np.random.default_rng(7))).max() < 1e-3
     assert np.array_equal(faces, model.faces)
     assert np.allclose(points, model.mean, atol=1e-4)
+
+
+def test_scores_of_components_in_another_order_are_not_taken_for_others(model, tmp_path):
+    arrays, attributes = statismo_tree(model)
+    arrays["/modelinfo/scores"] = (model.training.scores / model.deviations).T.astype(np.float32)
+    write_hdf5(tmp_path / "falling.h5", arrays, attributes)
+    found = load_model(tmp_path / "falling.h5").training.scores
+    assert np.allclose(found, model.training.scores, rtol=1e-4, atol=1e-4)
+    for name, value in arrays.items():
+        if name in ("/model/pcaVariance", "/modelinfo/scores"):
+            arrays[name] = value[::-1]
+    arrays["/model/pcaBasis"] = arrays["/model/pcaBasis"][:, ::-1]
+    write_hdf5(tmp_path / "rising.h5", arrays, attributes)
+    rising = load_model(tmp_path / "rising.h5")
+    assert same_shapes(rising, model)
+    assert rising.training is None
 
 
 def test_types_and_shapes_are_those_of_the_format(model, tmp_path):
@@ -281,6 +298,18 @@ def test_morph_targets_are_the_modes_in_metres(model, tmp_path):
         normals = values(primitive["attributes"]["NORMAL"]) + values(target["NORMAL"])
         assert np.allclose(np.linalg.norm(normals, axis=1), 1.0, atol=1e-4)
     assert len(load_mesh(tmp_path / "m.glb").faces) == len(model.faces)
+
+
+def test_every_vertex_of_a_glb_has_a_normal_even_without_faces(model, tmp_path):
+    """Khronos' validator refuses normals of length zero."""
+    corner = model.faces[0, 0]
+    without = replace(model, faces=model.faces[(model.faces != corner).all(axis=1)])
+    write_morph_targets(without, tmp_path / "m.glb", modes=1)
+    document, values = read_glb(tmp_path / "m.glb")
+    (primitive,) = document["meshes"][0]["primitives"]
+    normals = values(primitive["attributes"]["NORMAL"])
+    assert np.allclose(np.linalg.norm(normals, axis=1), 1.0, atol=1e-4)
+    assert normals[corner].tolist() == [0.0, 0.0, 1.0]
 
 
 def test_mode_sequences_run_through_the_mean(model, tmp_path):

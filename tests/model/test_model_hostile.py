@@ -1,11 +1,10 @@
-"""Bugs that fuzzing found in the model readers, each with a short file."""
+"""Bugs that fuzzing found in the model readers, each with a short file; those that take memory: fuzz/hostile.py."""
 
 import io
 import json
 import tracemalloc
 import warnings
 import zipfile
-import zlib
 
 import h5py
 import numpy as np
@@ -71,32 +70,11 @@ def replaced(name, *args, **options):
     return change
 
 
-def linked(name, link, **others):
-    def change(file):
-        del file[name]
-        file[name] = link
-        for other, target in others.items():
-            file[other] = target
-
-    return change
-
-
 def test_basis_beyond_the_range_is_no_basis(saved):
     # Its products are infinite of both signs, their sum NaN, and NaN was not larger than the limit.
     basis = np.zeros((12, 2))
     basis[:2, 0], basis[:2, 1] = 1e200, (1e200, -1e200)
     assert "not orthonormal" in refused(with_parts(saved / "m.npz", basis=basis))
-
-
-def test_more_components_than_coordinates(saved):
-    # The products of 10,000 components take 800 MB.
-    path = with_parts(
-        saved / "m.npz",
-        basis=np.zeros((12, 10_000), "f4"),
-        variances=np.zeros(10_000),
-        scores=np.zeros((3, 10_000)),
-    )
-    assert "does not fit" in refused(path)
 
 
 @pytest.mark.parametrize("part", ["scores", "scales", "columns"])
@@ -113,35 +91,12 @@ def test_landmarks_of_other_vertices(vertex, saved):
     assert "names no vertex" in refused(with_parts(saved / "m.npz", **odd))
 
 
-def test_many_members_that_burst_together(saved):
-    # Each alone is small enough; together they take 160 MB.
-    extra = {f"x{k}": np.zeros(10**6) for k in range(20)}
-    assert "more than the file can hold" in refused(with_parts(saved / "m.npz", **extra))
-
-
-def test_compression_that_numpy_does_not_write(saved):
-    with (
-        zipfile.ZipFile(saved / "m.npz") as old,
-        zipfile.ZipFile(saved / "n.npz", "w", zipfile.ZIP_LZMA) as new,
-    ):
-        for name in old.namelist():
-            new.writestr(name, old.read(name))
-    assert "compressed" in refused(saved / "n.npz")
-
-
 def test_header_that_numpy_guesses_at(saved):
     header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (3L,), }"
     member = b"\x93NUMPY\1\0" + len(header + b"\n").to_bytes(2, "little") + header + b"\n" + bytes(24)
     with zipfile.ZipFile(saved / "n.npz", "w") as archive:
         archive.writestr("mean.npy", member)
     assert "damaged" in refused(saved / "n.npz")
-
-
-def test_soft_link_through_an_external_link_opens_no_other_file(saved, model):
-    save_model(model, saved / "secret.h5")
-    away = h5py.ExternalLink(str(saved / "secret.h5"), "/")
-    path = with_objects(saved / "m.h5", linked("model/mean", h5py.SoftLink("/away/model/mean"), away=away))
-    assert "another file" in refused(path)
 
 
 def test_soft_links_within_the_file_are_followed(saved, model):
@@ -154,20 +109,10 @@ def test_soft_links_within_the_file_are_followed(saved, model):
     np.testing.assert_array_equal(found.mean, model.mean)
 
 
-def test_links_in_a_circle(saved):
-    path = with_objects(
-        saved / "m.h5", linked("model/mean", h5py.SoftLink("/b"), b=h5py.SoftLink("/model/mean"))
-    )
-    assert "circle" in refused(path)
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         ({"shape": (10**12,), "dtype": "f8"}, "more than the file can hold"),
-        ({"shape": (4 * 10**6,), "dtype": "f4", "chunks": (1,)}, "chunks, more than"),
-        ({"shape": (10,), "dtype": "f4", "maxshape": (None,), "chunks": (10**8,)}, "larger than itself"),
-        ({"shape": (12,), "dtype": "i4", "chunks": (12,), "scaleoffset": 2}, "compressed in a way"),
         ({"shape": (1,), "dtype": "S1000000000"}, "holds text"),
         ({"shape": (10**6,), "dtype": h5py.string_dtype()}, "holds text"),
         ({"shape": (3,), "dtype": h5py.vlen_dtype("i4")}, "not numbers"),
@@ -175,15 +120,6 @@ def test_links_in_a_circle(saved):
 )
 def test_arrays_that_announce_too_much(options, words, saved):
     assert words in refused(with_objects(saved / "m.h5", replaced("model/mean", **options)))
-
-
-def test_chunk_that_unpacks_to_more_than_it_should(saved):
-    def change(file):
-        del file["model/mean"]
-        made = file.create_dataset("model/mean", (12,), "f4", chunks=(12,), compression="gzip")
-        made.id.write_direct_chunk((0,), zlib.compress(bytes(200 * 1024**2), 1))
-
-    assert "unpacks to more" in refused(with_objects(saved / "m.h5", change))
 
 
 def test_compressed_arrays_are_read(saved, model):
@@ -209,15 +145,12 @@ def test_reference_of_numbers_that_are_no_bytes(saved):
     assert "cells is missing" in refused(with_objects(saved / "m.h5", change))
 
 
-def json_model(model, mean, catalog=0):
+def json_model(model, mean):
     values = {"mean": mean, "pcaBasis": model.basis.tolist(), "pcaVariance": model.variances.tolist()}
-    links = [{"title": name, "id": name} for name in values]
-    names = [{"title": f"m{k}", "id": "x"} for k in range(catalog)]
     groups = {
-        "root": {"links": [{"title": name, "id": name} for name in ("model", "representer", "catalog")]},
-        "model": {"links": links if not catalog else []},
+        "root": {"links": [{"title": name, "id": name} for name in ("model", "representer")]},
+        "model": {"links": [{"title": name, "id": name} for name in values]},
         "representer": {"links": [{"title": "cells", "id": "cells"}]},
-        "catalog": {"links": names},
     }
     datasets = {name: {"value": value} for name, value in values.items()} | {
         "cells": {"value": model.faces.T.tolist()}
@@ -228,7 +161,6 @@ def json_model(model, mean, catalog=0):
 @pytest.mark.parametrize(
     ("mean", "words"),
     [
-        (["A" * 20_000, *[0] * 20_000], "does not hold numbers"),  # took 1.6 GB as an array of texts
         ([True] * 12, "does not hold numbers"),
         ([None] * 12, "does not hold numbers"),
         ([10**30] * 12, "beyond the range"),
@@ -240,11 +172,9 @@ def test_json_arrays_that_are_no_numbers(mean, words, model, tmp_path):
     assert words in refused(tmp_path / "m.json")
 
 
-def test_json_catalog_is_not_searched_anew_for_every_name(model, tmp_path):
-    (tmp_path / "m.json").write_bytes(json_model(model, [], catalog=4000))
-    assert "no statistical shape model" in refused(tmp_path / "m.json")
-    (tmp_path / "n.json").write_bytes(json_model(model, model.mean.ravel().tolist()))
-    np.testing.assert_array_equal(load_model(tmp_path / "n.json").mean, model.mean)
+def test_json_arrays_of_numbers_are_read(model, tmp_path):
+    (tmp_path / "m.json").write_bytes(json_model(model, model.mean.ravel().tolist()))
+    np.testing.assert_array_equal(load_model(tmp_path / "m.json").mean, model.mean)
 
 
 @pytest.mark.parametrize(

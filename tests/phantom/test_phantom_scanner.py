@@ -14,28 +14,21 @@ from breastmorph.phantom.retriangulation import refinement
 from breastmorph.scan.landmarks import REQUIRED
 
 
+def with_breasts(**changes):
+    """The torso of one subject with other breasts."""
+    subject = draw_cohort(6, 3)[0]
+    left, right = replace(subject.left, **changes), replace(subject.right, **changes)
+    return torso(replace(subject, left=left, right=right))
+
+
 @pytest.fixture(scope="module")
 def firm():
-    subject = draw_cohort(6, 3)[0]
-    return torso(
-        replace(
-            subject,
-            left=replace(subject.left, sag=0.1, volume=300.0),
-            right=replace(subject.right, sag=0.1, volume=300.0),
-        )
-    )
+    return with_breasts(sag=0.1, volume=300.0)
 
 
 @pytest.fixture(scope="module")
 def hanging():
-    subject = draw_cohort(6, 3)[0]
-    return torso(
-        replace(
-            subject,
-            left=replace(subject.left, sag=1.35, volume=700.0),
-            right=replace(subject.right, sag=1.35, volume=700.0),
-        )
-    )
+    return with_breasts(sag=1.35, volume=700.0)
 
 
 @pytest.fixture(scope="module")

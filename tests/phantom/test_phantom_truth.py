@@ -126,11 +126,9 @@ def test_ptotic_breasts_overhang_their_folds_and_firm_ones_do_not(cohort, torsos
     overhang = {True: [], False: []}
     for subject, one in zip(cohort, torsos, strict=True):
         for side in SIDES:
-            mask = one.breast[side]
-            overhang[subject.breast(side).ptotic].append(
-                one.bare[mask, 1].min() - one.mesh.vertices[mask, 1].min()
-            )
-            assert (one.below_fold[side] >= 0) == subject.breast(side).ptotic
+            mask, ptotic = one.breast[side], subject.breast(side).sag >= 1.0
+            overhang[ptotic].append(one.bare[mask, 1].min() - one.mesh.vertices[mask, 1].min())
+            assert (one.below_fold[side] >= 0) == ptotic
     assert np.min(overhang[True]) > 2.0
     assert np.median(overhang[True]) > 15.0
     assert np.median(overhang[False]) < 10.0

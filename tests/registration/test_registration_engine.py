@@ -111,6 +111,17 @@ def test_a_second_run_does_what_is_missing_failed_or_changed(tmp_path):
     assert set(run(found[:2], other, out).values()) == {"registered"}
 
 
+def test_nobody_starts_working_for_nothing(rules, tmp_path):
+    class Unreachable:
+        def run(self, *given):
+            raise AssertionError("asked although nothing is to be done")
+            yield
+
+    found = write_scans(tmp_path / "scans", 1)
+    run(found, rules, tmp_path / "out")
+    assert run(found, rules, tmp_path / "out", Unreachable()) == {"s00": "unchanged"}
+
+
 def test_a_scan_that_now_fails_leaves_no_result_behind(tmp_path):
     found = write_scans(tmp_path / "scans", 2)
     rules, out = tiny_recipe(Troubles()), tmp_path / "out"

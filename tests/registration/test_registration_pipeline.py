@@ -162,7 +162,7 @@ def test_landmarks_of_another_scan_are_refused(registrar, scan):
 def test_swapped_sides_are_refused(registrar, scan):
     swap = {"left": "right", "right": "left"}
     names = tuple("_".join(swap.get(word, word) for word in name.split("_")) for name in scan.landmarks.names)
-    with pytest.raises(LandmarkProblem, match="sides swapped"):
+    with pytest.raises(LandmarkProblem, match="plain: sides swapped"):
         registrar.register(replace(scan, landmarks=Landmarks(names, scan.landmarks.points)))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.similarity import Similarity, rotation_about
-from breastmorph.registration import Registrar
+from breastmorph.registration import Registrar, correspondence
 from breastmorph.registration.correspondence import unexplained_stretch
 from breastmorph.registration.folder import Outcome
 from breastmorph.registration.summary import FIGURES, summarise, write_summary
@@ -205,8 +205,6 @@ def test_the_figure_is_the_residual_of_a_regression_on_all_others(template):
     shapes = [mesh.vertices for mesh, _ in bodies(9)]
     shapes[2] = slid(bodies(9)[2][0], 5.0)
     found = unexplained_stretch(shapes, template, [""] * 9)
-    from breastmorph.registration import correspondence
-
     ends, regions = correspondence._neighbours(template)
     data = np.array([correspondence._log_lengths(shape, ends) for shape in shapes])[:, regions["outside"]]
     data -= np.median(data, axis=0)

@@ -109,7 +109,7 @@ def test_what_is_seen_is_what_rays_hit():
 @pytest.mark.parametrize(("yaw", "left_to_right"), [(0.0, "RL"), (45.0, "RL"), (-45.0, "RL"), (180.0, "LR")])
 def test_sides_are_the_patients(yaw, left_to_right):
     axes = Figure().subplots()
-    mark_sides(axes, Camera(View(yaw=yaw).axes(), np.zeros(2), 1.0, (100, 100)))
+    mark_sides(axes, View(yaw=yaw).axes())
     assert (
         "".join(t.get_text() for t in sorted(axes.texts, key=lambda t: t.get_position()[0])) == left_to_right
     )
@@ -117,7 +117,7 @@ def test_sides_are_the_patients(yaw, left_to_right):
 
 def test_from_the_side_no_sides_are_marked():
     axes = Figure().subplots()
-    mark_sides(axes, Camera(View(yaw=90.0).axes(), np.zeros(2), 1.0, (100, 100)))
+    mark_sides(axes, View(yaw=90.0).axes())
     assert not axes.texts
 
 

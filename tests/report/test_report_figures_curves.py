@@ -10,8 +10,6 @@ import pytest
 from PIL import Image
 
 from breastmorph.errors import BreastMorphError
-from breastmorph.evaluation.curve import Curve
-from breastmorph.evaluation.variation import Compactness
 from breastmorph.report.figures.metric_curves import (
     ModelCurves,
     Series,
@@ -119,15 +117,6 @@ def test_many_points_stay_a_small_file(tmp_path):
     assert (tmp_path / "curves.svg").stat().st_size < 2_000_000
 
 
-def test_series_from_library_values():
-    curve = Curve("point", "whole", np.arange(3), np.array([[3.0, 2.0, 1.0], [5.0, 2.0, np.nan]]))
-    series = Series.of("model", curve)
-    np.testing.assert_allclose(series.values, [4.0, 2.0, 1.0])
-    np.testing.assert_allclose(series.spread, curve.sd)
-    share = Series.of_compactness("model", Compactness(np.array([3.0, 4.0]), np.array([0.75, 1.0]), 4.0))
-    assert share.components.tolist() == [1, 2]
-
-
 def test_a_series_of_unequal_lengths_is_refused():
     with pytest.raises(BreastMorphError, match="differ in length"):
         Series("model", np.arange(3), np.zeros(4))
@@ -148,12 +137,6 @@ def test_clinical_distances_with_their_average(tmp_path):
     found = texts(tmp_path / "clinical")
     for word in ("SN-NL", "NL-NR", "average", "SN-NL, along the skin", "absolute difference (mm)"):
         assert word in found
-
-
-def test_an_average_that_is_given_is_not_made_again(tmp_path):
-    given = {name: Series(name, np.arange(3), np.ones(3)) for name in ("SN-NL", "NL-NR", "average")}
-    save_clinical(tmp_path / "clinical", given)
-    assert texts(tmp_path / "clinical").count("average") == 1
 
 
 def test_boxes_say_how_many_subjects(tmp_path):

@@ -189,13 +189,13 @@ def test_a_click_from_the_front_meets_the_nearer_surface(tab):
         ("front", "Patient's right", "Patient's left"),
         ("below", "Patient's right", "Patient's left"),
         ("oblique-left", "Patient's right", "Patient's left"),
-        ("behind", "Patient's left", "Patient's right"),
+        ([180, 0], "Patient's left", "Patient's right"),  # from behind
     ],
 )
 def test_labels_of_the_sides_are_where_the_sides_are(tab, preset, left, right):
     model = small_model()
     ids = model.landmark_ids
-    tab.page.evaluate(f"document.querySelector('.model').modelView.view.view('{preset}').render()")
+    tab.page.evaluate(f"document.querySelector('.model').modelView.view.view({preset!r}).render()")
     (left_text, shown, left_at), (right_text, _, right_at), (_, middle, _) = tab.page.evaluate(LABELS)
     assert (left_text, right_text) == (left, right)
     assert left_at < right_at

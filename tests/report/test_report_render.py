@@ -29,7 +29,7 @@ def reddish(picture):
 
 
 def test_a_ball_is_a_disc_of_the_right_area(ball):
-    picture = render(ball, size=(200, 200), supersample=1)
+    picture = render(ball, size=(200, 200))
     radius = 100 / (200 * 1.04 / 200)  # pixels
     assert covered(picture).sum() == pytest.approx(np.pi * radius**2, rel=0.02)
 

@@ -49,9 +49,9 @@ def test_a_whole_study_has_every_part(studied):
     assert run.result("experiment-1")["experiment"]["perfect"] is not None  # the truth was used
     assert (run.study.model("masks")).stat().st_size > 10_000
     for name in ("mask-contours", "variation", "samples", "modes", "editing", "prediction", "experiment-2"):
-        assert run.study.figure(name, "svg").is_file(), name
-        assert run.study.figure(name, "png").is_file(), name
-    names = [what for what, _, _ in key_figures(run)]
+        for ending in (".svg", ".png"):
+            assert run.study.figure(name + ending).is_file(), name
+    names = [what for what, _, _ in key_figures(StudyResults(run))]
     assert "statements of the paper" in names
 
 
@@ -166,7 +166,7 @@ def test_few_subjects_are_warned_of_and_statements_counted_by_method(studied):
     assert "Only 9 subjects: too few for conclusions" in few_subjects(run)
     assert "0.004" in few_subjects(run)
     assert few_subjects(run) in report_page(run).notice
-    words = {what: ours for what, ours, _ in key_figures(run)}
+    words = {what: ours for what, ours, _ in key_figures(StudyResults(run))}
     held = StudyResults(run).statements
     testable = [one for one in held if one.holds != "not testable"]
     assert len(testable) < len(held)
@@ -210,7 +210,9 @@ def test_a_refused_edit_is_explained(studied, tmp_path):
     said["result"]["edits"][0]["exact"] = {"refused": "the measures contradict each other"}
     record.write_text(json.dumps(said))
     run = open_study(out)
-    words = {what: ours for what, ours, _ in key_figures(run)}["edits that attain what was asked for"]
+    words = {what: ours for what, ours, _ in key_figures(StudyResults(run))}[
+        "edits that attain what was asked for"
+    ]
     assert words.endswith("1 refused, see below")
     (why,) = refusals(run)
     assert "the measures contradict each other" in why

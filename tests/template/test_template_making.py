@@ -145,7 +145,7 @@ def test_command_writes_what_can_be_read_again(tmp_path):
         points = load_landmarks(tmp_path / "made" / f"{name}_landmarks.json").landmarks
         assert np.abs(mesh.vertices[mirror] * [-1, 1, 1] - mesh.vertices).max() < 1e-6
         nearest = np.linalg.norm(mesh.vertices[:, None] - points.points, axis=2).min(axis=0)
-        assert nearest.max() < 1e-6
+        assert nearest.max() < 1e-4  # files round to 32 bits
     assert printed["coarse_vertices"] == mesh.n_vertices == 150
     assert len(printed["files"]) == 6
 

@@ -11,34 +11,31 @@ import click
 import numpy as np
 from rich.markup import escape
 
+from breastmorph.cli.options import COUNT, FOLDER, PATH, json_option, table_option
 from breastmorph.cli.provenance import provenance
-from breastmorph.cli.subjects import chosen_subjects, listed
-from breastmorph.cli.terminal import json_option, print_json, print_table, progress_with
-from breastmorph.cohort import load_cohort
+from breastmorph.cli.subjects import chosen_subjects, listed, read_cohort
+from breastmorph.cli.terminal import print_json, print_table, warn
 from breastmorph.cohort.doubts import doubts
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.model.files import save_model
 from breastmorph.model.procrustes import ProcrustesParameters
 from breastmorph.model.shape_model import ShapeModel
+from breastmorph.scan.landmarks import SIDES
 
 
 @click.command("build")
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--out", type=click.Path(path_type=Path), required=True, help="Model file: .h5, .npz or .glb."
-)
-@click.option("--components", type=click.IntRange(min=1), help="At most so many components; default all.")
+@click.argument("folder", type=FOLDER)
+@click.option("-o", "--out", type=PATH, required=True, help="Model file: .h5, .npz or .glb.")
+@click.option("--components", type=COUNT, help="At most so many components; default all.")
 @click.option(
     "--variance", type=float, help="As many components as hold this share of the variance, as 0.98."
 )
 @click.option("--rigid", is_flag=True, help="Keep size inside the model instead of removing it.")
 @click.option("--symmetric", is_flag=True, help="Every subject with its mirror image: a symmetric model.")
 @click.option("--asymmetry", is_flag=True, help="A model of the difference from symmetric.")
-@click.option("--part", type=click.Choice(["left", "right"]), help="A model of one breast only.")
+@click.option("--part", type=click.Choice(SIDES), help="A model of one breast only.")
 @click.option("--where", help='Only these subjects, as "bmi > 25 and not operated"; needs --table.')
-@click.option(
-    "--table", type=click.Path(path_type=Path), help="CSV file about the subjects, with a column id."
-)
+@table_option
 @click.option("--exclude", help="Leave these subjects out: ids, separated by commas.")
 @click.option("--with-absent", is_flag=True, help="Also take subjects with an absent breast.")
 @click.option(
@@ -75,8 +72,7 @@ def command(
         raise click.UsageError("Give either --components or --variance.")
     if symmetric and asymmetry:
         raise click.UsageError("Give either --symmetric or --asymmetry.")
-    with progress_with("Reading", sum(1 for _ in (folder / "registered").glob("*.json"))) as advance:
-        cohort = load_cohort(folder, table, on_packed=lambda done, total: advance())
+    cohort = read_cohort(folder, table)
     chosen, left_out = chosen_subjects(cohort, where, table, exclude, with_absent)
     parameters = BuildParameters(
         components=components,
@@ -102,8 +98,7 @@ def command(
         print_json(record)
     else:
         _print(record)
-    for warning in record["warnings"]:
-        click.echo(f"Warning: {warning}", err=True)
+    warn(record["warnings"])
 
 
 def _flags(summary: Path, ids: Sequence[str]) -> dict[str, str]:
@@ -165,4 +160,4 @@ def _print(record: Mapping[str, Any]) -> None:
     print_table(f"Model {escape(record['model'])}", ["", ""], rows)
     flags = [f"{name} ({flag})" for name, flag in record["flags"].items()]
     if flags:
-        click.echo(f"Warning: the registration flagged subjects of this model, {listed(flags)}", err=True)
+        warn([f"the registration flagged subjects of this model, {listed(flags)}"])

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.markup import escape
 
-from breastmorph.cli.terminal import (
-    json_option,
-    landmarks_option,
-    print_json,
-    print_table,
-    progress,
-    scan_options,
-)
+from breastmorph.cli.options import PATH, json_option, landmarks_option, scan_options
+from breastmorph.cli.provenance import provenance
+from breastmorph.cli.terminal import print_json, print_table, progress
 from breastmorph.scan.check import CheckParameters, check_scan
 from breastmorph.scan.findings import Check
 from breastmorph.scan.folder import find_scans
@@ -27,7 +21,7 @@ _STYLE = {"usable": "green", "repaired": "yellow", "refused": "red"}
 
 
 @click.command("check")
-@click.argument("scans", type=click.Path(path_type=Path))
+@click.argument("scans", type=PATH)
 @landmarks_option
 @scan_options
 @json_option
@@ -46,23 +40,15 @@ def command(scans: Path, landmarks: Path | None, check: CheckParameters, as_json
     checks = [check_scan(files, check, upright) for files in progress(found, "Checking")]
     counts = {verdict: sum(c.verdict == verdict for c in checks) for verdict in _STYLE}
     if as_json:
-        print_json({"counts": counts, "scans": [as_record(one) for one in checks]})
+        print_json({"counts": counts, "scans": [_record(one) for one in checks], "made": provenance()})
     else:
-        print_checks(checks)
+        columns = ["scan", "verdict", "vertices", "edge mm", "unit", "upright by", "remarks"]
+        print_table("Scans", columns, map(_row, checks))
         click.echo(", ".join(f"{n} {verdict}" for verdict, n in counts.items()))
     sys.exit(1 if counts["refused"] else 0)
 
 
-def print_checks(checks: Sequence[Check]) -> None:
-    """Print one row a scan."""
-    print_table(
-        "Scans",
-        ["scan", "verdict", "vertices", "edge mm", "unit", "upright by", "remarks"],
-        map(_row, checks),
-    )
-
-
-def as_record(check: Check) -> dict[str, Any]:
+def _record(check: Check) -> dict[str, Any]:
     """The check as plain values for JSON."""
     return {
         "id": check.id,

@@ -6,23 +6,19 @@ from pathlib import Path
 
 import click
 
-from breastmorph.cli.terminal import json_option, print_json
-from breastmorph.model.files import load_landmark_ids, load_model, save_model
+from breastmorph.cli.options import COUNT, PATH, json_option, landmark_ids_option, opened_model
+from breastmorph.cli.provenance import provenance
+from breastmorph.cli.terminal import print_json
+from breastmorph.model.files import save_model
 
 
 @click.command("convert")
-@click.argument("source", metavar="IN", type=click.Path(path_type=Path))
-@click.argument("target", metavar="OUT", type=click.Path(path_type=Path))
-@click.option(
-    "--landmark-ids",
-    type=click.Path(path_type=Path),
-    help='JSON file that completes landmarks: {"xiphoid": 15120}.',
-)
-@click.option("--components", type=click.IntRange(min=1), help="Keep only the first components.")
+@click.argument("source", metavar="IN", type=PATH)
+@click.argument("out", metavar="OUT", type=PATH)
+@landmark_ids_option
+@click.option("--components", type=COUNT, help="Keep only the first components.")
 @click.option("--drop-scores", is_flag=True, help="Leave out everything about single subjects.")
-@click.option(
-    "--modes", type=click.IntRange(min=1), help="Modes in a .glb (20) or in a folder of PLY files (8)."
-)
+@click.option("--modes", type=COUNT, help="Modes in a .glb (20) or in a folder of PLY files (8).")
 @click.option(
     "--sd",
     type=click.FloatRange(min=0.0, min_open=True),
@@ -31,7 +27,7 @@ from breastmorph.model.files import load_landmark_ids, load_model, save_model
 @json_option
 def command(
     source: Path,
-    target: Path,
+    out: Path,
     landmark_ids: Path | None,
     components: int | None,
     drop_scores: bool,
@@ -50,22 +46,23 @@ def command(
       breastmorph convert model.h5 model.glb
       breastmorph convert model.h5 modes/
     """
-    model = load_model(source, load_landmark_ids(landmark_ids) if landmark_ids else None)
+    model = opened_model(source, landmark_ids)
     if components is not None and components < model.n_components:
         model = model.truncate(components)
     if drop_scores:
         model = model.without_training()
-    written = [target]
-    if target.suffix.lower() == ".glb":
+    made = provenance()  # before OUT is written: it may be IN
+    written = [out]
+    if out.suffix.lower() == ".glb":
         from breastmorph.model.files.morph_targets import write_morph_targets
 
-        write_morph_targets(model, target, modes or 20, sd or 1.0)
-    elif target.is_dir() or not target.suffix:
+        write_morph_targets(model, out, modes or 20, sd or 1.0)
+    elif out.is_dir() or not out.suffix:
         from breastmorph.model.files.mode_sequence import write_mode_sequence
 
-        written = write_mode_sequence(model, target, modes or 8, sd or 3.0)
+        written = write_mode_sequence(model, out, modes or 8, sd or 3.0)
     else:
-        save_model(model, target)
+        save_model(model, out)
     if as_json:
         print_json(
             {
@@ -73,10 +70,11 @@ def command(
                 "vertices": model.n_vertices,
                 "components": model.n_components,
                 "landmarks": dict(model.landmark_ids),
+                "made": made,
             }
         )
         return
     click.echo(
-        f"{target}: {model.n_vertices:,} vertices, {model.n_components} components, "
+        f"{out}: {model.n_vertices:,} vertices, {model.n_components} components, "
         f"landmarks {', '.join(model.landmark_ids) or 'none'}"
     )

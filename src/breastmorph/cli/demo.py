@@ -7,28 +7,27 @@ import time
 from pathlib import Path
 
 import click
+from rich.markup import escape
 
-from breastmorph.cli.paper import exit_code, print_remarks, run_and_report
+from breastmorph.cli.options import FOLDER, jobs_option, seed_option
+from breastmorph.cli.paper import exit_code, print_problems, run_and_report
 from breastmorph.cli.study_progress import StudyProgress
 from breastmorph.cli.terminal import print_table
 from breastmorph.study.parameters import demo_parameters
+from breastmorph.study.results import StudyResults
 from breastmorph.study.summary import key_figures
 
 
 @click.command("demo")
-@click.option(
-    "--out", type=click.Path(path_type=Path), default=Path("demo"), show_default=True, help="Folder."
-)
+@click.option("--out", type=FOLDER, default=Path("demo"), show_default=True, help="The study's folder.")
 @click.option(
     "--full", is_flag=True, help="The paper's size: 110 scans and all experiments, some 15 minutes."
 )
 @click.option(
     "--n", type=click.IntRange(min=4), show_default="16, or 110 with --full", help="Number of subjects."
 )
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Same seed, same numbers."
-)
-@click.option("--jobs", type=click.IntRange(min=1), show_default="all cores", help="Worker processes.")
+@seed_option("numbers")
+@jobs_option
 def command(out: Path, full: bool, n: int | None, seed: int, jobs: int | None) -> None:
     """The whole job from scans to a report, on a synthetic cohort with known truth.
 
@@ -47,9 +46,9 @@ def command(out: Path, full: bool, n: int | None, seed: int, jobs: int | None) -
     with StudyProgress(_sentences(parameters.phantom or 0, full)) as progress:
         run = run_and_report(out, parameters, progress, jobs=jobs)
     click.echo("", err=True)
-    rows = [[what, ours, paper] for what, ours, paper in key_figures(run)]
-    print_table("What came out", ["", "here (synthetic cohort)", "paper (110 patients)"], rows)
-    print_remarks(run)
+    columns = ["", "here (synthetic cohort)", "paper (110 patients)"]
+    print_table("What came out", columns, key_figures(StudyResults(run)))
+    print_problems(run)
     places = [
         ("Report, the page to begin with", run.study.report),
         ("Scans, landmarks, known truth", run.study.path / "cohort"),
@@ -57,9 +56,7 @@ def command(out: Path, full: bool, n: int | None, seed: int, jobs: int | None) -
         ("Shape models", run.study.path / "models"),
         ("Figures (SVG and PNG)", run.study.path / "figures"),
     ]
-    print_table("Where to look", ["what", "where"], [[what, str(path)] for what, path in places])
-    for name, why in run.failed.items():
-        click.echo(f"Failed: {name}: {why}", err=True)
+    print_table("Where to look", ["what", "where"], [[what, escape(str(path))] for what, path in places])
     click.echo(f"Open the explorer:  breastmorph explore {run.study.model('masks')}")
     click.echo(f"Finished in {time.monotonic() - begin:.0f} s", err=True)
     sys.exit(exit_code(run))

@@ -2,73 +2,82 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.markup import escape
 
-from breastmorph.cli.provenance import provenance
-from breastmorph.cli.terminal import (
+from breastmorph.cli.options import (
+    FOLDER,
+    PATH,
     json_option,
+    landmark_ids_option,
     landmarks_option,
-    print_json,
-    print_table,
-    progress,
+    model_argument,
+    opened_model,
     scan_options,
 )
+from breastmorph.cli.provenance import provenance
+from breastmorph.cli.terminal import json_text, print_json, print_table, progress, warn
 from breastmorph.clinical.edit.editing import Editor
 from breastmorph.clinical.edit.model_features import ModelFeatures
 from breastmorph.clinical.edit.result import Edit
 from breastmorph.clinical.features import REGIONS, Request, named, parse_request
-from breastmorph.clinical.measure.distances import KINDS, STRAIGHT, TAPE
+from breastmorph.clinical.measure.distances import DISTANCES, KINDS, PAIRS, PAPER, STRAIGHT, TAPE
 from breastmorph.clinical.patient import Patient, mean_patient, registered_patient, scanned_patient
 from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.files.writing import make_folder, write_file
 from breastmorph.mesh.triangle_mesh import Floats
-from breastmorph.model.files import load_landmark_ids, load_model
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.check import CheckParameters
 
-_PAPER = "SN-NL,SN-NR,NL-NR"  # the features of the paper's figure
+_GRID = ",".join(PAPER)  # the features of the paper's figure
 _STEPS = (-2.0, -1.0, 0.0, 1.0, 2.0)  # standard deviations in that figure
+_MEASURES = (*DISTANCES, *PAIRS["volume"])
+
+
+def _offered(
+    names: Sequence[str], ending: str = ""
+) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """What the shell offers for a name, or for the last one of several with commas."""
+
+    def offer(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        before, comma, begun = incomplete.rpartition(",")
+        return [f"{before}{comma}{name}{ending}" for name in names if name.lower().startswith(begun.lower())]
+
+    return offer
 
 
 @click.command("edit")
-@click.argument("model_file", metavar="MODEL", type=click.Path(path_type=Path))
+@model_argument
 @click.option("--mean", "of_mean", is_flag=True, help="Edit the model's mean (the default).")
-@click.option(
-    "--scan", type=click.Path(path_type=Path), help="Edit a patient's scan; it is registered first."
-)
+@click.option("--scan", type=PATH, help="Edit a patient's scan; it is registered first.")
 @landmarks_option
+@click.option("--registered", type=PATH, help="Edit OUT/registered/<id>.ply of `register`.")
 @click.option(
-    "--registered", type=click.Path(path_type=Path), help="Edit OUT/registered/<id>.ply of `register`."
-)
+    "--set", "wishes", multiple=True, metavar="NAME=VALUE", shell_complete=_offered(_MEASURES, "="),
+    help="A measure and its new value; repeatable.",
+)  # fmt: skip
 @click.option(
-    "--set", "wishes", multiple=True, metavar="NAME=VALUE", help="A measure and its new value; repeatable."
-)
-@click.option("--hold", multiple=True, metavar="NAME", help="A measure, thorax, left or right; repeatable.")
+    "--hold", multiple=True, metavar="NAME", shell_complete=_offered((*REGIONS, *_MEASURES)),
+    help="A measure, thorax, left or right; repeatable.",
+)  # fmt: skip
 @click.option("--linear", is_flag=True, help="The paper's linear regression instead of the exact version.")
 @click.option(
     "--kind", type=click.Choice(KINDS), default=STRAIGHT, show_default=True,
     help="How distances are measured: tape, along the skin; straight, through the air.",
 )  # fmt: skip
 @click.option(
-    "--grid", is_flag=False, flag_value=_PAPER, metavar="NAMES",
-    help=f"Draw measures at -2 to +2 standard deviations instead; {_PAPER} when none are named.",
+    "--grid", is_flag=False, flag_value=_GRID, metavar="NAMES", shell_complete=_offered(_MEASURES),
+    help=f"Draw measures at -2 to +2 standard deviations instead; {_GRID} when none are named.",
 )  # fmt: skip
-@click.option("--landmark-ids", type=click.Path(path_type=Path), help="JSON with vertices of more landmarks.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=Path("edited"),
-    show_default=True,
-    help="Folder for the results.",
-)
+@landmark_ids_option
+@click.option("--out", type=FOLDER, default=Path("edited"), show_default=True, help="Folder for the results.")
 @click.option("--no-sheet", is_flag=True, help="Do not draw the page before/after.")
 @scan_options
 @json_option
@@ -108,29 +117,31 @@ def command(
     if bool(wishes) == (grid is not None):
         raise click.UsageError("Say what to change with --set, or draw a figure with --grid.")
     requests = [parse_request(text) for text in wishes]
-    model = load_model(model_file, load_landmark_ids(landmark_ids) if landmark_ids is not None else None)
+    model = opened_model(model_file, landmark_ids)
     patient = _patient(model, scan, landmarks, registered, check)
     editor = Editor(model, patient, ModelFeatures(model, kind, patient.absent_side))
     if grid is not None:
         _draw_grid(editor, [name.strip() for name in grid.split(",")], hold, linear, out, as_json)
         return
     edit = editor.linear(requests, hold) if linear else editor.exact(requests, hold)
-    beside = None if linear else _linear(editor, edit, requests, hold)
+    edit = replace(edit, warnings=(*patient.warnings, *edit.warnings))
+    beside, why_not = (None, "") if linear else _linear(editor, edit, requests, hold)
     record = {**_record(edit, patient, model_file, kind, beside), "made": provenance()}
     files = _write(edit, patient, model, record, out)
     if not no_sheet:
         from breastmorph.report.clinical_sheet import caution
         from breastmorph.report.editing_sheet import save_editing_sheet
+        from breastmorph.report.measure_words import in_words
 
-        asked = ", ".join(c.name for c in edit.changes if c.requested is not None and not c.held)
-        files += save_editing_sheet(edit, model.faces, f"{patient.id}: {asked}", out, warning=caution(model))
+        asked = (in_words(c.name) for c in edit.changes if c.requested is not None and not c.held)
+        title = f"{patient.id}: {', '.join(asked)}"
+        files += save_editing_sheet(edit, model.faces, title, out, warning=caution(model))
     if as_json:
         print_json({**record, "files": [str(path) for path in files]})
     else:
-        _print(edit, patient, beside)
+        _print(edit, patient, beside, why_not)
         click.echo(f"Written: {', '.join(str(path) for path in files)}")
-    for warning in (*patient.warnings, *edit.warnings):
-        click.echo(f"Warning: {warning}", err=True)
+    warn(edit.warnings)
 
 
 def _patient(
@@ -147,14 +158,16 @@ def _patient(
     return scanned_patient(model, scan, landmarks, check)
 
 
-def _linear(editor: Editor, edit: Edit, requests: Sequence[Request], hold: Sequence[str]) -> Edit | None:
-    """The paper's version beside the exact one; it knows no held regions, and may fail where that does not."""
+def _linear(
+    editor: Editor, edit: Edit, requests: Sequence[Request], hold: Sequence[str]
+) -> tuple[Edit | None, str]:
+    """The paper's version beside the exact one, or why there is none; it knows no held regions."""
     if any(change.requested is not None and change.name.endswith(TAPE) for change in edit.changes):
-        return None  # a minute of tape lines on all subjects
+        return None, "takes a minute with tape measures: ask for it with --linear"
     try:
-        return editor.linear(requests, [name for name in hold if named(name, REGIONS) is None])
-    except BreastMorphError:
-        return None
+        return editor.linear(requests, [name for name in hold if named(name, REGIONS) is None]), ""
+    except BreastMorphError as error:
+        return None, f"is not possible here: {error.cause}"
 
 
 def _write(edit: Edit, patient: Patient, model: ShapeModel, record: dict[str, Any], out: Path) -> list[Path]:
@@ -164,7 +177,7 @@ def _write(edit: Edit, patient: Patient, model: ShapeModel, record: dict[str, An
     files = [out / f"edited.{suffix}" for suffix in ("ply", "stl", "obj")]
     for path in files:
         save_mesh(mesh, path)
-    write_file(out / "edit.json", json.dumps(record, indent=1).encode())
+    write_file(out / "edit.json", json_text(record).encode())
     return [*files, out / "edit.json"]
 
 
@@ -179,35 +192,35 @@ def _record(edit: Edit, patient: Patient, model_file: Path, kind: str, beside: E
     return record
 
 
-def _print(edit: Edit, patient: Patient, beside: Edit | None) -> None:
+def _print(edit: Edit, patient: Patient, beside: Edit | None, why_not: str) -> None:
     from breastmorph.report.editing_sheet import change_row
 
-    others = {c.name: change_row(c)[-1] for c in beside.changes} if beside is not None else {}
     columns = ["measure", "before", "requested", "after", "difference"]
-    rows = []
-    for change in edit.changes:
-        row = [escape(cell) for cell in change_row(change)]
-        rows.append([*row, others.get(change.name, "")] if beside is not None else row)
-    print_table(
-        f"{escape(patient.id)}, {edit.method} edit: {edit.length:.1f} standard deviations",
-        [*columns, "linear version's"] if beside is not None else columns,
-        rows,
-    )
+    rows = [change_row(change, for_people=False) for change in edit.changes]
+    if beside is not None:
+        columns.append("linear version's")
+        others = {
+            name: error for name, *_, error in (change_row(c, for_people=False) for c in beside.changes)
+        }
+        rows = [[*row, others.get(row[0], "")] for row in rows]
+    title = f"{patient.id}, {edit.method} edit: {edit.length:.1f} standard deviations"
+    print_table(escape(title), columns, [[escape(cell) for cell in row] for row in rows])
     moved = ", ".join(f"{region} {value:.2f} mm" for region, value in edit.movements.items())
     if moved:
         click.echo(f"Moved (root mean square): {moved}")
-    if beside is not None and not edit.basis:
-        click.echo(f"The linear version (the paper's regression) was trained on {beside.basis}")
-    elif edit.basis:
+    if edit.basis:
         click.echo(f"Regression trained on {edit.basis}")
+    elif beside is not None:
+        click.echo(f"The linear version (the paper's regression) was trained on {beside.basis}")
     else:
-        click.echo("The linear version beside it takes a minute with tape measures: ask for it with --linear")
+        click.echo(f"The linear version beside it {why_not}")
 
 
 def _draw_grid(
     editor: Editor, names: Sequence[str], hold: Sequence[str], linear: bool, out: Path, as_json: bool
 ) -> None:
     from breastmorph.report.editing_sheet import save_feature_grid
+    from breastmorph.report.measure_words import in_cm
 
     rows: list[list[tuple[Floats | None, str]]] = []
     records: list[dict[str, Any]] = []
@@ -226,7 +239,7 @@ def _draw_grid(
                 records.append({"feature": feature.name, "step_sd": step, "refused": str(error)})
                 continue
             asked = edit.changes[0]
-            rows[-1].append((edit.shape, f"{title} {_readable(asked.after, asked.unit)} ({where})"))
+            rows[-1].append((edit.shape, f"{title} {in_cm(asked.after, asked.unit)} ({where})"))
             records.append({"feature": feature.name, "step_sd": step, **edit.as_dict()})
     make_folder(out)
     path = out / "feature-editing.png"
@@ -239,7 +252,3 @@ def _draw_grid(
     for text in refused:
         click.echo(f"Left white: {text}", err=True)
     sys.exit(1 if refused else 0)
-
-
-def _readable(value: float, unit: str) -> str:
-    return f"{value / 10.0:.1f} cm" if unit == "mm" else f"{value:.0f} {unit}"

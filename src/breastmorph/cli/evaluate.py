@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,17 +10,21 @@ import click
 import numpy as np
 from rich.markup import escape
 
-from breastmorph.cli.provenance import provenance
-from breastmorph.cli.subjects import chosen_subjects
-from breastmorph.cli.terminal import (
+from breastmorph.cli.options import (
+    COUNT,
+    FOLDER,
+    PATH,
     json_option,
     landmarks_option,
-    print_json,
-    print_table,
-    progress_with,
+    model_argument,
     scan_options,
+    seed_option,
+    table_option,
 )
-from breastmorph.cohort import Cohort, load_cohort
+from breastmorph.cli.provenance import provenance
+from breastmorph.cli.subjects import chosen_subjects, read_cohort
+from breastmorph.cli.terminal import json_text, print_json, print_table, progress_with, warn
+from breastmorph.cohort import Cohort
 from breastmorph.errors import BreastMorphError
 from breastmorph.evaluation.curve import Curve
 from breastmorph.evaluation.model_evaluation import Evaluation, EvaluationParameters, evaluate_model
@@ -37,30 +40,24 @@ _DISTANCES = {"point": "point to point", "surface": "to the surface"}
 
 
 @click.command("evaluate")
-@click.argument("model_file", metavar="MODEL", type=click.Path(path_type=Path))
+@model_argument
 @click.option(
     "--cohort",
     "folder",
-    type=click.Path(path_type=Path),
+    type=FOLDER,
     help="The registered subjects, --out of `breastmorph register`; without them compactness only.",
 )
-@click.option(
-    "--table", type=click.Path(path_type=Path), help="CSV file about the subjects, with a column id."
-)
+@table_option
 @click.option("--where", help="Only these subjects; by default what the model says it was built with.")
 @click.option("--exclude", help="Without these subjects: ids, separated by commas.")
-@click.option("--scans", type=click.Path(path_type=Path), help="Raw scans: also compare with them.")
+@click.option("--scans", type=PATH, help="Raw scans: also compare with them.")
 @landmarks_option
-@click.option("--truth", type=click.Path(path_type=Path), help="The truth/ folder of a phantom cohort.")
-@click.option(
-    "--samples", type=click.IntRange(min=1), default=1000, show_default=True, help="Shapes for specificity."
-)
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same numbers."
-)
+@click.option("--truth", type=FOLDER, help="The truth/ folder of a phantom cohort.")
+@click.option("--samples", type=COUNT, default=1000, show_default=True, help="Shapes for specificity.")
+@seed_option("numbers", default=0)
 @click.option("--privacy", is_flag=True, help="Also measure what the model reveals about its subjects.")
 @click.option("--no-surface", is_flag=True, help="Skip closest-point-on-surface distances (minutes).")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for metrics.json, metrics.csv, figures.")
+@click.option("--out", type=FOLDER, help="Folder for metrics.json, metrics.csv, figures.")
 @scan_options
 @json_option
 def command(
@@ -122,19 +119,18 @@ def command(
     if out is not None:
         from breastmorph.report.curves import save_curves
 
-        write_file(out / "metrics.json", json.dumps(record, indent=1).encode())
+        write_file(out / "metrics.json", json_text(record).encode())
         write_file(out / "metrics.csv", evaluation.as_csv().encode())
         save_curves(evaluation, out)
     if as_json:
         print_json(record)
     else:
-        print_evaluation(evaluation)
+        _print(evaluation)
         if revealed is not None:
             _print_privacy(revealed)
         if out is not None:
             click.echo(f"Written to {out}: metrics.json, metrics.csv, curves.svg, curves.pdf, curves.png")
-    for warning in evaluation.warnings:
-        click.echo(f"Warning: {warning}", err=True)
+    warn(evaluation.warnings)
     failures = evaluation.raw_scans.failures if evaluation.raw_scans is not None else ()
     for scan_id, message in failures:
         click.echo(f"Not compared with its scan: {scan_id}: {message}", err=True)
@@ -151,13 +147,11 @@ def _cohort(
         raise BreastMorphError(
             f'the subjects are those with "{wanted}", which only a table can tell', "Add --table"
         )
-    with progress_with("Reading", sum(1 for _ in (folder / "registered").glob("*.json"))) as advance:
-        cohort = load_cohort(folder, table, on_packed=lambda done, total: advance())
     # An absent side does not matter here: the training set leaves out what the model left out.
-    return chosen_subjects(cohort, wanted, table, exclude, with_absent=True)[0]
+    return chosen_subjects(read_cohort(folder, table), wanted, table, exclude, with_absent=True)[0]
 
 
-def print_evaluation(evaluation: Evaluation) -> None:
+def _print(evaluation: Evaluation) -> None:
     """Print the curves at some numbers of components, and the single figures."""
     most = len(evaluation.compactness.share)
     counts: Sequence[int | None] = [*(c for c in evaluation.parameters.table if c < most), None]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from breastmorph.cli.options import PATH
 from breastmorph.errors import FileProblem
 from breastmorph.explorer.settings import MEGABYTE, Settings, chosen_token, is_loopback
 
@@ -32,10 +33,8 @@ def _require_model(path: Path) -> None:
 
 
 @click.command("explore")
-@click.argument("start", metavar="[MODEL | FOLDER]", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--model", "model_file", type=click.Path(path_type=Path), help="The model, beside a FOLDER of scans."
-)
+@click.argument("start", metavar="[MODEL | FOLDER]", required=False, type=PATH)
+@click.option("--model", "model_file", type=PATH, help="The model, beside a FOLDER of scans.")
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Address to listen on; others need the token."
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,21 @@ from typing import Any
 import click
 import numpy as np
 
+from breastmorph.cli.options import (
+    COUNT,
+    FOLDER,
+    PATH,
+    json_option,
+    landmark_ids_option,
+    model_argument,
+    opened_model,
+    scan_options,
+)
 from breastmorph.cli.provenance import provenance
-from breastmorph.cli.terminal import json_option, print_json, print_table, scan_options
-from breastmorph.errors import BreastMorphError
+from breastmorph.cli.terminal import json_text, print_json, print_table
+from breastmorph.errors import about
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.files.writing import make_folder, write_file
-from breastmorph.model.files import load_landmark_ids, load_model
 from breastmorph.model.fit_result import Fit
 from breastmorph.model.fitting import FitParameters, fit_model
 from breastmorph.model.shape_model import ShapeModel
@@ -29,20 +37,16 @@ _MESHES = ("fit.ply", "fit.stl", "fit.obj")
 
 
 @click.command("fit")
-@click.argument("model_file", metavar="MODEL", type=click.Path(path_type=Path))
-@click.argument("scan", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the results.")
+@model_argument
+@click.argument("scan", type=PATH)
+@click.option("--out", type=FOLDER, required=True, help="Folder for the results.")
 @click.option(
     "--landmarks",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Landmark file; three that the model knows are enough. Without it the pose is searched for.",
 )
-@click.option(
-    "--landmark-ids",
-    type=click.Path(path_type=Path),
-    help='JSON file of landmark vertices that the model file lacks: {"xiphoid": 15120}.',
-)
-@click.option("--components", type=click.IntRange(min=1), help="Use only the first components.")
+@landmark_ids_option
+@click.option("--components", type=COUNT, help="Use only the first components.")
 @scan_options
 @json_option
 def command(
@@ -66,17 +70,14 @@ def command(
       breastmorph fit model.h5 scan.ply --landmarks scan.json --out fitted/
       breastmorph fit rbsm-0122.h5 cloud.xyz --landmarks points.csv --components 60 --out fitted/
     """
-    model = load_model(model_file, load_landmark_ids(landmark_ids) if landmark_ids else None)
+    model = opened_model(model_file, landmark_ids)
     target = load_target(scan, landmarks, check, default_template().as_reference)
-    try:
+    with about(scan):
         fit = fit_model(model, target.shape, target.landmarks, FitParameters(components=components))
-    except BreastMorphError as error:
-        error.where = error.where or scan
-        raise
     make_folder(out)
     files = _write(model, target, fit, out)
     record = {**_record(model, target, fit), "made": provenance()}
-    write_file(out / "fit.json", (json.dumps(record, indent=1) + "\n").encode())
+    write_file(out / "fit.json", json_text(record).encode())
     if as_json:
         print_json({**record, "files": [str(out / name) for name in files]})
         return
@@ -140,9 +141,10 @@ def _figures(fit: Fit) -> dict[str, float | str | int | None]:
 
 def _print(target: RawTarget, fit: Fit) -> None:
     figures = _figures(fit)
+    mean = figures["mean_residual_mm"]
     rows = [
         ("start", str(figures["start"])),
-        ("mean distance where seen", f"{figures['mean_residual_mm']:.2f} mm"),
+        ("mean distance where seen", f"{mean:.2f} mm" if mean is not None else "nothing seen"),
         ("noise of the points", f"{fit.noise:.2f} mm"),
         ("shape the model cannot follow", f"{fit.misfit:.2f} mm"),
         ("points over the model explained", f"{fit.explained:.0%}"),

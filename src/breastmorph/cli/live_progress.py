@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
@@ -13,17 +12,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Column
 
 from breastmorph.registration.folder import Outcome
+from breastmorph.registration.judgement import BREAST_OFF, DISTORTED, FOLDED
 
 _LINE_SECONDS = 15.0  # between two lines of a log at least ...
 _LINE_SHARE = 0.05  # ... and this share of the scans ...
 _SILENT_SECONDS = 300.0  # ... but never a longer silence
 _RECENT = 64  # scans the speed is measured over: long enough to be calm, short enough to follow the machine
 _NAMED_FAILURES = 10  # a log full of failures helps nobody; all of them are in the summary
-# What is good and what is bad, as registration warns: figure, value that deserves a warning, unit.
-_WARNING_AT = (
-    ("distance_inside", 1.0, "mm from the breast"),
-    ("angle_distortion", 14.0, "° change of angles"),
-    ("flipped_percent", 0.05, "% flipped triangles"),
+_WARNING_AT = (  # figure, value that deserves a warning, unit
+    ("distance_inside", BREAST_OFF, "mm from the breast"),
+    ("angle_distortion", DISTORTED, "° change of angles"),
+    ("flipped_percent", FOLDED, "% flipped triangles"),
 )
 
 
@@ -56,15 +55,13 @@ class LiveProgress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
         if self._total:
-            minutes = (self._clock() - self._begin) / 60.0
-            done = f"{self._done} of {self._total} scans, {self._failed} failed, in {_duration(60 * minutes)}"
+            took = _duration(self._clock() - self._begin)
+            done = f"{self._done} of {self._total} scans, {self._failed} failed, in {took}"
             self._say(f"{self._what}: {done}{self._tail()}")
 
     def start(self, total: int, unchanged: int) -> None:

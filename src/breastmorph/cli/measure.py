@@ -6,36 +6,38 @@ import csv
 import io
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.markup import escape
 
-from breastmorph.cli.provenance import provenance
-from breastmorph.cli.terminal import (
+from breastmorph.cli.options import (
+    FOLDER,
+    PATH,
     json_option,
+    landmark_ids_option,
     landmarks_option,
-    print_json,
-    print_table,
-    progress_with,
+    opened_model,
     scan_options,
 )
-from breastmorph.clinical.measure.distances import DISTANCES, PAIRS
+from breastmorph.cli.provenance import provenance
+from breastmorph.cli.terminal import print_json, print_table, progress_with
+from breastmorph.clinical.measure.distances import DISTANCES, PAIRS, PAPER
 from breastmorph.clinical.measure.examination import Examination, Examiner
 from breastmorph.clinical.measure.measures import Measure
 from breastmorph.clinical.measure.ptosis import UNKNOWN
 from breastmorph.clinical.measure.records import as_record, as_row
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.errors import BreastMorphError, FileProblem
+from breastmorph.mesh.files import READABLE
 from breastmorph.mesh.files.writing import make_folder, write_file
-from breastmorph.model.files import load_landmark_ids, load_model
 from breastmorph.scan.check import CheckParameters, check_scan
-from breastmorph.scan.folder import MESH_SUFFIXES, ScanFiles, find_scans
+from breastmorph.scan.folder import ScanFiles, find_scans
 from breastmorph.template.files import default_template
 
 _MODEL_SUFFIXES = (".h5", ".hdf5", ".npz", ".json")
-_SHORT = ("SN-NL", "SN-NR", "NL-NR")  # of a cohort's table; the CSV file has all
 _NO_FOLD = "needs imf"
 
 _Result = Examination | BreastMorphError
@@ -43,20 +45,14 @@ _Results = Iterator[tuple[str, _Result]]
 
 
 @click.command("measure")
-@click.argument("target", metavar="SCAN|FOLDER|MODEL", type=click.Path(path_type=Path))
+@click.argument("target", metavar="SCAN|FOLDER|MODEL", type=PATH)
 @landmarks_option
 @click.option(
     "--distances-only", is_flag=True, help="Scans only: no volume and symmetry, which need a registration."
 )
-@click.option(
-    "--csv", "csv_file", type=click.Path(path_type=Path), help="Write all measures, one row a subject."
-)
-@click.option(
-    "--figures", type=click.Path(path_type=Path), help="Folder for a symmetry map of every subject."
-)
-@click.option(
-    "--landmark-ids", type=click.Path(path_type=Path), help="JSON with vertices of a model's landmarks."
-)
+@click.option("--csv", "csv_file", type=PATH, help="Write all measures, one row a subject.")
+@click.option("--figures", type=FOLDER, help="Folder for a symmetry map of every subject.")
+@landmark_ids_option
 @scan_options
 @json_option
 def command(
@@ -90,7 +86,7 @@ def command(
             else:
                 if figures is not None:
                     _draw(result, figures)
-                done.append(result)
+                done.append(replace(result, mesh=None))  # thousands of meshes would fill the memory
             advance()
     if csv_file is not None and done:
         _write_csv(done, csv_file)
@@ -136,8 +132,8 @@ def _examined(
     elif target.is_file() and landmarks is None and _is_registered(target):
         whole = load_cohort(target.parent.parent)
         cohort = whole.chosen([whole.ids.index(target.stem)])
-    elif target.is_file() and target.suffix.lower() not in MESH_SUFFIXES:
-        known = f"Give a scan ({' '.join(MESH_SUFFIXES)}), a folder or a model (.h5)"
+    elif target.is_file() and target.suffix.lower() not in READABLE:
+        known = f"Give a scan ({' '.join(READABLE)}), a folder or a model (.h5)"
         raise FileProblem("this is neither a scan nor a model", known, target)
     else:
         found = find_scans(target, landmarks)
@@ -152,7 +148,7 @@ def _is_registered(path: Path) -> bool:
 
 
 def _of_model(path: Path, landmark_ids: Path | None) -> _Results:
-    model = load_model(path, load_landmark_ids(landmark_ids) if landmark_ids else None)
+    model = opened_model(path, landmark_ids)
     if not model.landmark_ids:
         raise FileProblem("this model has no landmarks", "Name their vertices with --landmark-ids", path)
     examiner = Examiner(model.mean_mesh, model.landmark_ids, model.mirror)
@@ -244,7 +240,7 @@ def _print_many(done: Sequence[Examination]) -> None:
         rows.append(
             [
                 escape(one.id),
-                *(_number(by_name[name, "tape"]) for name in _SHORT),
+                *(_number(by_name[name, "tape"]) for name in PAPER),  # the CSV file has all
                 *(_number(volume) for volume in one.volumes),
                 deviation,
                 f"{one.absent} side absent" if one.absent else "",
@@ -252,7 +248,7 @@ def _print_many(done: Sequence[Examination]) -> None:
         )
     columns = [
         "subject",
-        *(f"{name} tape mm" for name in _SHORT),
+        *(f"{name} tape mm" for name in PAPER),
         "volume L cc",
         "volume R cc",
         "mirror dev. mm",

@@ -9,34 +9,42 @@ from typing import Any
 
 import click
 
-from breastmorph.cli.register import ended_like_ctrl_c
+from breastmorph.cli.options import FOLDER, jobs_option, json_option, scan_options, seed_option
+from breastmorph.cli.stopping import STOPPED, ended_like_ctrl_c
 from breastmorph.cli.study_progress import StudyProgress
-from breastmorph.cli.terminal import json_option, print_json, print_table, scan_options
+from breastmorph.cli.terminal import print_json, print_table
 from breastmorph.scan.check import CheckParameters
 from breastmorph.study.parameters import StudyParameters
+from breastmorph.study.plan import Inputs, make_plan
 from breastmorph.study.report import write_report
+from breastmorph.study.results import StudyResults
 from breastmorph.study.running import StudyRun, run_study
 from breastmorph.study.summary import key_figures, remarks
 
 
+def _offered_parts(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """What the shell offers for the name of a part."""
+    names = [part.name for part in make_plan(StudyParameters(phantom=110), Inputs(""))]
+    return [name for name in names if name.startswith(incomplete)]
+
+
 @click.command("paper")
-@click.option(
-    "--cohort", type=click.Path(path_type=Path), help="Your own cohort: scans/, landmarks/, cohort.csv."
-)
+@click.option("--cohort", type=FOLDER, help="Your own cohort: scans/, landmarks/, cohort.csv.")
 @click.option(
     "--phantom", type=click.IntRange(min=4), help="Instead: a synthetic cohort of so many adult torsos."
 )
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The study's folder.")
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of all that is drawn."
-)
-@click.option("--jobs", type=click.IntRange(min=1), show_default="all cores", help="Worker processes.")
+@click.option("--out", type=FOLDER, required=True, help="The study's folder.")
+@seed_option("numbers")
+@jobs_option
 @click.option(
     "--samples", type=click.IntRange(min=10), default=StudyParameters.samples, show_default=True,
     help="Random shapes for specificity.",
 )  # fmt: skip
 @click.option("--no-printed-method", is_flag=True, help="Leave out the registrations by the printed method.")
-@click.option("--only", multiple=True, metavar="PART", help="Only this part and what it needs; repeatable.")
+@click.option(
+    "--only", multiple=True, metavar="PART", shell_complete=_offered_parts,
+    help="Only this part and what it needs; repeatable.",
+)  # fmt: skip
 @scan_options
 @json_option
 def command(
@@ -73,9 +81,9 @@ def command(
     with StudyProgress() as progress:
         run = run_and_report(out, parameters, progress, cohort=cohort, jobs=jobs, only=only)
     if as_json:
-        print_json(as_record(run))
+        print_json(_record(run))
     else:
-        print_closing(run)
+        _print(run)
     sys.exit(exit_code(run))
 
 
@@ -88,7 +96,7 @@ def run_and_report(
             run = run_study(out, parameters, watch=progress, **options)
             write_report(run)
     except KeyboardInterrupt:
-        click.echo("Stopped. What is done is kept: run the same command again to go on.", err=True)
+        click.echo(STOPPED, err=True)
         sys.exit(1)
     return run
 
@@ -102,31 +110,31 @@ def exit_code(run: StudyRun) -> int:
     return 1 if run.failed or run.failed_scans else 0
 
 
-def print_closing(run: StudyRun) -> None:
-    """Print the key figures, what went wrong and where to look."""
-    figures = key_figures(run)
+def _print(run: StudyRun) -> None:
+    """The key figures, what went wrong and where to look."""
+    figures = key_figures(StudyResults(run))
     if figures:
-        print_table("The study in figures", ["", "ours", "paper"], [list(figure) for figure in figures])
-    print_remarks(run)
+        print_table("The study in figures", ["", "ours", "paper"], figures)
+    print_problems(run)
+    click.echo(f"Look at {run.study.report}")
+
+
+def print_problems(run: StudyRun) -> None:
+    """Print what a reader must know beside the figures, and what failed."""
+    check = run.states.get("check")
+    if check is not None and check.status == "not possible":
+        click.echo(f"Nothing was registered: {check.why}.", err=True)
+    for remark in remarks(run):
+        click.echo(f"Note: {remark}", err=True)
     for name, why in run.failed.items():
         click.echo(f"Failed: {name}: {why}", err=True)
     for name, why in run.failed_scans.items():
         click.echo(f"Not registered: {name}: {why}", err=True)
     if run.failed:
         click.echo("Run the same command again to try what failed; all else is kept.", err=True)
-    click.echo(f"Look at {run.study.report}")
 
 
-def print_remarks(run: StudyRun) -> None:
-    """Print what a reader must know beside the figures."""
-    check = run.states.get("check")
-    if check is not None and check.status == "not possible":
-        click.echo(f"Nothing was registered: {check.why}.", err=True)
-    for remark in remarks(run):
-        click.echo(f"Note: {remark}", err=True)
-
-
-def as_record(run: StudyRun) -> dict[str, Any]:
+def _record(run: StudyRun) -> dict[str, Any]:
     """A run as plain values for JSON."""
     return {
         "study": str(run.study.path),
@@ -141,7 +149,8 @@ def as_record(run: StudyRun) -> dict[str, Any]:
             for part in run.plan
         },
         "key_figures": [
-            dict(zip(("name", "ours", "paper"), figure, strict=True)) for figure in key_figures(run)
+            dict(zip(("name", "ours", "paper"), figure, strict=True))
+            for figure in key_figures(StudyResults(run))
         ],
         "remarks": remarks(run),
         "failed_scans": run.failed_scans,

@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import click
+from rich.markup import escape
 
-from breastmorph.cli.terminal import json_option, print_json, print_table, progress_with
+from breastmorph.cli.options import COUNT, FOLDER, jobs_option, json_option, seed_option
+from breastmorph.cli.terminal import print_json, print_table, progress_with
+from breastmorph.machine import cores
+from breastmorph.scan.landmarks import SIDES
 
 
 @click.command("phantom")
-@click.option("--n", type=click.IntRange(min=1), default=110, show_default=True, help="Number of subjects.")
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Same seed, same cohort."
-)
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the cohort.")
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=os.cpu_count() or 1,
-    show_default="all cores",
-    help="Worker processes; the result does not depend on it.",
-)
+@click.option("--n", type=COUNT, default=110, show_default=True, help="Number of subjects.")
+@seed_option("cohort")
+@click.option("--out", type=FOLDER, required=True, help="Folder for the cohort.")
+@jobs_option
 @click.option(
     "--one-sided",
     type=click.IntRange(min=0),
@@ -32,7 +27,7 @@ from breastmorph.cli.terminal import json_option, print_json, print_table, progr
     help="How many subjects are flat on one side, as after a mastectomy.",
 )
 @json_option
-def command(n: int, seed: int, out: Path, jobs: int, one_sided: int, as_json: bool) -> None:
+def command(n: int, seed: int, out: Path, jobs: int | None, one_sided: int, as_json: bool) -> None:
     """Make a synthetic cohort of adult torso scans with known truth.
 
     Writes scans/, landmarks/, cohort.csv and truth/ (true positions of every point of one fixed topology,
@@ -51,13 +46,13 @@ def command(n: int, seed: int, out: Path, jobs: int, one_sided: int, as_json: bo
             f"{one_sided} of {n} subjects cannot be one-sided.", param_hint="--one-sided"
         )
     with progress_with("Scanning", n) as advance:
-        rows = write_cohort(out, n, seed, jobs, one_sided, on_done=lambda done: advance())
-    summary = summarise(rows)
+        rows = write_cohort(out, n, seed, jobs or cores(), one_sided, on_done=lambda done: advance())
+    summary = _summary(rows)
     if as_json:
         print_json({"out": str(out), "seed": seed, "summary": summary, "subjects": rows})
     else:
         print_table(
-            f"{n} subjects in {out}",
+            f"{n} subjects in {escape(str(out))}",
             ("", "mean", "sd", "range"),
             [
                 (name, f"{s['mean']:.1f}", f"{s['sd']:.1f}", f"{s['min']:.1f} - {s['max']:.1f}")
@@ -67,7 +62,7 @@ def command(n: int, seed: int, out: Path, jobs: int, one_sided: int, as_json: bo
         click.echo(", ".join(f"{count} {name}" for name, count in summary["counts"].items()))
 
 
-def summarise(rows: list[dict[str, str]]) -> dict[str, Any]:
+def _summary(rows: list[dict[str, str]]) -> dict[str, Any]:
     """The cohort's marginals, as the paper's Table 1 gives them."""
     import numpy as np
 
@@ -90,9 +85,7 @@ def summarise(rows: list[dict[str, str]]) -> dict[str, Any]:
                 "max": round(float(values.max()), 3),
             }
     counts = {
-        "with ptosis": sum(
-            any(row[f"ptosis_{s}"] not in ("", "0") for s in ("left", "right")) for row in rows
-        ),
+        "with ptosis": sum(any(row[f"ptosis_{side}"] not in ("", "0") for side in SIDES) for row in rows),
         "operated": sum(row["operated"] == "yes" for row in rows),
         "one-sided": sum(bool(row["absent"]) for row in rows),
     }

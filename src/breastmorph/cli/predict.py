@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,21 @@ import click
 import numpy as np
 from rich.markup import escape
 
+from breastmorph.cli.options import (
+    FOLDER,
+    PATH,
+    json_option,
+    landmark_ids_option,
+    landmarks_option,
+    model_argument,
+    opened_model,
+    own_template,
+    scan_options,
+    seed_option,
+    template_options,
+)
 from breastmorph.cli.provenance import provenance
-from breastmorph.cli.terminal import json_option, landmarks_option, print_json, print_table, scan_options
+from breastmorph.cli.terminal import json_text, print_json, print_table, warn
 from breastmorph.clinical.patient import Patient, registered_patient, scanned_patient
 from breastmorph.clinical.predict.painted_region import load_painted
 from breastmorph.clinical.predict.predicted_breast import Prediction
@@ -21,51 +33,43 @@ from breastmorph.clinical.predict.predicted_measures import PredictedMeasure, pr
 from breastmorph.clinical.predict.prediction import is_gone, predict_breast
 from breastmorph.clinical.predict.training_shapes import training_shapes
 from breastmorph.cohort import load_cohort
-from breastmorph.errors import BreastMorphError
-from breastmorph.mesh.files import load_mesh, save_mesh
+from breastmorph.cohort.elsewhere import OTHER_TRIANGLES
+from breastmorph.errors import BreastMorphError, FileProblem, about
+from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.files.writing import make_folder, write_file
-from breastmorph.mesh.triangle_mesh import Bools, Floats
-from breastmorph.model.files import load_landmark_ids, load_model
+from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.plain import plain
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.landmarks import SIDES, other_side
 from breastmorph.template import Template
-from breastmorph.template.files import load_template
 
 
 @click.command("predict")
-@click.argument("model_file", metavar="MODEL", type=click.Path(path_type=Path))
-@click.argument("scan", type=click.Path(path_type=Path))
+@model_argument
+@click.argument("scan", type=PATH)
 @landmarks_option
 @click.option("--missing", type=click.Choice(SIDES), help="The patient's side without a breast.")
 @click.option(
     "--region",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Instead of --missing: a list of missing vertices, or a registered mesh with these painted red.",
 )
 @click.option("--replace", "replaced", is_flag=True, help="Predict a breast although it is there.")
 @click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=Path("predicted"),
-    show_default=True,
-    help="Folder for the results.",
+    "--out", type=FOLDER, default=Path("predicted"), show_default=True, help="Folder for the results."
 )
 @click.option(
     "--samples", type=click.IntRange(0, 200), default=5, show_default=True, help="Alternatives to draw."
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the alternatives.")
+@seed_option("alternatives", default=0)
 @click.option(
     "--cohort",
-    type=click.Path(path_type=Path),
+    type=FOLDER,
     help="The registered folder the model was built from: its subjects choose noise and uncertainty.",
 )
-@click.option(
-    "--template", "template_file", type=click.Path(path_type=Path), help="The model's own template."
-)
-@click.option("--template-landmarks", type=click.Path(path_type=Path), help="Landmarks of that template.")
-@click.option("--landmark-ids", type=click.Path(path_type=Path), help="JSON with vertices of more landmarks.")
+@template_options("The model's own template mesh.")
+@landmark_ids_option
 @click.option("--no-sheet", is_flag=True, help="Do not draw pictures.")
 @scan_options
 @json_option
@@ -101,23 +105,17 @@ def command(
     """
     if (missing is None) == (region is None):
         raise click.UsageError("Name the side with --missing left|right, or paint it with --region.")
-    if (template_file is None) != (template_landmarks is None):
-        raise click.UsageError("--template and --template-landmarks belong together.")
-    model = load_model(model_file, load_landmark_ids(landmark_ids) if landmark_ids else None)
+    template = own_template(template_file, template_landmarks)
+    model = opened_model(model_file, landmark_ids)
     what: str | Bools = missing or ""
     if region is not None:
         what = load_painted(region, model.n_vertices)
-    template = (
-        load_template(template_file, template_landmarks) if template_file and template_landmarks else None
-    )
     patient = _patient(model, scan, landmarks, template, check)
-    gone = _gone(model, patient, missing, replaced, scan)
+    with about(scan):
+        gone = _gone(model, patient, missing, replaced)
     subjects = training_shapes(model, load_cohort(cohort) if cohort is not None else None)
-    try:
+    with about(scan):
         found = predict_breast(model, patient.shape, what, absent=gone, subjects=subjects)
-    except BreastMorphError as error:
-        error.where = error.where or scan
-        raise
     found = replace(found, warnings=(*patient.warnings, *found.warnings))
     measures = predicted_measures(model, found)
     record = {**_record(found, patient, model_file, gone, measures), "made": provenance()}
@@ -131,8 +129,7 @@ def command(
     else:
         _print(found, patient, measures)
         click.echo(f"Look at {out / 'sheet.png'}" if not no_sheet else f"Written to {out}")
-    for warning in (*patient.warnings, *found.warnings):
-        click.echo(f"Warning: {warning}", err=True)
+    warn(found.warnings)
 
 
 # --- input ------------------------------------------------------------------------------------------------------------
@@ -141,12 +138,17 @@ def command(
 def _patient(
     model: ShapeModel, scan: Path, landmarks: Path | None, template: Template | None, check: CheckParameters
 ) -> Patient:
-    if landmarks is None and scan.is_file() and np.array_equal(load_mesh(scan).faces, model.faces):
-        return registered_patient(model, scan)
+    """A registered mesh is known by its triangles, which are the model's."""
+    if landmarks is None and scan.is_file():
+        try:
+            return registered_patient(model, scan)
+        except FileProblem as problem:
+            if problem.code != OTHER_TRIANGLES:
+                raise
     return scanned_patient(model, scan, landmarks, check, template)
 
 
-def _gone(model: ShapeModel, patient: Patient, side: str | None, replaced: bool, scan: Path) -> bool:
+def _gone(model: ShapeModel, patient: Patient, side: str | None, replaced: bool) -> bool:
     """Whether the missing breast is gone; refuses what contradicts the scan."""
     if side is None:
         return bool(patient.absent_side)
@@ -154,21 +156,15 @@ def _gone(model: ShapeModel, patient: Patient, side: str | None, replaced: bool,
         raise BreastMorphError(
             f"the {patient.absent_side} side is the one without a breast, not the {side}",
             f"Use --missing {patient.absent_side}",
-            scan,
         )
-    try:
-        gone = is_gone(model, patient.shape, side)
-    except BreastMorphError as error:
-        error.where = error.where or scan
-        raise
+    gone = is_gone(model, patient.shape, side, stated=bool(patient.absent_side))
     if not gone and not replaced:
         raise BreastMorphError(
             f"the {side} breast is there"
             + (": it has no landmarks, but its skin shows it" if patient.absent_side else ""),
             "Give --replace to predict it nevertheless, as if it were missing",
-            scan,
         )
-    return gone or bool(patient.absent_side)
+    return gone or bool(patient.absent_side)  # without landmarks, points of that side are worth nothing
 
 
 # --- output -----------------------------------------------------------------------------------------------------------
@@ -178,7 +174,6 @@ def _write(
     found: Prediction, patient: Patient, record: dict[str, Any], out: Path, samples: int, seed: int
 ) -> list[Path]:
     """Write all but the pictures, in the frame and unit of the patient's file; returns the files."""
-    from breastmorph.mesh.triangle_mesh import TriangleMesh
     from breastmorph.report.prediction_sheet import vertex_colors
 
     make_folder(out)
@@ -211,7 +206,7 @@ def _write(
     texts = {
         out / "uncertainty.csv": _table(found.region.missing, found.deviation, found.normal_deviation),
         out / "uncertainty.npz": arrays.getvalue(),
-        out / "prediction.json": json.dumps(record, indent=1).encode(),
+        out / "prediction.json": json_text(record).encode(),
     }
     for path, data in texts.items():
         write_file(path, data)
@@ -270,7 +265,7 @@ def _print(found: Prediction, patient: Patient, measures: tuple[PredictedMeasure
     print_table(
         f"{escape(patient.id)}: predicted {found.region.side} breast",
         ["measure (straight)", "other side", "predicted", "1 sd", "mirror image"],
-        [[escape(cell) for cell in measure_row(one)] for one in measures],
+        [[escape(cell) for cell in measure_row(one, for_people=False)] for one in measures],
     )
     inside = found.normal_deviation[found.region.breast]
     click.echo(

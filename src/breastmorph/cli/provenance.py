@@ -12,7 +12,7 @@ from breastmorph import __version__
 from breastmorph.registration.folder import RegisteredFolder
 from breastmorph.registration.product import file_hash
 
-_NO_INPUT = ("out", "csv_file", "figures")  # where results go does not change them
+_NO_INPUT = ("as_json", "csv_file", "figures", "out")  # how and where results go does not change them
 
 
 def provenance() -> dict[str, Any]:
@@ -28,7 +28,7 @@ def provenance() -> dict[str, Any]:
     parameters: dict[str, Any] = {}
     inputs: dict[str, str] = {}
     for name, value in sorted(context.params.items()):
-        if value is None or name in ("as_json", *_NO_INPUT):
+        if value is None or name in _NO_INPUT:
             continue
         if isinstance(value, Path):
             inputs[name] = _folder_hash(value) if value.is_dir() else file_hash(value)

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import functools
 import re
-import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import click
 from rich.markup import escape
 
 from breastmorph.cli.live_progress import LiveProgress
-from breastmorph.cli.terminal import (
+from breastmorph.cli.options import (
+    COUNT,
+    FOLDER,
+    PATH,
     json_option,
     landmarks_option,
-    print_json,
-    print_table,
+    own_template,
     scan_options,
+    template_options,
 )
+from breastmorph.cli.stopping import STOPPED, ended_like_ctrl_c
+from breastmorph.cli.terminal import print_json, print_table
 from breastmorph.machine import cores
 from breastmorph.registration.batch import register_batch
 from breastmorph.registration.executors import TIME_LIMIT, Executor, InProcess, LocalProcesses
@@ -33,7 +35,7 @@ from breastmorph.report.summary_page import write_summaries
 from breastmorph.report.thumbnail import Pictures
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.folder import find_scans
-from breastmorph.template.files import default_template, load_template
+from breastmorph.template.files import default_template
 from breastmorph.workers import Limits
 
 _STYLE = {"registered": "green", "unchanged": "cyan", "failed": "red"}
@@ -53,12 +55,12 @@ class _Bytes(click.ParamType):
         return int(float(found[1]) * _UNITS[found[2].upper()])
 
 
-def work_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def _work_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Options that say who does the work; they reach the command as ``executor``."""
 
     @click.option(
         "--jobs",
-        type=click.IntRange(min=1),
+        type=COUNT,
         show_default="all cores",
         help="Worker processes; 1 works in this process (in one worker when a limit is given).",
     )
@@ -102,16 +104,11 @@ def work_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command("register")
-@click.argument("scans", type=click.Path(path_type=Path))
+@click.argument("scans", type=PATH)
 @landmarks_option
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the results.")
-@click.option("--template", "template_file", type=click.Path(path_type=Path), help="Your own template mesh.")
-@click.option("--template-landmarks", type=click.Path(path_type=Path), help="Landmarks of your own template.")
-@click.option(
-    "--template-coarse",
-    type=click.Path(path_type=Path),
-    help="Its coarse twin; derived when not given.",
-)
+@click.option("--out", type=FOLDER, required=True, help="Folder for the results.")
+@template_options("Your own template mesh.")
+@click.option("--template-coarse", type=PATH, help="Its coarse twin; derived when not given.")
 @click.option(
     "--preset", "preset_name", type=click.Choice(list(PRESETS)), default="default", show_default=True,
     help="default is right by truth; paper is the printed method, for comparison.",
@@ -120,7 +117,7 @@ def work_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--quality-sheet", is_flag=True, help="Draw OUT/sheets/<id>.png for every scan.")
 @click.option("--force", is_flag=True, help="Register again what is already done.")
 @click.option("--retry-failed", is_flag=True, help="Register only what failed before.")
-@work_options
+@_work_options
 @scan_options
 @json_option
 def command(
@@ -151,15 +148,10 @@ def command(
       breastmorph register scans/ --landmarks landmarks/ --out registered-cohort/
       breastmorph register scans/ --out registered-cohort/ --scheduler tcp://host:8786
     """
-    if (template_file is None) != (template_landmarks is None):
-        raise click.UsageError("--template and --template-landmarks go together.")
+    template = own_template(template_file, template_landmarks, template_coarse) or default_template()
     if force and retry_failed:
         raise click.UsageError("--force does all scans, --retry-failed only some: give one of them.")
     found = find_scans(scans, landmarks)
-    if template_file is not None and template_landmarks is not None:
-        template = load_template(template_file, template_landmarks, template_coarse)
-    else:
-        template = default_template()
     rules = recipe(template, preset(preset_name, use_masks=not no_mask), check, Pictures(quality_sheet))
     outcomes: list[Outcome] = []
     stopped = False
@@ -198,40 +190,16 @@ def command(
         ]
         print_json({"counts": counts, "stopped": stopped, "scans": results})
     else:
-        print_outcomes(outcomes, out)
+        columns = ["scan", "status", "breast mm", "outside mm", "angle °", "flipped %", "seconds", "remarks"]
+        print_table(f"Registered into {escape(str(out))}", columns, map(_row, outcomes))
         click.echo(", ".join(f"{n} {status}" for status, n in counts.items()))
     if retry_failed and not outcomes and not stopped:
         click.echo("No scan failed before; without --retry-failed, what is missing is registered.", err=True)
     if stopped:
-        click.echo("Stopped. What is done is kept: run the same command again to go on.", err=True)
+        click.echo(STOPPED, err=True)
         sys.exit(1)
     failed = counts["failed"]
     sys.exit(0 if not failed else 2 if failed == len(outcomes) else 1)
-
-
-@contextmanager
-def ended_like_ctrl_c() -> Iterator[None]:
-    """Let a polite request to end (SIGTERM, a closed terminal) stop a run as Ctrl-C does: in order."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {getattr(signal, name): signal.signal(getattr(signal, name), stop) for name in names}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def print_outcomes(outcomes: Sequence[Outcome], out: Path) -> None:
-    """Print one row a scan."""
-    print_table(
-        f"Registered into {out}",
-        ["scan", "status", "breast mm", "outside mm", "angle °", "flipped %", "seconds", "remarks"],
-        map(_row, outcomes),
-    )
 
 
 def _figures(outcome: Outcome) -> dict[str, float]:

@@ -6,20 +6,15 @@ from pathlib import Path
 
 import click
 
-from breastmorph.cli.terminal import json_option, print_json
+from breastmorph.cli.options import FOLDER, PATH, json_option
+from breastmorph.cli.terminal import print_json
 from breastmorph.study.report import write_report
 from breastmorph.study.running import open_study
 
 
 @click.command("report")
-@click.argument("study", type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    show_default="STUDY/report.html",
-    help="The page to write.",
-)
+@click.argument("study", type=FOLDER)
+@click.option("-o", "--output", type=PATH, show_default="STUDY/report.html", help="The page to write.")
 @json_option
 def command(study: Path, output: Path | None, as_json: bool) -> None:
     """Write the report of STUDY, the --out folder of `breastmorph paper` or `breastmorph demo`.

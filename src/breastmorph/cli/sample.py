@@ -9,8 +9,9 @@ import click
 import numpy as np
 from rich.markup import escape
 
+from breastmorph.cli.options import COUNT, FOLDER, json_option, model_argument, seed_option
 from breastmorph.cli.provenance import provenance
-from breastmorph.cli.terminal import json_option, print_json, print_table, progress
+from breastmorph.cli.terminal import print_json, print_table, progress
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.files.writing import make_folder
 from breastmorph.mesh.triangle_mesh import Floats
@@ -23,15 +24,13 @@ _CELL = (240, 260)  # pixels
 
 
 @click.command("sample")
-@click.argument("model_file", metavar="MODEL", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the meshes.")
+@model_argument
+@click.option("--out", type=FOLDER, required=True, help="Folder for the meshes.")
 @click.option(
     "-n", "number", type=click.IntRange(min=0), help="Random shapes; 10 unless only modes are asked for."
 )
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Same seed, same shapes."
-)
-@click.option("--modes", type=click.IntRange(min=1), help="Also the first modes, at minus and plus --sd.")
+@seed_option("shapes")
+@click.option("--modes", type=COUNT, help="Also the first modes, at minus and plus --sd.")
 @click.option(
     "--sd",
     type=click.FloatRange(min=0.0, min_open=True),
@@ -39,9 +38,7 @@ _CELL = (240, 260)  # pixels
     show_default=True,
     help="How far modes go, in standard deviations.",
 )
-@click.option(
-    "--components", type=click.IntRange(min=1), help="Use only the first components: smoother shapes."
-)
+@click.option("--components", type=COUNT, help="Use only the first components: smoother shapes.")
 @click.option("--format", "kind", type=click.Choice(["ply", "stl", "obj"]), default="ply", show_default=True)
 @json_option
 def command(
@@ -109,12 +106,11 @@ def _wanted(model: ShapeModel, number: int, seed: int, modes: int, sd: float) ->
 def _draw(model: ShapeModel, shapes: Mapping[str, Floats], path: Path) -> None:
     """A contact sheet of shapes at one scale, obliquely from the front."""
     from breastmorph.report.contact_sheet import save_sheet
-    from breastmorph.report.render import View, render
+    from breastmorph.report.render import View, box_around, render
 
-    low = np.min([shape.min(axis=0) for shape in shapes.values()], axis=0)
-    high = np.max([shape.max(axis=0) for shape in shapes.values()], axis=0)
+    box = box_around(list(shapes.values()))
     cells = [
-        render(model.mesh(shape), View(yaw=20.0), size=_CELL, box=(low, high))
+        render(model.mesh(shape), View(yaw=20.0), size=_CELL, box=box)
         for shape in progress(list(shapes.values()), "Drawing")
     ]
     save_sheet(cells, [name.replace("_", " ") for name in shapes], path, columns=min(len(cells), 6))

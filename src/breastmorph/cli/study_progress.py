@@ -5,19 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from breastmorph.study.part import Part, State, Steps
+from breastmorph.study.watching import Watch
 
 _LINE_SECONDS = 20.0  # between two lines of a log about one part
 
 
-class StudyProgress:
-    """Shows how a study goes; a :class:`breastmorph.study.watching.Watch`.
+class StudyProgress(Watch):
+    """Shows how a study goes.
 
     Parameters
     ----------
@@ -32,14 +32,11 @@ class StudyProgress:
         self._console = console or Console(stderr=True, soft_wrap=True)
         self._bar: Progress | None = None
         self._said = 0
-        self.seconds: dict[str, float] = {}
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._close()
 
     def planned(self, to_do: Sequence[Part], done: Sequence[Part]) -> None:
@@ -84,7 +81,6 @@ class StudyProgress:
 
     def ended(self, part: Part, state: State, seconds: float) -> None:
         """One line a part."""
-        self.seconds[part.name] = seconds
         if state.note:
             self._say(f"   {state.note}")
         if state.status == "failed":
@@ -92,9 +88,7 @@ class StudyProgress:
         elif state.status == "not possible":
             self._say(f"   {part.title}: not possible here: {state.why}")
         elif seconds >= 0.5:
-            self._say(
-                f"   {part.title}: {seconds:.0f} s" if seconds >= 10 else f"   {part.title}: {seconds:.1f} s"
-            )
+            self._say(f"   {part.title}: {seconds:.{0 if seconds >= 10 else 1}f} s")
         if self._bar is not None:
             self._bar.advance(self._bar.tasks[0].id)
 

@@ -7,13 +7,21 @@ from pathlib import Path
 
 import numpy as np
 
-from breastmorph.cohort import Cohort
+from breastmorph.cli.terminal import progress_with
+from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.triangle_mesh import Bools
 from breastmorph.model.selection import choose
+from breastmorph.study.cohort_table import named
 
 _ABSENT = "absent breast"
 _NAMED = 12  # subjects named in a message; the rest is counted
+
+
+def read_cohort(folder: Path, table: Path | None) -> Cohort:
+    """The registered subjects of a folder, with a progress bar where they have to be read one by one."""
+    with progress_with("Reading", sum(1 for _ in (folder / "registered").glob("*.json"))) as advance:
+        return load_cohort(folder, table, on_packed=lambda done, total: advance())
 
 
 def chosen_subjects(
@@ -52,5 +60,4 @@ def chosen_subjects(
 
 def listed(names: Sequence[str]) -> str:
     """How many, and the first of them."""
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{len(names)}: {', '.join(names[:_NAMED])}{more}"
+    return f"{len(names)}: {named(names, _NAMED)}"

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import click
 
-from breastmorph.cli.terminal import json_option, print_json, print_table, scan_options
+from breastmorph.cli.options import FOLDER, PATH, json_option, scan_options
+from breastmorph.cli.provenance import provenance
+from breastmorph.cli.terminal import print_json, print_table
 from breastmorph.scan.check import CheckParameters, load_scan
 from breastmorph.scan.landmarks import SIDES
 from breastmorph.template.files import save_template
@@ -29,32 +31,21 @@ _LABELS = {
 
 
 @click.command("template")
-@click.argument("scan", type=click.Path(path_type=Path))
-@click.option("--landmarks", type=click.Path(path_type=Path), required=True, help="The scan's landmark file.")
+@click.argument("scan", type=PATH)
+@click.option("--landmarks", type=PATH, required=True, help="The scan's landmark file.")
+@click.option("--out", type=FOLDER, required=True, help="Folder for the template's files.")
 @click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="Folder for the template's files."
-)
-@click.option(
-    "--edge",
-    type=click.FloatRange(min=0.5, max=20.0),
-    default=TemplateParameters.edge,
-    show_default=True,
+    "--edge", type=click.FloatRange(0.5, 20.0), default=TemplateParameters.edge, show_default=True,
     help="Mean edge length in mm.",
-)
+)  # fmt: skip
 @click.option(
-    "--coarse",
-    type=click.IntRange(min=100, max=20_000),
-    default=TemplateParameters.coarse_vertices,
-    show_default=True,
+    "--coarse", type=click.IntRange(100, 20_000), default=TemplateParameters.coarse_vertices, show_default=True,
     help="Vertices of the coarse twin.",
-)
+)  # fmt: skip
 @click.option(
-    "--side",
-    type=click.Choice(SIDES),
-    default=TemplateParameters.side,
-    show_default=True,
+    "--side", type=click.Choice(SIDES), default=TemplateParameters.side, show_default=True,
     help="The patient's side that is mirrored.",
-)
+)  # fmt: skip
 @scan_options
 @json_option
 def command(
@@ -82,7 +73,8 @@ def command(
     written = save_template(made.template, out)
     figures = quality(made)
     if as_json:
-        print_json({"scan": value.id, "side": side, **figures, "files": [str(path) for path in written]})
+        files = [str(path) for path in written]
+        print_json({"scan": value.id, "side": side, **figures, "files": files, "made": provenance()})
         return
     print_table("Template", ["figure", "value"], [[_LABELS[key], _shown(figures[key])] for key in _LABELS])
     click.echo(f"Written to {out}: {', '.join(path.name for path in written)}")

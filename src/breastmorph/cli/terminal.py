@@ -1,13 +1,11 @@
-"""What every command shares on the terminal: tables, progress, machine-readable output."""
+"""What every command shares on the terminal: tables, progress, warnings, machine-readable output."""
 
 from __future__ import annotations
 
-import functools
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -18,50 +16,15 @@ from rich.text import Text
 Item = TypeVar("Item")
 _LONG_WORD = 10  # letters
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON for machines.")
-landmarks_option = click.option(
-    "--landmarks",
-    type=click.Path(path_type=Path),
-    help="Landmark folder (or file, for one scan); beside the scans when not given.",
-)
 
-
-def scan_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options of every command that reads scans; they reach the command as ``check``, a CheckParameters."""
-    from breastmorph.scan.check import CheckParameters
-
-    @click.option(
-        "--unit",
-        type=click.Choice(["auto", "mm", "cm", "m"]),
-        default="auto",
-        show_default=True,
-        help="Unit of the files; auto decides from the length of the sternum.",
-    )
-    @click.option("--landmark-order", help="Names of a bare x,y,z list in its order, separated by commas.")
-    @click.option(
-        "--max-faces",
-        type=click.IntRange(min=1),
-        default=CheckParameters.max_faces,
-        show_default=True,
-        help="Refuse larger scans.",
-    )
-    @functools.wraps(command)
-    def with_check(*args: Any, unit: str, landmark_order: str | None, max_faces: int, **others: Any) -> Any:
-        order = tuple(name.strip() for name in landmark_order.split(",")) if landmark_order else None
-        check = CheckParameters(unit=unit, landmark_order=order, max_faces=max_faces)
-        return command(*args, check=check, **others)
-
-    return with_check
-
-
-def console() -> Console:
-    """A console that does not squeeze tables when the output goes to a file."""
-    return Console() if sys.stdout.isatty() else Console(width=160)
+def json_text(value: Any) -> str:
+    """A value as JSON, as commands print and keep it."""
+    return json.dumps(value, indent=1)
 
 
 def print_json(value: Any) -> None:
     """Print a value as JSON."""
-    click.echo(json.dumps(value, indent=1))
+    click.echo(json_text(value))
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -76,7 +39,14 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]
         table.add_column(column, overflow="fold", min_width=min(max(map(len, words), default=0), _LONG_WORD))
     for row in lines:
         table.add_row(*row)
-    console().print(table)
+    # Tables are not squeezed when the output goes to a file.
+    (Console() if sys.stdout.isatty() else Console(width=160)).print(table)
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """Say warnings, beside whatever is printed."""
+    for warning in warnings:
+        click.echo(f"Warning: {warning}", err=True)
 
 
 @contextmanager

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
-from breastmorph.cli.terminal import json_option, landmarks_option, print_json
+from breastmorph.cli.options import FOLDER, PATH, json_option, landmarks_option
+from breastmorph.cli.terminal import print_json
 from breastmorph.errors import BreastMorphError, FileProblem
 from breastmorph.scan.folder import find_scans
 
 
 @click.command("verify")
-@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--scans", type=click.Path(path_type=Path), help="Also compare the inputs of registered folders."
-)
+@click.argument("results", nargs=-1, required=True, type=PATH)
+@click.option("--scans", type=PATH, help="Also compare the inputs of registered folders.")
 @landmarks_option
 @click.option(
-    "--cohort",
-    type=click.Path(path_type=Path),
-    help="Also compare the shapes a model was built from: its registered folder.",
+    "--cohort", type=FOLDER, help="Also compare the shapes a model was built from: its registered folder."
 )
 @json_option
 def command(
@@ -97,17 +93,10 @@ def _model_drift(path: Path, cohort: Path | None) -> Iterator[BreastMorphError]:
         yield FileProblem("the model is not what was written", "Build it again", path)
     if cohort is not None:
         from breastmorph.cohort import load_cohort
-        from breastmorph.model.building import BuildParameters, usable
+        from breastmorph.model.building import built_with, usable
 
-        subjects = usable(
-            load_cohort(cohort), BuildParameters(with_absent=bool(_parameters(model.info).get("with_absent")))
-        )
+        subjects = usable(load_cohort(cohort), with_absent=built_with(model).with_absent)
         if model.info.get("shapes") != subjects.fingerprint():
             yield FileProblem(
                 "the model was not built from these shapes, or not from all of them", "Build it again", path
             )
-
-
-def _parameters(info: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = info.get("parameters")
-    return found if isinstance(found, dict) else {}

@@ -106,13 +106,11 @@ def scanned_patient(
             "the template does not have the model's triangles",
             "Give the template that the model was built with",
         )
-    judged = check_scan(found[0], check, template.as_reference)
-    if judged.scan is None:
-        raise judged.error or FileProblem("the scan cannot be used", "Run `breastmorph check`", path)
-    result = register(template, judged.scan)
-    moved = _moved_landmarks(result.vertices, template, judged.scan.landmarks)
+    scan = check_scan(found[0], check, template.as_reference).accepted()
+    result = register(template, scan)
+    moved = _moved_landmarks(result.vertices, template, scan.landmarks)
     warnings = (*result.warnings, *([moved] if moved else []))
-    return Patient(judged.scan.id, result.vertices, judged.scan.to_file, result.absent_side, warnings)
+    return Patient(scan.id, result.vertices, scan.to_file, result.absent_side, warnings)
 
 
 def _moved_landmarks(shape: Floats, template: Template, annotated: Landmarks) -> str:
@@ -182,17 +180,12 @@ def template_of(model: ShapeModel) -> Template:
     if np.array_equal(default.mesh.faces, model.faces):
         return default
     try:
-        return template_from(model.mean_mesh, model_landmarks(model))
+        return template_from(model.mean_mesh, model.landmarks)
     except LandmarkProblem as error:
         raise LandmarkProblem(
             f"scans cannot be registered with this model ({error.cause})",
             "Complete its landmarks with --landmark-ids, or give a mesh that has its triangles with --registered",
         ) from error
-
-
-def model_landmarks(model: ShapeModel) -> Landmarks:
-    """The landmarks on the mean."""
-    return Landmarks(tuple(model.landmark_ids), model.mean[list(model.landmark_ids.values())])
 
 
 def place(model: ShapeModel, shape: Floats) -> Place:
@@ -211,10 +204,5 @@ def place(model: ShapeModel, shape: Floats) -> Place:
         )
     if shape is model.mean or np.array_equal(shape, model.mean):
         return Place(Similarity(), np.zeros(model.n_components))
-    to_model = model.align(shape, with_scale=keeps_no_size(model))
+    to_model = model.align(shape, with_scale=not model.keeps_size)
     return Place(to_model, model.project(to_model.apply(shape)))
-
-
-def keeps_no_size(model: ShapeModel) -> bool:
-    """Whether the model's shapes were brought to one size (the default of `breastmorph build`)."""
-    return model.info.get("alignment") != "rigid"

@@ -14,12 +14,10 @@ from scipy.spatial import cKDTree
 
 from breastmorph.cohort.cohort import Cohort
 from breastmorph.mesh.similarity import Similarity
-from breastmorph.mesh.triangle_mesh import Floats, Ints
+from breastmorph.mesh.triangle_mesh import MIRROR, Bools, Floats, Ints
 
 _SITES = 64  # vertices looked at
-_SAME = (
-    0.05  # mm, root mean square: what rounding and another pose leave; two scans of a person differ by more
-)
+_SAME = 0.05  # mm, root mean square: left by rounding and another pose; two scans of a person differ by more
 _UNLIKE = 2.5  # times the usual distance from the template
 
 
@@ -89,19 +87,18 @@ def without_copies(cohort: Cohort) -> Cohort:
     return cohort if len(first) == len(cohort) else cohort.chosen(np.sort(first))
 
 
-def _on_template(cohort: Cohort) -> tuple[Floats, Floats, Ints]:
+def _on_template(cohort: Cohort) -> tuple[Floats, Floats, Bools]:
     """Subjects laid on the template at the sites (k, s, 3), their distances in mm, whether they are mirrored."""
     template = cohort.template.mesh.vertices
     sites = np.unique(np.linspace(0, len(template) - 1, _SITES).astype(np.int64))
     target = template[sites]
     laid = np.array(cohort.packed[np.ix_(cohort.rows, sites)], dtype=np.float64)
-    mirrored = np.zeros(len(laid), dtype=np.int64)
+    mirrored = np.zeros(len(laid), dtype=bool)
     for i, points in enumerate(laid):
         # A shape is scaled by its own size, so that copies in other units coincide exactly.
         centred = points - points.mean(axis=0)
-        to_template = Similarity.fit(centred, target)
-        laid[i] = to_template.apply(centred)
-        flipped = centred * [-1.0, 1.0, 1.0]
+        laid[i] = Similarity.fit(centred, target).apply(centred)
+        flipped = centred * MIRROR
         image = Similarity.fit(flipped, target).apply(flipped)
         mirrored[i] = np.linalg.norm(image - target) < np.linalg.norm(laid[i] - target)
     return laid, np.sqrt(((laid - target) ** 2).sum(axis=2).mean(axis=1)), mirrored

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.cohort.cohort import Cohort
-from breastmorph.cohort.packing import file_state, packed_shapes
-from breastmorph.errors import BreastMorphError, FileProblem, LandmarkProblem
+from breastmorph.cohort.packing import OnPacked, file_state, packed_shapes
+from breastmorph.errors import FileProblem, LandmarkProblem, about
 from breastmorph.mesh.files import load_mesh
 from breastmorph.mesh.files.reading import printable, read_bytes
 from breastmorph.mesh.similarity import Similarity
@@ -25,19 +25,17 @@ from breastmorph.scan.files import load_landmarks
 from breastmorph.scan.folder import find_scans
 from breastmorph.scan.frame import faces_inside_out, upright_frame
 from breastmorph.scan.landmarks import STERNUM, Landmarks, canonical_name
-from breastmorph.template import Template
+from breastmorph.template import Template, template_from
 from breastmorph.template.files import default_template
-from breastmorph.template.template import template_from
 
 _FAR = 1.0 / 20.0  # of the sternum, between a landmark and the nearest vertex: not this mesh's landmark
 _LARGEST = 16 * 1024**2  # bytes of a landmark file
 
+OTHER_TRIANGLES = "other-triangles"  # code of the error about a mesh that is not in correspondence
 Vertices = Mapping[str, int]  # of landmarks by name
 
 
-def read_elsewhere(
-    folder: Path, landmarks: Path, place: Path, on_packed: Callable[[int, int], None] | None = None
-) -> Cohort:
+def read_elsewhere(folder: Path, landmarks: Path, place: Path, on_packed: OnPacked | None) -> Cohort:
     """A cohort from a folder of mesh files with the same triangles, in any unit and pose.
 
     Its template is the mean of the subjects. See :func:`breastmorph.cohort.load_cohort`.
@@ -50,16 +48,11 @@ def read_elsewhere(
         path = found[index].mesh
         remedy = "Only meshes in correspondence make a cohort; `breastmorph register` brings scans into it"
         mesh = mesh_in_correspondence(path, first.faces, remedy)
-        try:
+        with about(path):
             to_file = _frame(mesh, vertices)
-        except BreastMorphError as error:
-            error.where = error.where or path
-            raise
         return to_file.inverse().apply(mesh.vertices), to_file
 
-    states = []
-    for files in found:
-        states.append(f"{files.id} {file_state(files.mesh.stat())} {sorted(vertices.items())}")
+    states = [f"{files.id} {file_state(files.mesh.stat())} {sorted(vertices.items())}" for files in found]
     packed = packed_shapes(place, states, first.n_vertices, read, on_packed)
     k = len(found)
     ids = tuple(files.id for files in found)
@@ -71,7 +64,9 @@ def mesh_in_correspondence(path: Path, faces: Ints, remedy: str) -> TriangleMesh
     """Read a mesh that must have these triangles, and finite coordinates."""
     mesh = load_mesh(path)
     if not np.array_equal(mesh.faces, faces):
-        raise FileProblem("this mesh does not have the same triangles as the others", remedy, path)
+        raise FileProblem(
+            "this mesh does not have the same triangles as the others", remedy, path, code=OTHER_TRIANGLES
+        )
     if not np.isfinite(mesh.vertices).all():
         raise FileProblem("this mesh has coordinates that are no numbers", remedy, path)
     return mesh
@@ -96,11 +91,8 @@ def landmark_vertices(path: Path, mesh: TriangleMesh) -> Vertices:
                 "Vertices are counted from 0",
                 path,
             )
-    try:
-        require_complete(_points(mesh, listed))
-    except LandmarkProblem as error:
-        error.where = path
-        raise
+    with about(path):
+        require_complete(Landmarks.at_vertices(listed, mesh.vertices))
     return MappingProxyType(listed)
 
 
@@ -152,15 +144,11 @@ def _nearest(points: Landmarks, mesh: TriangleMesh, path: Path) -> dict[str, int
     return found
 
 
-def _points(mesh: TriangleMesh, vertices: Vertices) -> Landmarks:
-    return Landmarks(tuple(vertices), mesh.vertices[list(vertices.values())])
-
-
 def _frame(mesh: TriangleMesh, vertices: Vertices) -> Similarity:
     """From the upright frame of a mesh, in mm about the middle of its sternum, to that of its file."""
-    unit = UNITS[unit_of(_points(mesh, vertices))]
+    unit = UNITS[unit_of(Landmarks.at_vertices(vertices, mesh.vertices))]
     in_mm = mesh.with_vertices(unit * mesh.vertices)
-    landmarks = _points(in_mm, vertices)
+    landmarks = Landmarks.at_vertices(vertices, in_mm.vertices)
     if faces_inside_out(in_mm, landmarks):
         raise FileProblem("the surface is inside out", "Turn the triangles of all meshes around")
     axes = upright_frame(in_mm, landmarks, default_template().as_reference).axes
@@ -175,5 +163,5 @@ def _mean_template(shapes: NDArray[np.float32], mesh: TriangleMesh, vertices: Ve
     for packed in shapes:
         shape = np.array(packed, dtype=np.float64)
         mean += Similarity.fit(shape, first, with_scale=False).apply(shape) / len(shapes)
-    template = template_from(TriangleMesh(mean, mesh.faces), _points(mesh.with_vertices(mean), vertices))
+    template = template_from(TriangleMesh(mean, mesh.faces), Landmarks.at_vertices(vertices, mean))
     return replace(template, landmark_ids=vertices)

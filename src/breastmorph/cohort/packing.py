@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import secrets
+import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -25,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.errors import FileProblem
-from breastmorph.mesh.files.writing import make_folder, write_file
+from breastmorph.mesh.files.writing import PART_FILES, make_folder, problems_at, write_file
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Floats
 
@@ -33,6 +34,7 @@ Reader = Callable[[int], tuple[Floats, Similarity]]
 OnPacked = Callable[[int, int], None]
 
 _READ_ONLY = (errno.EROFS, errno.EACCES, errno.EPERM)
+_LEFT_OVER = 3600.0  # seconds without a change: whoever packed there was killed
 _log = logging.getLogger(__name__)
 
 
@@ -57,7 +59,7 @@ def packed_shapes(
     states: Sequence[str],
     n_vertices: int,
     read: Reader,
-    on_packed: OnPacked | None = None,
+    on_packed: OnPacked | None,
 ) -> PackedShapes:
     """Map the shapes of a cohort, packing them before where that was not done yet.
 
@@ -111,27 +113,21 @@ def _packed(
     frames = []
     try:
         # Written as a stream: a full disk is an error here, where it would kill the process with a mapped file.
-        with open(part, "xb") as file:
-            _write_head(file, (len(states), n_vertices, 3))
-            for row, state in enumerate(states):
-                shape, to_file = earlier(state) or read(row)
-                file.write(np.ascontiguousarray(shape, dtype="<f4").tobytes())
-                frames.append(to_file.as_dict())
-                if on_packed is not None:
-                    on_packed(row + 1, len(states))
-            file.flush()
-            os.fsync(file.fileno())
-        write_file(
-            path.with_suffix(".json"), json.dumps({"states": list(states), "to_file": frames}).encode()
-        )
-        os.replace(part, path)
-    except OSError as error:
-        raise FileProblem(
-            f"the cohort file cannot be written ({error.strerror})",
-            "Check the folder's permissions and free space",
-            folder,
-            code="unwritable",
-        ) from error
+        with problems_at(path):
+            with open(part, "xb") as file:
+                _write_head(file, (len(states), n_vertices, 3))
+                for row, state in enumerate(states):
+                    shape, to_file = earlier(state) or read(row)
+                    file.write(np.ascontiguousarray(shape, dtype="<f4").tobytes())
+                    frames.append(to_file.as_dict())
+                    if on_packed is not None:
+                        on_packed(row + 1, len(states))
+                file.flush()
+                os.fsync(file.fileno())
+            write_file(
+                path.with_suffix(".json"), json.dumps({"states": list(states), "to_file": frames}).encode()
+            )
+            os.replace(part, path)
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
@@ -177,9 +173,10 @@ def _earlier(folder: Path, n_vertices: int) -> Callable[[str], tuple[NDArray, Si
 
 
 def _remove_others(folder: Path, path: Path) -> None:
-    for other in folder.glob("shapes-*"):
-        if other.stem != path.stem:
-            with suppress(OSError):  # where a file in use cannot be removed, the next packing will
+    others = [other for other in folder.glob("shapes-*") if other.stem != path.stem]
+    for other in (*others, *folder.glob(PART_FILES)):
+        with suppress(OSError):  # where a file in use cannot be removed, the next packing will
+            if other in others or time.time() - other.stat().st_mtime > _LEFT_OVER:
                 other.unlink(missing_ok=True)
 
 

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import numpy as np
 
 from breastmorph.cohort.cohort import Cohort
 from breastmorph.cohort.elsewhere import mesh_in_correspondence, read_elsewhere
-from breastmorph.cohort.packing import file_state, packed_shapes
+from breastmorph.cohort.packing import OnPacked, file_state, packed_shapes
 from breastmorph.errors import FileProblem
 from breastmorph.mesh.files.reading import printable, read_bytes
 from breastmorph.mesh.similarity import Similarity
@@ -34,7 +34,7 @@ _AGAIN = "Run `breastmorph register` again"
 def load_cohort(
     folder: Path,
     table: Path | None = None,
-    on_packed: Callable[[int, int], None] | None = None,
+    on_packed: OnPacked | None = None,
     *,
     landmarks: Path | None = None,
     packed_in: Path | None = None,
@@ -92,7 +92,7 @@ class _Subject:
         return f"{self.id} {self.digest} {file_state(stat)} {frame[:16]}"
 
 
-def _registered(folder: Path, place: Path, on_packed: Callable[[int, int], None] | None) -> Cohort:
+def _registered(folder: Path, place: Path, on_packed: OnPacked | None) -> Cohort:
     subjects = _subjects(folder)
     try:
         template = from_npz((folder / "template.npz").read_bytes(), folder / "template.npz")
@@ -123,7 +123,7 @@ def _subjects(folder: Path) -> list[_Subject]:
             "Give the --out folder of `breastmorph register`; for meshes made elsewhere, also their landmarks",
             folder,
         )
-    subjects = [_subject(path) for path in sorted((folder / "registered").glob("*.json"))]
+    subjects = [_subject(path) for path in sorted((folder / "registered").glob("[!.]*.json"))]
     if not subjects:
         raise FileProblem("the folder holds no registered scan", "Run `breastmorph register` first", folder)
     if len({subject.template for subject in subjects}) > 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -41,12 +41,15 @@ class Curve:
     @property
     def mean(self) -> Floats:
         """Mean over subjects or samples, (c,); NaN where none has a value."""
-        return _over(self.values, 0)
+        return mean_of_known(self.values)
 
     @property
     def sd(self) -> Floats:
         """Standard deviation over subjects or samples, (c,); 0 for a single one."""
-        return _over(self.values, 1)
+        known = np.isfinite(self.values)
+        n = known.sum(axis=0)
+        squares = np.where(known, (self.values - self.mean) ** 2, 0.0).sum(axis=0)
+        return np.where(n > 0, np.sqrt(squares / np.maximum(n - 1, 1)), np.nan)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain numbers for a JSON file; who has which value is left out."""
@@ -65,12 +68,25 @@ def region_columns(regions: Regions) -> Floats:
     return np.stack([np.asarray(inside, dtype=float) for inside in regions.values()], axis=1)
 
 
-def _over(values: Floats, moment: int) -> Floats:
+def curves_by_region(
+    distance: Distance, regions: Regions, components: Ints, values: Floats
+) -> dict[str, Curve]:
+    """Curves of values (k, c, r) whose last axis are the regions."""
+    return {name: Curve(distance, name, components, values[:, :, r]) for r, name in enumerate(regions)}
+
+
+def whole(n_vertices: int) -> dict[str, Bools]:
+    """The one region of all vertices."""
+    return {"whole": np.ones(n_vertices, bool)}
+
+
+def counts_of(wanted: Iterable[int], most: int) -> Ints:
+    """The wanted numbers of components that exist, and the most, (c,)."""
+    return np.array(sorted({count for count in wanted if count < most} | {most}), dtype=np.int64)
+
+
+def mean_of_known(values: Floats) -> Floats:
+    """Mean over the first axis of what is known; NaN where nothing is."""
     known = np.isfinite(values)
     n = known.sum(axis=0)
-    mean = np.where(known, values, 0.0).sum(axis=0) / np.maximum(n, 1)
-    mean = np.where(n > 0, mean, np.nan)
-    if moment == 0:
-        return mean
-    squares = np.where(known, (values - mean) ** 2, 0.0).sum(axis=0)
-    return np.where(n > 0, np.sqrt(squares / np.maximum(n - 1, 1)), np.nan)
+    return np.where(n > 0, np.where(known, values, 0.0).sum(axis=0) / np.maximum(n, 1), np.nan)

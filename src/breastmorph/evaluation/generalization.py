@@ -34,9 +34,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.errors import BreastMorphError
-from breastmorph.evaluation.curve import Curve, Regions, region_columns
+from breastmorph.evaluation.curve import Curve, Regions, curves_by_region, region_columns
 from breastmorph.mesh.triangle_mesh import Floats, Ints
-from breastmorph.registration.threads import one_thread
+from breastmorph.threads import one_thread
 
 _NOTHING = 1e-10  # of the largest variance: rounding, not shape
 _BLOCK = 256  # vertices at a time: the product stays in the cache
@@ -164,7 +164,6 @@ def leave_one_out(
     regions: Regions,
     components: Ints | None = None,
     groups: Ints | None = None,
-    on_fold: Callable[[], None] = lambda: None,
 ) -> dict[str, Curve]:
     """Leave-one-out generalization by the mean distance between corresponding vertices.
 
@@ -177,8 +176,6 @@ def leave_one_out(
         Numbers of components; 0 (the mean of the others) to k - 2 when not given.
     groups : (k,) int, optional
         Shapes that are left out together.
-    on_fold : callable, optional
-        Called after every left-out subject.
 
     Returns
     -------
@@ -186,5 +183,4 @@ def leave_one_out(
     """
     folds = LeaveOneOut(shapes, groups)
     counts = np.arange(folds.most_components + 1) if components is None else np.asarray(components)
-    values = folds.point_distances(regions, counts, on_fold)
-    return {name: Curve("point", name, counts, values[:, :, r]) for r, name in enumerate(regions)}
+    return curves_by_region("point", regions, counts, folds.point_distances(regions, counts))

@@ -14,7 +14,7 @@ import numpy as np
 
 from breastmorph.cohort import Cohort
 from breastmorph.errors import BreastMorphError
-from breastmorph.evaluation.curve import Curve
+from breastmorph.evaluation.curve import Curve, counts_of, curves_by_region
 from breastmorph.evaluation.generalization import LeaveOneOut
 from breastmorph.evaluation.raw_scans import RawScans, raw_scan_generalization
 from breastmorph.evaluation.specificity import specificity
@@ -24,9 +24,9 @@ from breastmorph.evaluation.truth import TruthFigures, compare_with_truth
 from breastmorph.evaluation.variation import Compactness, Decoupling, compactness, decoupling
 from breastmorph.mesh.triangle_mesh import Ints
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.registration.threads import one_thread
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.folder import ScanFiles
+from breastmorph.threads import one_thread
 
 # Shows that work goes on: given what is done and how often, a context whose value is called after each.
 Progress = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
@@ -182,7 +182,7 @@ def _with_cohort(
     raw = None
     if scans is not None:
         with progress("Raw scans", len(training.cohort)) as advance:
-            chosen = _chosen(p.table, folds.most_components)
+            chosen = counts_of(p.table, folds.most_components)
             raw = raw_scan_generalization(training, folds, model.faces, scans, chosen, check, advance)
     return Evaluation(
         compact,
@@ -204,9 +204,9 @@ def _generalization(
     regions = training.regions
     with progress("Leaving one out", len(folds.subjects)) as advance:
         values = folds.point_distances(regions, counts, advance)
-    curves = [Curve("point", name, counts, values[:, :, r]) for r, name in enumerate(regions)]
+    curves = list(curves_by_region("point", regions, counts, values).values())
     if p.surface:
-        chosen = _chosen(p.table, folds.most_components)
+        chosen = counts_of(p.table, folds.most_components)
         with progress("Leaving one out, surface distance", len(folds.subjects)) as advance:
             curves += surface_generalization(folds, model.faces, regions, chosen, advance).values()
     return tuple(curves)
@@ -223,7 +223,7 @@ def _specificity(
         found = specificity(model, training.shapes, regions, p.samples, p.seed, counts, advance)
     curves = list(found.values())
     if p.surface:
-        chosen = _chosen(p.table, model.n_components)
+        chosen = counts_of(p.table, model.n_components)
         n = min(p.samples, p.surface_samples)
         with progress("Sampling, surface distance", n) as advance:
             curves += surface_specificity(
@@ -237,11 +237,6 @@ def _spread(most: int, limit: int) -> Ints:
     if most <= limit:
         return np.arange(most + 1)
     return np.unique(np.round(np.geomspace(1, most + 1, 2 * limit)).astype(np.int64) - 1)
-
-
-def _chosen(table: Sequence[int], most: int) -> Ints:
-    """The table's numbers of components that exist, and all."""
-    return np.array(sorted({count for count in table if count < most} | {most}), dtype=np.int64)
 
 
 def _cell(value: float) -> str:

@@ -9,13 +9,14 @@ import numpy as np
 
 from breastmorph.cohort import Cohort
 from breastmorph.errors import BreastMorphError
+from breastmorph.evaluation.curve import counts_of, whole
 from breastmorph.evaluation.generalization import LeaveOneOut
 from breastmorph.evaluation.specificity import specificity
 from breastmorph.evaluation.training_set import TrainingSet, training_set
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.plain import plain
-from breastmorph.registration.threads import one_thread
+from breastmorph.threads import one_thread
 
 _FEWEST = 3  # subjects
 _FEW = 20  # subjects; fewer are told apart by little
@@ -136,10 +137,10 @@ class Privacy:
             said.append(
                 f"The model has {self.subjects} subjects only: its mean and components say much about each of them."
             )
-        whole = self.nearness[0]
+        near = self.nearness[0]  # of the whole torso
         said.append(
-            f"A random shape of the model lies {whole.samples:.1f} mm from the nearest subject, a person it has "
-            f"not seen {whole.people:.1f} mm (medians). {_likeness(whole)}"
+            f"A random shape of the model lies {near.samples:.1f} mm from the nearest subject, a person it has "
+            f"not seen {near.people:.1f} mm (medians). {_likeness(near)}"
         )
         last = self.recognition[-1]
         by = f"all its {last.components} components"
@@ -160,15 +161,15 @@ class Privacy:
         return said
 
 
-def _likeness(whole: Nearness) -> str:
+def _likeness(near: Nearness) -> str:
     """Whether random shapes are copies of subjects, unusually like them, or new people."""
-    if whole.repeats:
+    if near.repeats:
         return (
             "Its shapes lie less than half as far from a subject as people do. "
             "It repeats its subjects: do not release it."
         )
-    share = f"{whole.nearer_percent:.0f} % of its shapes are more like a subject than 95 % of people are like another"
-    if whole.nearer_percent > _ALIKE:
+    share = f"{near.nearer_percent:.0f} % of its shapes are more like a subject than 95 % of people are like another"
+    if near.nearer_percent > _ALIKE:
         return (
             f"{share}; of new people it would be about {_USUAL:.0f} %. So its shapes are no copies of subjects, but "
             "they vary about them less than new people would, as in models of few subjects."
@@ -242,9 +243,8 @@ def _recognition(model: ShapeModel, training: TrainingSet, p: PrivacyParameters)
     subjects = np.arange(len(training.cohort))
     folds = LeaveOneOut(training.shapes, training.groups, subjects)
     most = min(model.n_components, folds.most_components)
-    counts = np.array(sorted({count for count in p.components if count < most} | {most}), dtype=np.int64)
-    whole = {"whole": np.ones(model.n_vertices, bool)}
-    others = folds.point_distances(whole, counts)[:, :, 0]
+    counts = counts_of(p.components, most)
+    others = folds.point_distances(whole(model.n_vertices), counts)[:, :, 0]
     own = np.empty_like(others)
     for i in subjects:
         rest = (training.shapes[i] - model.mean).ravel()

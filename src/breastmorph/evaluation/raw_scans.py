@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from breastmorph.errors import BreastMorphError
-from breastmorph.evaluation.curve import Curve
+from breastmorph.evaluation.curve import Curve, mean_of_known
 from breastmorph.evaluation.generalization import LeaveOneOut
+from breastmorph.evaluation.subject_scans import SubjectScans, onto_scan
 from breastmorph.evaluation.training_set import TrainingSet
-from breastmorph.mask import breast_mask
+from breastmorph.mask import IN_BREAST, breast_mask
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
 from breastmorph.plain import plain
-from breastmorph.registration.result import IN_BREAST
-from breastmorph.scan.check import CheckParameters, check_scan
+from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.folder import ScanFiles
 from breastmorph.scan.scan import Scan
 
@@ -90,23 +90,18 @@ def raw_scan_generalization(
             "a model of asymmetry does not hold whole subjects to compare with their scans",
             "Leave out the scans",
         )
-    by_id = {files.id: files for files in found}
-    reference = training.cohort.template.as_reference
+    scans = SubjectScans(training.cohort, found, check)
     rows, failures, registered = [], [], []
     for subject, scan_id in enumerate(training.cohort.ids):
-        files = by_id.get(scan_id)
-        judged = check_scan(files, check, reference) if files is not None else None
-        if judged is None or judged.scan is None:
-            message = "no scan of this name" if judged is None else str(judged.error)
-            failures.append((scan_id, message))
+        scan = scans.read(subject)
+        if isinstance(scan, str):
+            failures.append((scan_id, scan))
         else:
-            # Through the file's frame: the scan may have been set upright in another way than at registration.
-            to_scan = judged.scan.to_file.inverse().after(training.cohort.to_file[subject])
-            back = to_scan.after(training.transforms[subject].inverse())
+            back = onto_scan(training.cohort, subject, scan).after(training.transforms[subject].inverse())
             shapes = np.concatenate(
                 [training.shapes[subject][None], folds.reconstructions(subject, components)]
             )
-            both = _two_sided(judged.scan, back.apply(shapes), faces, training.breast)
+            both = _two_sided(scan, back.apply(shapes), faces, training.breast)
             registered.append(both[0])
             rows.append(both[1:])
         on_fold()
@@ -119,7 +114,7 @@ def raw_scan_generalization(
     return RawScans(
         Curve("scan", "breast", components, values[:, :, 0]),
         Curve("scan", "breast", components, values[:, :, 1]),
-        Curve("scan", "breast", np.zeros(2, np.int64), np.array(registered)).mean,
+        mean_of_known(np.array(registered)),
         tuple(failures),
     )
 
@@ -131,16 +126,15 @@ def _two_sided(scan: Scan, shapes: Floats, faces: Ints, breast: Bools) -> Floats
     return np.array(
         [
             (
-                _mean_inside(surface, shape[breast]),
-                _mean_inside(Surface(TriangleMesh(shape, faces)), seen),
+                mean_distance(surface, shape[breast]),
+                mean_distance(Surface(TriangleMesh(shape, faces)), seen),
             )
             for shape in shapes
         ]
     )
 
 
-def _mean_inside(surface: Surface, points: Floats) -> float:
-    """Mean distance to a surface of the points that do not lie beyond its border or over its holes."""
+def mean_distance(surface: Surface, points: Floats) -> float:
+    """Mean distance to a surface of the points (k, 3) that do not lie beyond its border or over its holes; or NaN."""
     found = surface.closest(points)
-    kept = found.distances[~found.on_boundary]
-    return float(kept.mean()) if len(kept) else float("nan")
+    return float(mean_of_known(found.distances[~found.on_boundary]))

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.evaluation.curve import Curve, Regions, region_columns
+from breastmorph.evaluation.curve import Curve, Regions, curves_by_region, region_columns
 from breastmorph.evaluation.generalization import LeaveOneOut
 from breastmorph.evaluation.specificity import draw_coefficients, spatial_order
 from breastmorph.mesh.closest import Surface
@@ -47,7 +47,7 @@ def surface_generalization(
         given_back = folds.reconstructions(subject, components)[:, order]
         values[row] = _distances(surface, given_back) @ inside / inside.sum(axis=0)
         on_fold()
-    return {name: Curve("surface", name, components, values[:, :, r]) for r, name in enumerate(regions)}
+    return curves_by_region("surface", regions, components, values)
 
 
 def surface_specificity(
@@ -83,7 +83,7 @@ def surface_specificity(
             means = _distances(surface, points) @ inside / inside.sum(axis=0)
             values[s, c] = means.min(axis=0)
         on_sample()
-    return {name: Curve("surface", name, components, values[:, :, r]) for r, name in enumerate(regions)}
+    return curves_by_region("surface", regions, components, values)
 
 
 def _distances(surface: Surface, points: Floats) -> Floats:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from breastmorph.cohort import Cohort
 from breastmorph.cohort.doubts import copy_groups
 from breastmorph.errors import BreastMorphError
-from breastmorph.mask import breast_mask
+from breastmorph.evaluation.curve import whole
+from breastmorph.mask import IN_BREAST, breast_mask
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints
-from breastmorph.model.building import BuildParameters, part_vertices, usable
-from breastmorph.model.procrustes import ProcrustesParameters, common_frame, mirrored
+from breastmorph.model.building import built_with, part_vertices, usable
+from breastmorph.model.procrustes import common_frame, mirrored
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.registration.result import IN_BREAST
 
 _SAME_VARIANCE = 0.02  # relative: a model of the same subjects has this variance, up to rounding
 
@@ -34,8 +33,6 @@ class TrainingSet:
         In the model's frame and topology: the subjects, and for a symmetric model their mirror images after them.
     groups : (r,) int
         The subject that every shape belongs to, the same for copies of a subject: shapes that are left out together.
-    vertices : (n,) int
-        The template's vertex of every vertex of the model.
     transforms : tuple of Similarity
         From the subjects' upright frames to the model's.
     breast : (n,) bool
@@ -51,7 +48,6 @@ class TrainingSet:
     cohort: Cohort
     shapes: Floats
     groups: Ints
-    vertices: Ints
     transforms: tuple[Similarity, ...]
     breast: Bools
     with_scale: bool
@@ -61,8 +57,9 @@ class TrainingSet:
     @property
     def regions(self) -> Mapping[str, Bools]:
         """The regions over which distances are averaged."""
-        every = {"whole": np.ones(len(self.breast), bool)}
-        return every | ({"breast": self.breast} if self.breast.any() and not self.breast.all() else {})
+        return whole(len(self.breast)) | (
+            {"breast": self.breast} if self.breast.any() and not self.breast.all() else {}
+        )
 
 
 def training_set(model: ShapeModel, cohort: Cohort) -> TrainingSet:
@@ -75,8 +72,8 @@ def training_set(model: ShapeModel, cohort: Cohort) -> TrainingSet:
     BreastMorphError
         When the model does not have the topology of the cohort's template, or nobody is left.
     """
-    p = _parameters(model.info)
-    used = usable(cohort, p)
+    p = built_with(model)
+    used = usable(cohort, with_absent=p.with_absent)
     if len(used) < 2:
         raise BreastMorphError(
             f"{len(used)} of the cohort's {len(cohort)} subjects can be used",
@@ -101,9 +98,8 @@ def training_set(model: ShapeModel, cohort: Cohort) -> TrainingSet:
             shapes, groups = np.concatenate([shapes, images]), np.concatenate([groups, groups])
     vertices = np.arange(len(frame.mean))
     if p.part is not None:
-        mean = shapes.mean(axis=0)
-        ids = dict(template.landmark_ids)
-        vertices = part_vertices(mean, template.mesh.faces, ids, p.part, p.part_threshold)
+        mean = template.mesh.with_vertices(shapes.mean(axis=0))
+        vertices = part_vertices(mean, template.landmark_ids, p.part)
         shapes = shapes[:, vertices]
     _require_topology(model, template.mesh.faces, vertices)
     # The identity for a model of these very subjects; a foreign model may lie elsewhere.
@@ -114,28 +110,12 @@ def training_set(model: ShapeModel, cohort: Cohort) -> TrainingSet:
         used,
         shapes,
         groups,
-        vertices,
         tuple(to_model.after(transform) for transform in frame.transforms),
         breast,
         p.procrustes.with_scale,
         p.asymmetry,
         (*_doubts(model, shapes, len(used)), *_said_of_copies(copies)),
     )
-
-
-def _parameters(info: Mapping[str, Any]) -> BuildParameters:
-    """How a model was built, as far as it says."""
-
-    def of(value: object, names: tuple[str, ...]) -> dict[str, Any]:
-        return {name: value[name] for name in names if name in value} if isinstance(value, Mapping) else {}
-
-    said = info.get("parameters")
-    kind = of(said, ("symmetric", "asymmetry", "part", "part_threshold", "with_absent"))
-    procrustes = {"with_scale": info.get("alignment") != "rigid"}
-    procrustes |= of(
-        of(said, ("procrustes",)).get("procrustes"), ("with_scale", "tolerance", "max_iterations")
-    )
-    return BuildParameters(**kind, procrustes=ProcrustesParameters(**procrustes))
 
 
 def _require_topology(model: ShapeModel, faces: Ints, vertices: Ints) -> None:

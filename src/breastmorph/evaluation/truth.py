@@ -15,6 +15,7 @@ import numpy as np
 
 from breastmorph.cohort import Cohort
 from breastmorph.errors import FileProblem
+from breastmorph.evaluation.curve import mean_of_known
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files.numpy_archive import open_archive
 from breastmorph.mesh.similarity import Similarity
@@ -132,11 +133,7 @@ def correspondence_error(registered: Floats, truth: SubjectTruth) -> tuple[float
     """
     off = np.linalg.norm(registered - truth.points, axis=1)
     inside, outside = (off[part & truth.visible] for part in (truth.breast, ~truth.breast))
-    return _mean(inside), _mean(outside)
-
-
-def _mean(values: Floats) -> float:
-    return float(values.mean()) if len(values) else float("nan")
+    return float(mean_of_known(inside)), float(mean_of_known(outside))
 
 
 @dataclass(frozen=True)

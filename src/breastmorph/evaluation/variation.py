@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from breastmorph.evaluation.curve import mean_of_known
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.plain import plain
@@ -84,7 +85,4 @@ class Decoupling:
 def decoupling(shapes: Floats, breast: Bools) -> Decoupling:
     """Variance of aligned shapes (k, n, 3) at vertices inside and outside the breast (n,)."""
     variance = shapes.var(axis=0, ddof=1 if len(shapes) > 1 else 0).sum(axis=1)
-    inside, outside = (
-        float(variance[part].mean()) if part.any() else float("nan") for part in (breast, ~breast)
-    )
-    return Decoupling(inside, outside)
+    return Decoupling(*(float(mean_of_known(variance[part])) for part in (breast, ~breast)))

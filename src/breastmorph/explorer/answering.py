@@ -99,7 +99,7 @@ def endpoint(
             session = await _session(explorer, request, with_session=with_session)
             asked = await _asked(explorer, session, request, limit)
             result = await to_thread.run_sync(partial(_run, handler, asked))
-            return response(result)
+            return _response(result)
         except Exception as error:
             return refusal(error)
 
@@ -114,8 +114,7 @@ def refusal(error: Exception) -> Response:
     return JSONResponse(as_record(error), status)
 
 
-def response(result: Any) -> Response:
-    """What a handler returned as an answer."""
+def _response(result: Any) -> Response:
     if result is None:
         return Response(status_code=204)
     if isinstance(result, bytes):

@@ -4,7 +4,7 @@
 
     bytes 0-3   "BMA1"
     bytes 4-7   length H of the header, unsigned, little endian
-    8 .. 8+H    JSON {"meta": {...}, "arrays": [{"name", "dtype", "shape", "offset"}]}, padded with blanks to 8 bytes
+    8 .. 8+H    JSON [{"name", "dtype", "shape", "offset"}, ...], padded with blanks to 8 bytes
     8+H ..      the arrays, each starting at a multiple of 8
 """
 
@@ -12,19 +12,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
-from breastmorph.plain import plain
-
 _MAGIC = b"BMA1"
 _KINDS = {"f": "<f4", "i": "<u4", "u": "<u4", "b": "u1"}
-_NAMES = {"<f4": "float32", "<u4": "uint32", "u1": "uint8", "|u1": "uint8"}
+_NAMES = {"<f4": "float32", "<u4": "uint32", "u1": "uint8"}
 _ALIGNED = 8
 
 
-def packed(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any] | None = None) -> bytes:
+def packed(arrays: Mapping[str, np.ndarray]) -> bytes:
     """Arrays as bytes; floats become float32, whole numbers uint32, truth values and bytes uint8."""
     listed, parts, offset = [], [], 0
     for name, array in arrays.items():
@@ -34,20 +31,6 @@ def packed(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any] | None = No
         gap = -data.nbytes % _ALIGNED
         parts += [data.tobytes(), b"\0" * gap]
         offset += data.nbytes + gap
-    header = json.dumps({"meta": plain(dict(meta or {})), "arrays": listed}).encode()
+    header = json.dumps(listed).encode()
     header += b" " * (-len(header) % _ALIGNED)
     return b"".join([_MAGIC, len(header).to_bytes(4, "little"), header, *parts])
-
-
-def unpacked(data: bytes) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """Arrays and meta from what :func:`packed` wrote."""
-    if data[:4] != _MAGIC:
-        raise ValueError("not a container of arrays")
-    start = 8 + int.from_bytes(data[4:8], "little")
-    header = json.loads(data[8:start])
-    arrays = {}
-    for one in header["arrays"]:
-        count = int(np.prod(one["shape"], dtype=np.int64))
-        flat = np.frombuffer(data, one["dtype"], count, start + one["offset"])
-        arrays[one["name"]] = flat.reshape(one["shape"])
-    return arrays, header["meta"]

@@ -19,8 +19,7 @@ from breastmorph.template.files import default_template
 
 _FILE = "demo_model.npz"
 _STEP = 0.02  # mm: resolution of every mode at one standard deviation; rougher ones would show in the shading
-NAME = "Demo model"
-NOTE = "Made from scans of a mathematical phantom; no person was scanned."
+_NOTE = "Made from scans of a mathematical phantom; no person was scanned."
 
 
 def demo_model() -> ShapeModel:
@@ -68,7 +67,7 @@ def from_bytes(data: bytes) -> ShapeModel:
             noise_variance=float(parts["noise_variance"]),
             mirror=template.mirror,
             training=Training(parts["scores"].astype(float), parts["scales"].astype(float)),
-            info={**json.loads(str(parts["info"])), "synthetic": NOTE},
+            info={**json.loads(str(parts["info"])), "synthetic": _NOTE},
         )
 
 

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from breastmorph.clinical.measure.examination import Examiner
 from breastmorph.clinical.measure.records import as_row
-from breastmorph.explorer.open_scan import OpenScan, landmark_json
-from breastmorph.explorer.page_words import MEASURES, in_page_words
+from breastmorph.explorer.open_scan import OpenScan
+from breastmorph.explorer.page_words import in_page_words
 from breastmorph.explorer.problems import bad_request
-from breastmorph.explorer.shapes import NamedShape, required_prediction, shape_of
+from breastmorph.explorer.shapes import NamedShape, shape_of
 from breastmorph.explorer.uploads import harmless_name
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.similarity import Similarity
+from breastmorph.report.measure_words import in_cm, in_words
 from breastmorph.scan.files import WRITABLE, save_landmarks
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def landmark_file(scan: OpenScan, kind: Any) -> tuple[str, str, bytes]:
         raise bad_request(f"landmarks are written as {', '.join(WRITABLE)}")
     name = _named(Path(scan.name).stem, kind)
     if kind == ".json":
-        return name, "application/json", landmark_json(scan)
+        return name, "application/json", scan.landmark_json
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"landmarks{kind}"
         save_landmarks(scan.picks.landmarks.transformed(scan.read.to_file), path)
@@ -99,23 +100,19 @@ def sheet(session: Session, kind: Any, spec: Any = None) -> tuple[str, bytes]:
 def _editing_sheet(session: Session, folder: Path) -> tuple[Sequence[Path], str]:
     from breastmorph.report.editing_sheet import save_editing_sheet
 
-    shape = shape_of(session, {"kind": "edit"})  # refuses where there is none
-    edited = session.edited
-    assert edited is not None  # noqa: S101 - or the line above had refused
+    edited = session.required_edit
     changes = edited.edit.changes
-    asked = ", ".join(
-        MEASURES.get(one.name, one.name) for one in changes if one.requested is not None and not one.held
-    )
+    asked = ", ".join(in_words(one.name) for one in changes if one.requested is not None and not one.held)
     title = f"{edited.patient.id}: {asked}"
     edit = replace(edited.edit, warnings=tuple(in_page_words(one) for one in edited.edit.warnings))
     faces, warning = session.view.model.faces, _warning(session)
-    return save_editing_sheet(edit, faces, title, folder, warning=warning), shape.name
+    return save_editing_sheet(edit, faces, title, folder, warning=warning), f"{edited.patient.id}-edited"
 
 
 def _prediction_sheet(session: Session, folder: Path) -> tuple[Sequence[Path], str]:
     from breastmorph.report.prediction_sheet import save_prediction_sheet
 
-    predicted, patient = required_prediction(session), session.required_patient.patient
+    predicted, patient = session.required_prediction, session.required_patient.patient
     found = predicted.prediction
     as_if = ", as if it were missing" if predicted.record["breast_was_there"] else ""
     title = f"{patient.id}: predicted {found.region.side} breast{as_if}"
@@ -142,9 +139,10 @@ def _measure_sheet(session: Session, shape: NamedShape, folder: Path) -> tuple[S
     cells: dict[str, dict[str, str]] = {}
     for one in found:
         if one["value"] is not None:
-            cells.setdefault(one["name"], {})[one["kind"]] = f"{one['value']:.1f} {one['unit']}"
+            cells.setdefault(one["name"], {})[one["kind"]] = in_cm(one["value"], one["unit"])
     rows = [
-        [name, of.get("volume", of.get("straight", "")), of.get("tape", "")] for name, of in cells.items()
+        [in_words(name), of.get("volume", of.get("straight", "")), of.get("tape", "")]
+        for name, of in cells.items()
     ]
     page = ClinicalSheet(
         f"{shape.name}: measures",
@@ -152,7 +150,7 @@ def _measure_sheet(session: Session, shape: NamedShape, folder: Path) -> tuple[S
         [("From the front, from her left, from her right", pictures)],
         ["measure", "straight, or volume", "tape"],
         rows,
-        frozenset(k for k, row in enumerate(rows) if row[0].startswith("volume")),
+        frozenset(k for k, name in enumerate(cells) if name.startswith("volume")),
         ["Computed from a 3D surface; no replacement for an examination."],
         _warning(session),
     )

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from breastmorph.clinical.edit.editing import Editor
+from breastmorph.clinical.edit.editing import UNATTAINABLE, Editor
 from breastmorph.clinical.edit.result import Edit
 from breastmorph.clinical.features import REGIONS, Request, named
+from breastmorph.clinical.measure.distances import PAPER
 from breastmorph.clinical.patient import Patient
 from breastmorph.errors import BreastMorphError
-from breastmorph.explorer.model_view import ModelView
-from breastmorph.explorer.page_words import MEASURES, in_page_words
+from breastmorph.explorer.page_words import in_page_words
 from breastmorph.explorer.problems import bad_request, preparing
+from breastmorph.explorer.shapes import shape_of
+from breastmorph.model.shape_model import ShapeModel
 from breastmorph.plain import plain
 from breastmorph.scan.landmarks import SIDES, other_side
 
+if TYPE_CHECKING:
+    from breastmorph.explorer.session import Session
+
+_EDITABLE = (*PAPER, "volume-left", "volume-right")
 _OF_SIDE = {"left": ("SN-NL", "volume-left"), "right": ("SN-NR", "volume-right")}
-_REACH = 6.0  # standard deviations of a measure: beyond, a shape says nothing about people
-_UNATTAINABLE = "unattainable"
 _RANGE = 2.5  # standard deviations that a slider reaches from the present value and from the mean
 _LEAST = {"mm": 40.0, "cc": 20.0}
 _MOST_WISHES = 12
@@ -58,12 +61,12 @@ class Editing:
 
     Parameters
     ----------
-    view : ModelView
+    model : ShapeModel
     patient : Patient
     """
 
-    def __init__(self, view: ModelView, patient: Patient) -> None:
-        self.view, self.patient = view, patient
+    def __init__(self, model: ShapeModel, patient: Patient) -> None:
+        self.model, self.patient = model, patient
         self._editor: Editor | None = None
         self._features: list[dict[str, Any]] | None = None
         self._lock = threading.Lock()  # an editor keeps what it computed, and is not made for two threads
@@ -83,38 +86,20 @@ class Editing:
     def edit(self, base: str, asked: Mapping[str, Any]) -> Edited:
         """Fulfil wishes as the page sends them."""
         requests, hold = _requests(asked.get("wishes")), _held(asked.get("hold", []))
-        begin = time.perf_counter()
         with self._lock:
             editor = self._ready()
-            self._require_in_reach(editor, requests)
             other = self._other_breast(requests, hold) if asked.get("hold_other") is True else ""
             edit, held = self._fulfilled(editor, requests, hold, other)
-        record = self._record(base, edit, begin) | {
+        record = _record(base, edit) | {
             "held": held,
             "held_by_itself": other if other in held else "",
             "not_held": other if other not in held else "",
         }
         return Edited(base, self.patient, edit, dict(asked), record)
 
-    def _require_in_reach(self, editor: Editor, requests: Sequence[Request]) -> None:
-        for request in requests:
-            try:
-                feature, mean, sd = editor.usual(request.name)
-            except BreastMorphError:  # the editor says it better
-                continue
-            wanted, now = request.in_unit(feature.unit), feature.value(self.patient.shape)
-            beyond = abs(wanted - mean) / sd if sd > 0.0 else 0.0
-            if beyond > _REACH and abs(wanted - mean) > abs(now - mean):
-                raise BreastMorphError(
-                    f"{feature.name} {wanted:.1f} {feature.unit} is {beyond:.0f} standard deviations from the mean; "
-                    "the model knows nothing about such shapes",
-                    f"Ask for less. Usual at this size: {feature.name} {mean:.0f} ± {sd:.0f} {feature.unit}",
-                    code=_UNATTAINABLE,
-                )
-
     def _other_breast(self, requests: Sequence[Request], hold: Sequence[str]) -> str:
         """The breast that no wish is about, where all wishes are about the other one; else empty."""
-        asked = {named(request.name, MEASURES) for request in requests}
+        asked = {named(request.name, _EDITABLE) for request in requests}
         for side, names in _OF_SIDE.items():
             other = other_side(side)
             if asked <= set(names) and other not in (*hold, self.patient.absent_side):
@@ -126,7 +111,7 @@ class Editing:
     ) -> tuple[Edit, list[str]]:
         """The edit and what was held: also the other breast, where that succeeds."""
         plans = [[*hold, other], list(hold)] if other else [list(hold)]
-        refusal = BreastMorphError("nothing can be held", "Hold less", code=_UNATTAINABLE)
+        refusal = BreastMorphError("nothing can be held", "Hold less", code=UNATTAINABLE)
         for regions in plans:
             # A breast that stays has its measures, not only its skin within a millimetre.
             for kept in dict.fromkeys((self._measures_of(editor, requests, regions), ())):
@@ -134,7 +119,7 @@ class Editing:
                     return editor.exact(requests, [*regions, *kept]), regions
                 except BreastMorphError as error:
                     refusal = error
-                    if error.code != _UNATTAINABLE and regions is plans[-1]:
+                    if error.code != UNATTAINABLE and regions is plans[-1]:
                         raise
         held = [side for side in SIDES if side in hold]
         if held:
@@ -147,7 +132,7 @@ class Editing:
     def _measures_of(
         self, editor: Editor, requests: Sequence[Request], regions: Sequence[str]
     ) -> tuple[str, ...]:
-        asked = {named(request.name, MEASURES) for request in requests}
+        asked = {named(request.name, _EDITABLE) for request in requests}
         return tuple(
             name
             for side in SIDES
@@ -158,14 +143,14 @@ class Editing:
 
     def _ready(self) -> Editor:
         if self._editor is None:
-            self._editor = Editor(self.view.model, self.patient)
+            self._editor = Editor(self.model, self.patient)
         return self._editor
 
     def _features_of(self, editor: Editor) -> list[dict[str, Any]]:
         if self._features is not None:
             return self._features
         found = []
-        for name, label in MEASURES.items():
+        for name in _EDITABLE:
             try:
                 feature, mean, sd = editor.usual(name)
                 value = feature.value(self.patient.shape)
@@ -177,11 +162,8 @@ class Editing:
             found.append(
                 {
                     "name": name,
-                    "label": label,
                     "unit": feature.unit,
                     "value": value,
-                    "mean": mean,
-                    "sd": sd,
                     "low": min(low, value),
                     "high": max(value, mean) + _RANGE * sd,
                 }
@@ -189,28 +171,38 @@ class Editing:
         self._features = found
         return found
 
-    def _record(self, base: str, edit: Edit, begin: float) -> dict[str, Any]:
-        scores = self.view.scores_of(edit.shape)
-        return {
-            "base": base,
-            "changes": [
-                {
-                    "name": one.name,
-                    "unit": one.unit,
-                    "before": plain(one.before),
-                    "after": plain(one.after),
-                    "requested": plain(one.requested) if not one.held else None,
-                    "held": one.held,
-                }
-                for one in edit.changes
-            ],
-            "movement": plain(dict(edit.movements)),
-            "length": edit.length,
-            "scores": scores.tolist(),
-            "plausibility": self.view.plausibility(scores, edit),
-            "warnings": [in_page_words(one) for one in edit.warnings],
-            "ms": round(1000.0 * (time.perf_counter() - begin)),
-        }
+
+def edit_shape(session: Session, asked: Mapping[str, Any]) -> Edited:
+    """Fulfil wishes about the mean, the patient or a shape of the sliders, as the page sends them."""
+    spec = asked.get("base", {})
+    base = shape_of(session, spec)  # refuses what does not exist
+    kind = str(spec["kind"])
+    if kind not in ("mean", "patient", "model"):
+        raise bad_request("editing starts from the mean, the patient or a shape of the model")
+    of_sliders = kind == "model"
+    editing = (
+        Editing(session.view.model, Patient(kind, base.vertices)) if of_sliders else session.editing(kind)
+    )
+    session.edited = editing.edit(kind, asked)
+    return session.edited
+
+
+def _record(base: str, edit: Edit) -> dict[str, Any]:
+    return {
+        "base": base,
+        "changes": [
+            {
+                "name": one.name,
+                "unit": one.unit,
+                "before": plain(one.before),
+                "after": plain(one.after),
+                "requested": plain(one.requested) if not one.held else None,
+                "held": one.held,
+            }
+            for one in edit.changes
+        ],
+        "warnings": [in_page_words(one) for one in edit.warnings],
+    }
 
 
 def _requests(wishes: Any) -> list[Request]:

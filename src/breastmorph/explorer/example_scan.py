@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -17,17 +16,11 @@ NAME = "synthetic-scan.ply"
 _COHORT, _SEED = 12, 77  # not those of the demo model
 
 
-@lru_cache(maxsize=3)
-def example_scan(absent: str = "") -> tuple[bytes, Landmarks]:
-    """A PLY file of an average adult torso and its landmarks, in the file's coordinates.
-
-    Parameters
-    ----------
-    absent : str
-        A side without a breast, or empty.
-    """
+@lru_cache(maxsize=1)
+def example_scan() -> tuple[bytes, Landmarks]:
+    """A PLY file of an average adult torso and its landmarks, in the file's coordinates."""
     subjects = draw_cohort(_COHORT, _SEED)
     volumes = np.array([[one.left.volume, one.right.volume] for one in subjects]).mean(axis=1)
     subject = subjects[int(np.abs(volumes - np.median(volumes)).argmin())]
-    found = scan_subject(torso(replace(subject, absent=absent)), np.random.default_rng(_SEED))
+    found = scan_subject(torso(subject), np.random.default_rng(_SEED))
     return encoded(found.mesh), found.landmarks

@@ -30,12 +30,10 @@ class Job:
 
     def __init__(self, kind: str) -> None:
         self.id, self.kind = secrets.token_urlsafe(12), kind
-        self.state, self.step = "waiting", ""
+        self.state, self.step = "running", ""
         self.progress: float | None = None
         self.result: dict[str, Any] | None = None
         self.error: dict[str, Any] | None = None
-        self._begin = time.monotonic()
-        self._end: float | None = None
         self._cancelled = threading.Event()
 
     @property
@@ -60,7 +58,6 @@ class Job:
 
     def run(self, work: Callable[[Job], dict[str, Any]]) -> None:
         """Do the work; never raises."""
-        self.state = "running"
         try:
             result = work(self)
             if self.is_cancelled:
@@ -74,20 +71,17 @@ class Job:
             if self.error["code"] == "unexpected":
                 _log.exception("%s failed", self.kind)
             state = "failed"
-        self._end = time.monotonic()
         self.state = state  # last: whoever sees it finds the result
 
     def as_record(self) -> dict[str, Any]:
         """For the page."""
         return {
             "job": self.id,
-            "kind": self.kind,
             "state": self.state,
             "progress": self.progress,
             "step": self.step,
             "result": plain(self.result),
             "error": self.error,
-            "seconds": round((self._end or time.monotonic()) - self._begin, 2),
         }
 
 

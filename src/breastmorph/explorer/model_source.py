@@ -82,29 +82,21 @@ class ModelSource:
             raise preparing("the model")
         return self._view
 
-    def as_record(self, view: ModelView | None = None) -> dict[str, Any]:
-        """What the page is told; ``view`` is a session's own version of the model."""
-        synthetic = self.origin.path is None
-        record: dict[str, Any] = {
-            "status": "failed" if self._error else "ready" if self._view else "loading",
-            "error": as_record(self._error) if self._error else None,
-            "name": self.origin.name,
-            "synthetic": synthetic,
-            "note": "",
-        }
-        if synthetic:
-            from breastmorph.explorer.demo_model import NOTE
-
-            record["note"] = NOTE
-        shown = view or self._view
-        return record | shown.as_record() if shown is not None else record
+    def as_record(self, own: ModelView | None = None) -> dict[str, Any]:
+        """What the page is told; ``own`` is a session's version of the model."""
+        view = own or self._view
+        if view is not None:
+            return {"status": "ready", **view.as_record()}
+        if self._error is not None:
+            return {"status": "failed", "error": as_record(self._error)}
+        return {"status": "loading"}
 
     def _read(self) -> None:
         try:
             from breastmorph.explorer.model_view import ModelView
 
             model = self.origin.load()
-            view = ModelView(model, min(self._modes, model.n_components))
+            view = ModelView(self.origin, model, min(self._modes, model.n_components))
             _ = view.geometry
             self._view = view
         except Exception as error:

@@ -1,8 +1,10 @@
-"""A model as the page shows it: geometry sent once, maps, measures of any shape, and how usual a shape is."""
+"""A model as the page shows it: geometry and maps sent once, measures of any shape, its editor."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -10,22 +12,21 @@ import numpy as np
 
 from breastmorph.clinical.measure.distances import DISTANCES, KINDS, STRAIGHT
 from breastmorph.clinical.measure.measures import Gauge, Measure, asymmetries
-from breastmorph.clinical.measure.ptosis import both_sides
 from breastmorph.clinical.measure.records import measure_record
 from breastmorph.clinical.measure.volume import BreastVolumes
-from breastmorph.clinical.patient import keeps_no_size, model_landmarks, place
-from breastmorph.clinical.regions import breast_regions, completed_landmarks
+from breastmorph.clinical.patient import mean_patient, place
 from breastmorph.errors import BreastMorphError
 from breastmorph.explorer.arrays import packed
+from breastmorph.explorer.model_source import ModelOrigin
 from breastmorph.explorer.problems import bad_request
 from breastmorph.mask import measure_breasts
 from breastmorph.mesh.triangle_mesh import Floats, Ints
+from breastmorph.model.regions import completed_landmarks
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.plain import plain
-from breastmorph.scan.landmarks import REQUIRED, SIDES, STERNUM, Landmarks
+from breastmorph.scan.landmarks import REQUIRED, SIDES, STERNUM
 
 if TYPE_CHECKING:
-    from breastmorph.clinical.edit.result import Edit
+    from breastmorph.explorer.editing import Editing
 
 _FARTHEST = 6.0  # standard deviations a slider may ask for
 _MIDLINE = 70.0  # mm beside the breastbone: where straight measures look for the skin of the midline
@@ -37,13 +38,21 @@ class ModelView:
 
     Attributes
     ----------
+    origin : ModelOrigin
     model : ShapeModel
     modes : int
         How many the page has.
     """
 
+    origin: ModelOrigin
     model: ShapeModel
     modes: int
+
+    def with_landmarks(self, landmark_ids: Mapping[str, int]) -> ModelView:
+        """With landmarks picked on the mean."""
+        model = self.model.with_landmark_ids(landmark_ids)
+        known = tuple((name, int(vertex)) for name, vertex in model.landmark_ids.items())
+        return replace(self, origin=replace(self.origin, landmark_ids=known), model=model)
 
     # --- what is sent once --------------------------------------------------------------------------------------------
 
@@ -53,17 +62,12 @@ class ModelView:
         total = float(model.variances.sum()) + model.noise_variance * model.mean.size
         subjects = model.info.get("subjects")
         return {
-            "vertices": model.n_vertices,
-            "faces": len(model.faces),
-            "modes": self.modes,
-            "components": model.n_components,
+            "name": self.origin.name,
+            "synthetic": model.is_synthetic,
+            "subjects": subjects if isinstance(subjects, int) else None,
             "deviations": model.deviations[: self.modes].tolist(),
             "shares": (model.variances[: self.modes] / max(total, 1e-300)).tolist(),
-            "landmarks": {name: int(vertex) for name, vertex in model.landmark_ids.items()},
             "missing_landmarks": [name for name in REQUIRED if name not in model.landmark_ids],
-            "subjects": subjects if isinstance(subjects, int) else None,
-            "with_size": not keeps_no_size(model),
-            "synthetic": model.is_synthetic,
         }
 
     @cached_property
@@ -75,18 +79,13 @@ class ModelView:
 
     @cached_property
     def maps(self) -> bytes:
-        """Standard deviation, breast probability and region of every vertex."""
+        """Standard deviation of every vertex, and its breast probability where the landmarks tell it."""
         model = self.model
         found: dict[str, np.ndarray] = {"sd": model.vertex_deviations()}
-        missing = ""
-        try:
-            landmarks = completed_landmarks(model.mean_mesh, model_landmarks(model))
+        with suppress(BreastMorphError):
+            landmarks = completed_landmarks(model.mean_mesh, model.landmarks)
             found["mask"] = measure_breasts(model.mean_mesh, landmarks).mask(landmarks).at(model.mean)
-            regions = breast_regions(model.mean_mesh, landmarks)
-            found["region"] = (regions["left"] + 2 * regions["right"]).astype(np.uint8)
-        except BreastMorphError as error:
-            missing = f"{error.cause}. {error.remedy}"
-        return packed(found, {"missing": missing})
+        return packed(found)
 
     # --- shapes -------------------------------------------------------------------------------------------------------
 
@@ -102,17 +101,10 @@ class ModelView:
         """The shape of scores, (n, 3)."""
         return self.model.instance(scores * self.model.deviations[: len(scores)])
 
-    def sample(self, seed: int | None) -> Floats:
-        """Scores of a random shape, as far as the page has modes."""
-        return np.random.default_rng(seed).standard_normal(self.modes)
-
     def scores_of(self, shape: Floats) -> Floats:
         """Scores of the page's modes of any shape with the model's triangles."""
-        coefficients = place(self.model, shape).coefficients
-        return self._in_deviations(coefficients)[: self.modes]
-
-    def _in_deviations(self, coefficients: Floats) -> Floats:
-        deviations = self.model.deviations
+        coefficients = place(self.model, shape).coefficients[: self.modes]
+        deviations = self.model.deviations[: self.modes]
         return np.divide(coefficients, deviations, out=np.zeros_like(coefficients), where=deviations > 0.0)
 
     # --- measures -----------------------------------------------------------------------------------------------------
@@ -121,12 +113,12 @@ class ModelView:
     def volumes(self) -> BreastVolumes | str:
         """Volumes of all shapes of the model, or why there are none."""
         try:
-            return BreastVolumes(self.model.mean_mesh, model_landmarks(self.model))
+            return BreastVolumes(self.model.mean_mesh, self.model.landmarks)
         except BreastMorphError as error:
             return error.cause
 
     def measures(self, shape: Floats, absent: str = "", *, tape: bool = False) -> dict[str, Any]:
-        """Distances, volumes and heights of a shape (n, 3), upright, in mm."""
+        """Distances and volumes of a shape (n, 3), upright, in mm."""
         ids = {
             name: vertex
             for name, vertex in self.model.landmark_ids.items()
@@ -138,19 +130,9 @@ class ModelView:
         faces = self.model.faces if tape else self._midline_faces
         found = Gauge.of_vertices(faces, ids).measures(shape, asked)
         found += tuple(self._volume(shape, side, absent) for side in SIDES)
-        heights = both_sides(Landmarks(tuple(ids), shape[list(ids.values())]))
         return {
             "measures": [measure_record(one) for one in found],
             "left_minus_right": [measure_record(one) for one in asymmetries(found)],
-            "ptosis": [
-                {
-                    "side": one.side,
-                    "nipple_above_lower_pole_mm": plain(one.above_lower_pole),
-                    "regnault": one.grade,
-                    "reason": one.reason,
-                }
-                for one in heights
-            ],
         }
 
     @cached_property
@@ -162,18 +144,16 @@ class ModelView:
         return self.model.faces[(np.abs(across) < _MIDLINE)[self.model.faces].all(axis=1)]
 
     def _volume(self, shape: Floats, side: str, absent: str) -> Measure:
-        reason = f"{side} side absent" if side == absent else ""
-        volumes = self.volumes
-        if isinstance(volumes, str):
-            reason = reason or volumes
+        volumes, reason = self.volumes, f"{side} side absent" if side == absent else ""
         if reason or isinstance(volumes, str):
-            return Measure(f"volume-{side}", "volume", float("nan"), "cc", reason)
+            return Measure(f"volume-{side}", "volume", float("nan"), "cc", reason or str(volumes))
         return Measure(f"volume-{side}", "volume", volumes.cc(shape, side), "cc")
 
-    # --- plausibility -------------------------------------------------------------------------------------------------
+    # --- editing ------------------------------------------------------------------------------------------------------
 
-    def plausibility(self, scores: Floats, edit: Edit | None = None) -> dict[str, Any]:
-        """How usual a shape is, in numbers and in words; with the edit where the shape is one."""
-        from breastmorph.explorer.plausibility import judged  # takes long to load; the page needs it late
+    @cached_property
+    def mean_editing(self) -> Editing:
+        """The editor of the mean, shared by all who use this model."""
+        from breastmorph.explorer.editing import Editing  # takes long to load; the page needs it late
 
-        return judged(self.model, scores, edit)
+        return Editing(self.model, mean_patient(self.model))

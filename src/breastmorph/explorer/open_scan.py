@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -14,16 +13,16 @@ import numpy as np
 
 from breastmorph.errors import BreastMorphError, FileProblem
 from breastmorph.explorer.arrays import packed
-from breastmorph.explorer.picking import Picked, doubts, pick
+from breastmorph.explorer.landmark_file import declared_absent, landmark_json, nulls
+from breastmorph.explorer.picking import doubts, pick
 from breastmorph.explorer.picks import Picks
-from breastmorph.explorer.problems import RequestProblem, bad_request, not_now
+from breastmorph.explorer.problems import not_now
 from breastmorph.explorer.scan_reading import ReadScan
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files.writing import make_folder, write_file
-from breastmorph.plain import read_object
 from breastmorph.scan.files import load_landmarks
 from breastmorph.scan.folder import ScanFiles
-from breastmorph.scan.landmarks import OF_A_BREAST, OPTIONAL, SIDES
+from breastmorph.scan.landmarks import OPTIONAL
 
 _OFF_SURFACE = 10.0  # mm, as the check allows
 
@@ -58,7 +57,7 @@ class OpenScan:
         self.mesh_file, self.landmark_file = mesh_file, landmark_file
         self.picks = Picks()
         self.saved = False
-        self.registered = False
+        self.has_result = False
         self._stamp: int | None = None
         self._lock = threading.Lock()
 
@@ -76,7 +75,7 @@ class OpenScan:
             arrays["uv"] = read.uv
         if read.colors is not None:
             arrays["colors"] = read.colors
-        return packed(arrays, {"scale": 1.0 / read.to_file.scale, "name": self.name})
+        return packed(arrays)
 
     def as_record(self) -> dict[str, Any]:
         """For the page."""
@@ -87,10 +86,7 @@ class OpenScan:
             "name": self.name,
             "source": self.source,
             "vertices": read.mesh.n_vertices,
-            "faces": read.mesh.n_faces,
-            "shown_faces": len(read.faces),
             "texture": bool(read.image),
-            "colors": read.colors is not None,
             "landmarks": {name: point.tolist() for name, point in picks.points.items()},
             "absent_side": picks.absent_side,
             "next": picks.next,
@@ -98,17 +94,17 @@ class OpenScan:
             "can_undo": picks.previous is not None,
             "saved": self.saved,
             "warnings": doubts(picks, extent),
-            "registered": self.registered,
+            "has_result": self.has_result,
         }
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
-    def pick(self, asked: Mapping[str, Any]) -> Picked:
-        """Place a landmark by a click; see :func:`breastmorph.explorer.picking.pick`."""
+    def pick(self, asked: Mapping[str, Any]) -> float:
+        """Place a landmark by a click (see :func:`breastmorph.explorer.picking.pick`); returns how far it went, mm."""
         with self._lock:
             picked = pick(self.surface, self.picks, asked)
             self._keep(self.picks.placed(picked.landmark, picked.point, picked.front))
-        return picked
+        return picked.moved
 
     def step(self, change: Callable[[Picks], Picks]) -> None:
         """Change the landmarks otherwise."""
@@ -129,15 +125,15 @@ class OpenScan:
                 "Check that they belong to this scan, in its coordinates and unit",
                 code="landmark-off-surface",
             )
-        picks = Picks(dict(marks.items()), {}, declared_absent(path, marks.names), frozenset(OPTIONAL))
-        self.step(lambda old: picks_after(old, picks))
+        picks = Picks.given(marks, declared_absent(path, marks.names))
+        self.step(lambda old: replace(picks, previous=old))
         return list(found.unknown)
 
     def _keep(self, picks: Picks) -> None:
         self.picks, self.saved = picks, False
         if self.landmark_file is not None:
             make_folder(self.landmark_file.parent)
-            write_file(self.landmark_file, landmark_json(self))
+            write_file(self.landmark_file, self.landmark_json)
             self._stamp = self.landmark_file.stat().st_mtime_ns
             self.saved = True
 
@@ -156,11 +152,16 @@ class OpenScan:
             marks = load_landmarks(path).landmarks.transformed(self.read.to_file.inverse())
         except BreastMorphError:
             return
-        skipped = frozenset(OPTIONAL) if own is None else _nulls(path) & set(OPTIONAL)
-        absent = declared_absent(path, marks.names)
+        picks = Picks.given(marks, declared_absent(path, marks.names))
+        if own is not None:  # begun here: what was not skipped is still asked for
+            picks = replace(picks, skipped=frozenset(nulls(path) & set(OPTIONAL)))
         with self._lock:
-            self.picks = Picks(dict(marks.items()), {}, absent, frozenset(skipped))
-            self.saved, self._stamp = own is not None, stamp
+            self.picks, self.saved, self._stamp = picks, own is not None, stamp
+
+    @property
+    def landmark_json(self) -> bytes:
+        """The landmarks as a file of ours, in the scan's own coordinates."""
+        return landmark_json(self.picks, self.read.to_file)
 
     def files(self, folder: Path) -> ScanFiles:
         """The scan with its landmarks as files, for the check and the registration.
@@ -177,52 +178,5 @@ class OpenScan:
         path = self.landmark_file
         if path is None or not path.is_file():
             path = folder / f"{self.mesh_file.stem}.json"
-            write_file(path, landmark_json(self))
+            write_file(path, self.landmark_json)
         return ScanFiles(self.mesh_file.stem, self.mesh_file, (path,))
-
-
-def landmark_json(scan: OpenScan) -> bytes:
-    """The landmarks in the scan's own coordinates, in our JSON; null for what is absent or not wanted."""
-    picks, to_file = scan.picks, scan.read.to_file
-    content: dict[str, list[float] | None] = {
-        name: to_file.apply(point).tolist() for name, point in picks.landmarks.items()
-    }
-    gone = [f"{part}_{picks.absent_side}" for part in OF_A_BREAST] if picks.absent_side else []
-    content |= {name: None for name in (*gone, *sorted(picks.skipped)) if name not in content}
-    return (json.dumps(content, indent=1) + "\n").encode()
-
-
-def picks_after(old: Picks, new: Picks) -> Picks:
-    """New landmarks as one step that can be undone."""
-    return replace(new, previous=old)
-
-
-def required_side(value: Any) -> str:
-    """A side, or empty for none."""
-    if value not in (*SIDES, ""):
-        raise bad_request("a side is left or right")
-    return str(value)
-
-
-def optional_landmark(value: Any) -> str:
-    """An optional landmark's name."""
-    if value not in OPTIONAL:
-        raise RequestProblem(
-            409, "this landmark is needed", "Pick it, or say that the breast is absent", code="needed"
-        )
-    return str(value)
-
-
-def _nulls(path: Path) -> set[str]:
-    """Names that a file of ours gives as absent."""
-    return {name for name, value in read_object(path).items() if value is None}
-
-
-def declared_absent(path: Path, names: tuple[str, ...]) -> str:
-    """The side that a file declares absent: no point of it, and null for its nipple."""
-    nulls = _nulls(path)
-    for side in SIDES:
-        parts = [f"{part}_{side}" for part in OF_A_BREAST]
-        if not any(name in parts for name in names) and parts[0] in nulls:
-            return side
-    return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,17 +14,34 @@ from breastmorph.explorer.picks import Picks
 from breastmorph.explorer.problems import not_now
 from breastmorph.explorer.scan_reading import ReadScan, shown_scan
 from breastmorph.mesh.similarity import Similarity
-from breastmorph.scan.landmarks import OPTIONAL
 
 if TYPE_CHECKING:
     from breastmorph.explorer.model_view import ModelView
     from breastmorph.explorer.scan_queue import ScanQueue
-    from breastmorph.explorer.session import Explorer
+    from breastmorph.explorer.session import Explorer, Session
+    from breastmorph.explorer.uploads import Upload
 
 
-def open_upload(explorer: Explorer, path: Path, name: str) -> OpenScan:
-    """Read a visitor's file in the reading process."""
-    return OpenScan(f"u{secrets.token_hex(8)}", name, "upload", _read(explorer, path), path)
+def open_upload(session: Session, main: Upload, companions: Sequence[str] = ()) -> OpenScan:
+    """Read a visitor's file in the reading process and keep the scan; nothing is left of a file that is refused.
+
+    Parameters
+    ----------
+    session : Session
+    main : Upload
+        The mesh.
+    companions : sequence of str
+        Ids of uploads that it needs: materials, pictures.
+    """
+    try:
+        session.uploads.together(main, companions)
+        read = _read(session.explorer, main.path)
+        scan = OpenScan(f"u{secrets.token_hex(8)}", main.path.stem, "upload", read, main.path)
+        session.add_scan(scan, main.id)
+    except BaseException:
+        session.uploads.drop(main.id)
+        raise
+    return scan
 
 
 def open_queued(explorer: Explorer, queue: ScanQueue, key: str) -> OpenScan:
@@ -32,7 +50,7 @@ def open_queued(explorer: Explorer, queue: ScanQueue, key: str) -> OpenScan:
     read = _read(explorer, files.mesh)
     scan = OpenScan(key, files.id, "queue", read, files.mesh, queue.landmark_file(key))
     scan.resume(queue.beside(key))
-    scan.registered = queue.is_registered(key)
+    scan.has_result = queue.is_registered(key)
     return scan
 
 
@@ -40,8 +58,7 @@ def open_mean(view: ModelView) -> OpenScan:
     """The model's mean, with the landmarks it knows."""
     model = view.model
     scan = OpenScan("mean", "model mean", "mean", shown_scan(model.mean_mesh, len(model.faces), Similarity()))
-    points = {name: model.mean[vertex] for name, vertex in model.landmark_ids.items()}
-    scan.picks = Picks(points, {}, "", frozenset(OPTIONAL))
+    scan.picks = Picks.given(model.landmarks)
     return scan
 
 

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import re
 
-MEASURES = {
-    "SN-NL": "Sternal notch to left nipple",
-    "SN-NR": "Sternal notch to right nipple",
-    "NL-NR": "Nipple to nipple",
-    "volume-left": "Left breast volume",
-    "volume-right": "Right breast volume",
-}
-_NAME = re.compile(r"(?<![\w-])(" + "|".join(MEASURES) + r")(?![\w-])")
+from breastmorph.report.measure_words import NAMES
+
+_NAME = re.compile(r"(?<![\w-])(" + "|".join(name for name in NAMES if "-" in name) + r")(?![\w-])")
 _LENGTH = r"(\d+(?:\.\d+)?)"
 _USUAL = re.compile(rf"{_LENGTH} ± {_LENGTH} mm")
 _ASKED = re.compile(rf"(nipple) {_LENGTH} mm")
@@ -64,7 +59,7 @@ def in_page_words(text: str) -> str:
     """A message with measures by their labels, lengths of measures in cm, and controls instead of options."""
     for pattern, said in _COMPILED:
         text = pattern.sub(said, text)
-    text = _NAME.sub(lambda found: MEASURES[found[1]], text)
+    text = _NAME.sub(lambda found: NAMES[found[1]], text)
     text = _USUAL.sub(lambda found: f"{float(found[1]) / 10:.1f} ± {float(found[2]) / 10:.1f} cm", text)
     text = _ASKED.sub(lambda found: f"{found[1]} {float(found[2]) / 10:.1f} cm", text)
     text = _LANDMARK.sub(lambda found: _PARTS.get(found[1], "{} " + found[1]).format(found[2]), text)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,8 +29,10 @@ from breastmorph.registration.folder import Outcome, RegisteredFolder
 from breastmorph.registration.lock import FolderLock
 from breastmorph.registration.product import FailedScan, ProductMaker, Recipe, recipe
 from breastmorph.scan.folder import ScanFiles
-from breastmorph.scan.landmarks import Landmarks
 from breastmorph.workers import Limits
+
+if TYPE_CHECKING:
+    from breastmorph.explorer.model_view import ModelView
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +49,6 @@ class ShownPatient:
         Signed distance of every vertex from the scan, mm; NaN where the scan shows nothing.
     to_shown : Similarity
         From her upright frame to where the page shows her: on the model's mean, at her own size.
-    seconds : float
     """
 
     patient: Patient
@@ -56,7 +56,6 @@ class ShownPatient:
     how: str
     residual: Floats
     to_shown: Similarity
-    seconds: float = 0.0
 
     def as_record(self) -> dict[str, Any]:
         """For the page."""
@@ -72,16 +71,13 @@ class ShownPatient:
                 "seen": len(seen) / max(len(self.residual), 1),
             },
             "warnings": [in_page_words(one) for one in self.patient.warnings],
-            "seconds": round(self.seconds, 2),
         }
 
 
-def shown_patient(
-    model: ShapeModel, patient: Patient, scan: str, how: str, residual: Floats, seconds: float = 0.0
-) -> ShownPatient:
+def shown_patient(model: ShapeModel, patient: Patient, scan: str, how: str, residual: Floats) -> ShownPatient:
     """Lay a patient on the model's mean without changing her size."""
     to_shown = Similarity.fit(patient.shape, model.mean, with_scale=False)
-    return ShownPatient(patient, scan, how, residual, to_shown, seconds)
+    return ShownPatient(patient, scan, how, residual, to_shown)
 
 
 def residual(surface: Surface, shape: Floats, faces: Ints) -> Floats:
@@ -103,7 +99,10 @@ def register_scans(
     def start(todo: int, current: int) -> None:
         nonlocal done
         done = current
-        job.at(f"registering {todo} of {len(found)}", 0.05 + 0.9 * current / len(found))
+        if len(found) == 1:  # nobody can say how far it is
+            job.at("registering")
+        else:
+            job.at(f"registering {todo} of {len(found)}", 0.05 + 0.9 * current / len(found))
 
     def advance(outcome: Outcome) -> None:
         nonlocal done
@@ -152,14 +151,13 @@ def register_patient(
     BreastMorphError
         Why it cannot be registered.
     """
-    begin = time.monotonic()
     outcome = register_scans(model, [files], out, limits, job)[0]
     if outcome.status == "failed":
         raise failure(outcome)
     job.at("measuring the distance to the scan", 0.96)
     found = registered(model, scan, out)
     patient = replace(found.patient, id=scan.name, warnings=tuple(outcome.warnings))
-    return replace(found, patient=patient, seconds=time.monotonic() - begin)
+    return replace(found, patient=patient)
 
 
 def failure(outcome: Outcome) -> BreastMorphError:
@@ -173,14 +171,6 @@ def failure(outcome: Outcome) -> BreastMorphError:
 
 
 # --- fitting ----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class FitTask:
-    """A scan to fit the model to: files, because a worker process reads them."""
-
-    mesh: Path
-    landmarks: Path | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,17 +190,33 @@ class Fitted:
     warnings: tuple[str, ...]
 
 
-def fitter(origin: ModelOrigin) -> Callable[[FitTask], Fitted]:
-    """Setup of a fitting process."""
+def fit_patient(
+    view: ModelView, scan: OpenScan, mesh: Path, marks: Path | None, limits: Limits, job: Job
+) -> ShownPatient:
+    """Fit the model to one scan: its shape upright as the model is, at the scan's size in mm."""
+    job.at("fitting pose and shape", 0.1)
+    with WorkerCalls(partial(fitter, view.origin), limits) as calls:
+        found: Fitted = calls.call((mesh, marks), lambda: job.is_cancelled)
+    job.at("laying it on the model", 0.95)
+    in_mm = scan.read.to_file.inverse().apply(found.vertices)
+    lay = view.model.align(in_mm)
+    upright = Similarity(scale=1.0 / lay.scale).after(lay)
+    to_file = scan.read.to_file.after(upright.inverse())
+    patient = Patient(scan.name, upright.apply(in_mm), to_file, scan.picks.absent_side, found.warnings)
+    return shown_patient(view.model, patient, scan.key, "fitted", found.residuals)
+
+
+def fitter(origin: ModelOrigin) -> Callable[[tuple[Path, Path | None]], Fitted]:
+    """Setup of a fitting process: of files, because it reads them itself."""
     from breastmorph.model.fitting import fit_model
     from breastmorph.scan.raw_target import load_target
     from breastmorph.template.files import default_template
 
     model = origin.load()
 
-    def fit(task: FitTask) -> Fitted:
-        target = load_target(task.mesh, task.landmarks, reference=default_template().as_reference)
-        marks: Landmarks | None = target.landmarks
+    def fit(files: tuple[Path, Path | None]) -> Fitted:
+        target = load_target(*files, reference=default_template().as_reference)
+        marks = target.landmarks
         if marks is not None and sum(name in model.landmark_ids for name in marks) < 3:
             marks = None
         found = fit_model(model, target.shape, marks)
@@ -218,15 +224,3 @@ def fitter(origin: ModelOrigin) -> Callable[[FitTask], Fitted]:
         return Fitted(target.to_file.apply(found.mesh.vertices), found.residuals, (*notes, *found.warnings))
 
     return fit
-
-
-def fitted_patient(
-    model: ShapeModel, scan: OpenScan, found: Fitted, absent: str, seconds: float
-) -> ShownPatient:
-    """The patient of a fit: the shape upright as the model is, at the scan's size in mm."""
-    in_mm = scan.read.to_file.inverse().apply(found.vertices)
-    lay = model.align(in_mm)
-    upright = Similarity(scale=1.0 / lay.scale).after(lay)
-    to_file = scan.read.to_file.after(upright.inverse())
-    patient = Patient(scan.name, upright.apply(in_mm), to_file, absent, found.warnings)
-    return shown_patient(model, patient, scan.key, "fitted", found.residuals, seconds)

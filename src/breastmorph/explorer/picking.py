@@ -13,18 +13,17 @@ from breastmorph.explorer.page_words import in_page_words
 from breastmorph.explorer.picks import Picks, landmark_name
 from breastmorph.explorer.problems import bad_request
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.geometry import face_normals
+from breastmorph.mesh.geometry import face_cross, face_normals
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
 from breastmorph.scan.anatomy import STERNUM_LENGTH, require_adult_anatomy
 from breastmorph.scan.frame import STERNUM_LEAN, landmark_axes
-from breastmorph.scan.landmarks import STERNUM
+from breastmorph.scan.landmarks import SIGN, STERNUM
 
 _CAUDAL_REACH = 20.0  # mm around a click that are searched for the lowest point of a hanging breast
 _CAUDAL_BAND = (
     2.0  # mm above the lowest vertex: the contour is level there, so one vertex says little about across
 )
-_FARTHEST_OFF = 15.0  # mm a given point may lie off the surface
 _UPRIGHT = 35.0  # degrees between the shown up and the breastbone: beyond, the guess of the pose was wrong
 
 
@@ -38,25 +37,14 @@ class Picked:
     point : (3,) float
     front : (3,) float
         Normal of the skin there, towards the viewer.
-    snapped : {"surface", "caudal"}
     moved : float
-        From the click, mm.
+        From the click to the lowest point of a hanging breast, mm; else 0.
     """
 
     landmark: str
     point: Floats
     front: Floats
-    snapped: str
-    moved: float
-
-    def as_record(self) -> dict[str, Any]:
-        """For the page."""
-        return {
-            "landmark": self.landmark,
-            "point": self.point.tolist(),
-            "snapped": self.snapped,
-            "moved_mm": self.moved,
-        }
+    moved: float = 0.0
 
 
 def pick(surface: Surface, picks: Picks, asked: Mapping[str, Any]) -> Picked:
@@ -67,39 +55,31 @@ def pick(surface: Surface, picks: Picks, asked: Mapping[str, Any]) -> Picked:
     surface : Surface
         All of the scan, in the coordinates it is shown in.
     picks : Picks
-        What is there already.
+        What is there already: the breastbone tells where down is.
     asked : mapping
-        ``ray`` with ``origin`` and ``direction``, or ``point``; ``landmark`` and ``snap`` where they are not the next
-        one and true.
+        ``landmark``; ``ray`` with ``origin`` and ``direction``; ``snap`` where a lower pole shall stay at the click.
     """
-    name = landmark_name(asked.get("landmark"), picks)
-    if "ray" in asked:
-        click, face, away = _along_ray(surface, asked["ray"])
-    else:
-        found = surface.closest(_vector(asked.get("point"), "point")[None])
-        if found.distances[0] > _FARTHEST_OFF:
-            raise bad_request("this point does not lie on the scan", "Click on the surface")
-        click, face, away = found.points[0], int(found.faces[0]), None
+    name = landmark_name(asked.get("landmark"))
+    click, face, away = _along_ray(surface, asked.get("ray"))
     mesh = surface.mesh
     front = face_normals(mesh.vertices, mesh.faces[face : face + 1])[0]
     if outwards(mesh) < 0.0:  # the file is inside out
         front = -front
-    if away is not None and front @ away < 0.0:
+    if front @ away < 0.0:
         raise bad_request(
             "this is the inside of the scan, seen through a hole", "Turn the scan and click on the skin"
         )
     if name.startswith("lower_pole") and asked.get("snap", True):
         lowest = most_caudal(surface, click, up_of(picks))
         if lowest is not None:
-            return Picked(name, lowest, front, "caudal", float(np.linalg.norm(lowest - click)))
-    return Picked(name, click, front, "surface", 0.0)
+            return Picked(name, lowest, front, float(np.linalg.norm(lowest - click)))
+    return Picked(name, click, front)
 
 
 def outwards(mesh: TriangleMesh) -> float:
     """1 where the faces look away from the middle of the scan, -1 where the file is inside out."""
-    corners = mesh.vertices[mesh.faces]
-    across = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    outside = corners.mean(axis=1) - mesh.vertices.mean(axis=0)
+    across = face_cross(mesh.vertices, mesh.faces)
+    outside = mesh.vertices[mesh.faces].mean(axis=1) - mesh.vertices.mean(axis=0)
     return 1.0 if float(np.einsum("ij,ij->", across, outside)) >= 0.0 else -1.0
 
 
@@ -201,9 +181,9 @@ def _on_the_wrong_side(picks: Picks) -> str:
     left = np.cross(notch - xiphoid, np.mean(seen, axis=0))
     left = left / max(float(np.linalg.norm(left)), 1e-9)
     for name, point in picks.points.items():
-        sign = {"left": 1.0, "right": -1.0}.get(name.rpartition("_")[2])
+        sign = SIGN.get(name.rpartition("_")[2])
         if sign is not None and sign * float((point - xiphoid) @ left) < -15.0:
-            return f"{name.replace('_', ' ')}"
+            return name.replace("_", " ")
     return ""
 
 

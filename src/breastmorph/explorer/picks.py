@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
-from breastmorph.explorer.problems import bad_request, not_now
+from breastmorph.explorer.problems import RequestProblem, bad_request
 from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.scan.landmarks import (
     NAMES,
@@ -66,6 +66,11 @@ class Picks:
     skipped: frozenset[str] = frozenset()
     previous: Picks | None = None
 
+    @classmethod
+    def given(cls, landmarks: Landmarks, absent_side: str = "") -> Self:
+        """Landmarks that were set elsewhere; nobody is asked for optional ones."""
+        return cls(dict(landmarks.items()), absent_side=absent_side, skipped=frozenset(OPTIONAL))
+
     @property
     def needed(self) -> list[str]:
         """The landmarks that this scan must have."""
@@ -94,12 +99,6 @@ class Picks:
         if front is not None:
             fronts[name] = front
         return self._after(points={**self.points, name: point}, fronts=fronts)
-
-    def cleared(self, name: str | None) -> Picks:
-        """Without a point, or without any."""
-        if name is None:
-            return self._after(points={}, fronts={}, absent_side="", skipped=frozenset())
-        return self._after(points={one: at for one, at in self.points.items() if one != name})
 
     def without_side(self, side: str) -> Picks:
         """With a side declared absent (or none); its points go."""
@@ -158,14 +157,26 @@ def guide() -> list[dict[str, Any]]:
     return found
 
 
-def landmark_name(value: Any, picks: Picks) -> str:
-    """The landmark that a request names; the next one when it names none."""
-    if value is None:
-        if picks.next is None:
-            raise not_now("all landmarks are there", "Choose the one to place again", code="complete")
-        return picks.next
+def landmark_name(value: Any) -> str:
+    """The landmark that a request names."""
     if value not in NAMES:
         raise bad_request("this is no landmark", f"Known are {', '.join(NAMES)}")
+    return str(value)
+
+
+def optional_landmark(value: Any) -> str:
+    """The optional landmark that a request names."""
+    if value not in OPTIONAL:
+        raise RequestProblem(
+            409, "this landmark is needed", "Pick it, or say that the breast is absent", code="needed"
+        )
+    return str(value)
+
+
+def side_or_none(value: Any) -> str:
+    """The side that a request names; empty for none."""
+    if value not in (*SIDES, ""):
+        raise bad_request("a side is left or right")
     return str(value)
 
 

@@ -14,7 +14,7 @@ from breastmorph.model.shape_model import ShapeModel
 
 _USUAL, _UNUSUAL = 2.0, 3.0  # standard deviations of a single number, as rare as the whole shape
 _HARDLY = 4.5  # standard deviations of a single measure that hardly anybody has
-LEVELS = ("usual", "unusual", "implausible")
+_LEVELS = ("usual", "unusual", "implausible")
 _TEXTS = (
     "A shape that is usual in the model's population",
     "An unusual shape, at the edge of the model's population",
@@ -47,7 +47,7 @@ def judged(model: ShapeModel, scores: Floats, edit: Edit | None = None) -> dict[
         reasons = said or reasons
     share = used.plausibility(scores * model.deviations[: len(scores)])
     text = "; ".join([_TEXTS[level], *reasons[:1]])
-    return {"mahalanobis": distance, "plausibility": share, "level": LEVELS[level], "text": text}
+    return {"plausibility": share, "level": _LEVELS[level], "text": text}
 
 
 def _by_distance(model: ShapeModel, distance: float) -> int:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,17 +17,19 @@ from breastmorph.clinical.predict.predictor import BreastPredictor
 from breastmorph.errors import BreastMorphError
 from breastmorph.explorer.arrays import packed
 from breastmorph.explorer.jobs import Job
+from breastmorph.explorer.model_source import ModelOrigin
 from breastmorph.explorer.page_words import in_page_words
 from breastmorph.explorer.problems import bad_request
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Bools, Floats
-from breastmorph.model.shape_model import ShapeModel
 from breastmorph.plain import plain
 from breastmorph.scan.landmarks import SIDES, other_side
 
+if TYPE_CHECKING:
+    from breastmorph.explorer.session import Session
+
 _SLIDERS = 5  # alternatives that the page has sliders for
 _KEPT = 2  # predictors that are kept: each holds what the model's subjects look like
-_LABELS = {"volume": "Breast volume", "NL-NR": "Nipple to nipple"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,73 +69,95 @@ class Predicted:
         return shape
 
 
-class Predicting:
-    """A model prepared to predict; what it learned for one region is kept.
+def predict(session: Session, patient: Patient, asked: Mapping[str, Any], job: Job) -> Predicted:
+    """Predict as the page asks: ``side``, or painted ``vertices``."""
+    view = session.view
+    missing = _missing(asked, view.model.n_vertices)
+    if isinstance(missing, str) and patient.absent_side == other_side(missing):
+        raise BreastMorphError(
+            f"the {patient.absent_side} side is the one without a breast, not the {missing}",
+            f"Predict the {patient.absent_side} side",
+        )
+    job.at("learning from the model's subjects")
+    task = Task(view.origin, patient.shape, missing, bool(patient.absent_side))
+    found: Answer = session.explorer.predicting.call(task, lambda: job.is_cancelled)
+    record = _record(found, painted=not isinstance(missing, str))
+    return Predicted(found.prediction, found.measures, dict(asked), record)
 
-    Parameters
+
+def _missing(asked: Mapping[str, Any], n: int) -> str | Bools:
+    side, vertices = asked.get("side"), asked.get("vertices")
+    if (side is None) == (vertices is None):
+        raise bad_request("say which side is missing, or paint the region")
+    if vertices is None:
+        if side not in SIDES:
+            raise bad_request("a side is left or right")
+        return str(side)
+    if not isinstance(vertices, list) or not 0 < len(vertices) <= n:
+        raise bad_request("nothing is painted", "Paint the missing breast")
+    if not all(type(one) is int and 0 <= one < n for one in vertices):
+        raise bad_request("a painted vertex does not exist")
+    painted = np.zeros(n, bool)
+    painted[vertices] = True
+    return painted
+
+
+# --- in a process of its own, so that it can be cancelled and no other tab waits --------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What a predicting process is given.
+
+    Attributes
     ----------
-    model : ShapeModel
+    origin : ModelOrigin
+    shape : (n, 3) float
+        The patient's, mm.
+    missing : {"left", "right"} or (n,) bool
+    gone : bool
+        Whether the patient is known to have no breast on one side.
     """
 
-    def __init__(self, model: ShapeModel) -> None:
-        self._model = model
-        self._predictors: dict[tuple[str, str], BreastPredictor] = {}
-        self._lock = threading.Lock()  # two tabs that ask the same learn it once
+    origin: ModelOrigin
+    shape: Floats
+    missing: str | Bools
+    gone: bool
 
-    def predict(self, patient: Patient, asked: Mapping[str, Any], job: Job) -> Predicted:
-        """Predict as the page asks: ``side``, or painted ``vertices``."""
-        missing = self._missing(asked)
-        painted = not isinstance(missing, str)
-        job.at("looking at the scan", 0.05)
-        gone = bool(patient.absent_side)
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a predicting process sends back; ``gone`` says whether there was no breast where one is predicted."""
+
+    prediction: Prediction
+    measures: tuple[PredictedMeasure, ...]
+    gone: bool
+
+
+def predictor() -> Callable[[Task], Answer]:
+    """Setup of a predicting process; what it learned for a side is kept for the next patient."""
+    loaded = lru_cache(maxsize=1)(ModelOrigin.load)
+
+    @lru_cache(maxsize=_KEPT)
+    def learned(origin: ModelOrigin, side: str, evidence: Evidence) -> BreastPredictor:
+        return BreastPredictor(loaded(origin), side, evidence)
+
+    def answer(task: Task) -> Answer:
+        model, missing, gone = loaded(task.origin), task.missing, task.gone
         if isinstance(missing, str):
-            if patient.absent_side == other_side(missing):
-                raise BreastMorphError(
-                    f"the {patient.absent_side} side is the one without a breast, not the {missing}",
-                    f"Predict the {patient.absent_side} side",
-                )
-            gone = is_gone(self._model, patient.shape, missing) or gone
-        job.at("learning from the model's subjects", 0.15)
-        predictor = self._predictor(missing, "surface" if gone else "points")
-        job.at("predicting", 0.8)
-        found = predictor.predict(patient.shape)
-        job.at("measuring", 0.9)
-        measures = predicted_measures(self._model, found)
-        record = _record(found, measures, painted, gone)
-        return Predicted(found, measures, dict(asked), record)
+            gone = is_gone(model, task.shape, missing) or gone
+        evidence: Evidence = "surface" if gone else "points"
+        if isinstance(missing, str):
+            found = learned(task.origin, missing, evidence).predict(task.shape)
+        else:
+            found = BreastPredictor(model, missing, evidence).predict(task.shape)
+        return Answer(found, predicted_measures(model, found), gone)
 
-    def _missing(self, asked: Mapping[str, Any]) -> str | Bools:
-        side, vertices = asked.get("side"), asked.get("vertices")
-        if (side is None) == (vertices is None):
-            raise bad_request("say which side is missing, or paint the region")
-        if vertices is None:
-            if side not in SIDES:
-                raise bad_request("a side is left or right")
-            return str(side)
-        n = self._model.n_vertices
-        if not isinstance(vertices, list) or not 0 < len(vertices) <= n:
-            raise bad_request("nothing is painted", "Paint the missing breast")
-        if not all(type(one) is int and 0 <= one < n for one in vertices):
-            raise bad_request("a painted vertex does not exist")
-        painted = np.zeros(n, bool)
-        painted[vertices] = True
-        return painted
-
-    def _predictor(self, missing: str | Bools, evidence: Evidence) -> BreastPredictor:
-        if not isinstance(missing, str):
-            return BreastPredictor(self._model, missing, evidence)
-        key = (missing, evidence)
-        with self._lock:
-            if key not in self._predictors:
-                while len(self._predictors) >= _KEPT:
-                    self._predictors.pop(next(iter(self._predictors)))
-                self._predictors[key] = BreastPredictor(self._model, missing, evidence)
-            return self._predictors[key]
+    return answer
 
 
-def _record(
-    found: Prediction, measures: tuple[PredictedMeasure, ...], painted: bool, gone: bool
-) -> dict[str, Any]:
+def _record(answer: Answer, *, painted: bool) -> dict[str, Any]:
+    found = answer.prediction
     inside = found.normal_deviation[found.region.breast]
     leading = found.leading
     strength = np.einsum("kmd,kmd->k", leading, leading)
@@ -142,23 +166,19 @@ def _record(
     return {
         "side": found.region.side,
         "painted": painted,
-        "breast_was_there": not gone,
+        "breast_was_there": not answer.gone,
         "measures": [
             {
                 "name": one.name,
-                "label": _LABELS.get(one.name, one.name),
                 "unit": one.unit,
                 "other": plain(one.other),
                 "predicted": plain(one.predicted),
                 "sd": plain(one.deviation),
                 "mirrored": plain(one.mirrored),
             }
-            for one in measures
+            for one in answer.measures
         ],
         "sd_mm": {"mean": float(inside.mean()), "largest": float(inside.max())},
-        "modes": sliders,
         "shares": (strength[:sliders] / max(total, 1e-30)).tolist(),
         "warnings": [in_page_words(one) for one in found.warnings],
-        "evidence": found.evidence,
-        "calibrated_on": found.source,
     }

@@ -53,13 +53,13 @@ def status_of(error: Exception) -> int:
     return _REFUSED if isinstance(error, BreastMorphError) else 500
 
 
-def as_record(error: Exception, where: str = "") -> dict[str, Any]:
+def as_record(error: Exception) -> dict[str, Any]:
     """An error for the page; folders of this computer are not told, only names of files."""
     if not isinstance(error, BreastMorphError):
         return {
             "cause": f"unexpected error ({type(error).__name__})",
             "remedy": "Try again; if it happens again, please report it",
-            "where": where,
+            "where": "",
             "code": "unexpected",
         }
     place = error.where
@@ -67,6 +67,6 @@ def as_record(error: Exception, where: str = "") -> dict[str, Any]:
     return {
         "cause": in_page_words(error.cause),
         "remedy": in_page_words(error.remedy),
-        "where": where or name,
+        "where": name,
         "code": error.code,
     }

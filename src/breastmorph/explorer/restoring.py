@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from breastmorph.errors import FileProblem
+from breastmorph.explorer.editing import edit_shape
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.opening import open_upload
+from breastmorph.explorer.predicting import predict
 from breastmorph.explorer.session_file import SavedSession, opened, restored_patient
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ def restore(session: Session, path: Path, job: Job) -> dict[str, Any]:
     """Open a session file in a session; returns the page's own notes."""
     job.at("reading the session file", 0.05)
     found = opened(path, session.view.model, 2 * session.explorer.settings.max_upload)
+    session.forget_patient()  # what comes back must not stand beside somebody else's results
     _take_landmark_ids(session, found)
     key = ""
     if found.scan_name:
@@ -30,15 +32,12 @@ def restore(session: Session, path: Path, job: Job) -> dict[str, Any]:
         session.take_patient(patient)
     edit, prediction = found.notes.get("edit"), found.notes.get("prediction")
     if edit is not None:
-        from breastmorph.explorer.answering import Asked
-        from breastmorph.explorer.routes.model import edit as repeat
-
         job.at("editing", 0.5)
-        repeat(Asked(session, edit))
+        edit_shape(session, edit)
     if prediction is not None:
         job.at("predicting", 0.6)
-        session.predicted = session.predicting.predict(session.required_patient.patient, prediction, job)
-    return {"page": found.notes.get("page"), "scan": key or None}
+        session.predicted = predict(session, session.required_patient.patient, prediction, job)
+    return {"page": found.notes.get("page")}
 
 
 def _take_landmark_ids(session: Session, found: SavedSession) -> None:
@@ -51,21 +50,17 @@ def _take_landmark_ids(session: Session, found: SavedSession) -> None:
 
 
 def _open_scan(session: Session, found: SavedSession) -> str:
-    uploads = session.uploads
-    main = uploads.keep(found.scan_name, found.files[found.scan_name])
-    others = [uploads.keep(name, data) for name, data in found.files.items() if name != found.scan_name]
-    try:
-        scan = open_upload(session.explorer, uploads.together(main, others), main.path.stem)
-        if found.landmarks:
-            json.loads(found.landmarks)
-            marks = session.folder / f"{secrets.token_hex(8)}.json"
-            marks.write_bytes(found.landmarks)
-            try:
-                scan.take(marks)
-            finally:
-                marks.unlink()
-        session.add_scan(scan, main.id)
-    except BaseException:
-        uploads.drop(main.id)
-        raise
+    kept = {name: session.uploads.keep(name, data) for name, data in found.files.items()}
+    main = kept.pop(found.scan_name)
+    scan = open_upload(session, main, [one.id for one in kept.values()])
+    if found.landmarks:
+        marks = session.folder / f"{secrets.token_hex(8)}.json"
+        marks.write_bytes(found.landmarks)
+        try:
+            scan.take(marks)
+        except BaseException:
+            session.drop_scan(scan.key)
+            raise
+        finally:
+            marks.unlink()
     return scan.key

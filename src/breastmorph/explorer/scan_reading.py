@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 
 from breastmorph.errors import BreastMorphError, MeshProblem
 from breastmorph.mesh.files import load_mesh
+from breastmorph.mesh.files.corners import split_at_seams
 from breastmorph.mesh.geometry import face_areas, face_normals
 from breastmorph.mesh.repair import without_non_finite, without_unreferenced
 from breastmorph.mesh.similarity import Similarity
-from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
-from breastmorph.scan.anatomy import UNITS
-from breastmorph.scan.check import CheckParameters
+from breastmorph.mesh.topology import with_three_corners
+from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
+from breastmorph.scan.anatomy import UNITS, unit_of_extent
+from breastmorph.scan.check import require_size
 
-_EXTENT = (200.0, 1950.0)  # mm: from a chest to a standing adult
+_USUAL = 450.0  # mm: how high a torso is shown whose unit nobody can tell
 _OPEN = 0.1  # length of the mean normal from which on a surface has a front
 _ROUNDS = 4  # of finding a grid that leaves few enough triangles
 
@@ -68,13 +70,7 @@ def reader() -> Callable[[tuple[Path, int]], ReadScan]:
 def read_scan(path: Path, most_faces: int) -> ReadScan:
     """Read a mesh file; show it with at most about so many triangles."""
     mesh = load_mesh(path)
-    most = CheckParameters.max_faces
-    if mesh.n_faces > most:
-        raise MeshProblem(
-            f"too large: {mesh.n_faces:,} faces (at most {most:,})",
-            "Decimate it first (300,000 faces are plenty)",
-            code="too-large",
-        )
+    require_size(mesh)
     return shown_scan(mesh, most_faces)
 
 
@@ -102,8 +98,8 @@ def guessed_pose(mesh: TriangleMesh) -> Similarity:
     """
     low, high = np.quantile(mesh.vertices, (0.005, 0.995), axis=0)
     extent = float((high - low).max())
-    fitting = [unit for unit in UNITS.values() if _EXTENT[0] <= unit * extent <= _EXTENT[1]]
-    scale = fitting[0] if fitting else 450.0 / max(extent, 1e-300)
+    unit = unit_of_extent(extent)
+    scale = UNITS[unit] if unit is not None else _USUAL / max(extent, 1e-300)
     areas = face_areas(mesh.vertices, mesh.faces)
     normal = areas @ face_normals(mesh.vertices, mesh.faces) / max(float(areas.sum()), 1e-300)
     forward = np.array([0.0, 0.0, 1.0])
@@ -125,9 +121,7 @@ def clustered(mesh: TriangleMesh, most_faces: int) -> TriangleMesh:
     for _ in range(_ROUNDS):
         home = _cells(mesh.vertices, cell)
         faces = home[mesh.faces]
-        kept: Bools = (
-            (faces[:, 0] != faces[:, 1]) & (faces[:, 1] != faces[:, 2]) & (faces[:, 2] != faces[:, 0])
-        )
+        kept = with_three_corners(faces)
         if kept.sum() <= most_faces:
             break
         cell *= max(1.1, float(np.sqrt(kept.sum() / most_faces)))
@@ -151,16 +145,10 @@ def _drawn(
     colors = None if mesh.colors is None else mesh.colors[:, :3]
     if mesh.texture is None:
         return mesh.vertices.astype(np.float32), mesh.faces.astype(np.uint32), None, colors
-    corner_uv = mesh.texture.uv.reshape(-1, 2).astype(np.float32)
-    corners = mesh.faces.ravel()
-    keys = np.empty((len(corners), 3), dtype=np.int64)
-    keys[:, 0] = corners
-    keys[:, 1:] = np.rint(np.nan_to_num(corner_uv) * 2**20)
-    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    at = corners[first]
+    source, faces, uv = split_at_seams(mesh)
     return (
-        mesh.vertices[at].astype(np.float32),
-        inverse.reshape(-1, 3).astype(np.uint32),
-        corner_uv[first],
-        None if colors is None else colors[at],
+        mesh.vertices[source].astype(np.float32),
+        faces.astype(np.uint32),
+        uv.astype(np.float32),
+        None if colors is None else colors[source],
     )

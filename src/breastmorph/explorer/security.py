@@ -15,9 +15,8 @@ from breastmorph.explorer.problems import RequestProblem, as_record
 from breastmorph.explorer.settings import is_loopback
 
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
-    "img-src 'self' blob: data:; connect-src 'self'; font-src 'self'; worker-src 'self' blob:; "
-    "frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
@@ -135,9 +134,6 @@ class Doorkeeper:
         return None
 
     def _shown(self, headers: Headers) -> str:
-        bearer = headers.get("authorization", "")
-        if bearer.startswith("Bearer "):
-            return bearer.removeprefix("Bearer ")
         try:
             found = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
         except CookieError:

@@ -35,11 +35,11 @@ def bound_socket(host: str, port: int) -> socket.socket:
     return found
 
 
-def address_of(settings: Settings, port: int) -> str:
+def address_of(settings: Settings) -> str:
     """What to open in a browser."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 - compared
     place = f"[{host}]" if ":" in host else host
-    return f"http://{place}:{port}/" + (f"?token={settings.token}" if settings.token else "")
+    return f"http://{place}:{settings.port}/" + (f"?token={settings.token}" if settings.token else "")
 
 
 def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
@@ -60,20 +60,19 @@ def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
             f"{settings.host} can be reached from other computers", "Give a token (--token auto makes one)"
         )
     listening = bound_socket(settings.host, settings.port)
-    port = int(listening.getsockname()[1])
-    settings = replace(settings, port=port)
+    settings = replace(settings, port=int(listening.getsockname()[1]))
     explorer = Explorer(settings)
     try:
         explorer.start()
         config = uvicorn.Config(
-            application(explorer, port),
+            application(explorer),
             log_level="warning",
             access_log=False,  # addresses hold tokens
             server_header=False,
             lifespan="on",
             timeout_graceful_shutdown=_GRACE,
         )
-        on_ready(address_of(settings, port))
+        on_ready(address_of(settings))
         uvicorn.Server(config).run(sockets=[listening])
     except KeyboardInterrupt:
         pass

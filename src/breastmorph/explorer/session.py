@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,17 +16,17 @@ from breastmorph.explorer.jobs import Jobs
 from breastmorph.explorer.model_source import ModelOrigin, ModelSource
 from breastmorph.explorer.private_folder import private_folder
 from breastmorph.explorer.problems import RequestProblem, not_now, unknown
-from breastmorph.explorer.settings import MEGABYTE, Settings
+from breastmorph.explorer.settings import MEGABYTE, READERS, Settings
 from breastmorph.explorer.uploads import UploadFolder
+from breastmorph.explorer.worker_calls import SharedCalls
 
 if TYPE_CHECKING:
     from breastmorph.explorer.editing import Edited, Editing
     from breastmorph.explorer.model_view import ModelView
     from breastmorph.explorer.open_scan import OpenScan
     from breastmorph.explorer.patients import ShownPatient
-    from breastmorph.explorer.predicting import Predicted, Predicting
+    from breastmorph.explorer.predicting import Predicted
     from breastmorph.explorer.scan_queue import ScanQueue
-    from breastmorph.explorer.worker_calls import WorkerCalls
 
 _ABANDONED = 600.0  # seconds: a session left alone so long makes room for a new one
 _PATIENCE = 2.0  # seconds that jobs have to end
@@ -54,9 +55,7 @@ class Session:
         self.predicted: Predicted | None = None
         self.lock = threading.RLock()
         self._own_view: ModelView | None = None
-        self._origin: ModelOrigin | None = None
-        self._editing: dict[str, Editing] = {}
-        self._predicting: Predicting | None = None
+        self._patient_editing: Editing | None = None
 
     # --- the model ----------------------------------------------------------------------------------------------------
 
@@ -65,46 +64,22 @@ class Session:
         """The model of this session: the server's, perhaps with landmarks picked here."""
         return self._own_view or self.explorer.source.view
 
-    @property
-    def origin(self) -> ModelOrigin:
-        """Where that model comes from."""
-        return self._origin or self.explorer.source.origin
-
     def take_landmarks(self, landmark_ids: dict[str, int]) -> None:
         """Use landmarks picked on the mean; what was computed with the old ones goes."""
-        from breastmorph.explorer.model_view import ModelView
-
-        model = self.view.model.with_landmark_ids(landmark_ids)
-        self._own_view = ModelView(model, self.view.modes)
-        merged = {name: int(vertex) for name, vertex in model.landmark_ids.items()}
-        self._origin = ModelOrigin(self.origin.path, tuple(merged.items()))
-        self._editing.clear()
-        self._predicting = None
-        self.edited = self.predicted = None
-
-    @property
-    def predicting(self) -> Predicting:
-        """Predictions with this session's model."""
-        from breastmorph.explorer.predicting import Predicting
-
-        if self._own_view is None:
-            return self.explorer.predicting
-        if self._predicting is None:
-            self._predicting = Predicting(self.view.model)
-        return self._predicting
+        self._own_view = self.view.with_landmarks(landmark_ids)
+        self.edited = self.predicted = self._patient_editing = None
 
     def editing(self, base: str) -> Editing:
         """The editor of the mean or of the patient."""
-        from breastmorph.clinical.patient import mean_patient
+        if base == "mean":
+            return self.view.mean_editing
         from breastmorph.explorer.editing import Editing
 
         with self.lock:
-            if base == "mean" and self._own_view is None:
-                return self.explorer.mean_editing
-            if base not in self._editing:
-                shape = mean_patient(self.view.model) if base == "mean" else self.required_patient.patient
-                self._editing[base] = Editing(self.view, shape)
-            return self._editing[base]
+            patient = self.required_patient.patient
+            if self._patient_editing is None:
+                self._patient_editing = Editing(self.view.model, patient)
+            return self._patient_editing
 
     # --- the patient --------------------------------------------------------------------------------------------------
 
@@ -115,14 +90,33 @@ class Session:
             raise not_now("there is no patient yet", "Open a scan, and register or fit it", code="no-patient")
         return self.patient
 
+    @property
+    def required_edit(self) -> Edited:
+        """The edit; raises where there is none."""
+        if self.edited is None:
+            raise not_now("nothing has been edited", "Change a measure first", code="no-edit")
+        return self.edited
+
+    @property
+    def required_prediction(self) -> Predicted:
+        """The prediction; raises where there is none."""
+        if self.predicted is None:
+            raise not_now("nothing has been predicted", "Choose the missing side first", code="no-prediction")
+        return self.predicted
+
     def take_patient(self, patient: ShownPatient) -> None:
         """Work on another patient."""
         with self.lock:
-            self.patient = patient
-            self.predicted = None
+            self.patient, self.predicted, self._patient_editing = patient, None, None
             if self.edited is not None and self.edited.base == "patient":
                 self.edited = None
-            self._editing.pop("patient", None)
+            if patient.scan in self.scans:
+                self.scans[patient.scan].has_result = True
+
+    def forget_patient(self) -> None:
+        """Nobody's results are left."""
+        with self.lock:
+            self.patient = self.edited = self.predicted = self._patient_editing = None
 
     # --- scans --------------------------------------------------------------------------------------------------------
 
@@ -135,7 +129,7 @@ class Session:
         if found is not None:
             if queue is not None and key in queue.scans:
                 found.resume(queue.beside(key))
-                found.registered = queue.is_registered(key)
+                found.has_result = queue.is_registered(key)
             return found
         if key == "mean":
             opened = open_mean(self.view)
@@ -154,6 +148,11 @@ class Session:
                 self.scans[key] = opened
             return self.scans[key]
 
+    @property
+    def latest_scan(self) -> str:
+        """Key of the patient's scan; while there is no patient, of the one that was uploaded last. May be empty."""
+        return self.patient.scan if self.patient is not None else next(reversed(self.mesh_uploads), "")
+
     def add_scan(self, scan: OpenScan, upload: str) -> None:
         """Keep an uploaded scan."""
         with self.lock:
@@ -161,11 +160,13 @@ class Session:
             self.scans[scan.key], self.mesh_uploads[scan.key] = scan, upload
 
     def drop_scan(self, key: str) -> None:
-        """Forget a scan; an upload's files are deleted."""
+        """Forget a scan and what was made of it; an upload's files are deleted."""
         with self.lock:
-            if key not in self.scans:
+            if self.patient is not None and self.patient.scan == key:
+                self.forget_patient()
+            elif key not in self.scans:
                 raise unknown("scan", code="no-scan")
-            del self.scans[key]
+            self.scans.pop(key, None)
             upload = self.mesh_uploads.pop(key, None)
             if upload is not None:
                 self.uploads.drop(upload)
@@ -182,30 +183,24 @@ class Session:
 
     def as_record(self) -> dict[str, Any]:
         """The whole state, for the page."""
-        from breastmorph import __version__
         from breastmorph.explorer.picks import guide
-        from breastmorph.mesh.files import READABLE
-        from breastmorph.scan.folder import LANDMARK_SUFFIXES
+        from breastmorph.mesh import files as mesh_files
+        from breastmorph.report.measure_words import NAMES
+        from breastmorph.scan import files as landmark_files
 
-        settings, patient = self.explorer.settings, self.patient
+        patient = self.patient
         return {
-            "version": __version__,
-            "start": "queue" if self.explorer.queue is not None else "model",
             "model": self.model_record(),
             "queue": self.explorer.queue is not None,
-            "limits": {
-                "upload_mb": settings.max_upload / MEGABYTE,
-                "landmark_mb": settings.max_landmarks / MEGABYTE,
-                "modes": settings.modes,
-            },
-            "mesh_suffixes": list(READABLE),
-            "landmark_suffixes": list(LANDMARK_SUFFIXES),
+            "upload_mb": self.explorer.settings.max_upload / MEGABYTE,
+            "mesh_suffixes": list(mesh_files.READABLE),
+            "landmark_suffixes": list(landmark_files.READABLE),
             "picking": guide(),
+            "measure_names": NAMES,
             "patient": patient.as_record() if patient is not None else None,
             "edit": self.edited.record if self.edited is not None else None,
             "prediction": self.predicted.record if self.predicted is not None else None,
-            "scan": patient.scan if patient is not None else None,
-            "example": True,  # a synthetic scan can be made
+            "scan": self.latest_scan,
         }
 
     def model_record(self) -> dict[str, Any]:
@@ -220,7 +215,7 @@ class Session:
 
 
 class Explorer:
-    """What all sessions share: the model, the queue, a reading process, a private folder.
+    """What all sessions share: the model, the queue, processes for hard work, a private folder.
 
     Parameters
     ----------
@@ -232,9 +227,9 @@ class Explorer:
         self.folder = private_folder()
         self.source = ModelSource(ModelOrigin(settings.model), settings.modes)
         self.queue: ScanQueue | None = None
-        self._reading: WorkerCalls | None = None
-        self._mean_editing: Editing | None = None
-        self._predicting: Predicting | None = None
+        self.reading = SharedCalls(_reader, settings.reading, READERS)
+        # One process: what it learned of the model for one tab serves the next.
+        self.predicting = SharedCalls(_predictor, settings.computing, 1)
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
         self._over = threading.Event()
@@ -248,40 +243,6 @@ class Explorer:
         self.source.start()
         threading.Thread(target=self._prepare, name="preparing", daemon=True).start()
         threading.Thread(target=self._sweep, name="sweeping", daemon=True).start()
-
-    @property
-    def reading(self) -> WorkerCalls:
-        """The process that reads visitors' files."""
-        from breastmorph.explorer.scan_reading import reader
-        from breastmorph.explorer.worker_calls import WorkerCalls
-
-        with self._lock:
-            if self._reading is None:
-                self._reading = WorkerCalls(reader, self.settings.reading)
-            return self._reading
-
-    @property
-    def mean_editing(self) -> Editing:
-        """The editor of the server's mean, shared by all."""
-        from breastmorph.clinical.patient import mean_patient
-        from breastmorph.explorer.editing import Editing
-
-        view = self.source.view
-        with self._lock:
-            if self._mean_editing is None:
-                self._mean_editing = Editing(view, mean_patient(view.model))
-            return self._mean_editing
-
-    @property
-    def predicting(self) -> Predicting:
-        """Predictions with the server's model, shared by all: what it learned takes long."""
-        from breastmorph.explorer.predicting import Predicting
-
-        view = self.source.view
-        with self._lock:
-            if self._predicting is None:
-                self._predicting = Predicting(view.model)
-            return self._predicting
 
     # --- sessions -----------------------------------------------------------------------------------------------------
 
@@ -300,7 +261,7 @@ class Explorer:
                     raise RequestProblem(
                         429,
                         f"{len(self._sessions)} tabs are open",
-                        "Close one of them and try again",
+                        f"Close one of them; its place is free {_ABANDONED / 60.0:.0f} minutes after its last use",
                         code="too-many-sessions",
                     )
                 del self._sessions[oldest.id]
@@ -328,25 +289,37 @@ class Explorer:
         self._over.set()
         for session in list(self._sessions.values()):
             self.close(session)
-        if self._reading is not None:
-            self._reading.close()
+        self.reading.close()
+        self.predicting.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def sweep(self) -> None:
-        """End sessions that nobody uses."""
-        now = time.monotonic()
-        for session in list(self._sessions.values()):
-            if now - session.seen > self.settings.idle:
-                self.close(session)
-
     def _sweep(self) -> None:
+        """End sessions that nobody uses."""
         while not self._over.wait(min(30.0, self.settings.idle / 4)):
-            self.sweep()
+            now = time.monotonic()
+            for session in list(self._sessions.values()):
+                if now - session.seen > self.settings.idle:
+                    self.close(session)
 
     def _prepare(self) -> None:
         self.source.wait()
         try:
             self.reading.prepare()
-            self.mean_editing.prepare()
+            self.source.view.mean_editing.prepare()
         except Exception:  # whoever asks for it is told what is wrong
             return
+
+
+# Both modules take long to load, and only their processes need them.
+
+
+def _reader() -> Callable[[Any], Any]:
+    from breastmorph.explorer.scan_reading import reader
+
+    return reader()
+
+
+def _predictor() -> Callable[[Any], Any]:
+    from breastmorph.explorer.predicting import predictor
+
+    return predictor()

@@ -14,7 +14,7 @@ import hashlib
 import io
 import json
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ import numpy as np
 from breastmorph import __version__
 from breastmorph.clinical.patient import Patient
 from breastmorph.errors import FileProblem
-from breastmorph.explorer.open_scan import OpenScan, landmark_json
+from breastmorph.explorer.open_scan import OpenScan
 from breastmorph.explorer.patients import ShownPatient, shown_patient
 from breastmorph.explorer.uploads import harmless_name
 from breastmorph.mesh.files.reading import printable
@@ -82,17 +82,13 @@ def fingerprint(model: ShapeModel) -> str:
 
 def saved(session: Session, page: Any) -> bytes:
     """A session as the bytes of its file."""
-    patient, scan = session.patient, None
-    if patient is not None:
-        scan = session.scans.get(patient.scan)
-    if scan is None:
-        scan = next((one for one in reversed(session.scans.values()) if one.source == "upload"), None)
+    patient, scan = session.patient, session.scans.get(session.latest_scan)
     notes: dict[str, Any] = {
         "kind": _KIND,
         "version": __version__,
-        "model": {"name": session.origin.name, "fingerprint": fingerprint(session.view.model)},
+        "model": {"name": session.view.origin.name, "fingerprint": fingerprint(session.view.model)},
         "page": page,
-        "landmark_ids": dict(session.origin.landmark_ids),
+        "landmark_ids": dict(session.view.origin.landmark_ids),
         "edit": dict(session.edited.asked) if session.edited is not None else None,
         "prediction": dict(session.predicted.asked) if session.predicted is not None else None,
     }
@@ -123,7 +119,7 @@ def _write_scan(archive: zipfile.ZipFile, scan: OpenScan) -> dict[str, Any]:
     return {
         "name": scan.name,
         "file": harmless_name(path.name),
-        "landmarks": json.loads(landmark_json(scan)) if scan.picks.points else None,
+        "landmarks": json.loads(scan.landmark_json) if scan.picks.points else None,
     }
 
 
@@ -244,20 +240,12 @@ def _with_patient(
     if not np.isfinite(shape).all() or not _ADULT[0] <= extent <= _ADULT[1]:
         raise FileProblem("the patient in the session file has no adult's size", _REMEDY)
     to_file = Similarity.from_dict(part["to_file"])
-    proper = to_file.rotation.shape == (3, 3) and np.allclose(
-        to_file.rotation @ to_file.rotation.T, np.eye(3)
-    )
-    finite = np.isfinite(to_file.translation).all() and np.isfinite(to_file.scale) and to_file.scale > 0
-    if not proper or not finite or to_file.translation.shape != (3,):
-        raise FileProblem("the session file is damaged: the pose of the patient", _REMEDY)
     absent, how = part.get("absent_side", ""), part.get("how")
     if absent not in (*SIDES, "") or how not in ("registered", "fitted"):
         raise FileProblem("the session file is damaged: the patient", _REMEDY)
     warnings = tuple(str(one)[:300] for one in part.get("warnings", [])[:20])
     patient = Patient(str(part.get("name", "patient"))[:100], shape, to_file, absent, warnings)
-    return SavedSession(
-        found.notes, found.files, found.scan_name, found.landmarks, patient, str(how), residual
-    )
+    return replace(found, patient=patient, how=str(how), residual=residual)
 
 
 def _array(data: bytes, shape: tuple[int, ...]) -> Floats:

@@ -12,6 +12,7 @@ from breastmorph.machine import memory_share
 from breastmorph.workers import Limits
 
 MEGABYTE = 1024**2
+READERS = 2  # files that are read at a time: a slow one must not hold up another tab
 _SHORTEST_TOKEN = 16
 _MOST_MEMORY = 6 * 1024**3  # bytes
 
@@ -46,12 +47,12 @@ class Settings:
     idle: float = 3600.0  # seconds until a session nobody uses ends
     modes: int = 12  # sent to the page
     reading: Limits = field(default_factory=lambda: Limits(seconds=120.0, memory=_reading_memory()))
-    registering: Limits = field(default_factory=lambda: Limits(seconds=600.0))
+    computing: Limits = field(default_factory=lambda: Limits(seconds=600.0))
 
 
 def _reading_memory() -> int:
-    """Bytes that reading one file may take: not more than half of what this computer has."""
-    share = memory_share(2)
+    """Bytes that reading one file may take, so that two can be read at a time beside everything else."""
+    share = memory_share(READERS + 1)
     return _MOST_MEMORY if share is None else min(_MOST_MEMORY, share)
 
 

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from breastmorph.explorer.problems import bad_request, not_now
+from breastmorph.explorer.problems import bad_request
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Floats
 
 if TYPE_CHECKING:
-    from breastmorph.explorer.predicting import Predicted
     from breastmorph.explorer.session import Session
 
 KINDS = ("model", "mean", "patient", "edit", "prediction", "alternative", "mirrored")
@@ -71,9 +70,7 @@ def shape_of(session: Session, spec: Any) -> NamedShape:
 
 
 def _edit(session: Session) -> NamedShape:
-    edited = session.edited
-    if edited is None:
-        raise not_now("nothing has been edited", "Change a measure first", code="no-edit")
+    edited = session.required_edit
     patient = session.patient if edited.base == "patient" else None
     return NamedShape(
         f"{edited.patient.id}-edited",
@@ -86,7 +83,7 @@ def _edit(session: Session) -> NamedShape:
 
 
 def _prediction(session: Session, kind: str, spec: Mapping[str, Any]) -> NamedShape:
-    predicted, patient = required_prediction(session), session.required_patient
+    predicted, patient = session.required_prediction, session.required_patient
     found = predicted.prediction
     vertices = found.mirrored if kind == "mirrored" else found.shape
     if kind == "alternative":
@@ -97,10 +94,3 @@ def _prediction(session: Session, kind: str, spec: Mapping[str, Any]) -> NamedSh
     return NamedShape(
         f"{patient.patient.id}-{kind}", vertices, patient.to_shown, patient.patient.to_file, "", maps
     )
-
-
-def required_prediction(session: Session) -> Predicted:
-    """The prediction; raises where there is none."""
-    if session.predicted is None:
-        raise not_now("nothing has been predicted", "Choose the missing side first", code="no-prediction")
-    return session.predicted

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import secrets
 import shutil
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from starlette.requests import ClientDisconnect, Request
@@ -27,14 +27,12 @@ class Upload:
     Attributes
     ----------
     id : str
-    name : str
-        As the visitor called it, made harmless.
     path : Path
+        Its name is what the visitor called it, made harmless.
     size : int
     """
 
     id: str
-    name: str
     path: Path
     size: int
 
@@ -116,10 +114,7 @@ class UploadFolder:
         most = min(limit, self._quota - held)
         if room < most // 8:
             raise RequestProblem(507, "the disk is nearly full", "Free some space", code="disk-full")
-        key = secrets.token_urlsafe(12)
-        place = self.folder / f"u{secrets.token_hex(8)}"
-        place.mkdir(mode=0o700)
-        path, size, waiting = place / name, 0, bytearray()
+        path, size, waiting = self._place() / name, 0, bytearray()
         try:
             with open(path, "xb") as file:
                 async for piece in body(request, min(most, max(room, 0))):
@@ -132,20 +127,25 @@ class UploadFolder:
             if not size:
                 raise bad_request("the file is empty", "Choose another file")
         except BaseException:
-            shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(path.parent, ignore_errors=True)
             raise
-        upload = Upload(key, name, path, size)
-        self._files[key] = upload
-        return upload
+        return self._listed(path, size)
 
     def keep(self, name: str, data: bytes) -> Upload:
         """A file that the server made, to be fetched later."""
-        key, place = secrets.token_urlsafe(12), self.folder / f"u{secrets.token_hex(8)}"
-        place.mkdir(mode=0o700)
-        path = place / harmless_name(name)
+        path = self._place() / harmless_name(name)
         path.write_bytes(data)
-        self._files[key] = Upload(key, path.name, path, len(data))
-        return self._files[key]
+        return self._listed(path, len(data))
+
+    def _place(self) -> Path:
+        place = self.folder / f"u{secrets.token_hex(8)}"
+        place.mkdir(mode=0o700)
+        return place
+
+    def _listed(self, path: Path, size: int) -> Upload:
+        upload = Upload(secrets.token_urlsafe(12), path, size)
+        self._files[upload.id] = upload
+        return upload
 
     def find(self, key: str) -> Upload:
         """A file of this session."""
@@ -154,15 +154,21 @@ class UploadFolder:
         except KeyError:
             raise unknown("file") from None
 
-    def together(self, main: Upload, others: list[Upload]) -> Path:
-        """Bring the files that one mesh needs (materials, pictures) beside it; returns the mesh."""
-        for other in others:
-            target = main.path.parent / other.name
+    def fetched(self, key: str) -> tuple[str, bytes]:
+        """Name and content of a file, which goes: what has been fetched must not fill the session."""
+        path = self.find(key).path
+        content = path.read_bytes()
+        path.unlink()
+        del self._files[key]
+        return path.name, content
+
+    def together(self, main: Upload, others: Sequence[str]) -> None:
+        """Bring the files that one mesh needs (materials, pictures; by their ids) beside it."""
+        for other in map(self.find, others):
+            target = main.path.parent / other.path.name
             if target.exists():
-                raise bad_request(f"two files are called {other.name}", "Rename one of them")
-            other.path.rename(target)
-            self._files[other.id] = Upload(other.id, other.name, target, other.size)
-        return main.path
+                raise bad_request(f"two files are called {target.name}", "Rename one of them")
+            self._files[other.id] = replace(other, path=other.path.rename(target))
 
     def drop(self, key: str) -> None:
         """Delete a file, and what was brought beside it."""

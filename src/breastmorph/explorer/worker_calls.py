@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from breastmorph.errors import BreastMorphError
@@ -105,3 +106,67 @@ class WorkerCalls:
             self._worker.end()
             self._worker = None
             raise Cancelled
+
+
+class SharedCalls:
+    """Worker processes that all sessions share: while one is busy another is started, up to a limit.
+
+    One process stays for the next call; the others end when they are done.
+
+    Parameters
+    ----------
+    setup, limits
+        See :class:`WorkerCalls`.
+    most : int
+        Processes at a time; further calls wait.
+    """
+
+    def __init__(self, setup: Callable[[], Callable[[Any], Any]], limits: Limits, most: int) -> None:
+        self._setup, self._limits = setup, limits
+        self._places = threading.Semaphore(most)
+        self._lock = threading.Lock()
+        self._idle: WorkerCalls | None = None
+        self._busy: set[WorkerCalls] = set()
+        self._closed = False
+
+    def prepare(self) -> None:
+        """Start a process before it is needed."""
+        with self._borrowed(_never) as calls:
+            calls.prepare()
+
+    def call(self, item: Any, cancelled: Callable[[], bool] = _never) -> Any:
+        """See :meth:`WorkerCalls.call`."""
+        with self._borrowed(cancelled) as calls:
+            return calls.call(item, cancelled)
+
+    def close(self) -> None:
+        """End all processes."""
+        with self._lock:
+            self._closed = True
+            ending = [*self._busy, *([self._idle] if self._idle is not None else [])]
+        for calls in ending:
+            calls.close()
+
+    @contextmanager
+    def _borrowed(self, cancelled: Callable[[], bool]) -> Iterator[WorkerCalls]:
+        while not self._places.acquire(timeout=_LOOK):
+            if cancelled():
+                raise Cancelled
+        try:
+            with self._lock:
+                if self._closed:
+                    raise Cancelled
+                calls, self._idle = self._idle or WorkerCalls(self._setup, self._limits), None
+                self._busy.add(calls)
+            try:
+                yield calls
+            finally:
+                with self._lock:
+                    self._busy.discard(calls)
+                    spare = self._idle is not None or self._closed
+                    if not spare:
+                        self._idle = calls
+                if spare:
+                    calls.close()
+        finally:
+            self._places.release()

@@ -1,4 +1,4 @@
-"""Closest points on a surface: prepared once, asked many times, exact."""
+"""Closest points: on a surface, prepared once and asked many times; on segments. Exact."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from breastmorph.mesh.topology import edge_table
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
 
-_ON_CORNER = 1e-7  # a barycentric weight below this puts the point on the opposite edge
+_ON_EDGE = 1e-7  # a barycentric weight below this puts the point on the opposite edge
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class Surface:
             self._vertices, self._faces, np.ascontiguousarray(queries, dtype=np.float64)
         )
         weights = self._barycentric(points, faces)
-        outside = weights <= _ON_CORNER
+        outside = weights <= _ON_EDGE
         on_edge = (outside & self._border_opposite[faces]).any(axis=1)
         corner = weights.argmax(axis=1)
         at_corner = outside.sum(axis=1) == 2
@@ -90,3 +90,30 @@ class Surface:
         w = np.where(sound, (d00 * d21 - d01 * d20) / area, 0.0)
         weights = np.clip(np.column_stack([1.0 - v - w, v, w]), 0.0, 1.0)
         return weights / weights.sum(axis=1, keepdims=True)
+
+
+def closest_on_segments(points: Floats, segments: Floats) -> Floats:
+    """Closest points on a set of segments.
+
+    Parameters
+    ----------
+    points : (k, 3) float
+    segments : (s, 2, 3) float
+
+    Returns
+    -------
+    (k, 3) float
+    """
+    start, along = segments[:, 0], segments[:, 1] - segments[:, 0]
+    squared = np.maximum((along**2).sum(axis=1), 1e-300)
+    found = np.empty_like(points)
+    block = max(1, 2_000_000 // max(len(segments), 1))  # bounds the memory of the table of all pairs
+    for first in range(0, len(points), block):
+        p = points[first : first + block]
+        t = np.clip((p @ along.T - (start * along).sum(axis=1)) / squared, 0.0, 1.0)
+        distance = np.zeros_like(t)
+        for k in range(3):
+            distance += (start[:, k] + t * along[:, k] - p[:, k : k + 1]) ** 2
+        best = distance.argmin(axis=1)
+        found[first : first + block] = start[best] + t[np.arange(len(p)), best][:, None] * along[best]
+    return found

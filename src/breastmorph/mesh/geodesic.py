@@ -6,7 +6,8 @@ import numpy as np
 
 from breastmorph.errors import MeshProblem
 from breastmorph.mesh.remeshing.cut import insert_points
-from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
+from breastmorph.mesh.repair import without_pinches
+from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
 
 
 class Geodesics:
@@ -18,7 +19,7 @@ class Geodesics:
     Parameters
     ----------
     mesh : TriangleMesh
-        Manifold and consistently oriented.
+        Of manifold edges, consistently oriented.
     points : (k, 3) float
         Projected to the surface.
     """
@@ -26,7 +27,7 @@ class Geodesics:
     def __init__(self, mesh: TriangleMesh, points: Floats) -> None:
         import potpourri3d
 
-        refined, self._ids = insert_points(mesh, points, project=True)
+        refined, self._ids = insert_points(without_pinches(mesh)[0], points, project=True)
         try:
             self._solver = potpourri3d.EdgeFlipGeodesicSolver(
                 np.array(refined.vertices), np.array(refined.faces)
@@ -53,3 +54,23 @@ class Geodesics:
         if self._ids[start] == self._ids[end]:
             return 0.0
         return float(np.linalg.norm(np.diff(self.path(start, end), axis=0), axis=1).sum())
+
+
+def near_lines(mesh: TriangleMesh, starts: Floats, ends: Floats, limits: Floats) -> TriangleMesh:
+    """The part of a mesh to look for the shortest lines between pairs of points in; all of it where none is near.
+
+    No line of length l between a and b leaves the ellipsoid |x - a| + |x - b| <= l.
+
+    Parameters
+    ----------
+    mesh : TriangleMesh
+    starts, ends : (k, 3) float
+    limits : (k,) float
+        How long the lines may be.
+    """
+    inside = np.zeros(mesh.n_vertices, bool)
+    for *both, limit in zip(starts, ends, limits, strict=True):
+        way = sum(np.sqrt(((mesh.vertices - point) ** 2) @ np.ones(3)) for point in both)
+        inside |= way <= limit
+    faces: Bools = np.any(inside[mesh.faces], axis=1)
+    return mesh.kept(faces) if faces.any() else mesh

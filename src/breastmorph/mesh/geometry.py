@@ -10,12 +10,12 @@ from breastmorph.mesh.triangle_mesh import Floats, Ints
 
 def face_normals(vertices: Floats, faces: Ints) -> Floats:
     """Unit normals, (m, 3); zero for a face without area."""
-    return _unit(_face_cross(vertices, faces))
+    return _unit(face_cross(vertices, faces))
 
 
 def face_areas(vertices: Floats, faces: Ints) -> Floats:
     """Areas, (m,)."""
-    return 0.5 * np.linalg.norm(_face_cross(vertices, faces), axis=1)
+    return 0.5 * np.linalg.norm(face_cross(vertices, faces), axis=1)
 
 
 def vertex_areas(vertices: Floats, faces: Ints) -> Floats:
@@ -26,8 +26,23 @@ def vertex_areas(vertices: Floats, faces: Ints) -> Floats:
 
 def vertex_normals(vertices: Floats, faces: Ints) -> Floats:
     """Area-weighted unit normals, (n, 3); zero for a vertex without faces."""
-    cross = _face_cross(vertices, faces)
+    cross = face_cross(vertices, faces)
     return _unit(np.stack([_summed(faces, np.repeat(part, 3), len(vertices)) for part in cross.T], axis=1))
+
+
+def normals_within(normals: Floats, corners: Ints, weights: Floats) -> Floats:
+    """Unit normals at points of faces, (k, 3): interpolated, because a face's own normal jumps at its edges.
+
+    Parameters
+    ----------
+    normals : (n, 3) float
+        Of the vertices.
+    corners : (k, 3) int
+        Vertices of the face around each point.
+    weights : (k, 3) float
+        Barycentric.
+    """
+    return _unit(np.einsum("kc,kci->ki", weights, normals[corners]))
 
 
 def face_angles(vertices: Floats, faces: Ints) -> Floats:
@@ -40,20 +55,31 @@ def face_angles(vertices: Floats, faces: Ints) -> Floats:
     return np.arctan2(sine, cosine)
 
 
+def normal_consistency(vertices: Floats, faces: Ints) -> Floats:
+    """Cosine between every face's normal and the mean normal at its corners, (m,); negative means flipped."""
+    at_corners = vertex_normals(vertices, faces)[faces].sum(axis=1)
+    return (face_normals(vertices, faces) * _unit(at_corners)).sum(axis=1)
+
+
 def edge_lengths(vertices: Floats, faces: Ints) -> Floats:
     """Lengths of the undirected edges, (e,)."""
-    ends = vertices[edge_table(faces).edges]
-    return np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1)
+    return lengths(vertices, edge_table(faces).edges)
+
+
+def lengths(vertices: Floats, edges: Ints) -> Floats:
+    """Lengths of pairs of vertices (e, 2), (e,)."""
+    return np.linalg.norm(vertices[edges[:, 0]] - vertices[edges[:, 1]], axis=1)
+
+
+def face_cross(vertices: Floats, faces: Ints) -> Floats:
+    """Cross products of two sides, (m, 3): along the normals, twice as long as the areas."""
+    a, b, c = vertices[faces[:, 0]], vertices[faces[:, 1]], vertices[faces[:, 2]]
+    return np.cross(b - a, c - a)
 
 
 def _summed(faces: Ints, at_corners: Floats, n_vertices: int) -> Floats:
     """Sum of values at the faces' corners (3m,) over each vertex, (n,)."""
     return np.bincount(faces.ravel(), weights=at_corners, minlength=n_vertices).astype(np.float64, copy=False)
-
-
-def _face_cross(vertices: Floats, faces: Ints) -> Floats:
-    a, b, c = vertices[faces[:, 0]], vertices[faces[:, 1]], vertices[faces[:, 2]]
-    return np.cross(b - a, c - a)
 
 
 def _unit(vectors: Floats) -> Floats:

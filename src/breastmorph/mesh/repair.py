@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from breastmorph.mesh.files.corners import joined
 from breastmorph.mesh.geometry import face_areas
-from breastmorph.mesh.topology import edge_table, face_components, orientation_conflicts, split_pinched
+from breastmorph.mesh.topology import edge_table, orientation_conflicts, split_pinched, with_three_corners
 from breastmorph.mesh.triangle_mesh import Ints, TriangleMesh
 
 
@@ -24,26 +25,24 @@ def without_non_finite(mesh: TriangleMesh) -> tuple[TriangleMesh, int]:
 
 def welded(mesh: TriangleMesh) -> tuple[TriangleMesh, int]:
     """Join vertices at exactly the same place, as texture seams leave them."""
-    _, first, inverse = np.unique(mesh.vertices, axis=0, return_index=True, return_inverse=True)
+    first, place = joined(mesh.vertices)
     if len(first) == mesh.n_vertices:
         return mesh, 0
-    joined = replace(mesh, faces=first[inverse.ravel()][mesh.faces])
-    return joined, mesh.n_vertices - len(first)
+    return replace(mesh, faces=first[place][mesh.faces]), mesh.n_vertices - len(first)
 
 
 def without_degenerate_faces(mesh: TriangleMesh) -> tuple[TriangleMesh, int]:
     """Drop faces that name a vertex twice or have no area."""
-    f = mesh.faces
-    twice = (f[:, 0] == f[:, 1]) | (f[:, 1] == f[:, 2]) | (f[:, 2] == f[:, 0])
-    area = face_areas(mesh.vertices, f)
-    typical = np.median(area[~twice]) if (~twice).any() else 0.0
-    bad = twice | (area <= 1e-10 * typical)
+    whole = with_three_corners(mesh.faces)
+    area = face_areas(mesh.vertices, mesh.faces)
+    typical = np.median(area[whole]) if whole.any() else 0.0
+    bad = ~whole | (area <= 1e-10 * typical)
     return (mesh.kept(~bad), int(bad.sum())) if bad.any() else (mesh, 0)
 
 
 def without_duplicate_faces(mesh: TriangleMesh) -> tuple[TriangleMesh, int]:
     """Keep the first of faces with the same three vertices."""
-    _, first = np.unique(np.sort(mesh.faces, axis=1), axis=0, return_index=True)
+    first, _ = joined(np.sort(mesh.faces, axis=1))
     if len(first) == mesh.n_faces:
         return mesh, 0
     keep = np.zeros(mesh.n_faces, bool)
@@ -95,13 +94,6 @@ def consistently_oriented(mesh: TriangleMesh) -> tuple[TriangleMesh, int]:
         mesh.texture, uv=np.where(turned[:, None, None], mesh.texture.uv[:, ::-1], mesh.texture.uv)
     )
     return replace(mesh, faces=faces, texture=texture), int(turned.sum())
-
-
-def pieces_by_area(mesh: TriangleMesh) -> tuple[Ints, Ints]:
-    """Piece of every face (m,), and the pieces from the largest area to the smallest."""
-    piece = face_components(mesh.faces)
-    area = np.bincount(piece, weights=face_areas(mesh.vertices, mesh.faces))
-    return piece, np.argsort(-area, kind="stable")
 
 
 def _first_to_front(faces: Ints) -> Ints:

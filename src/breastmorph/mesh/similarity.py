@@ -71,9 +71,13 @@ class Similarity:
             raise ValueError("a number of the frame is beyond the range") from error
         shapes = (rotation.shape, translation.shape, scale.shape)
         numbers = np.concatenate([rotation.ravel(), translation.ravel(), scale.ravel()])
-        if shapes != ((3, 3), (3,), ()) or not (np.abs(numbers) <= _LARGEST).all():
-            raise ValueError("the frame is no similarity transform")
-        if scale < 1.0 / _LARGEST or np.abs(rotation @ rotation.T - np.eye(3)).max() > _SKEW:
+        if (
+            shapes != ((3, 3), (3,), ())
+            or not (np.abs(numbers) <= _LARGEST).all()
+            or scale < 1.0 / _LARGEST
+            or np.abs(rotation @ rotation.T - np.eye(3)).max() > _SKEW
+            or np.linalg.det(rotation) < 0.0  # a mirror image
+        ):
             raise ValueError("the frame is no similarity transform")
         return cls(rotation, translation, float(scale))
 

@@ -12,11 +12,6 @@ from scipy.sparse.csgraph import connected_components
 from breastmorph.mesh.triangle_mesh import Bools, Ints
 
 
-def half_edges(faces: Ints) -> Ints:
-    """Directed edges of all faces, (3m, 2): the edges (0,1) of every face, then (1,2), then (2,0)."""
-    return np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
-
-
 @dataclass(frozen=True)
 class EdgeTable:
     """Undirected edges of a mesh and the faces on them.
@@ -28,7 +23,9 @@ class EdgeTable:
     face_count : (e,) int
         Faces on each edge: 1 on the border, 2 inside, more where not manifold.
     of_half_edge : (3m,) int
-        Edge of every directed edge, in the order of :func:`half_edges`.
+        Edge of every directed edge.
+    directed : (3m, 2) int
+        Directed edges as their faces run: the edges (0,1) of every face, then (1,2), then (2,0).
     """
 
     edges: Ints
@@ -40,6 +37,14 @@ class EdgeTable:
     def boundary(self) -> Ints:
         """Directed border edges (b, 2), each as its face runs through it."""
         return self.directed[self.face_count[self.of_half_edge] == 1]
+
+    def ids_of(self, pairs: Ints) -> Ints:
+        """Row in ``edges`` of every vertex pair (k, 2), (k,); -1 where the pair is no edge."""
+        n = int(max(self.edges.max(initial=0), pairs.max(initial=0))) + 1
+        known = self.edges[:, 0] * n + self.edges[:, 1]
+        asked = pairs.min(axis=1) * n + pairs.max(axis=1)
+        place = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+        return np.where(known[place] == asked, place, -1)
 
 
 _RECENT = 4  # tables that are kept: one scan is asked for its edges a dozen times on its way in
@@ -67,7 +72,7 @@ def _is_same_memory(one: Ints, other: Ints) -> bool:
 
 
 def _built(faces: Ints) -> EdgeTable:
-    directed = half_edges(faces)
+    directed = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
     ends = np.sort(directed, axis=1)
     n = int(faces.max()) + 1 if faces.size else 0
     key, of_half_edge, count = np.unique(ends[:, 0] * n + ends[:, 1], return_inverse=True, return_counts=True)
@@ -121,22 +126,16 @@ def vertex_neighbours(faces: Ints, n_vertices: int) -> tuple[Ints, Ints]:
 
 def orientation_conflicts(faces: Ints) -> int:
     """Inner edges that both faces run through in the same direction (0 when consistently oriented)."""
-    directed = half_edges(faces)
+    directed = edge_table(faces).directed
     n = int(faces.max()) + 1 if faces.size else 0
     _, count = np.unique(directed[:, 0] * n + directed[:, 1], return_counts=True)
     return int((count - 1).sum())
 
 
-def non_manifold_edges(faces: Ints) -> Ints:
-    """Edges with more than two faces, (k, 2)."""
-    table = edge_table(faces)
-    return table.edges[table.face_count > 2]
-
-
 def is_manifold(faces: Ints) -> bool:
     """Whether every edge has one or two faces, consistently oriented, and every vertex one fan of faces."""
     return (
-        not len(non_manifold_edges(faces))
+        int(edge_table(faces).face_count.max(initial=0)) <= 2
         and orientation_conflicts(faces) == 0
         and not len(pinched_vertices(faces))
     )
@@ -144,11 +143,12 @@ def is_manifold(faces: Ints) -> bool:
 
 def pinched_vertices(faces: Ints) -> Ints:
     """Vertices where separate fans of faces touch only in that vertex."""
-    fan_of_corner, _ = _fans(faces)
-    first = np.full(int(faces.max()) + 1 if faces.size else 0, -1)
-    corners = faces.ravel()
-    first[corners] = fan_of_corner  # some fan of each vertex
-    return np.unique(corners[first[corners] != fan_of_corner])
+    return np.unique(split_pinched(faces, 0)[1])
+
+
+def with_three_corners(faces: Ints) -> Bools:
+    """Which faces name three different vertices, (m,)."""
+    return (faces[:, 0] != faces[:, 1]) & (faces[:, 1] != faces[:, 2]) & (faces[:, 2] != faces[:, 0])
 
 
 def split_pinched(faces: Ints, n_vertices: int) -> tuple[Ints, Ints]:

@@ -13,6 +13,7 @@ from breastmorph.errors import MeshProblem
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+MIRROR = np.array([-1.0, 1.0, 1.0])  # across x = 0; x points to the patient's left
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,11 +98,9 @@ class TriangleMesh:
         """Return the same topology in another shape."""
         return replace(self, vertices=vertices)
 
-    def mirrored(self, axis: int = 0) -> Self:
-        """Return the mirror image across the plane ``axis = 0``, still oriented outwards."""
-        vertices = self.vertices.copy()
-        vertices[:, axis] *= -1.0
-        return replace(self, vertices=vertices).flipped()
+    def mirrored(self) -> Self:
+        """Return the mirror image across the plane x = 0, still oriented outwards."""
+        return replace(self, vertices=self.vertices * MIRROR).flipped()
 
     def flipped(self) -> Self:
         """Return the same surface with the other side out."""

@@ -12,17 +12,16 @@ from numpy.typing import NDArray
 from breastmorph import __version__
 from breastmorph.cohort import Cohort
 from breastmorph.errors import BreastMorphError
-from breastmorph.mask import measure_breasts
 from breastmorph.mesh.geometry import vertex_areas, vertex_normals
-from breastmorph.mesh.topology import face_components
-from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
+from breastmorph.mesh.triangle_mesh import MIRROR, Floats, Ints, TriangleMesh
 from breastmorph.model.components import Components, Deviations, principal_components
-from breastmorph.model.procrustes import MIRROR, Frame, ProcrustesParameters, common_frame, mirrored
+from breastmorph.model.procrustes import Frame, ProcrustesParameters, common_frame, mirrored
+from breastmorph.model.regions import breast_regions
 from breastmorph.model.selection import as_number
 from breastmorph.model.shape_model import ShapeModel, Training
-from breastmorph.registration.product import template_hash
-from breastmorph.registration.threads import in_one_thread
-from breastmorph.scan.landmarks import Landmarks, other_side
+from breastmorph.scan.landmarks import SIDES, Landmarks
+from breastmorph.template.files import template_hash
+from breastmorph.threads import in_one_thread
 
 _FEWEST = 2  # subjects
 _ROUNDING = 1e-6  # of a shape's size: differences that 32-bit floats make
@@ -44,10 +43,8 @@ class BuildParameters:
     asymmetry : bool
         A model of the difference from symmetric: every subject minus its own symmetrisation, about the mean.
     part : {"left", "right"}, optional
-        Only the vertices of one breast, in the frame of the whole torso.
-    part_threshold : float
-        Breast probability on the mean shape above which a vertex belongs to the part. The paper's 0.2 is a cap
-        around the nipple; 0.08 is the whole breast with a rim.
+        Only the vertices of one breast on the mean shape, in the frame of the whole torso; see
+        :func:`breastmorph.model.regions.breast_regions`.
     keep_scores : bool
         Keep the subjects' coefficients, scales and numbers of the table; off because they describe people.
     with_absent : bool
@@ -60,7 +57,6 @@ class BuildParameters:
     symmetric: bool = False
     asymmetry: bool = False
     part: Literal["left", "right"] | None = None
-    part_threshold: float = 0.08
     keep_scores: bool = False
     with_absent: bool = False
     procrustes: ProcrustesParameters = field(default_factory=ProcrustesParameters)
@@ -87,7 +83,7 @@ def build_model(
         many subjects are in it, what the alignment removed and the total variance; never who they are.
     """
     p = parameters or BuildParameters()
-    used = usable(cohort, p)
+    used = usable(cohort, with_absent=p.with_absent)
     left_out = len(cohort) - len(used)
     cohort = used
     if len(cohort) < _FEWEST:
@@ -105,24 +101,24 @@ def build_model(
     mean = frame.mean
     if p.asymmetry and mirror is not None:
         mean = mean + aligned.mean_asymmetry(mirror)
+    model = ShapeModel(
+        mean,
+        np.zeros((mean.size, 0), np.float32),
+        np.zeros(0),
+        template.mesh.faces,
+        template.landmark_ids,
+        mirror=template.mirror,
+    )
     vertices = np.arange(len(mean))
-    faces, landmark_ids = template.mesh.faces, dict(template.landmark_ids)
     if p.part is not None:
-        vertices = part_vertices(mean, faces, landmark_ids, p.part, p.part_threshold)
+        vertices = part_vertices(model.mean_mesh, model.landmark_ids, p.part)
+        model = model.marginal(vertices)
     found, scores = _components(aligned, mean, vertices, mirror, p)
     if found.total < len(vertices) * (_ROUNDING * frame.mean.std()) ** 2:
         raise BreastMorphError(
             "the subjects show no " + ("asymmetry" if p.asymmetry else "differences"),
             "A model needs shapes that differ",
         )
-    model = ShapeModel(
-        mean,
-        np.zeros((mean.size, 0), np.float32),
-        np.zeros(0),
-        faces,
-        landmark_ids,
-        mirror=template.mirror,
-    ).marginal(vertices)
     signs = _signs(model, found.basis)
     training = None
     if p.keep_scores:
@@ -138,9 +134,34 @@ def build_model(
     )
 
 
-def usable(cohort: Cohort, parameters: BuildParameters) -> Cohort:
-    """The subjects that enter a model: those with both sides, unless parameters say otherwise."""
-    keep = [parameters.with_absent or not side for side in cohort.absent]
+def built_with(model: ShapeModel) -> BuildParameters:
+    """What kind of model it is, as far as it says: its frame, sides and subjects, not how much of it was kept.
+
+    What makes no sense in a file is passed over.
+    """
+
+    def mapping(value: Any) -> Mapping[str, Any]:
+        return value if isinstance(value, Mapping) else {}
+
+    said = mapping(model.info.get("parameters"))
+    frame: dict[str, Any] = {
+        name: value
+        for name, value in mapping(said.get("procrustes")).items()
+        if (name == "tolerance" and isinstance(value, float))
+        or (name == "max_iterations" and isinstance(value, int) and value > 0)
+    }
+    return BuildParameters(
+        symmetric=said.get("symmetric") is True,
+        asymmetry=said.get("asymmetry") is True,
+        part=said["part"] if said.get("part") in SIDES else None,
+        with_absent=said.get("with_absent") is True,
+        procrustes=ProcrustesParameters(with_scale=not model.keeps_size, **frame),
+    )
+
+
+def usable(cohort: Cohort, *, with_absent: bool = False) -> Cohort:
+    """The subjects that enter a model: those with both sides, or all."""
+    keep = [with_absent or not side for side in cohort.absent]
     return cohort if all(keep) else cohort.chosen(np.array(keep))
 
 
@@ -221,26 +242,10 @@ def _components(
     return found, (stacked[:k] + stacked[k:]) / np.sqrt(2.0)
 
 
-def part_vertices(
-    mean: Floats, faces: Ints, landmark_ids: Mapping[str, int], side: str, threshold: float
-) -> Ints:
-    """Vertices of one breast on a mean shape.
-
-    The piece around the nipple where this breast's probability is above the threshold and above the other's.
-    """
-    landmarks = Landmarks(tuple(landmark_ids), mean[list(landmark_ids.values())])
-    mask = measure_breasts(TriangleMesh(mean, faces), landmarks).mask(landmarks)
-    own, other = mask.at(mean, side), mask.at(mean, other_side(side))
-    inside: Bools = (own > threshold) & (own > other)
-    chosen = faces[inside[faces].all(axis=1)]
-    pieces = face_components(chosen) if len(chosen) else np.zeros(0, np.int64)
-    around = (chosen == landmark_ids[f"nipple_{side}"]).any(axis=1)
-    if not around.any():
-        raise BreastMorphError(
-            f"no {side} breast is found on the mean shape at a probability of {threshold:g}",
-            "Choose a lower threshold",
-        )
-    return np.unique(chosen[pieces == pieces[np.argmax(around)]])
+def part_vertices(mesh: TriangleMesh, landmark_ids: Mapping[str, int], side: str) -> Ints:
+    """Vertices of one breast on a mean shape: those of the faces inside its region."""
+    inside = breast_regions(mesh, Landmarks.at_vertices(landmark_ids, mesh.vertices))[side]
+    return np.unique(mesh.faces[inside[mesh.faces].all(axis=1)])
 
 
 def _signs(model: ShapeModel, basis: NDArray[np.float32]) -> Floats:

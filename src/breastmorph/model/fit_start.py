@@ -10,7 +10,7 @@ import numpy as np
 
 from breastmorph.errors import LandmarkProblem
 from breastmorph.mesh.similarity import Similarity
-from breastmorph.mesh.triangle_mesh import Floats
+from breastmorph.mesh.triangle_mesh import MIRROR, Floats
 from breastmorph.model.matching import Sites, TargetPoints
 from breastmorph.model.pose_and_shape import Prior, State, cost, improve
 from breastmorph.model.shape_model import ShapeModel
@@ -49,7 +49,7 @@ def shared_landmarks(model: ShapeModel, landmarks: Landmarks) -> tuple[str, ...]
     across = np.linalg.svd(places - places.mean(axis=0), compute_uv=False)[1]
     if across < _SPREAD:
         raise LandmarkProblem("the landmarks lie on one line", "Give one that lies beside it")
-    mirrored = source * np.array([-1.0, 1.0, 1.0])
+    mirrored = source * MIRROR
     # Fewer than five lie so nearly in one plane that their mirror image fits as well.
     if len(names) >= 5 and _residual(mirrored, places) < _MIRRORED * _residual(source, places):
         raise LandmarkProblem(
@@ -89,10 +89,9 @@ def poses_all_around(prior: Prior, sites: Sites, target: TargetPoints, kept: int
     """
     rigid = replace(prior, deviations=prior.deviations[:0], log_scale_deviation=0.0)
     middle = np.median(target.points, axis=0)
-    scale = float(np.exp(prior.log_scale))
     states = []
     for rotation in _rotations():
-        start = Similarity(rotation, middle - scale * rotation @ prior.centre, scale)
+        start = Similarity(rotation, middle - rotation @ prior.centre)
         states.append(State(start, prior.deviations[:0]))
     for widths, survivors in _ROUNDS:
         judged = []

@@ -34,9 +34,9 @@ from breastmorph.model.pose_and_shape import (
 )
 from breastmorph.model.residuals import surface_residuals
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.registration.threads import in_one_thread
 from breastmorph.scan.anatomy import UNITS
 from breastmorph.scan.landmarks import STERNUM, Landmarks
+from breastmorph.threads import in_one_thread
 
 _FEWEST = 100  # points
 _RIVAL = 60.0  # mm from the chosen pose: nearer ones are on their way to the same place
@@ -128,8 +128,8 @@ def _fitted(
     p: FitParameters,
 ) -> Fit:
     points = points_of(target, p.points, np.random.default_rng(p.seed))
-    with_scale = used.info.get("alignment") != "rigid"
-    prior = Prior(used.deviations, 0.0, p.scale_deviation if with_scale else 0.0, used.mean.mean(axis=0))
+    with_scale = not used.keeps_size
+    prior = Prior(used.deviations, p.scale_deviation if with_scale else 0.0, used.mean.mean(axis=0))
     sites = all_sites(used)
     coarse = some_sites(sites, p.sites)
     lead, anchors = float("nan"), None
@@ -232,7 +232,7 @@ def _anchors(model: ShapeModel, landmarks: Landmarks, names: tuple[str, ...], p:
     ids = np.array([model.landmark_ids[name] for name in names])
     firm = [name in STERNUM or name.startswith("nipple") for name in names]
     deviations = np.where(firm, p.landmark_deviation, p.soft_landmark_deviation)
-    rows = model.basis.reshape(model.n_vertices, 3, model.n_components)[ids]
+    rows = model.rows(ids).reshape(len(ids), 3, -1)
     return Anchors(model.mean[ids], rows, landmarks.array(names), deviations**2)
 
 

@@ -22,7 +22,8 @@ from breastmorph.mesh.triangle_mesh import Bools, Floats
 from breastmorph.model.matching import Matches, Sites, TargetPoints, match
 
 _POSE = 7  # turn, shift, scale
-_BEYOND = 0.4
+_BEYOND = 0.4  # of the cost of a point that contradicts the model
+_SETTLING = 4  # steps after which landmarks alone move nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,16 +71,13 @@ class Prior:
     ----------
     deviations : (q,) float
         Of the model's coefficients.
-    log_scale : float
-        Expected logarithm of the transform's scale.
     log_scale_deviation : float
-        0 keeps the scale where it is.
+        Of the logarithm of the transform's scale, which is 0 on average; 0 keeps the scale where it is.
     centre : (3,) float
         Of the model; turns and scales go about it.
     """
 
     deviations: Floats
-    log_scale: float
     log_scale_deviation: float
     centre: Floats
 
@@ -185,9 +183,9 @@ def improve(
     return state, evidence, precision
 
 
-def settle_on_landmarks(state: State, prior: Prior, anchors: Anchors, rounds: int = 4) -> State:
+def settle_on_landmarks(state: State, prior: Prior, anchors: Anchors) -> State:
     """Pose and shape by the landmarks alone."""
-    for _ in range(rounds):
+    for _ in range(_SETTLING):
         state, _ = _moved(state, prior, *_anchored(anchors, state, prior))
     return state
 
@@ -203,7 +201,7 @@ def _moved(state: State, prior: Prior, precision: Floats, gradient: Floats) -> t
     if prior.log_scale_deviation > 0:
         weight = prior.log_scale_deviation**-2
         precision[scale, scale] += weight
-        gradient[scale] -= weight * (np.log(state.transform.scale) - prior.log_scale)
+        gradient[scale] -= weight * np.log(state.transform.scale)
     else:
         precision[scale], precision[:, scale], gradient[scale] = 0.0, 0.0, 0.0
         precision[scale, scale] = 1.0

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.similarity import Similarity
-from breastmorph.mesh.triangle_mesh import Floats, Ints
+from breastmorph.mesh.triangle_mesh import MIRROR, Floats, Ints
 
-MIRROR = np.array([-1.0, 1.0, 1.0])  # x points to the patient's left
 _OTHER_UNIT = 3.0  # times the usual size: no two adults differ so much, but metres and millimetres do
 
 
@@ -99,33 +98,17 @@ class Frame:
 
 
 @dataclass(frozen=True, eq=False)
-class Alignment:
-    """Aligned shapes.
-
-    Attributes
-    ----------
-    shapes : (k, n, 3) float
-    mean : (n, 3) float
-        At the mean centroid size of the inputs, centred.
-    transforms : tuple of Similarity
-        Take each input to its aligned shape.
-    iterations : int
-    """
+class Alignment(Frame):
+    """The common frame of shapes in memory, with the aligned shapes, (k, n, 3)."""
 
     shapes: Floats
-    mean: Floats
-    transforms: tuple[Similarity, ...]
-    iterations: int
 
 
-def align_shapes(
-    shapes: Floats, *, with_scale: bool = True, tolerance: float = 1e-10, max_iterations: int = 100
-) -> Alignment:
+def align_shapes(shapes: Floats, *, with_scale: bool = True) -> Alignment:
     """Align shapes that fit into memory, (k, n, 3), oriented like the first; see :func:`common_frame`."""
-    parameters = ProcrustesParameters(with_scale, tolerance, max_iterations)
-    frame = common_frame(shapes, np.arange(len(shapes)), shapes[0], parameters)
+    frame = common_frame(shapes, np.arange(len(shapes)), shapes[0], ProcrustesParameters(with_scale))
     aligned = np.stack([t.apply(shape) for t, shape in zip(frame.transforms, shapes, strict=True)])
-    return Alignment(aligned, frame.mean, frame.transforms, frame.removed.iterations)
+    return Alignment(frame.mean, frame.transforms, frame.removed, aligned)
 
 
 def common_frame(

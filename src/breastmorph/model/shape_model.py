@@ -19,7 +19,7 @@ from breastmorph.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
 from breastmorph.model.posterior import condition
-from breastmorph.scan.landmarks import NAMES, canonical_name
+from breastmorph.scan.landmarks import NAMES, Landmarks, canonical_name
 
 if TYPE_CHECKING:
     from breastmorph.cohort import Cohort
@@ -34,7 +34,7 @@ class Training:
     Attributes
     ----------
     scores : (k, q) float
-        Coefficients of the subjects.
+        Coefficients of the subjects. Of a truncated model they give the subjects less what was cut off.
     scales : (k,) float
         Size of every subject relative to its aligned shape (1 for a model that keeps size).
     columns : mapping from name to (k,) float
@@ -138,9 +138,24 @@ class ShapeModel:
         return TriangleMesh(shape, self.faces)
 
     @property
+    def landmarks(self) -> Landmarks:
+        """The landmarks on the mean."""
+        return Landmarks.at_vertices(self.landmark_ids, self.mean)
+
+    @property
     def is_synthetic(self) -> bool:
         """Whether the model says that nobody was scanned for it."""
         return bool(self.info.get("synthetic"))
+
+    @property
+    def keeps_size(self) -> bool:
+        """Whether size is part of the shapes; `breastmorph build` without `--rigid` brings all to one size."""
+        return self.info.get("alignment") == "rigid"
+
+    def rows(self, ids: Ints | Bools) -> NDArray[np.floating]:
+        """Rows of the basis for vertices ``ids``, (3k, q)."""
+        chosen = self.basis.reshape(self.n_vertices, 3, self.n_components)[ids]
+        return chosen.reshape(3 * len(chosen), self.n_components)
 
     # --- shapes and coefficients ------------------------------------------------------------------------------
 
@@ -356,8 +371,7 @@ class ShapeModel:
 
     def _scaled_rows(self, ids: Ints) -> Floats:
         """Rows of basis * deviations for vertices ``ids``, (3k, q)."""
-        rows = self.basis.reshape(self.n_vertices, 3, self.n_components)[ids]
-        scaled: Floats = rows.reshape(3 * len(rows), self.n_components) * self.deviations
+        scaled: Floats = self.rows(ids) * self.deviations
         return scaled
 
     def _recombined(self, half: Floats, mean: Floats) -> Self:

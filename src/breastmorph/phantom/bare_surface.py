@@ -84,12 +84,12 @@ def signed_field(points: Floats) -> Floats:
 def project(points: Floats, steps: int = 3) -> Floats:
     """Points moved onto the surface along the field's gradient, (n, 3)."""
     for _ in range(steps):
-        value, gradient = field_and_gradient(points)
+        value, gradient = _field_and_gradient(points)
         points = points - np.clip(value, -15.0, 15.0)[:, None] * gradient
     return points
 
 
-def field_and_gradient(points: Floats) -> tuple[Floats, Floats]:
+def _field_and_gradient(points: Floats) -> tuple[Floats, Floats]:
     """The field (n,) in units of distance and the inverse-length gradient (n, 3) for Newton steps."""
     value = signed_field(points)
     step = 0.05

@@ -20,11 +20,14 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 
 from breastmorph.mesh.triangle_mesh import Floats
-from breastmorph.phantom.skin import FOLD, LATERAL, MEDIAL, UPPER, footprint_polar
+from breastmorph.phantom.skin import FOLD, LATERAL, MEDIAL, UPPER, across_footprint, footprint_polar
 from breastmorph.phantom.thorax import smooth_step
 
 N_MODES = 18  # of which the first are the dome's and the rest the skin's
 _N_DOME = 12
+_DOME_SIZES = np.array([0.12, 0.10, 0.08, 0.08, 0.05, 0.05, 0.07, 0.06, 0.06, 0.035, 0.035, 0.04])
+_HOLD = 0.5  # how blunt the top of a hanging bag is, see _eased
+_STEEPEST = 3.5  # mm the skin falls next to the fold while it leaves the chest wall by one
 
 
 @dataclass(frozen=True)
@@ -70,11 +73,6 @@ class Breast:
     spread: float = 0.08
     nipple_size: float = 5.0
     modes: tuple[float, ...] = field(default=(0.0,) * N_MODES)
-
-    @property
-    def ptotic(self) -> bool:
-        """Whether the nipple lies at or below the fold."""
-        return self.sag >= 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,8 +207,7 @@ class BreastMap:
     def _above_fold(self) -> tuple[Floats, Floats]:
         """Height above the fold in the column of every point, and how central that column is (1 to 0)."""
         within = self._within[0]
-        across = within - self.nipple_at[0]
-        across = across / np.where(across > 0, LATERAL - self.nipple_at[0], self.nipple_at[0] - MEDIAL)
+        across = across_footprint(within, self.nipple_at)
         inner = np.clip(1.0 - across**2, 0.0, 1.0)
         fold = self._place_level(within, self.nipple_at[1] - (self.nipple_at[1] - FOLD) * np.sqrt(inner))
         return self.placed[1] - fold, np.clip(1.0 - np.abs(across) ** 3, 0.0, 1.0)
@@ -219,11 +216,6 @@ class BreastMap:
 def _eased(dome: Floats, hold: float) -> Floats:
     """The dome's height with its top flattened, the more the smaller ``hold``, (n,); 0 and 1 stay."""
     return dome * (1.0 + hold) / (dome + hold)
-
-
-_HOLD = 0.5
-_STEEPEST = 3.5
-_DOME_SIZES = np.array([0.12, 0.10, 0.08, 0.08, 0.05, 0.05, 0.07, 0.06, 0.06, 0.035, 0.035, 0.04])
 
 
 def _skin_waves() -> list[tuple[Floats, float, Floats]]:

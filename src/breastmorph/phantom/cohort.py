@@ -9,8 +9,7 @@ from scipy.stats import beta, norm, rankdata
 
 from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.triangle_mesh import Bools, Floats
-from breastmorph.phantom import breast as breast_shape
-from breastmorph.phantom.breast import Breast
+from breastmorph.phantom.breast import N_MODES, Breast
 from breastmorph.phantom.thorax import N_SCORES, Thorax
 from breastmorph.scan.landmarks import SIDES
 
@@ -74,11 +73,6 @@ class Subject:
     left: Breast
     right: Breast
     absent: str = ""
-
-    @property
-    def ptosis(self) -> bool:
-        """Whether a nipple lies at or below its inframammary fold."""
-        return self.left.ptotic or self.right.ptotic
 
     def breast(self, side: str) -> Breast:
         """The breast of a side."""
@@ -180,8 +174,8 @@ def _draw_breasts(
     # What both sides share, and how far each departs from it.
     shared = rng.normal(size=11)
     own = rng.normal(size=(2, 11))
-    modes_shared = rng.normal(size=breast_shape.N_MODES)
-    modes_own = rng.normal(size=(2, breast_shape.N_MODES))
+    modes_shared = rng.normal(size=N_MODES)
+    modes_own = rng.normal(size=(2, N_MODES))
     excess = float(np.clip(rng.gamma(1.6, 0.14), 0.03, 0.65))
     firm = float(rng.beta(1.6, 2.4)) * (0.6 if operated else 0.95)
     breasts = []

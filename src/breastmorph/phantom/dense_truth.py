@@ -16,9 +16,8 @@ from breastmorph.phantom.cohort import Subject
 from breastmorph.phantom.lattice import lattice
 from breastmorph.phantom.skin import BareChest, SkinChart, to_space
 from breastmorph.phantom.thorax import Thorax, arm_weight, smooth_step, vary
-from breastmorph.scan.landmarks import OF_A_BREAST, REQUIRED, SIDES, Landmarks
+from breastmorph.scan.landmarks import OF_A_BREAST, REQUIRED, SIDES, SIGN, Landmarks
 
-_SIGN = {"left": 1.0, "right": -1.0}
 _NOTCH_LEVEL, _XIPHOID_LEVEL = 0.0, -172.0  # heights on the mean torso's midline, mm
 _MEAN_BREAST = Breast(volume=479.0, sag=0.75, upper_fullness=0.35, roundness=0.5)
 
@@ -143,7 +142,7 @@ class _Patch:
 
     @classmethod
     def of(cls, side: str, breast: Breast, start: Floats, chest: BareChest) -> _Patch:
-        chart, sign = skin_chart(), _SIGN[side]
+        chart, sign = skin_chart(), SIGN[side]
         ids = np.flatnonzero(chart.slides & (sign * chart.around > 0))
         around, level = sign * chart.around[ids], chart.level[ids]
         skin = BreastMap(breast, around, level, chart.slide_weight[ids], chart.nipple_at)
@@ -158,7 +157,7 @@ class _Patch:
 
     def raised(self, points: Floats, projection: float, chest: BareChest) -> Floats:
         """The torso's points with this breast's dome ``projection`` mm high before it sags."""
-        out, sign = points.copy(), _SIGN[self.side]
+        out, sign = points.copy(), SIGN[self.side]
         ids = self.ids[self.inside]
         around, level, height = (part[self.inside] for part in self.skin.raised(projection))
         out[ids] = to_space(chest, around, level, height, sign) + self.rest[self.inside]

@@ -177,7 +177,7 @@ def _save_arrays(path: Path, arrays: dict[str, object]) -> None:
 
 
 def _make_folders(out: Path, ids: set[str]) -> None:
-    others = sorted(path.name for path in (out / "scans").glob("*") if path.stem not in ids)
+    others = sorted(path.name for path in (out / "scans").glob("[!.]*") if path.stem not in ids)
     if others:
         raise FileProblem(
             f"the folder already holds other scans ({others[0]})", "Choose a new or empty folder", out

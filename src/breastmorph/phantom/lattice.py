@@ -13,7 +13,8 @@ from functools import lru_cache
 import numpy as np
 from scipy.sparse import coo_matrix, csr_matrix, diags
 
-from breastmorph.mesh.triangle_mesh import Floats, Ints
+from breastmorph.mesh.remeshing.symmetry import whole_of_half
+from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
 from breastmorph.phantom.bare_surface import (
     ARM_DIRECTION,
     ARM_LENGTH,
@@ -197,13 +198,5 @@ def _mirrored(half: _Half, points: Floats) -> Lattice:
     a = np.where((first <= second)[:, None], q[:, [0, 1, 2]], q[:, [0, 1, 3]])
     b = np.where((first <= second)[:, None], q[:, [0, 2, 3]], q[:, [1, 2, 3]])
     faces = np.concatenate([a, b])
-    on_midline = np.zeros(half.n, bool)
-    on_midline[half.midline] = True
-    twin = np.full(half.n, -1)
-    twin[on_midline] = np.flatnonzero(on_midline)
-    twin[~on_midline] = half.n + np.arange((~on_midline).sum())
-    mirror = np.empty(half.n + (~on_midline).sum(), dtype=np.int64)
-    mirror[: half.n] = twin
-    mirror[twin] = np.arange(half.n)
-    other = points[~on_midline] * np.array([-1.0, 1.0, 1.0])
-    return Lattice(np.vstack([points, other]), np.vstack([faces, twin[faces][:, ::-1]]), mirror)
+    mesh, mirror = whole_of_half(TriangleMesh(points, faces))
+    return Lattice(mesh.vertices, mesh.faces, mirror)

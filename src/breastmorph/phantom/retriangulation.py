@@ -7,11 +7,18 @@ from scipy.sparse import csr_matrix, identity, vstack
 from scipy.spatial import cKDTree
 
 from breastmorph.mesh.geometry import face_areas, vertex_areas
-from breastmorph.mesh.topology import boundary_loops, edge_table, face_components, pinched_vertices
+from breastmorph.mesh.topology import (
+    boundary_loops,
+    edge_table,
+    face_components,
+    pinched_vertices,
+    with_three_corners,
+)
 from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
 
 _AREA_PER_VERTEX = 0.80  # of the squared mean edge, measured on the clusters below
 _EVEN = np.array([0 * 9 + 1 * 3 + 2, 1 * 9 + 2 * 3 + 0, 2 * 9 + 0 * 3 + 1])  # even orders of three corners
+_ROUNDS = 4  # of moving the seeds to the centres of their clusters; fewer is more irregular
 _PINHOLE = 9  # edges around a hole that is filled
 
 
@@ -66,9 +73,7 @@ _TWO = np.array([3, 1, 4, 0, 3, 4, 0, 4, 2])
 _THREE = np.array([0, 3, 5, 3, 1, 4, 5, 4, 2, 3, 4, 5])
 
 
-def retriangulated(
-    points: Floats, faces: Ints, edge: float, rng: np.random.Generator, rounds: int = 4
-) -> TriangleMesh:
+def retriangulated(points: Floats, faces: Ints, edge: float, rng: np.random.Generator) -> TriangleMesh:
     """Triangulate a densely sampled surface anew.
 
     Parameters
@@ -78,8 +83,6 @@ def retriangulated(
     edge : float
         Wanted mean edge, mm.
     rng : numpy Generator
-    rounds : int
-        Rounds of moving the seeds to the centres of their clusters; fewer is more irregular.
     """
     weight = vertex_areas(points, faces)
     used = np.flatnonzero(weight > 0)
@@ -90,7 +93,7 @@ def retriangulated(
     order = np.searchsorted(steps, (np.arange(count) + rng.uniform(size=count)) * steps[-1] / count)
     seeds = points[used[np.minimum(order, len(used) - 1)]]
     label = np.zeros(len(points), dtype=np.int64)
-    for _ in range(rounds):
+    for _ in range(_ROUNDS):
         label[used] = cKDTree(seeds, balanced_tree=False).query(points[used])[1]
         mass = np.bincount(label[used], weight[used], minlength=count)
         total = [np.bincount(label[used], weight[used] * points[used, k], minlength=count) for k in range(3)]
@@ -98,8 +101,7 @@ def retriangulated(
             (mass > 0)[:, None], np.stack(total, axis=1) / np.maximum(mass, 1e-12)[:, None], seeds
         )
     corner = label[faces]
-    distinct = (corner != np.roll(corner, 1, axis=1)).all(axis=1)
-    return _cleaned(seeds, corner[distinct])
+    return _cleaned(seeds, corner[with_three_corners(corner)])
 
 
 def _cleaned(points: Floats, faces: Ints) -> TriangleMesh:
@@ -126,8 +128,7 @@ def _cleaned(points: Floats, faces: Ints) -> TriangleMesh:
             break
         faces = faces[~pinched]
     points, faces = _filled(points, faces)
-    mesh = TriangleMesh(points, faces)
-    return mesh.kept(np.ones(len(faces), bool))
+    return TriangleMesh(points, faces).kept(np.ones(len(faces), bool))  # drops vertices without faces
 
 
 def _filled(points: Floats, faces: Ints) -> tuple[Floats, Ints]:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import coo_matrix, csr_matrix, diags
 
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.geometry import vertex_normals
+from breastmorph.mesh.geometry import normals_within, vertex_normals
 from breastmorph.mesh.similarity import Similarity, rotation_about
 from breastmorph.mesh.topology import edge_table
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
@@ -17,7 +17,7 @@ from breastmorph.phantom.breast import Breast
 from breastmorph.phantom.dense_truth import Torso, arm_length, build
 from breastmorph.phantom.retriangulation import refinement, retriangulated
 from breastmorph.phantom.thorax import Thorax
-from breastmorph.scan.landmarks import SIDES, Landmarks
+from breastmorph.scan.landmarks import SIDES, STERNUM, Landmarks
 
 
 @dataclass(frozen=True)
@@ -88,15 +88,14 @@ def scan_subject(
     used[: len(points)] = used[faces] = True
     faces = (np.cumsum(used) - 1)[faces]
     carried = np.column_stack([points, normals, torso.mesh.vertices[:, 1], arm_length()])
-    dense, dense_faces = finer[used] @ carried, faces
+    dense = finer[used] @ carried
     where, normal = dense[:, :3], dense[:, 3:6]
     normal = normal / np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-9)
     wander = _wandering(where, rng)
     seen = _seen(surface, where, normal, cameras, p.grazing, 2.0 * wander)
     seen &= _within(dense[:, 6:], torso, wander * p.ragged, rng, p)
 
-    kept = dense_faces[seen[dense_faces].all(axis=1)]
-    mesh = retriangulated(where, kept, p.edge, rng)
+    mesh = retriangulated(where, faces[seen[faces].all(axis=1)], p.edge, rng)
     visible = seen[: len(points)] & (Surface(mesh).closest(points).distances < 1.5)
     mesh = mesh.with_vertices(mesh.vertices + _noise(mesh, rng, p))
     return ScannedTorso(mesh, _annotated(mesh, true, rng, p), points, visible, true, pose)
@@ -119,7 +118,7 @@ def _pose(rng: np.random.Generator, p: ScannerParameters) -> Similarity:
 
 
 def _cameras(true: Landmarks, rng: np.random.Generator, p: ScannerParameters) -> Floats:
-    target = true.array(("sternal_notch", "xiphoid")).mean(axis=0) + np.array([0.0, -40.0, -60.0])
+    target = true.array(STERNUM).mean(axis=0) + np.array([0.0, -40.0, -60.0])
     cameras = []
     for view in p.views:
         yaw, pitch = view + p.view_jitter * rng.normal(), p.view_jitter * rng.normal()
@@ -192,9 +191,8 @@ def _annotated(
     surface = Surface(mesh)
     near = surface.closest(true.points)
     normals = vertex_normals(mesh.vertices, mesh.faces)
-    normal = (normals[mesh.faces[near.faces]] * near.weights[..., None]).sum(axis=1)
+    normal = normals_within(normals, mesh.faces[near.faces], near.weights)
     off = rng.normal(size=(len(true), 3))
-    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-9)
     off -= (off * normal).sum(axis=1, keepdims=True) * normal
     size = [p.annotation_lower_pole if name.startswith("lower_pole") else p.annotation for name in true.names]
     # Two free directions share the error.

@@ -13,10 +13,12 @@ from scipy.ndimage import map_coordinates, spline_filter
 from scipy.sparse import csr_matrix
 
 from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.geometry import face_cross
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
 from breastmorph.phantom.bare_surface import axis_depth
 from breastmorph.phantom.lattice import Lattice
 from breastmorph.phantom.thorax import arm_weight, smooth_step
+from breastmorph.scan.landmarks import SIGN
 
 AROUND = 125.0  # mm of skin per radian around the body axis
 # The mean footprint of the left breast.
@@ -66,15 +68,14 @@ class SkinChart:
         around = AROUND * np.arctan2(x, z - axis_depth(y))
         left = int(np.argmin(np.hypot(around - NIPPLE[0], y - NIPPLE[1])))
         flat = np.column_stack([around, y, np.zeros_like(y)])
-        a, b, c = (flat[lattice.faces[:, k]] for k in range(3))
-        upright = np.cross(b - a, c - a)[:, 2] > 0
+        upright = face_cross(flat, lattice.faces)[:, 2] > 0
         near = ((np.abs(around) < _GRID_AROUND[-1] + 15.0) & (np.abs(x) < 175.0))[lattice.faces].all(axis=1)
         chart = TriangleMesh(flat, lattice.faces[upright & near])
         grid = np.stack(np.meshgrid(_GRID_AROUND, _GRID_LEVEL, indexing="ij"), axis=-1).reshape(-1, 2)
         surface = Surface(chart)
         found = surface.closest(np.column_stack([grid, np.zeros(len(grid))]))
         lines = {}
-        for side, sign in (("left", 1.0), ("right", -1.0)):
+        for side, sign in SIGN.items():
             levels = np.arange(-358.0, -100.0, 2.0)
             line = np.column_stack(
                 [np.full_like(levels, sign * AXILLARY_LINE), levels, np.zeros_like(levels)]
@@ -133,11 +134,16 @@ class BareChest:
 
 def footprint_polar(around: Floats, level: Floats, nipple: tuple[float, float]) -> tuple[Floats, Floats]:
     """Polar coordinates in the mean left footprint: radius (1 on the border) and angle."""
-    across = around - nipple[0]
-    across = across / np.where(across > 0, LATERAL - nipple[0], nipple[0] - MEDIAL)
+    across = across_footprint(around, nipple)
     up = level - nipple[1]
     up = up / np.where(up > 0, UPPER - nipple[1], nipple[1] - FOLD)
     return np.hypot(across, up), np.arctan2(up, across)
+
+
+def across_footprint(around: Floats, nipple: tuple[float, float]) -> Floats:
+    """Place across the mean left footprint, (n,): -1 on its medial border, 0 at the nipple, 1 on the lateral one."""
+    across = around - nipple[0]
+    return across / np.where(across > 0, LATERAL - nipple[0], nipple[0] - MEDIAL)
 
 
 def to_space(chest: BareChest, around: Floats, level: Floats, height: Floats, sign: float) -> Floats:

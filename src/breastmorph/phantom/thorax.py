@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from breastmorph.mesh.triangle_mesh import Floats
+from breastmorph.mesh.triangle_mesh import MIRROR, Floats
 from breastmorph.phantom.bare_surface import ARM_DIRECTION, SHOULDER_JOINT, axis_depth
 
 N_MODES = 48  # smooth fields beside the named traits
@@ -56,14 +56,9 @@ class Thorax:
     arm_forward_right: float = 0.0
     modes: tuple[float, ...] = field(default=(0.0,) * N_MODES)
 
-    def scores(self) -> Floats:
-        """All scores in one row, (k,)."""
-        named = [getattr(self, f.name) for f in fields(self) if f.name != "modes"]
-        return np.array([*named, *self.modes])
-
     @classmethod
     def from_scores(cls, scores: Floats) -> Thorax:
-        """The thorax with these scores, in the order of :meth:`scores`."""
+        """The thorax with these scores, (N_SCORES,): the named traits in their order, then the modes."""
         names = [f.name for f in fields(cls) if f.name != "modes"]
         named = {name: float(score) for name, score in zip(names, scores, strict=False)}
         return cls(**named, modes=tuple(float(score) for score in scores[len(names) :]))
@@ -178,11 +173,10 @@ def _field_basis() -> tuple[Floats, Floats, Floats]:
 
 def _smooth_fields(points: Floats, scores: Floats) -> Floats:
     wave, direction, phase = _field_basis()
-    flip = np.array([-1.0, 1.0, 1.0])
     parity = np.where(np.arange(N_MODES) % 2, -1.0, 1.0)
     here = np.cos(points @ wave.T + phase) * scores
-    there = np.cos((points * flip) @ wave.T + phase) * scores * parity
-    return np.sqrt(0.5) * (here @ direction + (there @ direction) * flip)
+    there = np.cos((points * MIRROR) @ wave.T + phase) * scores * parity
+    return np.sqrt(0.5) * (here @ direction + (there @ direction) * MIRROR)
 
 
 def arm_weight(points: Floats) -> Floats:

@@ -1,15 +1,21 @@
-"""A side without a breast: the template starts there as the skin spanned between its surroundings."""
+"""A side without landmarks: whether a breast is there, and a template that starts without it."""
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.sparse.linalg import splu
 
+from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.topology import boundary_vertices
 from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
+from breastmorph.scan.landmarks import SIGN
 
 _BREAST = 0.03  # mask above which skin belongs to the breast and its fold
 _MIDLINE = 5.0  # mm beside the sternum that stay as they are
+_RAISED = 5.0  # mm that a breast stands out where it is looked for
+_GRID = 6.0  # mm between the places looked at
+_IN_FRONT = 600.0  # mm: from where they are looked at
 
 
 def without_breast(mesh: TriangleMesh, probability: Floats, side: str) -> TriangleMesh:
@@ -27,7 +33,7 @@ def without_breast(mesh: TriangleMesh, probability: Floats, side: str) -> Triang
     """
     import igl
 
-    outwards = mesh.vertices[:, 0] * (1.0 if side == "left" else -1.0)
+    outwards = mesh.vertices[:, 0] * SIGN[side]
     free = (probability > _BREAST) & (outwards > _MIDLINE) & ~boundary_vertices(mesh.faces, mesh.n_vertices)
     if not free.any():
         return mesh
@@ -35,3 +41,39 @@ def without_breast(mesh: TriangleMesh, probability: Floats, side: str) -> Triang
     vertices = np.array(mesh.vertices)
     vertices[free] = splu(laplacian[:, free].tocsc()).solve(-laplacian[:, ~free] @ vertices[~free])
     return mesh.with_vertices(vertices)
+
+
+def share_standing_out(
+    scan: Surface, transform: Similarity, whole: TriangleMesh, bare: TriangleMesh
+) -> float:
+    """How far a scan stands out where a template has a breast: about 0 on a flat chest, 1 like the template.
+
+    The least-squares share of the template's breast in the scan's height, seen from the front. Closest points could not
+    tell: on a flat chest they find skin beside and below the breast, and not far away.
+
+    Parameters
+    ----------
+    scan : Surface
+    transform : Similarity
+        From template to scan coordinates.
+    whole, bare : TriangleMesh
+        The upright template with and without the breast.
+    """
+    taken = np.linalg.norm(whole.vertices - bare.vertices, axis=1) > _RAISED
+    if not taken.any():
+        return 0.0
+    low, high = (end(whole.vertices[taken, :2], axis=0) for end in (np.min, np.max))
+    across, up = np.meshgrid(*(np.arange(a, b, _GRID) for a, b in zip(low, high, strict=True)))
+    places = np.column_stack([across.ravel(), up.ravel(), np.full(across.size, _IN_FRONT)])
+    level = _height(Surface(bare), places, Similarity())
+    breast = _height(Surface(whole), places, Similarity()) - level
+    seen = _height(scan, places, transform) - level
+    known = (breast > _RAISED) & np.isfinite(seen)
+    return float(seen[known] @ breast[known] / (breast[known] @ breast[known])) if known.any() else 0.0
+
+
+def _height(surface: Surface, places: Floats, transform: Similarity) -> Floats:
+    """Height of the skin behind places in front of it, (k,); NaN where there is none."""
+    directions = np.tile(-transform.rotation[:, 2], (len(places), 1))
+    faces, distances, _ = surface.first_hit(transform.apply(places), directions)
+    return np.where(faces >= 0, places[:, 2] - distances / transform.scale, np.nan)

@@ -83,7 +83,7 @@ def register_batch(
             on_start(len(todo), len(current))
         try:
             with closing((executor or LocalProcesses()).run(recipe, todo, folder, lock)) as outcomes:
-                for outcome in outcomes:
+                for outcome in outcomes if todo else ():  # nobody starts working for nothing
                     known[outcome.id] = done[outcome.id] = outcome
                     if on_done is not None:
                         on_done(outcome)

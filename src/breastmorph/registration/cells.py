@@ -44,11 +44,6 @@ class Cells:
     members: Ints
     share: Floats
 
-    @property
-    def n_vertices(self) -> int:
-        """Number of vertices."""
-        return len(self.start) - 1
-
     def cotangent_weights(self, vertices: Floats) -> Floats:
         """w_jk = (cot + cot) / 2 of the angles facing each edge, clamped from below, (e,)."""
         tangent = np.tan(np.maximum(face_angles(vertices, self.faces), 1e-3))

@@ -14,10 +14,11 @@ import secrets
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -74,8 +75,6 @@ class Cluster:
         self, recipe: Recipe, todo: Sequence[ScanFiles], folder: RegisteredFolder, lock: FolderLock
     ) -> Outcomes:
         """See :class:`breastmorph.registration.executors.Executor`."""
-        if not todo:
-            return
         with _connected(self.scheduler) as client, _equipped(client, recipe, self.limits) as plugin:
             for product in _products(client, plugin, todo):
                 yield folder.store(product)
@@ -109,7 +108,7 @@ _Answer = Product | FailedScan | Failure | None  # None: the worker does not see
 def _products(
     client: Client, plugin: str, todo: Sequence[ScanFiles]
 ) -> Generator[Product | FailedScan, None, None]:
-    waiting = iter(todo)
+    waiting = deque(todo)
     finished = as_completed(loop=client.loop)
     on_the_way: dict[Any, _Task] = {}
     stream = False  # whether the caller sends the content of the files
@@ -124,7 +123,8 @@ def _products(
         while True:
             if time.monotonic() > counted + _RECOUNT:
                 room, counted = max(1, _AHEAD * sum(client.nthreads().values())), time.monotonic()
-            while len(on_the_way) < room and (files := next(waiting, None)) is not None:
+            while waiting and len(on_the_way) < room:
+                files = waiting.popleft()
                 try:
                     submit(_task(files, stream))
                 except FileProblem as error:
@@ -136,10 +136,7 @@ def _products(
             answer = _answer(future)
             if answer is None:
                 stream = True
-                try:
-                    submit(_task(task.files, stream))
-                except FileProblem as error:
-                    yield FailedScan.of(task.files, str(error), error.code)
+                waiting.appendleft(task.files)
             else:
                 yield failed_scan(task.files, answer, task.inputs) if isinstance(answer, Failure) else answer
     except Exception as error:
@@ -218,9 +215,7 @@ def _equipped(client: Client, recipe: Recipe, limits: Limits) -> Iterator[str]:
 
 
 def _require_same_version(client: Client) -> None:
-    def version() -> (
-        str
-    ):  # inside a function: it travels by its content, so it also runs where we are not installed
+    def version() -> str:  # defined in here it travels by its content, also to where we are not installed
         try:
             from breastmorph import __version__ as found
         except ImportError:
@@ -319,16 +314,9 @@ def _child(recipe: Recipe) -> Callable[[_Task], _Answer]:
     return work
 
 
-def _from_contents(make: ProductMaker, task: _Task) -> _Answer:
+def _from_contents(make: ProductMaker, task: _Task) -> Product | FailedScan:
     with tempfile.TemporaryDirectory(prefix="breastmorph-") as folder:
-        original = (task.files.mesh, *task.files.landmarks)
-        copies = [Path(folder) / path.name for path in original]
+        copies = [Path(folder) / path.name for path in (task.files.mesh, *task.files.landmarks)]
         for copy, data in zip(copies, task.contents, strict=True):
             copy.write_bytes(data)
-        product = make(ScanFiles(task.files.id, copies[0], tuple(copies[1:])))
-    if isinstance(product, FailedScan):  # name the files that the user knows
-        message = product.message
-        for copy, path in zip(copies, original, strict=True):
-            message = message.replace(str(copy), str(path))
-        return replace(product, message=message)
-    return product
+        return make(ScanFiles(task.files.id, copies[0], tuple(copies[1:])))

@@ -16,10 +16,9 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial import KDTree
 
 from breastmorph.errors import LandmarkProblem
-from breastmorph.mask import BreastMask, measure_breasts
+from breastmorph.mask import IN_BREAST, BreastMask, measure_breasts
 from breastmorph.mesh.topology import edge_table
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints
-from breastmorph.registration.result import IN_BREAST
 from breastmorph.scan.landmarks import SIDES
 from breastmorph.template import Template
 

@@ -24,8 +24,8 @@ def folder_drift(path: Path, scans: Mapping[str, ScanFiles] | None = None) -> It
     """
     folder = RegisteredFolder(path)
     yield from _template_drift(folder)
-    templates = set()
-    for scan_id in folder.ids():
+    ids, templates = folder.ids(), set()
+    for scan_id in ids:
         record = folder.registered / f"{scan_id}.json"
         if not record.exists():
             continue  # failed, and the folder says so
@@ -41,9 +41,8 @@ def folder_drift(path: Path, scans: Mapping[str, ScanFiles] | None = None) -> It
             yield from compared(folder.output(name), digest, "Register this scan again")
         if scans is not None:
             yield from _input_drift(scan_id, said.get("inputs"), scans, record)
-    known = {f"{scan_id}.ply" for scan_id in folder.ids()}
-    for mesh in sorted(folder.registered.glob("*.ply")):
-        if mesh.name not in known:
+    for mesh in sorted(folder.registered.glob("[!.]*.ply")):
+        if mesh.stem not in ids:
             yield FileProblem("no record knows this mesh", "Remove it, or register its scan", mesh)
 
 

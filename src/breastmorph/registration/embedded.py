@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import cKDTree
 
-from breastmorph.mesh.triangle_mesh import Floats, Ints
+from breastmorph.mesh.triangle_mesh import Floats
+
+_FOLLOWED = 6  # nodes each point follows; one more gives the radius at which the weight is zero
 
 
 class EmbeddedDeformation:
@@ -17,23 +19,19 @@ class EmbeddedDeformation:
         The fine mesh at rest.
     nodes : (a, 3) float
         The coarse mesh at rest.
-    neighbours : int
-        Nodes each point follows; one more gives the radius at which the weight is zero.
     """
 
-    def __init__(self, points: Floats, nodes: Floats, neighbours: int = 6) -> None:
-        count = min(neighbours + 1, len(nodes))
+    def __init__(self, points: Floats, nodes: Floats) -> None:
+        count = min(_FOLLOWED + 1, len(nodes))
         distances, ids = cKDTree(nodes).query(points, k=count)
         weights = (1.0 - distances[:, :-1] / np.maximum(distances[:, -1:], 1e-300)) ** 2
         total = weights.sum(axis=1, keepdims=True)
-        self.ids: Ints = ids[:, :-1]
-        self.weights: Floats = np.where(
-            total > 0, weights / np.where(total > 0, total, 1.0), 1.0 / (count - 1)
-        )
-        self._offsets = points[:, None, :] - nodes[self.ids]
+        self._ids = ids[:, :-1]
+        self._weights = np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1.0 / (count - 1))
+        self._offsets = points[:, None, :] - nodes[self._ids]
 
     def apply(self, moved: Floats, scales: Floats, rotations: Floats) -> Floats:
         """Fine points after every node moved to ``moved`` (a, 3), turned and scaled, (n, 3)."""
-        turned = np.einsum("nkij,nkj->nki", rotations[self.ids], self._offsets)
-        carried = scales[self.ids][..., None] * turned + moved[self.ids]
-        return np.einsum("nk,nki->ni", self.weights, carried)
+        turned = np.einsum("nkij,nkj->nki", rotations[self._ids], self._offsets)
+        carried = scales[self._ids][..., None] * turned + moved[self._ids]
+        return np.einsum("nk,nki->ni", self._weights, carried)

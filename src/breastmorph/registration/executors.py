@@ -32,7 +32,7 @@ class Executor(Protocol):
     def run(
         self, recipe: Recipe, todo: Sequence[ScanFiles], folder: RegisteredFolder, lock: FolderLock
     ) -> Outcomes:
-        """Register scans, store what comes of them, and give the outcomes as they are finished."""
+        """Register scans (there are some), store what comes of them, give the outcomes as they are finished."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,6 @@ class InProcess:
         self, recipe: Recipe, todo: Sequence[ScanFiles], folder: RegisteredFolder, lock: FolderLock
     ) -> Outcomes:
         """See :class:`Executor`."""
-        if not todo:
-            return
         work = _registers_and_stores(recipe, folder, lock)
         for files in todo:
             try:

@@ -95,8 +95,10 @@ class RegisteredFolder:
 
     def ids(self) -> list[str]:
         """Scans the folder knows, registered or failed, sorted."""
-        found = [path for place in (self.registered, self.failed) for path in place.glob("*.json")]
-        return sorted({path.stem for path in found if not path.name.startswith(".")})
+        # Names with a dot in front are half-written, or a Mac's own notes on a file.
+        return sorted(
+            {path.stem for place in (self.registered, self.failed) for path in place.glob("[!.]*.json")}
+        )
 
     def record(self, scan_id: str) -> dict[str, Any]:
         """A scan's record; empty where there is none that can be read."""

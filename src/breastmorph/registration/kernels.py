@@ -3,30 +3,55 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from breastmorph.mesh.triangle_mesh import Floats, Ints
 
+_SMALLEST_SCALE = 1e-3  # eps
+
+
+class Regulariser(NamedTuple):
+    """F_R of equation 8: all of it that stays while points, scales and rotations are updated.
+
+    It stands here and not in another file because a change of its fields must make numba compile again.
+
+    Attributes
+    ----------
+    start, members, share, edges, opposite
+        See :class:`breastmorph.registration.cells.Cells`.
+    edge_weights : (e,) float
+    rest : (n, 3) float
+        The shape whose edges are kept.
+    cell_weights : (n,) float
+    consistency : float
+        lambda.
+    scale_stiffness : float
+        mu.
+    """
+
+    start: Ints
+    members: Ints
+    share: Floats
+    edges: Ints
+    opposite: Ints
+    edge_weights: Floats
+    rest: Floats
+    cell_weights: Floats
+    consistency: float
+    scale_stiffness: float
+
 
 @njit(cache=True)
 def fit_cells(
-    start: Ints,
-    members: Ints,
-    share: Floats,
-    edges: Ints,
-    edge_weights: Floats,
-    rest: Floats,
+    f: Regulariser,
     points: Floats,
-    cell_weights: Floats,
-    consistency: float,
-    scale_stiffness: float,
-    smallest_scale: float,
-    printed_scale: bool,
-    printed_rotation: bool,
     scales: Floats,
     rotations: Floats,
+    printed_scale: bool,
+    printed_rotation: bool,
 ) -> None:
     """Update the scale and then the rotation of every cell in place, one cell after the other.
 
@@ -34,15 +59,15 @@ def fit_cells(
     """
     moment = np.empty((3, 3))  # E_i = sum m w e e'^T; one array for all cells, allocation is what costs here
     product = np.empty((3, 3))
-    for i in range(len(start) - 1):
+    for i in range(len(f.start) - 1):
         moment[:] = 0.0
         rest_square = 0.0
         new_square = 0.0
-        for slot in range(start[i], start[i + 1]):
-            edge = members[slot]
-            weight = share[slot] * edge_weights[edge]
-            j, k = edges[edge, 0], edges[edge, 1]
-            x, y, z = rest[j, 0] - rest[k, 0], rest[j, 1] - rest[k, 1], rest[j, 2] - rest[k, 2]
+        for slot in range(f.start[i], f.start[i + 1]):
+            edge = f.members[slot]
+            weight = f.share[slot] * f.edge_weights[edge]
+            j, k = f.edges[edge, 0], f.edges[edge, 1]
+            x, y, z = f.rest[j, 0] - f.rest[k, 0], f.rest[j, 1] - f.rest[k, 1], f.rest[j, 2] - f.rest[k, 2]
             u, v, w = points[j, 0] - points[k, 0], points[j, 1] - points[k, 1], points[j, 2] - points[k, 2]
             rest_square += weight * (x * x + y * y + z * z)
             new_square += weight * (u * u + v * v + w * w)
@@ -57,30 +82,32 @@ def fit_cells(
             moment[2, 1] += z * v
             moment[2, 2] += z * w
         if printed_scale:
-            scales[i] = math.sqrt(max(new_square / max(rest_square, 1e-300), smallest_scale**2))
+            scales[i] = math.sqrt(max(new_square / max(rest_square, 1e-300), _SMALLEST_SCALE**2))
         else:
             trace = 0.0
             for a in range(3):
                 for b in range(3):
                     trace += rotations[i, a, b] * moment[b, a]
-            best = (trace + scale_stiffness * rest_square) / max(
-                (1.0 + scale_stiffness) * rest_square, 1e-300
+            best = (trace + f.scale_stiffness * rest_square) / max(
+                (1.0 + f.scale_stiffness) * rest_square, 1e-300
             )
-            scales[i] = max(smallest_scale, best)
-        pull = 1.0 if printed_rotation else cell_weights[i] * scales[i]
+            scales[i] = max(_SMALLEST_SCALE, best)
+        pull = 1.0 if printed_rotation else f.cell_weights[i] * scales[i]
         for a in range(3):
             for b in range(3):
                 moment[a, b] *= pull
-        if consistency > 0.0:
-            for slot in range(start[i], start[i + 1]):
-                if share[slot] < 1.0:
+        if f.consistency > 0.0:
+            for slot in range(f.start[i], f.start[i + 1]):
+                if f.share[slot] < 1.0:
                     continue
-                edge = members[slot]
-                other = edges[edge, 0] + edges[edge, 1] - i
+                edge = f.members[slot]
+                other = f.edges[edge, 0] + f.edges[edge, 1] - i
                 if printed_rotation:
-                    weight = 0.5 * consistency * edge_weights[edge]
+                    weight = 0.5 * f.consistency * f.edge_weights[edge]
                 else:
-                    weight = consistency * (cell_weights[i] + cell_weights[other]) * edge_weights[edge]
+                    weight = (
+                        f.consistency * (f.cell_weights[i] + f.cell_weights[other]) * f.edge_weights[edge]
+                    )
                 for a in range(3):
                     for b in range(3):
                         moment[a, b] += weight * rotations[other, b, a]
@@ -101,17 +128,17 @@ def _closest_rotation(moment: Floats, rotation: Floats, m: Floats) -> None:
         v0, v1, v2 = m[1, 2] - m[2, 1], m[2, 0] - m[0, 2], m[0, 1] - m[1, 0]
         trace = m[0, 0] + m[1, 1] + m[2, 2]
         size = abs(m[0, 0]) + abs(m[1, 1]) + abs(m[2, 2]) + 1e-300
-        if abs(v0) + abs(v1) + abs(v2) <= 1e-13 * size and trace > 0.0:
-            # A stationary point is the maximum only where the Hessian below is definite.
-            if _is_definite(m, trace):
-                return
-            break
+        # The Hessian, and its leading minors a, minor and det.
         a, b, c = trace - m[0, 0], trace - m[1, 1], trace - m[2, 2]
         d, e, f = -0.5 * (m[0, 1] + m[1, 0]), -0.5 * (m[0, 2] + m[2, 0]), -0.5 * (m[1, 2] + m[2, 1])
-        first = a
-        second = a * b - d * d
+        minor = a * b - d * d
         det = a * (b * c - f * f) - d * (d * c - f * e) + e * (d * f - b * e)
-        if not (first > 1e-9 * size and second > 1e-9 * size * size and det > 1e-9 * size**3):
+        if abs(v0) + abs(v1) + abs(v2) <= 1e-13 * size and trace > 0.0:
+            # A stationary point is the maximum only where the Hessian is definite.
+            if a >= 0.0 and minor >= 0.0 and det >= 0.0:
+                return
+            break
+        if not (a > 1e-9 * size and minor > 1e-9 * size * size and det > 1e-9 * size**3):
             break
         w0 = (v0 * (b * c - f * f) - d * (v1 * c - f * v2) + e * (v1 * f - b * v2)) / det
         w1 = (a * (v1 * c - f * v2) - v0 * (d * c - f * e) + e * (d * v2 - v1 * e)) / det
@@ -122,14 +149,6 @@ def _closest_rotation(moment: Floats, rotation: Floats, m: Floats) -> None:
         if w0 * w0 + w1 * w1 + w2 * w2 < 1e-22:
             return
     _rotation_by_jacobi(moment, rotation)
-
-
-@njit(cache=True)
-def _is_definite(m: Floats, trace: float) -> bool:
-    a, b, c = trace - m[0, 0], trace - m[1, 1], trace - m[2, 2]
-    d, e, f = -0.5 * (m[0, 1] + m[1, 0]), -0.5 * (m[0, 2] + m[2, 0]), -0.5 * (m[1, 2] + m[2, 1])
-    det = a * (b * c - f * f) - d * (d * c - f * e) + e * (d * f - b * e)
-    return a >= 0.0 and a * b - d * d >= 0.0 and det >= 0.0
 
 
 @njit(cache=True)
@@ -205,20 +224,12 @@ def _rotation_by_jacobi(moment: Floats, rotation: Floats) -> None:
 
 
 @njit(cache=True)
-def wanted_edges(
-    edges: Ints,
-    opposite: Ints,
-    edge_weights: Floats,
-    rest: Floats,
-    cell_weights: Floats,
-    scales: Floats,
-    rotations: Floats,
-) -> Floats:
+def wanted_edges(f: Regulariser, scales: Floats, rotations: Floats) -> Floats:
     """Right-hand side of the regulariser, (n, 3): what the cells would like their edges to be, over 3."""
-    right = np.zeros_like(rest)
+    right = np.zeros_like(f.rest)
     turn = np.empty((3, 3))
-    for edge in range(len(edges)):
-        j, k = edges[edge, 0], edges[edge, 1]
+    for edge in range(len(f.edges)):
+        j, k = f.edges[edge, 0], f.edges[edge, 1]
         turn[:] = 0.0
         for which in range(4):
             if which == 0:
@@ -226,15 +237,15 @@ def wanted_edges(
             elif which == 1:
                 cell, share = k, 1.0
             else:
-                cell, share = opposite[edge, which - 2], 0.5
+                cell, share = f.opposite[edge, which - 2], 0.5
                 if cell < 0:
                     continue
-            factor = share * cell_weights[cell] * scales[cell]
+            factor = share * f.cell_weights[cell] * scales[cell]
             for a in range(3):
                 for b in range(3):
                     turn[a, b] += factor * rotations[cell, a, b]
-        weight = edge_weights[edge] / 3.0
-        x, y, z = rest[j, 0] - rest[k, 0], rest[j, 1] - rest[k, 1], rest[j, 2] - rest[k, 2]
+        weight = f.edge_weights[edge] / 3.0
+        x, y, z = f.rest[j, 0] - f.rest[k, 0], f.rest[j, 1] - f.rest[k, 1], f.rest[j, 2] - f.rest[k, 2]
         for a in range(3):
             value = weight * (turn[a, 0] * x + turn[a, 1] * y + turn[a, 2] * z)
             right[j, a] += value
@@ -243,47 +254,34 @@ def wanted_edges(
 
 
 @njit(cache=True)
-def regulariser_energy(
-    start: Ints,
-    members: Ints,
-    share: Floats,
-    edges: Ints,
-    edge_weights: Floats,
-    rest: Floats,
-    points: Floats,
-    cell_weights: Floats,
-    consistency: float,
-    scale_stiffness: float,
-    scales: Floats,
-    rotations: Floats,
-) -> float:
+def regulariser_energy(f: Regulariser, points: Floats, scales: Floats, rotations: Floats) -> float:
     """F_R of equation 8, over 3 so that K is the Laplacian where all cell weights are 1."""
     total = 0.0
-    for i in range(len(start) - 1):
+    for i in range(len(f.start) - 1):
         inside = 0.0
-        for slot in range(start[i], start[i + 1]):
-            edge = members[slot]
-            j, k = edges[edge, 0], edges[edge, 1]
+        for slot in range(f.start[i], f.start[i + 1]):
+            edge = f.members[slot]
+            j, k = f.edges[edge, 0], f.edges[edge, 1]
             square = 0.0
             length = 0.0
             for a in range(3):
                 turned = 0.0
                 for b in range(3):
-                    turned += rotations[i, a, b] * (rest[j, b] - rest[k, b])
+                    turned += rotations[i, a, b] * (f.rest[j, b] - f.rest[k, b])
                 gap = points[j, a] - points[k, a] - scales[i] * turned
                 square += gap * gap
-                length += (rest[j, a] - rest[k, a]) ** 2
+                length += (f.rest[j, a] - f.rest[k, a]) ** 2
             inside += (
-                share[slot]
-                * edge_weights[edge]
-                * (square + scale_stiffness * (scales[i] - 1.0) ** 2 * length)
+                f.share[slot]
+                * f.edge_weights[edge]
+                * (square + f.scale_stiffness * (scales[i] - 1.0) ** 2 * length)
             )
-            if share[slot] == 1.0 and consistency > 0.0:
+            if f.share[slot] == 1.0 and f.consistency > 0.0:
                 other = j + k - i
                 turn = 0.0
                 for a in range(3):
                     for b in range(3):
                         turn += (rotations[i, a, b] - rotations[other, a, b]) ** 2
-                inside += consistency * edge_weights[edge] * turn
-        total += cell_weights[i] * inside
+                inside += f.consistency * f.edge_weights[edge] * turn
+        total += f.cell_weights[i] * inside
     return total / 6.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csc_matrix, diags, vstack
@@ -16,7 +17,8 @@ from breastmorph.registration.linear import EdgeSystem
 from breastmorph.registration.parameters import FitParameters
 from breastmorph.registration.target import Target
 
-_SMALLEST_SCALE = 1e-3  # eps
+if TYPE_CHECKING:  # numba is imported where something is computed
+    from breastmorph.registration.kernels import Regulariser
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +62,9 @@ class Trace:
 
 
 class Deformation:
-    """A mesh being bent: points, and scale and rotation of every cell. Each ``update_*`` lowers F.
+    """A mesh being bent: points, and scale and rotation of every cell.
+
+    Each ``update_*`` lowers F, except by the printed rules and the stacked system.
 
     Parameters
     ----------
@@ -77,12 +81,8 @@ class Deformation:
     def __init__(
         self, cells: Cells, rest: Floats, points: Floats, system: EdgeSystem, parameters: FitParameters
     ) -> None:
-        self.cells, self.rest, self.system, self.parameters = (
-            cells,
-            np.ascontiguousarray(rest),
-            system,
-            parameters,
-        )
+        self.cells, self.system, self.parameters = cells, system, parameters
+        self.rest = np.ascontiguousarray(rest)
         self.points = np.array(points)
         self.scales = np.ones(len(rest))
         self.rotations = np.tile(np.eye(3), (len(rest), 1, 1))
@@ -96,39 +96,24 @@ class Deformation:
         from breastmorph.registration.kernels import fit_cells
 
         fit_cells(
-            self.cells.start,
-            self.cells.members,
-            self.cells.share,
-            self.cells.edges,
-            self.edge_weights,
-            self.rest,
+            self._regulariser(pulls),
             self.points,
-            pulls.cell_weights,
-            self.consistency,
-            self.parameters.scale_stiffness,
-            _SMALLEST_SCALE,
-            self.parameters.scale_rule == "printed",
-            self.parameters.rotation_rule == "printed",
             self.scales,
             self.rotations,
+            self.parameters.scale_rule == "printed",
+            self.parameters.rotation_rule == "printed",
         )
 
     def update_points(self, pulls: Pulls, stiffness: float) -> None:
         """Best points for the present scales and rotations."""
+        solve = self._stacked if self.parameters.system == "stacked" else self._symmetric
+        self.points = solve(pulls, stiffness)
+
+    def _symmetric(self, pulls: Pulls, stiffness: float) -> Floats:
+        """C^2 + alpha K + beta D'D."""
         from breastmorph.registration.kernels import wanted_edges
 
-        wanted = wanted_edges(
-            self.cells.edges,
-            self.cells.opposite,
-            self.edge_weights,
-            self.rest,
-            pulls.cell_weights,
-            self.scales,
-            self.rotations,
-        )
-        if self.parameters.system == "stacked":
-            self.points = self._stacked(pulls, stiffness)
-            return
+        wanted = wanted_edges(self._regulariser(pulls), self.scales, self.rotations)
         data, stay = pulls.weights**2, pulls.stay**2
         diagonal = data + stay
         right = stiffness * wanted + data[:, None] * pulls.targets + stay[:, None] * pulls.start
@@ -136,7 +121,7 @@ class Deformation:
         np.add.at(right, pulls.landmark_ids, pulls.landmark_weights[:, None] * pulls.landmark_targets)
         edges = self.cells.stiffness_of_edges(self.edge_weights, pulls.cell_weights)
         self.system.factor(stiffness * edges, diagonal)
-        self.points = self.system.solve(right)
+        return self.system.solve(right)
 
     def _stacked(self, pulls: Pulls, stiffness: float) -> Floats:
         """Appendix A to the letter: least squares of [C; alpha W L; beta D], which squares the Laplacian."""
@@ -147,15 +132,10 @@ class Deformation:
         ones = np.ones(n)
         # h_i divides by 2 + |G| / 2 edge by edge; the kernel divides by 3, so border edges are rescaled here.
         border = np.where(self.cells.opposite[:, 1] < 0, 3.0 / 2.5, 1.0)
-        wanted = wanted_edges(
-            self.cells.edges,
-            self.cells.opposite,
-            self.edge_weights * border,
-            self.rest,
-            ones,
-            self.scales,
-            self.rotations,
+        unweighted = self._regulariser(pulls)._replace(
+            edge_weights=self.edge_weights * border, cell_weights=ones
         )
+        wanted = wanted_edges(unweighted, self.scales, self.rotations)
         rows, columns = np.concatenate([j, k]), np.concatenate([k, j])
         off = csc_matrix((np.tile(-self.edge_weights, 2), (rows, columns)), shape=(n, n))
         laplacian = off - diags(np.asarray(off.sum(axis=1)).ravel())
@@ -176,29 +156,38 @@ class Deformation:
         )
         return factor.solve(matrix.T @ right)
 
+    def gap(self, pulls: Pulls) -> float:
+        """Twice the distance term: sum of the weighted squared distances from the targets."""
+        squares = ((self.points - pulls.targets) ** 2).sum(axis=1)
+        return float((pulls.weights**2 * squares).sum())
+
     def energy(self, pulls: Pulls, stiffness: float) -> float:
         """F for these pulls: distance, stay, alpha times regulariser, landmarks."""
         from breastmorph.registration.kernels import regulariser_energy
 
-        regulariser = regulariser_energy(
+        regulariser = regulariser_energy(self._regulariser(pulls), self.points, self.scales, self.rotations)
+        stay = (pulls.stay**2 * ((self.points - pulls.start) ** 2).sum(axis=1)).sum()
+        marks = ((self.points[pulls.landmark_ids] - pulls.landmark_targets) ** 2).sum(axis=1)
+        return float(
+            0.5 * (self.gap(pulls) + stay)
+            + stiffness * regulariser
+            + 0.5 * (pulls.landmark_weights * marks).sum()
+        )
+
+    def _regulariser(self, pulls: Pulls) -> Regulariser:
+        from breastmorph.registration.kernels import Regulariser
+
+        return Regulariser(
             self.cells.start,
             self.cells.members,
             self.cells.share,
             self.cells.edges,
+            self.cells.opposite,
             self.edge_weights,
             self.rest,
-            self.points,
             pulls.cell_weights,
             self.consistency,
             self.parameters.scale_stiffness,
-            self.scales,
-            self.rotations,
-        )
-        distance = (pulls.weights**2 * ((self.points - pulls.targets) ** 2).sum(axis=1)).sum()
-        stay = (pulls.stay**2 * ((self.points - pulls.start) ** 2).sum(axis=1)).sum()
-        marks = ((self.points[pulls.landmark_ids] - pulls.landmark_targets) ** 2).sum(axis=1)
-        return float(
-            0.5 * (distance + stay) + stiffness * regulariser + 0.5 * (pulls.landmark_weights * marks).sum()
         )
 
 
@@ -244,8 +233,7 @@ def fit(
         )
         deformation.update_cells(pulls)
         deformation.update_points(pulls, stiffness)
-        gap = (pulls.weights**2 * ((deformation.points - pulls.targets) ** 2).sum(axis=1)).sum()
-        distance = float(np.sqrt(gap / max((pulls.weights**2).sum(), 1e-300)))
+        distance = float(np.sqrt(deformation.gap(pulls) / max((pulls.weights**2).sum(), 1e-300)))
         history.append(Trace(stiffness, deformation.energy(pulls, stiffness), distance))
         stiffness /= parameters.stiffness_divisor
         if distance < parameters.stop_distance:

@@ -55,7 +55,6 @@ class WarpParameters:
     outlier_distance: float = 10.0  # mm
     max_angle: float = 53.0  # degrees between normals of a pair
     iterations: int = 10
-    stiff_start: float = 1.0  # standard deviations begin this many times smaller and grow over the first half
     centres: int = 200
     spline_modes: int = 60
     breast_modes: int = 80
@@ -93,7 +92,7 @@ _DEFAULT_LANDMARKS = (("nipple", 1.0), ("sternal_notch", 0.1), ("xiphoid", 0.1))
 
 @dataclass(frozen=True)
 class RegistrationParameters:
-    """All stages. ``warp`` or ``initial`` and ``coarse`` may be None: that stage is left out."""
+    """All stages; those that are None are left out."""
 
     rigid: RigidParameters = field(default_factory=RigidParameters)
     warp: WarpParameters | None = field(default_factory=WarpParameters)

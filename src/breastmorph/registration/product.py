@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import traceback
 from collections.abc import Mapping, Sequence
@@ -22,13 +21,13 @@ from breastmorph.registration.compiled import share_compiled_code
 from breastmorph.registration.parameters import RegistrationParameters
 from breastmorph.registration.pipeline import Registrar
 from breastmorph.registration.result import Registration, StageMetrics
-from breastmorph.registration.threads import one_thread
 from breastmorph.scan.check import CheckParameters, check_scan
 from breastmorph.scan.findings import Check
 from breastmorph.scan.folder import ScanFiles
 from breastmorph.scan.scan import Scan
 from breastmorph.template import Template
-from breastmorph.template.files import from_npz, to_npz
+from breastmorph.template.files import from_npz, template_hash, to_npz
+from breastmorph.threads import one_thread
 
 Hashes = dict[str, str]  # of files, by name: SHA-256
 _PROGRAM_FOLDER = re.compile(r'File "[^"]*?([^"/\\]+[/\\][^"/\\]+)"')  # keeps the last two parts
@@ -58,9 +57,9 @@ class Recipe:
     """
 
     template: bytes
-    parameters: RegistrationParameters = field(default_factory=RegistrationParameters)
-    check: CheckParameters = field(default_factory=CheckParameters)
-    pictures: Pictures | None = None
+    parameters: RegistrationParameters
+    check: CheckParameters
+    pictures: Pictures | None
 
     @cached_property
     def common(self) -> dict[str, Any]:
@@ -159,10 +158,7 @@ class ProductMaker:
             inputs = input_hashes(files)
             with one_thread():  # several threads round differently; results must not depend on who computes
                 judged = check_scan(files, self._recipe.check, self._registrar.template.as_reference)
-                if judged.scan is None:
-                    assert judged.error is not None  # noqa: S101 - a check without a scan has an error
-                    raise judged.error
-                return self._product(judged, judged.scan, inputs)
+                return self._product(judged, judged.accepted(), inputs)
         except BreastMorphError as error:
             return FailedScan.of(files, str(error), error.code, inputs)
         except MemoryError:
@@ -224,19 +220,6 @@ def file_hash(path: Path) -> str:
         raise FileProblem(
             f"the file cannot be read ({error.strerror})", "Check its permissions", path
         ) from error
-
-
-def template_hash(template: Template) -> str:
-    """A hash of everything of the template that shapes a registration."""
-    digest = hashlib.sha256()
-    for mesh, ids in (
-        (template.mesh, template.landmark_ids),
-        (template.coarse, template.coarse_landmark_ids),
-    ):
-        digest.update(mesh.vertices.tobytes())
-        digest.update(mesh.faces.tobytes())
-        digest.update(json.dumps(sorted(ids.items())).encode())
-    return digest.hexdigest()
 
 
 def _stage(stage: StageMetrics) -> Any:

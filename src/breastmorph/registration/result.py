@@ -13,8 +13,6 @@ from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
 from breastmorph.registration.minimiser import Trace
 from breastmorph.registration.parameters import RegistrationParameters
 
-IN_BREAST = 0.2  # the paper's threshold of the mask
-
 
 @dataclass(frozen=True)
 class StageMetrics:

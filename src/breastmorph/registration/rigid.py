@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from breastmorph.errors import LandmarkProblem
 from breastmorph.mesh.geometry import vertex_normals
 from breastmorph.mesh.similarity import Similarity
-from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
+from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
 from breastmorph.registration.parameters import RigidParameters
-from breastmorph.registration.target import Target
+from breastmorph.registration.target import Pairs, Target
 from breastmorph.scan.landmarks import OF_A_BREAST, SIDES, STERNUM, Landmarks
 
 _REACH = 200.0  # mm from the sternum to the template's border: what a turn or a stretch moves
 _MAX_ANGLE = 53.0  # degrees between the normals of a pair
-
-MaskOf = Callable[[Similarity, Floats], Floats]
-"""The scan's mask at template coordinates (k, 3), given the transform from template to scan."""
 
 
 def landmark_alignment(template: Landmarks, scan: Landmarks, parameters: RigidParameters) -> Similarity:
@@ -39,77 +37,71 @@ def landmark_alignment(template: Landmarks, scan: Landmarks, parameters: RigidPa
     return Similarity.fit(source, goal, weights)
 
 
-def check_handedness(landmarks: Landmarks, outward: Floats) -> None:
-    """Refuse a scan whose left, up and forward do not make the patient's frame.
+@dataclass(frozen=True, eq=False)
+class RigidPart:
+    """What is to be aligned: the thorax of template and scan, without their breasts.
 
-    Parameters
+    Attributes
     ----------
-    landmarks : Landmarks
-    outward : (3,) float
-        Mean normal of the surface at the landmarks: forward.
-
-    Raises
-    ------
-    LandmarkProblem
+    target : Target
+    coarse : TriangleMesh
+        The template's coarse twin: its vertices are the points that are paired with the scan.
+    coarse_mask : (a,) float
+    scan_mask : function of transform and points
+        The scan's mask at template coordinates (k, 3), given the transform from template to scan.
+    sternum : (2, 3) and (2, 3) float
+        Notch and xiphoid of the template and of the scan.
     """
-    middle = landmarks.array(STERNUM).mean(axis=0)
-    up = landmarks["sternal_notch"] - landmarks["xiphoid"]
-    left = np.zeros(3)
-    for side, sign in zip(SIDES, (1.0, -1.0), strict=True):
-        for part in OF_A_BREAST:
-            if f"{part}_{side}" in landmarks:
-                left += sign * (landmarks[f"{part}_{side}"] - middle)
-    if np.cross(left, up) @ outward <= 0:
-        raise LandmarkProblem(
-            "sides swapped or file mirrored: left, up and forward do not fit together",
-            "Left and right are the patient's; rename the landmarks, or turn the surface outside out",
+
+    target: Target
+    coarse: TriangleMesh
+    coarse_mask: Floats
+    scan_mask: Callable[[Similarity, Floats], Floats]
+    sternum: tuple[Floats, Floats]
+
+    @cached_property
+    def _normals(self) -> Floats:
+        return vertex_normals(self.coarse.vertices, self.coarse.faces)
+
+    def pairs(self, transform: Similarity, mask_threshold: float) -> tuple[Pairs, Bools]:
+        """Closest points seen through a transform, and which of them are sound and not in the breasts."""
+        pairs = self.target.seen_through(transform).pairs(self.coarse.vertices, self._normals, _MAX_ANGLE)
+        in_breast = (self.coarse_mask > mask_threshold) & (
+            self.scan_mask(transform, pairs.points) > mask_threshold
         )
+        return pairs, pairs.sound & ~in_breast
 
 
 def align_by_sliding(
-    target: Target,
-    coarse: TriangleMesh,
-    coarse_mask: Floats,
-    scan_mask: MaskOf,
-    sternum: tuple[Floats, Floats],
-    begin: Similarity,
-    parameters: RigidParameters,
+    part: RigidPart, begin: Similarity, parameters: RigidParameters
 ) -> tuple[Similarity, int]:
     """Similarity by sliding over the thorax (point to plane), held by the sternum.
 
     Parameters
     ----------
-    target : Target
-    coarse : TriangleMesh
-        The template's coarse twin: its vertices are the points that slide.
-    coarse_mask : (a,) float
-    scan_mask : function of transform and points
-    sternum : (2, 3) and (2, 3) float
-        Notch and xiphoid of the template and of the scan.
+    part : RigidPart
     begin : Similarity
         From template to scan coordinates.
+    parameters : RigidParameters
 
     Returns
     -------
     transform : Similarity
     iterations : int
     """
-    held, wanted = sternum
+    held, wanted = part.sternum
     centre = held.mean(axis=0)
-    normals = vertex_normals(coarse.vertices, coarse.faces)
+    points = part.coarse.vertices
     turn_precision = np.radians(parameters.turn_sd) ** -2.0
     transform = begin
     iteration = 0
     for iteration in range(1, parameters.iterations + 1):
         # The unknown is a small similarity of the template about the sternum, in template coordinates.
-        pairs = target.seen_through(transform).pairs(coarse.vertices, normals, _MAX_ANGLE)
-        gap = ((pairs.points - coarse.vertices) * pairs.normals).sum(axis=1)
-        in_breast = (coarse_mask > parameters.mask_threshold) & (
-            scan_mask(transform, pairs.points) > parameters.mask_threshold
-        )
-        weight = (pairs.sound & ~in_breast) / (1.0 + (gap / parameters.outlier_distance) ** 2)
+        pairs, kept = part.pairs(transform, parameters.mask_threshold)
+        gap = ((pairs.points - points) * pairs.normals).sum(axis=1)
+        weight = kept / (1.0 + (gap / parameters.outlier_distance) ** 2)
         weight /= parameters.surface_sd**2
-        arm = coarse.vertices - centre
+        arm = points - centre
         rows = np.column_stack(
             [np.cross(arm, pairs.normals), pairs.normals, (arm * pairs.normals).sum(axis=1)]
         )
@@ -136,36 +128,23 @@ def align_by_sliding(
     return transform, iteration
 
 
-def align_about_x(
-    target: Target,
-    coarse: TriangleMesh,
-    coarse_mask: Floats,
-    scan_mask: MaskOf,
-    sternum: tuple[Floats, Floats],
-    begin: Similarity,
-    parameters: RigidParameters,
-) -> tuple[Similarity, int]:
+def align_about_x(part: RigidPart, begin: Similarity, parameters: RigidParameters) -> tuple[Similarity, int]:
     """The paper's ICP: closest points outside the breasts, scale, rotation about x; then moved to the sternum.
 
     Arguments and results as in :func:`align_by_sliding`.
     """
-    normals = vertex_normals(coarse.vertices, coarse.faces)
     transform, last = begin, np.inf
     iteration = 0
     for iteration in range(1, parameters.iterations + 1):
-        pairs = target.seen_through(transform).pairs(coarse.vertices, normals, _MAX_ANGLE)
-        in_breast = (coarse_mask > parameters.mask_threshold) & (
-            scan_mask(transform, pairs.points) > parameters.mask_threshold
-        )
-        kept = pairs.sound & ~in_breast
+        pairs, kept = part.pairs(transform, parameters.mask_threshold)
         if kept.sum() < 10:
             break
         mean_square = float((pairs.distances[kept] ** 2).mean()) * transform.scale**2
         if abs(last - mean_square) < parameters.tolerance * last:
             break
         last = mean_square
-        transform = transform.after(_similarity_about_x(coarse.vertices[kept], pairs.points[kept]))
-    held, wanted = sternum
+        transform = transform.after(_similarity_about_x(part.coarse.vertices[kept], pairs.points[kept]))
+    held, wanted = part.sternum
     shift = wanted.mean(axis=0) - transform.apply(held.mean(axis=0))
     return Similarity(transform.rotation, transform.translation + shift, transform.scale), iteration
 

@@ -193,11 +193,11 @@ def write_summary(
 ) -> list[SummaryRow]:
     """Write ``summary.csv``, one row a scan by id, and return the rows; parameters as in :func:`summarise`."""
     rows = summarise(outcomes, stretch)
-    write_file(path, as_csv(rows).encode("utf-8", "surrogateescape"))
+    write_file(path, _as_csv(rows).encode("utf-8", "surrogateescape"))
     return rows
 
 
-def as_csv(rows: Sequence[SummaryRow]) -> str:
+def _as_csv(rows: Sequence[SummaryRow]) -> str:
     """The text of ``summary.csv``."""
     text = io.StringIO()
     table = csv.writer(text)
@@ -207,8 +207,8 @@ def as_csv(rows: Sequence[SummaryRow]) -> str:
             [
                 row.id,
                 row.status,
-                *(cell(row.figures.get(figure.name)) for figure in FIGURES),
-                cell(row.seconds),
+                *(_cell(row.figures.get(figure.name)) for figure in FIGURES),
+                _cell(row.seconds),
                 "; ".join(flag.text for flag in row.flags),
                 row.message,
             ]
@@ -216,7 +216,7 @@ def as_csv(rows: Sequence[SummaryRow]) -> str:
     return text.getvalue()
 
 
-def cell(value: float | None) -> str:
+def _cell(value: float | None) -> str:
     """A figure with four digits; empty where it is not known."""
     return "" if value is None else f"{value:.4g}"
 

@@ -1,13 +1,13 @@
-"""The scan as the template sees it: closest points, normals and mask in the template's frame."""
+"""The scan as the template sees it: closest points and normals in the template's frame."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from breastmorph.mesh.closest import Surface, SurfacePoints
-from breastmorph.mesh.geometry import vertex_normals
+from breastmorph.mesh.geometry import normals_within, vertex_normals
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
 
@@ -32,22 +32,32 @@ class Pairs:
     sound: Bools
 
 
+@dataclass(frozen=True, eq=False)
 class Target:
-    """A scan's surface seen through a similarity that takes template to scan coordinates.
+    """A scan's surface seen through a similarity.
 
-    The search tree is built once, in the scan's own coordinates; :meth:`seen_through` shares it.
+    Attributes
+    ----------
+    surface : Surface
+        In the scan's own coordinates; its search tree is built once and shared by all views.
+    normals : (n, 3) float
+        Of its vertices.
+    transform : Similarity
+        From template to scan coordinates.
     """
 
-    def __init__(self, mesh: TriangleMesh) -> None:
-        self.surface = Surface(mesh)
-        self._normals = vertex_normals(mesh.vertices, mesh.faces)
-        self.transform = Similarity()
+    surface: Surface
+    normals: Floats
+    transform: Similarity
+
+    @classmethod
+    def of(cls, mesh: TriangleMesh) -> Target:
+        """A scan in its own coordinates."""
+        return cls(Surface(mesh), vertex_normals(mesh.vertices, mesh.faces), Similarity())
 
     def seen_through(self, transform: Similarity) -> Target:
         """The same scan in other template coordinates."""
-        other = object.__new__(Target)
-        other.surface, other._normals, other.transform = self.surface, self._normals, transform
-        return other
+        return replace(self, transform=transform)
 
     def pairs(self, points: Floats, normals: Floats, max_angle: float) -> Pairs:
         """Pair points (k, 3) that have unit normals (k, 3) with the scan.
@@ -69,10 +79,5 @@ class Target:
         )
 
     def normals_at(self, found: SurfacePoints) -> Floats:
-        """Unit normals at points of the surface in scan coordinates, (k, 3).
-
-        Interpolated, because a face's normal jumps where a closest point lies on an edge.
-        """
-        corners = self._normals[self.surface.mesh.faces[found.faces]]
-        normals = np.einsum("kc,kci->ki", found.weights, corners)
-        return normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
+        """Unit normals at points of the surface in scan coordinates, (k, 3)."""
+        return normals_within(self.normals, self.surface.mesh.faces[found.faces], found.weights)

@@ -40,12 +40,14 @@ class WarpBasis:
         Precision of every mode's coefficient, in 1/mm^2.
     kept : (n,) float
         Share of the displacement that every vertex keeps: less outside the breasts, for a calm thorax.
+    parameters : WarpParameters
     """
 
     anchors: Floats
     vertices: Floats
     prior: Floats
     kept: Floats
+    parameters: WarpParameters
 
 
 def warp_basis(
@@ -67,28 +69,24 @@ def warp_basis(
     sternum : (2, 3) float
         Notch and xiphoid.
     """
-    centre_ids = farthest_points(anchors, parameters.centres)
-    centres = anchors[centre_ids]
+    centres = anchors[_farthest_points(anchors, parameters.centres)]
     linear = np.column_stack([np.ones(len(centres)), centres / _HAND])
     bending = np.linalg.qr(linear, mode="complete")[0][:, 4:]  # coefficients that leave affine maps alone
     kernel = bending.T @ _triharmonic(centres, centres) @ bending
-    values, modes = np.linalg.eigh(0.5 * (kernel + kernel.T))
-    chosen = np.argsort(values)[::-1][: parameters.spline_modes]
-    chosen = chosen[values[chosen] > 1e-9 * values.max()]
-    spline = bending @ modes[:, chosen] / np.sqrt(values[chosen])
+    values, modes = _largest_modes(0.5 * (kernel + kernel.T), parameters.spline_modes)
+    spline = bending @ modes / np.sqrt(values)
 
-    saturated = np.minimum(anchor_mask / parameters.breast_saturation, 1.0)
-    candidates = np.flatnonzero(saturated >= _LOCAL_FROM)
-    local_ids = candidates[farthest_points(anchors[candidates], _LOCAL_CENTRES)]
-    local, strength = anchors[local_ids], saturated[local_ids]
+    vertex_freedom, anchor_freedom = (
+        np.minimum(mask / parameters.breast_saturation, 1.0) for mask in (vertex_mask, anchor_mask)
+    )
+    candidates = np.flatnonzero(anchor_freedom >= _LOCAL_FROM)
+    local_ids = candidates[_farthest_points(anchors[candidates], _LOCAL_CENTRES)]
+    local, strength = anchors[local_ids], anchor_freedom[local_ids]
     kernel = strength[:, None] * _gaussian(local, local, parameters.breast_length) * strength
-    values, modes = np.linalg.eigh(kernel)
-    chosen = np.argsort(values)[::-1][: parameters.breast_modes]
-    chosen = chosen[values[chosen] > 1e-9 * values.max()]
-    breast = strength[:, None] * modes[:, chosen] / np.sqrt(values[chosen])
+    values, modes = _largest_modes(kernel, parameters.breast_modes)
+    breast = strength[:, None] * modes / np.sqrt(values)
 
-    def modes_at(points: Floats, mask: Floats) -> Floats:
-        freedom = np.minimum(mask / parameters.breast_saturation, 1.0)
+    def modes_at(points: Floats, freedom: Floats) -> Floats:
         return np.column_stack(
             [
                 np.ones(len(points)),
@@ -106,11 +104,11 @@ def warp_basis(
             np.full(breast.shape[1], 1.0 / parameters.breast_sd**2),
         ]
     )
-    free = np.minimum(vertex_mask / parameters.breast_saturation, 1.0)
     near = np.exp(-((cdist(vertices, sternum).min(axis=1) / parameters.sternum_radius) ** 2))
-    free = np.maximum(free * free * (3.0 - 2.0 * free), near)
+    free = np.maximum(vertex_freedom * vertex_freedom * (3.0 - 2.0 * vertex_freedom), near)
     kept = 1.0 - parameters.outside_pull * (1.0 - free)
-    return WarpBasis(modes_at(anchors, anchor_mask), modes_at(vertices, vertex_mask), prior, kept)
+    at_anchors, at_vertices = modes_at(anchors, anchor_freedom), modes_at(vertices, vertex_freedom)
+    return WarpBasis(at_anchors, at_vertices, prior, kept, parameters)
 
 
 def slide_onto(
@@ -120,7 +118,6 @@ def slide_onto(
     basis: WarpBasis,
     landmark_ids: Mapping[str, int],
     landmarks: Mapping[str, Floats],
-    parameters: WarpParameters,
 ) -> tuple[Floats, Floats]:
     """Warp the template onto the scan.
 
@@ -132,6 +129,7 @@ def slide_onto(
         The template's.
     coarse : TriangleMesh
         Its coarse twin: the anchors.
+    basis : WarpBasis
     landmark_ids : mapping
         Template vertices.
     landmarks : mapping
@@ -143,18 +141,16 @@ def slide_onto(
     anchors : (a, 3) float
         Without the outside pull.
     """
-    known = _LandmarkEquations(vertices, basis.vertices, landmark_ids, landmarks, parameters)
-    n_modes = len(basis.prior)
+    parameters, n_modes = basis.parameters, len(basis.prior)
+    known_matrix, known_right = _landmark_equations(vertices, basis, landmark_ids, landmarks)
     coefficients = np.zeros((n_modes, 3))
     across, along = parameters.normal_sd**-2, parameters.sliding_sd**-2
-    for iteration in range(parameters.iterations):
-        stiff = parameters.stiff_start ** max(0.0, 1.0 - 2.0 * iteration / parameters.iterations)
+    for _ in range(parameters.iterations):
         anchors = coarse.vertices + basis.anchors @ coefficients
         pairs = target.pairs(anchors, vertex_normals(anchors, coarse.faces), parameters.max_angle)
         weight = pairs.sound / (1.0 + (pairs.distances / parameters.outlier_distance) ** 2)
         wanted = pairs.points - coarse.vertices
-        matrix = known.matrix.copy()
-        right = known.right.copy()
+        matrix, right = known_matrix.copy(), known_right.copy()
         for i in range(3):
             for j in range(i, 3):
                 precision = (across - along) * pairs.normals[:, i] * pairs.normals[:, j] + along * (i == j)
@@ -165,39 +161,32 @@ def slide_onto(
                     matrix[j, :, i, :] += block
                     right[j] += basis.anchors.T @ (weight * precision * wanted[:, i])
         for i in range(3):
-            matrix[i, np.arange(n_modes), i, np.arange(n_modes)] += stiff**2 * basis.prior
+            matrix[i, np.arange(n_modes), i, np.arange(n_modes)] += basis.prior
         factor = cho_factor(matrix.reshape(3 * n_modes, 3 * n_modes), overwrite_a=True, check_finite=False)
         coefficients = cho_solve(factor, right.ravel()).reshape(3, n_modes).T
     displacement = basis.kept[:, None] * (basis.vertices @ coefficients)
     return vertices + displacement, coarse.vertices + basis.anchors @ coefficients
 
 
-class _LandmarkEquations:
-    """Normal equations of the landmarks, each with the precision of its own meaning."""
-
-    def __init__(
-        self,
-        vertices: Floats,
-        modes: Floats,
-        ids: Mapping[str, int],
-        landmarks: Mapping[str, Floats],
-        parameters: WarpParameters,
-    ) -> None:
-        n_modes = modes.shape[1]
-        self.matrix = np.zeros((3, n_modes, 3, n_modes))
-        self.right = np.zeros((3, n_modes))
-        for name in landmarks:
-            if name not in ids:
-                continue
-            precision = landmark_precision(name, parameters)
-            row = modes[ids[name]]
-            offset = landmarks[name] - vertices[ids[name]]
-            for i in range(3):
-                self.matrix[i, :, i, :] += precision[i] * np.outer(row, row)
-                self.right[i] += precision[i] * offset[i] * row
+def _landmark_equations(
+    vertices: Floats, basis: WarpBasis, ids: Mapping[str, int], landmarks: Mapping[str, Floats]
+) -> tuple[Floats, Floats]:
+    """Normal equations of the landmarks, (3, q, 3, q) and (3, q), each with the precision of its own meaning."""
+    n_modes = len(basis.prior)
+    matrix, right = np.zeros((3, n_modes, 3, n_modes)), np.zeros((3, n_modes))
+    for name in landmarks:
+        if name not in ids:
+            continue
+        precision = _landmark_precision(name, basis.parameters)
+        row = basis.vertices[ids[name]]
+        offset = landmarks[name] - vertices[ids[name]]
+        for i in range(3):
+            matrix[i, :, i, :] += precision[i] * np.outer(row, row)
+            right[i] += precision[i] * offset[i] * row
+    return matrix, right
 
 
-def landmark_precision(name: str, parameters: WarpParameters) -> Floats:
+def _landmark_precision(name: str, parameters: WarpParameters) -> Floats:
     """How well a landmark fixes x, y and z of the template's vertex, in 1/mm^2, (3,).
 
     Nipple, notch and xiphoid are the same skin on everybody. The lower pole is the *lowest* point, fold skin on a
@@ -213,7 +202,15 @@ def landmark_precision(name: str, parameters: WarpParameters) -> Floats:
     return np.full(3, parameters.optional_sd**-2)
 
 
-def farthest_points(points: Floats, count: int) -> Ints:
+def _largest_modes(kernel: Floats, count: int) -> tuple[Floats, Floats]:
+    """The largest eigenvalues of a symmetric matrix, at most ``count``, and their vectors as columns."""
+    values, modes = np.linalg.eigh(kernel)
+    chosen = np.argsort(values)[::-1][:count]
+    chosen = chosen[values[chosen] > 1e-9 * values.max()]
+    return values[chosen], modes[:, chosen]
+
+
+def _farthest_points(points: Floats, count: int) -> Ints:
     """Indices of evenly spread points: each next one is the farthest from those before it."""
     chosen = [0]
     distances = np.linalg.norm(points - points[0], axis=1)

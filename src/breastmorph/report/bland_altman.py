@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from breastmorph.mesh.files.writing import make_folder, write_file
 from breastmorph.mesh.triangle_mesh import Floats
+from breastmorph.report.figures.printing import COLOURS, save_png
 
-_COLOUR, _LINE = "#0072B2", "#D55E00"
+_COLOUR, _LINE = COLOURS[:2]
 
 
 @dataclass(frozen=True)
@@ -63,10 +62,8 @@ def agreement(measured: Floats, truth: Floats) -> Agreement:
     )
 
 
-def save_bland_altman(
-    measured: Floats, truth: Floats, path: Path, what: str = "volume", unit: str = "cc"
-) -> Agreement:
-    """Write the plot as PNG, beside a plot of measured against true; returns the figures in it."""
+def save_bland_altman(measured: Floats, truth: Floats, path: Path) -> Agreement:
+    """Write the plot of volumes (k,), cc, as PNG, beside one of measured against true; returns its figures."""
     from matplotlib.figure import Figure
 
     found = agreement(measured, truth)
@@ -75,7 +72,7 @@ def save_bland_altman(
     ends = np.array([0.0, 1.05 * max(measured.max(), truth.max())])
     left.plot(ends, ends, color="0.6", lw=1)
     left.scatter(truth, measured, s=12, color=_COLOUR, alpha=0.7, lw=0)
-    left.set(xlabel=f"true {what}, {unit}", ylabel=f"measured {what}, {unit}", xlim=ends, ylim=ends)
+    left.set(xlabel="true volume, cc", ylabel="measured volume, cc", xlim=ends, ylim=ends)
     left.set_title(f"r = {found.correlation:.3f}, mean error {found.error_percent:.1f} %", fontsize=10)
     mean, difference = (measured + truth) / 2.0, measured - truth
     right.scatter(mean, difference, s=12, color=_COLOUR, alpha=0.7, lw=0)
@@ -86,18 +83,15 @@ def save_bland_altman(
     right.plot(ends, found.bias + found.slope * (ends - mean.mean()), color="black", lw=1.0, ls=":")
     reach = 1.3 * max(np.abs(difference).max(), *np.abs(found.limits))
     right.set(
-        xlabel=f"mean of measured and true {what}, {unit}",
-        ylabel=f"measured minus true, {unit}",
+        xlabel="mean of measured and true volume, cc",
+        ylabel="measured minus true, cc",
         xlim=ends,
         ylim=(-reach, reach),
     )
     right.set_title(
-        f"bias {found.bias:+.0f} {unit}, limits {found.limits[0]:+.0f} to {found.limits[1]:+.0f}, "
+        f"bias {found.bias:+.0f} cc, limits {found.limits[0]:+.0f} to {found.limits[1]:+.0f}, "
         f"slope {found.slope:+.3f} $\\pm$ {found.slope_error:.3f}",
         fontsize=10,
     )
-    picture = io.BytesIO()
-    figure.savefig(picture, format="png", dpi=130)
-    make_folder(path.parent)
-    write_file(path, picture.getvalue())
+    save_png(figure, path, dpi=130)
     return found

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from textwrap import shorten, wrap
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from breastmorph.mesh.files.writing import make_folder, write_file
 from breastmorph.model.shape_model import ShapeModel
+from breastmorph.report.figures.printing import house_style, save_figure
 from breastmorph.report.render import Picture
 
 if TYPE_CHECKING:
@@ -22,15 +21,16 @@ _A4 = (8.27, 11.69)  # inches
 _MARGIN = 0.06  # of the width
 _LINE = 0.0155  # of the height: one row of the table
 _MOST_ROWS = 26
-_STYLE: dict[Any, Any] = {"font.family": "sans-serif", "font.size": 8.0, "pdf.fonttype": 42}
+_NAMES = 0.34  # of the table's width: the first column
+_TITLE = 58  # letters of a title in full size
 _FAINT, _STRONG = "#F3F3F3", "#DCE6F2"
 
-SYNTHETIC = "Synthetic model: not for planning."
+_SIDES = "Left and right are the patient's: from the front, her left is on the right of the picture."
 
 
 def caution(model: ShapeModel) -> str:
     """What nobody may overlook on a sheet made with a model; empty for most."""
-    return SYNTHETIC if model.is_synthetic else ""
+    return "Synthetic model: not for planning." if model.is_synthetic else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,20 +69,10 @@ def disclaimer(warning: str) -> str:
     return f"A computed shape{purpose}; no prediction of the result of an operation."
 
 
-def save_clinical_sheet(sheet: ClinicalSheet, folder: Path, name: str) -> list[Path]:
+def save_clinical_sheet(sheet: ClinicalSheet, folder: Path, name: str = "sheet") -> list[Path]:
     """Write the page as ``name.png`` and ``name.pdf``; returns the files."""
-    import matplotlib
-
-    make_folder(folder)
-    written = []
-    with matplotlib.rc_context(_STYLE):
-        figure = _figure(sheet)
-        for kind, dates in (("png", {}), ("pdf", {"CreationDate": None})):
-            data = io.BytesIO()
-            figure.savefig(data, format=kind, dpi=150, metadata=dates)
-            written.append(folder / f"{name}.{kind}")
-            write_file(written[-1], data.getvalue())
-    return written
+    with house_style():
+        return save_figure(_figure(sheet), folder / name, ("png", "pdf"), dpi=150)
 
 
 def _figure(sheet: ClinicalSheet) -> Figure:
@@ -90,7 +80,9 @@ def _figure(sheet: ClinicalSheet) -> Figure:
     from matplotlib.transforms import Bbox
 
     figure = Figure(figsize=_A4)
-    figure.text(_MARGIN, 0.965, sheet.title, fontsize=14, weight="bold", va="top")
+    title = shorten(sheet.title, 2 * _TITLE, placeholder=" ...")
+    size = 14 * min(1.0, _TITLE / len(title)) if title else 14
+    figure.text(_MARGIN, 0.965, title, fontsize=size, weight="bold", va="top")
     figure.text(_MARGIN, 0.937, sheet.subtitle, fontsize=9, va="top", color="#444444")
     if sheet.warning:
         box = {"facecolor": "#FFE8CC", "edgecolor": "#D9480F", "boxstyle": "round,pad=0.3"}
@@ -98,7 +90,7 @@ def _figure(sheet: ClinicalSheet) -> Figure:
             1 - _MARGIN, 0.99, sheet.warning, fontsize=10, weight="bold", va="top", ha="right", bbox=box
         )
     shown = list(sheet.rows[:_MOST_ROWS])
-    notes = [line for note in sheet.notes for line in wrap(note, 125, subsequent_indent="   ")]
+    notes = [line for note in (_SIDES, *sheet.notes) for line in wrap(note, 125, subsequent_indent="   ")]
     if len(sheet.rows) > _MOST_ROWS:
         notes.append(f"{len(sheet.rows) - _MOST_ROWS} more measures are in the JSON file.")
     table_height = _LINE * (len(shown) + 1) if shown else 0.0
@@ -111,6 +103,7 @@ def _figure(sheet: ClinicalSheet) -> Figure:
         table = axes.table(
             cellText=[list(row) for row in shown],
             colLabels=list(sheet.columns),
+            colWidths=[_NAMES, *[(1 - _NAMES) / (len(sheet.columns) - 1)] * (len(sheet.columns) - 1)],
             cellLoc="right",
             colLoc="right",
             bbox=Bbox.unit(),
@@ -140,5 +133,5 @@ def _draw_pictures(
         upper = top - k * (label + height + gap)
         figure.text(_MARGIN, upper - label / 2, text, fontsize=9, weight="bold", va="center")
         axes = figure.add_axes((_MARGIN, upper - label - height, 1 - 2 * _MARGIN, height))
-        axes.imshow(strip, interpolation="antialiased")
+        axes.imshow(strip)
         axes.axis("off")

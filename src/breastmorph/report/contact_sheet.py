@@ -13,7 +13,7 @@ from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.report.render import Marker, Picture, View, render
 from breastmorph.scan.scan import Scan
 
-FRONT_AND_OBLIQUE = (View(), View(yaw=45.0))
+_VIEWS = (View(), View(yaw=45.0))
 
 
 def scan_sheet(scans: Sequence[Scan], path: Path, columns: int = 3) -> None:
@@ -27,7 +27,7 @@ def scan_sheet(scans: Sequence[Scan], path: Path, columns: int = 3) -> None:
         markers = [Marker(point) for point in scan.landmarks.points]
         views = [
             render(scan.mesh, view, size=(300, 230), markers=markers, box=_around(scan, box))
-            for view in FRONT_AND_OBLIQUE
+            for view in _VIEWS
         ]
         cells.append(np.concatenate(views, axis=1))
         captions.append(scan.id)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from breastmorph.evaluation.curve import Curve
+from breastmorph.evaluation.experiments.statement import plural
 from breastmorph.evaluation.model_evaluation import Evaluation
 from breastmorph.report.figures.printing import COLOURS, DASHES, count_components, house_style, save_figure
 
@@ -24,13 +25,13 @@ _SCAN = COLOURS[2]
 _PANEL = (2.6, 2.9)  # inches
 
 
-def save_curves(evaluation: Evaluation, folder: Path, name: str = "curves") -> list[Path]:
-    """Write the figure as SVG, PDF and PNG; returns the files."""
+def save_curves(evaluation: Evaluation, folder: Path) -> list[Path]:
+    """Write ``curves.svg``, ``.pdf`` and ``.png``; returns the files."""
     with house_style():
-        return save_figure(curves_figure(evaluation), folder / name, ("svg", "pdf", "png"), dpi=300)
+        return save_figure(_figure(evaluation), folder / "curves", ("svg", "pdf", "png"), dpi=300)
 
 
-def curves_figure(evaluation: Evaluation) -> Figure:
+def _figure(evaluation: Evaluation) -> Figure:
     """One panel a metric that is known: compactness, generalization, specificity."""
     from matplotlib.figure import Figure
 
@@ -63,9 +64,7 @@ def _compactness(panel: Axes, evaluation: Evaluation) -> None:
     needed = {share: count for share in (0.9, 0.95, 0.98) if (count := found.needed(share)) is not None}
     panel.plot(list(needed.values()), [100.0 * found.share[n - 1] for n in needed.values()], "o", ms=3.5,
                color=_COLOURS["whole"])  # fmt: skip
-    lines = [
-        f"{share:.0%} with {count} component{'s' if count > 1 else ''}" for share, count in needed.items()
-    ]
+    lines = [f"{share:.0%} with {plural(count, 'component')}" for share, count in needed.items()]
     panel.text(0.97, 0.06, "\n".join(lines), ha="right", va="bottom", fontsize=7, transform=panel.transAxes)
     panel.set(title="Compactness", ylabel="share of the variance (%)", ylim=(0, 103))
 

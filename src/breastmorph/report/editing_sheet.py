@@ -11,17 +11,17 @@ from breastmorph.clinical.edit.result import Change, Edit
 from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
 from breastmorph.report.clinical_sheet import ClinicalSheet, disclaimer, save_clinical_sheet
 from breastmorph.report.contact_sheet import save_sheet
+from breastmorph.report.measure_words import in_cm, in_words, with_unit
 from breastmorph.report.render import View, box_around, colormap, render
 
 _VIEWS = (View(), View(yaw=45.0), View(yaw=90.0))
 _SIZE = (330, 310)
+_OBLIQUE = View(yaw=20.0)
 _CELL = (230, 230)
 _FULL = 10.0  # mm: least movement that gets the strongest colour, so that tiny ones stay pale
 
 
-def save_editing_sheet(
-    edit: Edit, faces: Ints, title: str, folder: Path, name: str = "sheet", warning: str = ""
-) -> list[Path]:
+def save_editing_sheet(edit: Edit, faces: Ints, title: str, folder: Path, warning: str = "") -> list[Path]:
     """Write one edit as a page: before, after, movement, and the measures; PNG and PDF.
 
     ``warning`` is what nobody may overlook, for example that the model is a synthetic one.
@@ -52,35 +52,32 @@ def save_editing_sheet(
         "Distances are straight unless marked tape.",
         pictures,
         ["measure", "before", "requested", "after", "difference"],
-        [change_row(change) for change in edit.changes],
+        [change_row(change, for_people=True) for change in edit.changes],
         frozenset(k for k, change in enumerate(edit.changes) if change.requested is not None),
         notes,
         warning,
     )
-    return save_clinical_sheet(sheet, folder, name)
+    return save_clinical_sheet(sheet, folder)
 
 
-def change_row(change: Change) -> list[str]:
-    """A measure as text: name, before, requested, after, difference."""
-    unit = f" {change.unit}" if change.unit else ""
-    wanted = "" if change.requested is None else "held" if change.held else _number(change.requested, unit)
-    if not change.held and change.requested is not None and not np.isfinite(change.requested):
+def change_row(change: Change, *, for_people: bool) -> list[str]:
+    """A measure as text: name, before, requested, after, difference; see :mod:`breastmorph.report.measure_words`."""
+
+    def cell(value: float | None, digits: int = 1, sign: str = "") -> str:
+        if value is None:
+            return ""
+        return (
+            in_cm(value, change.unit, 2, sign) if for_people else with_unit(value, change.unit, digits, sign)
+        )
+
+    wanted = "held" if change.held else cell(change.requested)
+    if not wanted and change.requested is not None:  # a column of the cohort's table, which no shape tells
         wanted = "changed"
-    error = (
-        ""
-        if change.error is None or not np.isfinite(change.error)
-        else f"{round(change.error, 2) + 0.0:+.2f}{unit}"
-    )
-    return [change.name, _number(change.before, unit), wanted, _number(change.after, unit), error]
+    name = in_words(change.name) if for_people else change.name
+    return [name, cell(change.before), wanted, cell(change.after), cell(change.error, 2, "+")]
 
 
-def _number(value: float, unit: str) -> str:
-    return f"{round(value, 1) + 0.0:.1f}{unit}" if np.isfinite(value) else ""
-
-
-def save_feature_grid(
-    rows: Sequence[Sequence[tuple[Floats | None, str]]], faces: Ints, path: Path, view: View | None = None
-) -> None:
+def save_feature_grid(rows: Sequence[Sequence[tuple[Floats | None, str]]], faces: Ints, path: Path) -> None:
     """Write the figure of edited features: one row a feature, from low to high; a caption under each shape.
 
     Parameters
@@ -90,15 +87,13 @@ def save_feature_grid(
     faces : (m, 3) int
     path : Path
         PNG.
-    view : View, optional
-        Somewhat from the side when not given.
     """
     shapes = [shape for row in rows for shape, _ in row]
-    box, camera = box_around([shape for shape in shapes if shape is not None]), view or View(yaw=20.0)
+    box = box_around([shape for shape in shapes if shape is not None])
     cells = [
         np.full((_CELL[1], _CELL[0], 3), 255, np.uint8)
         if shape is None
-        else render(TriangleMesh(shape, faces), camera, size=_CELL, box=box)
+        else render(TriangleMesh(shape, faces), _OBLIQUE, size=_CELL, box=box)
         for shape in shapes
     ]
     save_sheet(cells, [caption for row in rows for _, caption in row], path, columns=len(rows[0]))

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from breastmorph.mesh.files.writing import make_folder, write_file
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
 from breastmorph.model.fit_result import Fit
+from breastmorph.report.figures.picture_panels import mark_sides, round_end
+from breastmorph.report.figures.printing import save_png
 from breastmorph.report.render import Marker, Picture, View, colormap, render
 from breastmorph.scan.landmarks import Landmarks
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _VIEWS = (View(), View(yaw=45.0), View(yaw=-45.0))
 _SIZE = (380, 380)
 _UNSEEN = (0.80, 0.80, 0.80)
 _DOT = 1.6  # mm, half the size of a point of a cloud
 _MOST_DOTS = 20_000
+_ENDS = (1.0, 15.0)  # mm: where the colours may end
 
 
 def fit_sheet(
@@ -51,7 +48,7 @@ def fit_sheet(
     markers = [] if landmarks is None else [Marker(upright.apply(point)) for point in landmarks.points]
     low, high = shown.vertices.min(axis=0) - 45.0, shown.vertices.max(axis=0) + 45.0
     seen = np.isfinite(fit.residuals)
-    limit = _limit(fit.residuals[seen])
+    limit = float(np.clip(round_end(fit.residuals, 0.95), *_ENDS))
     colors = np.where(seen[:, None], colormap(np.where(seen, fit.residuals, 0.0), -limit, limit), _UNSEEN)
     figure = Figure(figsize=(11.4, 12.0))
     axes = figure.subplots(len(_VIEWS), 3, gridspec_kw={"wspace": 0.02, "hspace": 0.02})
@@ -64,7 +61,7 @@ def fit_sheet(
         for axis, picture in zip(row, pictures, strict=True):
             axis.imshow(picture)
             axis.set_axis_off()
-            _mark_sides(axis, view)
+            mark_sides(axis, view.axes(), size=12)
     mean = float(np.abs(fit.residuals[seen]).mean()) if seen.sum() else float("nan")
     titles = (
         "scan" if isinstance(target, TriangleMesh) else "point cloud",
@@ -77,16 +74,7 @@ def fit_sheet(
     scale = ScalarMappable(Normalize(-limit, limit), "coolwarm")
     bar = figure.colorbar(scale, ax=axes, orientation="horizontal", fraction=0.025, pad=0.02)
     bar.set_label("mm; blue: the fit lies inside the scan, red: outside, grey: nothing seen there")
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=100, bbox_inches="tight")
-    make_folder(path.parent)
-    write_file(path, buffer.getvalue())
-
-
-def _limit(residuals: Floats) -> float:
-    """A round end of the colours, in mm, that most residuals lie within."""
-    largest = float(np.quantile(np.abs(residuals), 0.95)) if len(residuals) else 1.0
-    return next((limit for limit in (1.0, 2.0, 3.0, 5.0, 10.0) if largest <= limit), 15.0)
+    save_png(figure, path, dpi=100, bbox_inches="tight")
 
 
 def _seen_target(
@@ -110,10 +98,3 @@ def _seen_target(
     shade = colormap(depth, float(far), float(near) + 1.0, "bone") * 0.75
     dots = TriangleMesh(vertices, faces)
     return render(dots, view, size=_SIZE, box=box, markers=markers, colors=np.tile(shade, (3, 1)))
-
-
-def _mark_sides(axis: Axes, view: View) -> None:
-    """Write the patient's L and R where they lie in the picture."""
-    left_at = 0.95 if view.axes()[0, 0] > 0 else 0.05
-    for side, at in (("L", left_at), ("R", 1.0 - left_at)):
-        axis.text(at, 0.05, side, transform=axis.transAxes, fontsize=12, color="0.35", ha="center")

@@ -13,6 +13,7 @@ from breastmorph.clinical.predict.predicted_measures import PredictedMeasure
 from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
 from breastmorph.report.clinical_sheet import ClinicalSheet, disclaimer, save_clinical_sheet
 from breastmorph.report.contact_sheet import save_sheet
+from breastmorph.report.measure_words import in_cm, in_words, with_unit
 from breastmorph.report.render import SKIN, Picture, View, box_around, colormap, render
 
 _VIEWS = (View(), View(yaw=40.0), View(yaw=-40.0))
@@ -32,7 +33,6 @@ def save_prediction_sheet(
     measures: Sequence[PredictedMeasure],
     title: str,
     folder: Path,
-    name: str = "sheet",
     warning: str = "",
 ) -> list[Path]:
     """Write a prediction as a page: scan, prediction, uncertainty, mirror image, and the measures; PNG and PDF.
@@ -45,7 +45,6 @@ def save_prediction_sheet(
     measures : sequence of PredictedMeasure
     title : str
     folder : Path
-    name : str
     warning : str
         What nobody may overlook, for example that the model is a synthetic one.
     """
@@ -84,25 +83,27 @@ def save_prediction_sheet(
         f"\N{PLUS-MINUS SIGN} {inside.mean():.1f} mm on average (one standard deviation).",
         pictures,
         ["measure (straight)", "other side", "predicted", "\N{PLUS-MINUS SIGN} 1 sd", "mirror image"],
-        [measure_row(one) for one in measures],
+        [measure_row(one, for_people=True) for one in measures],
         frozenset({0}) if measures else frozenset(),
         notes,
         warning,
     )
-    return save_clinical_sheet(sheet, folder, name)
+    return save_clinical_sheet(sheet, folder)
 
 
-def measure_row(one: PredictedMeasure) -> list[str]:
-    """A measure as text: name, other side, predicted, standard deviation, mirror image."""
+def measure_row(one: PredictedMeasure, *, for_people: bool) -> list[str]:
+    """A measure as text: name, other side, predicted, standard deviation, mirror image.
+
+    See :mod:`breastmorph.report.measure_words`.
+    """
     digits = 0 if one.unit == "cc" else 1
-    least = 10.0**-digits
-
-    def cell(value: float) -> str:
-        return f"{value:.{digits}f} {one.unit}" if np.isfinite(value) else ""
-
-    # A spread too small for the digits shown is not zero.
-    spread = f"< {least:g} {one.unit}" if one.deviation < 0.5 * least else cell(one.deviation)
-    return [one.name, cell(one.other), cell(one.predicted), spread, cell(one.mirrored)]
+    shown = in_cm if for_people else with_unit
+    other, predicted, spread, mirrored = (
+        shown(value, one.unit, digits) for value in (one.other, one.predicted, one.deviation, one.mirrored)
+    )
+    if spread.startswith(zero := f"{0:.{digits}f} "):  # too small for the digits shown, but not zero
+        spread = f"< {10.0**-digits:g} {spread.removeprefix(zero)}"
+    return [in_words(one.name) if for_people else one.name, other, predicted, spread, mirrored]
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +125,7 @@ class Example:
     truth: Floats | None = None
 
 
-def save_prediction_figure(examples: Sequence[Example], path: Path, view: View | None = None) -> None:
+def save_prediction_figure(examples: Sequence[Example], path: Path) -> None:
     """Write the paper's figure of predicted breasts as a PNG: one row an example.
 
     From left to right: the scan with the missing region in red, the prediction, the truth where every example has
@@ -141,7 +142,7 @@ def save_prediction_figure(examples: Sequence[Example], path: Path, view: View |
             bar = caption == UNCERTAINTY
             size = (_CELL[0] - _BAR, _CELL[1]) if bar else _CELL
             mesh = TriangleMesh(shape, one.prediction.faces)
-            cell = render(mesh, view or towards(one.prediction), size=size, colors=colors, box=box)
+            cell = render(mesh, towards(one.prediction), size=size, colors=colors, box=box)
             cells.append(np.concatenate([cell, colour_bar(_CELL[1], most)], axis=1) if bar else cell)
             captions.append(f"{one.label}: {caption}" if k == 0 else caption)
     save_sheet(cells, captions, path, columns=len(cells) // len(examples))

@@ -22,7 +22,7 @@ def quality_sheet_png(scan: Scan, result: Registration) -> bytes:
     """A PNG: rows are the scan, the result, signed distance, triangle quality; from three views."""
     margin = 15.0
     box = result.vertices.min(axis=0) - margin, result.vertices.max(axis=0) + margin
-    distance = signed_distance(scan.mesh, result.vertices)
+    distance = _signed_distance(scan.mesh, result.vertices)
     smallest = np.degrees(face_angles(result.vertices, result.mesh.faces).min(axis=1))
     by_vertex = np.full(result.mesh.n_vertices, 60.0)
     np.minimum.at(by_vertex, result.mesh.faces.ravel(), np.repeat(smallest, 3))
@@ -51,7 +51,7 @@ def quality_sheet_png(scan: Scan, result: Registration) -> bytes:
     return sheet_png(cells, [caption for caption, *_ in rows], columns=2)
 
 
-def signed_distance(scan: TriangleMesh, points: Floats) -> Floats:
+def _signed_distance(scan: TriangleMesh, points: Floats) -> Floats:
     """Distance of points to a scan's surface in mm, negative inside the body; 0 beyond its border, (n,)."""
     found = Surface(scan).closest(points)
     normals = face_normals(scan.vertices, scan.faces)[found.faces]

@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.mesh.geometry import face_normals, vertex_normals
+from breastmorph.mesh.geometry import vertex_normals
 from breastmorph.mesh.similarity import rotation_about
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
 
@@ -20,6 +20,7 @@ INSIDE = (0.45, 0.47, 0.52)  # the surface seen from behind, through a hole or p
 _BACKGROUND = 1.0
 _KEY, _FILL = (-0.45, 0.55, 0.70), (0.70, -0.10, 0.70)  # lights: right, up and towards the camera
 _MARGIN = 1.04
+_FINE = 2  # points looked at per pixel along each side
 
 
 @dataclass(frozen=True)
@@ -133,17 +134,14 @@ class Seen:
         image[self.hit] = self.at_pixels(values)
         return image
 
-    def shaded(self, base: Floats, *, flat: bool = False, relief: float = 1.0) -> Floats:
+    def shaded(self, base: Floats, relief: float = 1.0) -> Floats:
         """The lit picture (height, width, 3), 0..1, of colours at the pixels with surface, (k, 3).
 
         With less ``relief`` shadows are paler and colours come nearer to those of a colour bar.
         """
         mesh, towards = self.mesh, self.camera.axes[2]
-        if flat:
-            normals = face_normals(mesh.vertices, mesh.faces)[self.faces]
-        else:
-            normals = self.at_pixels(vertex_normals(mesh.vertices, mesh.faces))
-            normals /= np.maximum(np.sqrt((normals * normals) @ np.ones((3, 1))), 1e-12)
+        normals = self.at_pixels(vertex_normals(mesh.vertices, mesh.faces))
+        normals /= np.maximum(np.sqrt((normals * normals) @ np.ones((3, 1))), 1e-12)
         behind = normals @ towards < 0
         normals[behind] *= -1.0
         light = _light(normals, self.camera.axes)
@@ -155,6 +153,12 @@ class Seen:
         picture = np.full((*self.hit.shape, 3), _BACKGROUND)
         picture[self.hit] = np.minimum(colors, 1.0, out=colors)
         return picture
+
+    def mark(self, picture: Floats, markers: Sequence[Marker], radius: float) -> None:
+        """Draw the markers that the surface does not hide into a picture (height, width, 3), ``radius`` in pixels."""
+        for marker in markers:
+            column, row, depth = self.camera.project(marker.position[None])[0] - [0.5, 0.5, 0.0]
+            _dot(picture, self.depth, column, row, depth, marker.color, radius)
 
 
 def look(mesh: TriangleMesh, camera: Camera) -> Seen:
@@ -177,9 +181,7 @@ def render(
     markers: Sequence[Marker] = (),
     box: tuple[Floats, Floats] | None = None,
     camera: Camera | None = None,
-    flat: bool = False,
     relief: float = 1.0,
-    supersample: int = 2,
 ) -> Picture:
     """Render a mesh.
 
@@ -198,34 +200,27 @@ def render(
         Corners of the region to fit into the picture, (3,) each; the mesh's own bounds otherwise.
     camera : Camera, optional
         Instead of ``view``, ``size`` and ``box``.
-    flat : bool
-        Shade by face, which shows the triangles.
     relief : float
         Strength of the shading, 0 to 1; less where colours have to be compared with a colour bar.
-    supersample : int
-        Points looked at per pixel along each side.
     """
     if camera is None:
         low, high = box or (np.nanmin(mesh.vertices, axis=0), np.nanmax(mesh.vertices, axis=0))
         corners = np.array([[(low, high)[(k >> d) & 1][d] for d in range(3)] for k in range(8)])
         camera = Camera.around(corners, view or View(), size)
-    seen = look(mesh, camera.finer(supersample))
+    seen = look(mesh, camera.finer(_FINE))
     if colors is None and mesh.colors is not None:
         colors = mesh.colors[:, :3] / 255.0
     base = np.array([SKIN]) if colors is None else seen.at_pixels(colors)
-    picture = seen.shaded(base, flat=flat, relief=relief)
-    if markers:
-        places = seen.camera.project(np.array([marker.position for marker in markers]))
-        for marker, (column, row, depth) in zip(markers, places, strict=True):
-            _dot(picture, seen.depth, column - 0.5, row - 0.5, depth, marker.color, 3.2 * supersample)
-    return as_picture(picture, supersample)
+    picture = seen.shaded(base, relief)
+    seen.mark(picture, markers, 3.2 * _FINE)
+    return as_picture(picture, _FINE)
 
 
-def as_picture(fine: Floats, supersample: int) -> Picture:
+def as_picture(fine: Floats, times: int) -> Picture:
     """A picture from one with so many pixels for each along a side, colours 0..1."""
-    height, width = fine.shape[0] // supersample, fine.shape[1] // supersample
-    blocks = fine.reshape(height, supersample, width, supersample, 3)
-    mean = sum(blocks[:, i, :, j] for i in range(supersample) for j in range(supersample)) / supersample**2
+    height, width = fine.shape[0] // times, fine.shape[1] // times
+    blocks = fine.reshape(height, times, width, times, 3)
+    mean = sum(blocks[:, i, :, j] for i in range(times) for j in range(times)) / times**2
     return np.round(mean * 255).astype(np.uint8)
 
 

@@ -40,17 +40,13 @@ def write_summaries(outcomes: Iterable[Outcome], out: Path) -> list[SummaryRow]:
         found = unexplained_stretch(cohort.shapes(), cohort.template, cohort.absent)
         stretch = dict(zip(cohort.ids, found, strict=True))
     rows = write_summary(outcomes, out / "summary.csv", stretch)
-    write_page(rows, out / "summary.html", f"Registrations in {out.resolve().name}")
+    thumbnails = {place.name for place in (out / "thumbnails").glob("*.png")}
+    page = summary_html(rows, f"Registrations in {out.resolve().name}", thumbnails)
+    write_file(out / "summary.html", page.encode("utf-8", "replace"))
     return rows
 
 
-def write_page(rows: Sequence[SummaryRow], path: Path, title: str = "Registrations") -> None:
-    """Write the page; thumbnails are linked where they exist in the folder beside it."""
-    there = {place.name for place in (path.parent / "thumbnails").glob("*.png")}
-    write_file(path, page(rows, title, there).encode("utf-8", "replace"))
-
-
-def page(rows: Sequence[SummaryRow], title: str, thumbnails: set[str]) -> str:
+def summary_html(rows: Sequence[SummaryRow], title: str, thumbnails: set[str]) -> str:
     """The page as text.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from breastmorph.errors import LandmarkProblem
-from breastmorph.scan.landmarks import SIDES, STERNUM, Landmarks
+from breastmorph.scan.landmarks import OF_A_BREAST, SIDES, SIGN, STERNUM, Landmarks
 
 STERNUM_LENGTH = (120.0, 260.0)  # mm, sternal notch to xiphoid
 UNITS = {"mm": 1.0, "cm": 10.0, "m": 1000.0}  # mm per unit
@@ -19,43 +19,56 @@ _RANGES = (
 )
 _NIPPLES_APART = (80.0, 480.0)
 _EXTENT = (200.0, 1600.0)  # mm, largest side of the scan's bounding box
+ANY_EXTENT = (200.0, 1950.0)  # mm: from a chest to a standing adult; ten times more or less is another unit
 
 
-def unit_of(landmarks: Landmarks) -> str:
+def unit_of(landmarks: Landmarks, given: str = "auto") -> str:
     """The unit in which the sternum has an adult's length.
+
+    Parameters
+    ----------
+    landmarks : Landmarks
+    given : str
+        The unit as the user says it, "auto" to find it.
 
     Raises
     ------
     LandmarkProblem
-        None of mm, cm and m fits.
+        None of mm, cm and m fits, or not the one that was given.
     """
-    notch, xiphoid = landmarks.array(STERNUM)
-    length = float(np.linalg.norm(notch - xiphoid))
-    for unit, factor in UNITS.items():
-        if STERNUM_LENGTH[0] <= length * factor <= STERNUM_LENGTH[1]:
-            return unit
+    length = _apart(landmarks, *STERNUM)
+    fitting = _units(length, STERNUM_LENGTH)
+    if given == "auto" and fitting:
+        return fitting[0]
+    if given in fitting:
+        return given
+    adult = f"{STERNUM_LENGTH[0]:.0f}-{STERNUM_LENGTH[1]:.0f}"
+    if given == "auto":
+        raise LandmarkProblem(
+            f"sternal notch to xiphoid measures {length:.4g} in the file's unit; "
+            f"an adult's {adult} mm fits neither mm, cm nor m",
+            "Check these two landmarks, or give the unit with --unit",
+            code="unknown-unit",
+        )
     raise LandmarkProblem(
-        f"sternal notch to xiphoid measures {length:.4g} in the file's unit; "
-        f"an adult's {STERNUM_LENGTH[0]:.0f}-{STERNUM_LENGTH[1]:.0f} mm fits neither mm, cm nor m",
-        "Check these two landmarks, or give the unit with --unit",
-        code="unknown-unit",
+        f"with --unit {given} sternal notch to xiphoid measures {length * UNITS[given]:.4g} mm "
+        f"(an adult's {adult})",
+        "Leave the unit to --unit auto, or check these two landmarks",
+        code="wrong-unit",
     )
 
 
-def require_unit(landmarks: Landmarks, unit: str) -> None:
-    """Refuse a unit given by the user in which the sternum has no adult's length."""
-    length = _apart(landmarks, *STERNUM) * UNITS[unit]
-    if not STERNUM_LENGTH[0] <= length <= STERNUM_LENGTH[1]:
-        raise LandmarkProblem(
-            f"with --unit {unit} sternal notch to xiphoid measures {length:.4g} mm "
-            f"(an adult's {STERNUM_LENGTH[0]:.0f}-{STERNUM_LENGTH[1]:.0f})",
-            "Leave the unit to --unit auto, or check these two landmarks",
-            code="wrong-unit",
-        )
+def unit_of_extent(extent: float) -> str | None:
+    """The unit in which a scan may extend so far; None where neither mm, cm nor m fits."""
+    return next(iter(_units(extent, ANY_EXTENT)), None)
 
 
-def require_complete(landmarks: Landmarks, unknown: tuple[str, ...] = ()) -> None:
-    """Refuse landmarks that lack the sternum or a whole breast.
+def _units(length: float, allowed: tuple[float, float]) -> list[str]:
+    return [unit for unit, mm in UNITS.items() if allowed[0] <= length * mm <= allowed[1]]
+
+
+def missing_landmarks(landmarks: Landmarks) -> list[str]:
+    """What a scan needs and has not: the sternum and both breasts.
 
     One complete side is enough when the other has no landmark at all (mastectomy).
     """
@@ -63,18 +76,17 @@ def require_complete(landmarks: Landmarks, unknown: tuple[str, ...] = ()) -> Non
     for side in SIDES:
         if side in landmarks.absent_sides and landmarks.complete_sides:
             continue
-        missing += [
-            f"{part}_{side}"
-            for part in ("nipple", "lower_pole", "lateral_pole")
-            if f"{part}_{side}" not in landmarks
-        ]
+        missing += [f"{part}_{side}" for part in OF_A_BREAST if f"{part}_{side}" not in landmarks]
+    return missing
+
+
+def require_complete(landmarks: Landmarks, but_found: str = "") -> None:
+    """Refuse landmarks that lack the sternum or a whole breast; the message ends with ``but_found``."""
+    missing = missing_landmarks(landmarks)
     if not missing:
         return
-    labels = (
-        f"; labels not understood: {', '.join(repr(label[:40]) for label in unknown[:8])}" if unknown else ""
-    )
     raise LandmarkProblem(
-        f"missing landmarks: {', '.join(missing)}{labels}",
+        f"missing landmarks: {', '.join(missing)}{but_found}",
         "Add them, or rename the labels as in docs/landmarks.md; "
         "after a mastectomy leave out all three of that side",
         code="missing-landmarks",
@@ -115,10 +127,9 @@ def require_adult_anatomy(landmarks: Landmarks, extent: float) -> None:
 
 def _misplaced(landmarks: Landmarks, side: str) -> list[str]:
     """What is wrong with where the landmarks of a breast lie to each other, in the canonical frame."""
-    nipple, lower, lateral = landmarks.array([f"nipple_{side}", f"lower_pole_{side}", f"lateral_pole_{side}"])
-    sign = 1.0 if side == "left" else -1.0
+    nipple, lower, lateral = landmarks.array(f"{part}_{side}" for part in OF_A_BREAST)
     outwards = {
-        name: (point[0] - landmarks["xiphoid"][0]) * sign
+        name: (point[0] - landmarks["xiphoid"][0]) * SIGN[side]
         for name, point in (("nipple", nipple), ("lower pole", lower), ("lateral pole", lateral))
     }
     found = [

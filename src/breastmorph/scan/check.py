@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from breastmorph.errors import BreastMorphError, FileProblem, LandmarkProblem, MeshProblem
+from breastmorph.errors import BreastMorphError, FileProblem, LandmarkProblem, MeshProblem, about
 from breastmorph.mesh import repair
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh
 from breastmorph.mesh.geometry import edge_lengths, face_areas
 from breastmorph.mesh.similarity import Similarity
-from breastmorph.mesh.topology import boundary_loops
+from breastmorph.mesh.topology import boundary_loops, face_components
 from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
-from breastmorph.scan.anatomy import UNITS, require_adult_anatomy, require_complete, require_unit, unit_of
+from breastmorph.scan.anatomy import UNITS, require_adult_anatomy, require_complete, unit_of
 from breastmorph.scan.files import LandmarkFile, load_landmarks
-from breastmorph.scan.findings import Check, Finding
+from breastmorph.scan.findings import Check, Finding, Note
 from breastmorph.scan.folder import ScanFiles
-from breastmorph.scan.frame import faces_inside_out, landmark_axes, upright_frame
-from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.frame import LANDMARK_TOLERANCE, Reference, faces_inside_out, upright_frame
+from breastmorph.scan.landmarks import STERNUM, Landmarks
 from breastmorph.scan.scan import Scan
 
 
@@ -36,10 +36,6 @@ class CheckParameters:
     max_faces: int = 5_000_000
     lost_share: float = 0.02  # of the faces that repairs may remove
     loose_share: float = 0.5  # of the area that may lie in pieces without landmarks
-
-
-Reference = tuple[TriangleMesh, Landmarks]
-_Note = Callable[[Finding], None]
 
 
 def check_scan(
@@ -57,14 +53,19 @@ def check_scan(
     p = parameters or CheckParameters()
     findings: list[Finding] = []
     facts: dict[str, float | int | str] = {}
+    outcome: Scan | BreastMorphError
     try:
-        scan = _judged(files, p, reference, findings.append, facts)
+        with about(files.mesh):
+            mesh = load_mesh(files.mesh)
+            facts |= {"vertices": mesh.n_vertices, "faces": mesh.n_faces}
+            mesh = repaired(mesh, p, findings.append)
+            given = _read_landmarks(files, p)
+            with about(files.landmarks[0], LandmarkProblem):
+                outcome = upright_scan(files.id, mesh, given, p, reference, findings.append, facts)
     except BreastMorphError as error:
-        if error.where is None:
-            error.where = files.mesh
+        outcome = error
         findings.append(Finding(error.code, error.cause, "refusal", error.remedy))
-        return Check(files.id, tuple(findings), facts, error=error)
-    return Check(files.id, tuple(findings), facts, scan)
+    return Check(files.id, tuple(findings), facts, outcome)
 
 
 def load_scan(
@@ -81,56 +82,43 @@ def load_scan(
     BreastMorphError
         The scan was refused; the message names file, cause and remedy.
     """
-    check = check_scan(ScanFiles(Path(mesh).stem, Path(mesh), (Path(landmarks),)), parameters, reference)
-    if check.error is not None:
-        raise check.error
-    assert check.scan is not None  # noqa: S101 - a check without an error has a scan
-    return check.scan
+    files = ScanFiles(Path(mesh).stem, Path(mesh), (Path(landmarks),))
+    return check_scan(files, parameters, reference).accepted()
 
 
-def _judged(
-    files: ScanFiles,
+def upright_scan(
+    scan_id: str,
+    mesh: TriangleMesh,
+    given: LandmarkFile,
     p: CheckParameters,
     reference: Reference | None,
-    note: _Note,
+    note: Note,
     facts: dict[str, float | int | str],
 ) -> Scan:
-    mesh = load_mesh(files.mesh)
-    facts |= {"vertices": mesh.n_vertices, "faces": mesh.n_faces}
-    mesh = repaired(mesh, p, note)
-    given = _read_landmarks(files, p)
-    try:
-        require_complete(given.landmarks, given.unknown)
-        unit = unit_of(given.landmarks) if p.unit == "auto" else p.unit
-        require_unit(given.landmarks, unit)
-        facts["unit"] = unit
-        if p.unit == "auto" and unit != "mm":
-            note(Finding("unit", f"unit taken as {unit} from the length of the sternum"))
-        landmarks = given.landmarks.transformed(Similarity(scale=UNITS[unit]))
-        in_mm = mesh.with_vertices(mesh.vertices * UNITS[unit])
-        mesh_unit, landmarks = on_the_surface(in_mm, landmarks, given.space, p.landmark_distance, note)
-        mm_per_file_unit = UNITS[unit] * mesh_unit
-        in_mm = mesh.with_vertices(mesh.vertices * mm_per_file_unit)
-        in_mm = _piece_with_landmarks(in_mm, landmarks, p.loose_share, note)
-        landmark_axes(landmarks)  # raises when left and right contradict front and back
-    except LandmarkProblem as error:
-        error.where = error.where or files.landmarks[0]
-        raise
-    if faces_inside_out(in_mm, landmarks):
-        in_mm = in_mm.flipped()
+    """A repaired surface and its landmarks, both as in their files, as a scan; ``facts`` is added to."""
+    require_complete(given.landmarks, given.labels_not_understood)
+    unit = unit_of(given.landmarks, p.unit)
+    facts["unit"] = unit
+    if p.unit == "auto" and unit != "mm":
+        note(Finding("unit", f"unit taken as {unit} from the length of the sternum"))
+    mesh, landmarks, mm_per_file_unit = in_mm(mesh, given, unit, p.landmark_distance, note)
+    mesh = _piece_with_landmarks(mesh, landmarks, p.loose_share, note)
+    if faces_inside_out(mesh, landmarks):
+        mesh = mesh.flipped()
         note(Finding("inverted-orientation", "surface was inside out; turned", "repair"))
-    frame = upright_frame(in_mm, landmarks, reference)
+    frame = upright_frame(mesh, landmarks, reference)
     facts["frame"] = frame.source
     if frame.source == "landmarks":
         note(
             Finding(
                 "frame-from-landmarks",
-                "no upright axis found in the file; up is estimated from the landmarks (within 15 degrees)",
+                "no upright axis found in the file; up is estimated from the landmarks "
+                f"(within {LANDMARK_TOLERANCE:.0f} degrees)",
             )
         )
-    centre = landmarks.array(("sternal_notch", "xiphoid")).mean(axis=0)
+    centre = landmarks.array(STERNUM).mean(axis=0)
     from_mm = Similarity(frame.axes, -frame.axes @ centre)
-    mesh = in_mm.with_vertices(from_mm.apply(in_mm.vertices))
+    mesh = mesh.with_vertices(from_mm.apply(mesh.vertices))
     landmarks = landmarks.transformed(from_mm)
     require_adult_anatomy(landmarks, float(np.ptp(mesh.vertices, axis=0).max()))
     _describe(mesh, p, note, facts)
@@ -139,7 +127,7 @@ def _judged(
         facts["absent_side"] = side
         note(Finding("absent-side", f"{side} side absent (no nipple, no poles)"))
     to_file = Similarity(scale=1.0 / mm_per_file_unit).after(from_mm.inverse())
-    return Scan(files.id, mesh, landmarks, to_file)
+    return Scan(scan_id, mesh, landmarks, to_file)
 
 
 def _read_landmarks(files: ScanFiles, p: CheckParameters) -> LandmarkFile:
@@ -181,14 +169,19 @@ _REPAIRS = (
 )
 
 
-def repaired(mesh: TriangleMesh, p: CheckParameters, note: _Note) -> TriangleMesh:
-    """A surface as read, mended where that is safe and refused where it is not."""
-    if mesh.n_faces > p.max_faces:
+def require_size(mesh: TriangleMesh, max_faces: int = CheckParameters.max_faces) -> None:
+    """Refuse a surface with more faces than are worth the time."""
+    if mesh.n_faces > max_faces:
         raise MeshProblem(
-            f"too large: {mesh.n_faces:,} faces (at most {p.max_faces:,})",
+            f"too large: {mesh.n_faces:,} faces (at most {max_faces:,})",
             "Decimate it first (300,000 faces are plenty), or raise --max-faces",
             code="too-large",
         )
+
+
+def repaired(mesh: TriangleMesh, p: CheckParameters, note: Note) -> TriangleMesh:
+    """A surface as read, mended where that is safe and refused where it is not."""
+    require_size(mesh, p.max_faces)
     n_before = mesh.n_faces
     for code, message, mend in _REPAIRS:
         n_faces = mesh.n_faces
@@ -208,8 +201,30 @@ def repaired(mesh: TriangleMesh, p: CheckParameters, note: _Note) -> TriangleMes
     return repair.without_unreferenced(mesh)[0]
 
 
-def on_the_surface(
-    mesh: TriangleMesh, landmarks: Landmarks, space: str, allowed: float, note: _Note
+def in_mm(
+    mesh: TriangleMesh, given: LandmarkFile, unit: str, allowed: float, note: Note
+) -> tuple[TriangleMesh, Landmarks, float]:
+    """A surface and its landmarks in millimetres and the same axes, and the millimetres per unit of the mesh file.
+
+    Parameters
+    ----------
+    mesh : TriangleMesh
+        As in its file.
+    given : LandmarkFile
+    unit : str
+        Of the landmarks, and nearly always of the mesh.
+    allowed : float
+        mm that a landmark may lie off the surface.
+    note : callable
+    """
+    scaled = mesh.with_vertices(mesh.vertices * UNITS[unit])
+    landmarks = given.landmarks.transformed(Similarity(scale=UNITS[unit]))
+    factor, landmarks = _on_the_surface(scaled, landmarks, given.space, allowed, note)
+    return mesh.with_vertices(mesh.vertices * (UNITS[unit] * factor)), landmarks, UNITS[unit] * factor
+
+
+def _on_the_surface(
+    mesh: TriangleMesh, landmarks: Landmarks, space: str, allowed: float, note: Note
 ) -> tuple[float, Landmarks]:
     """Settle how mesh and landmarks lie to each other, by where the landmarks meet the surface.
 
@@ -255,10 +270,11 @@ def _distances(mesh: TriangleMesh, landmarks: Landmarks) -> Floats:
 
 
 def _piece_with_landmarks(
-    mesh: TriangleMesh, landmarks: Landmarks, loose_share: float, note: _Note
+    mesh: TriangleMesh, landmarks: Landmarks, loose_share: float, note: Note
 ) -> TriangleMesh:
-    piece, by_area = repair.pieces_by_area(mesh)
-    if len(by_area) == 1:
+    piece = face_components(mesh.faces)
+    n_pieces = int(piece.max()) + 1
+    if n_pieces == 1:
         return mesh
     area = np.bincount(piece, weights=face_areas(mesh.vertices, mesh.faces))
     home = piece[Surface(mesh).closest(landmarks.points).faces]
@@ -267,21 +283,21 @@ def _piece_with_landmarks(
     kept = mesh.kept(piece == main)
     if elsewhere and _distances(kept, landmarks.only(elsewhere)).max() > 5.0:
         raise MeshProblem(
-            f"the scan is in {len(by_area)} pieces and {', '.join(elsewhere)} lies on another piece than the rest",
+            f"the scan is in {n_pieces} pieces and {', '.join(elsewhere)} lies on another piece than the rest",
             "Join the pieces (for example in MeshLab: merge close vertices), or export the scan as one surface",
             code="landmarks-on-several-pieces",
         )
     loose = 1.0 - area[main] / area.sum()
     if loose > loose_share:
         raise MeshProblem(
-            f"the piece with the landmarks is only {1 - loose:.0%} of the surface ({len(by_area)} pieces)",
+            f"the piece with the landmarks is only {1 - loose:.0%} of the surface ({n_pieces} pieces)",
             "Remove what is not the patient (table, background) or join the pieces",
             code="several-components",
         )
     note(
         Finding(
             "several-components",
-            f"{len(by_area) - 1} loose pieces ({loose:.1%} of the area) removed",
+            f"{n_pieces - 1} loose pieces ({loose:.1%} of the area) removed",
             "repair",
         )
     )
@@ -289,7 +305,7 @@ def _piece_with_landmarks(
 
 
 def _describe(
-    mesh: TriangleMesh, p: CheckParameters, note: _Note, facts: dict[str, float | int | str]
+    mesh: TriangleMesh, p: CheckParameters, note: Note, facts: dict[str, float | int | str]
 ) -> None:
     mean_edge = float(edge_lengths(mesh.vertices, mesh.faces).mean())
     facts["mean_edge_mm"] = round(mean_edge, 2)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Literal
 
 from breastmorph.errors import BreastMorphError
@@ -34,6 +34,10 @@ class Finding:
     remedy: str = ""
 
 
+Note = Callable[[Finding], None]  # is told every finding
+Facts = Mapping[str, float | int | str]
+
+
 @dataclass(frozen=True, eq=False)
 class Check:
     """The judgement of one scan.
@@ -44,17 +48,30 @@ class Check:
     findings : tuple of Finding
     facts : mapping
         Figures of the scan: vertices, faces, mean edge in mm, unit, frame, absent side ...
-    scan : Scan or None
-        Ready for use, repaired where needed; None when refused.
-    error : BreastMorphError or None
-        Why it was refused.
+    outcome : Scan or BreastMorphError
+        The scan, repaired where needed, or why it was refused.
     """
 
     id: str
     findings: tuple[Finding, ...]
-    facts: Mapping[str, float | int | str] = field(default_factory=dict)
-    scan: Scan | None = None
-    error: BreastMorphError | None = None
+    facts: Facts
+    outcome: Scan | BreastMorphError
+
+    @property
+    def scan(self) -> Scan | None:
+        """Ready for use; None when refused."""
+        return self.outcome if isinstance(self.outcome, Scan) else None
+
+    @property
+    def error(self) -> BreastMorphError | None:
+        """Why it was refused, or None."""
+        return None if isinstance(self.outcome, Scan) else self.outcome
+
+    def accepted(self) -> Scan:
+        """The scan; raises why it was refused."""
+        if isinstance(self.outcome, BreastMorphError):
+            raise self.outcome
+        return self.outcome
 
     @property
     def verdict(self) -> Verdict:

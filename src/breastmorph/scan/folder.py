@@ -7,9 +7,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from breastmorph.errors import FileProblem
+from breastmorph.mesh import files as mesh_files
+from breastmorph.scan import files as landmark_files
 
-MESH_SUFFIXES = (".ply", ".obj", ".stl", ".vtp", ".vtk", ".off", ".glb")
-LANDMARK_SUFFIXES = (".mrk.json", ".json", ".csv", ".pp", ".fcsv", ".txt", ".xyz", ".pts")
 _TAILS = ("_picked_points", "_landmarks", "-landmarks")  # MeshLab's habit, and people's
 
 
@@ -49,7 +49,7 @@ def find_scans(scans: Path, landmarks: Path | None = None) -> list[ScanFiles]:
     for path in (scans, landmarks):
         if path is not None and not path.exists():
             raise FileProblem("there is no such file or folder", "Check the path", path)
-    meshes = [scans] if scans.is_file() else _files(scans, MESH_SUFFIXES)
+    meshes = [scans] if scans.is_file() else _files(scans, mesh_files.READABLE)
     for one, other in pairwise(meshes):
         if one.stem == other.stem:
             raise FileProblem(
@@ -59,7 +59,7 @@ def find_scans(scans: Path, landmarks: Path | None = None) -> list[ScanFiles]:
             )
     if not meshes:
         raise FileProblem(
-            "there is no scan in this folder", f"Supported formats: {' '.join(MESH_SUFFIXES)}", scans
+            "there is no scan in this folder", f"Supported formats: {' '.join(mesh_files.READABLE)}", scans
         )
     if landmarks is not None and landmarks.is_file():
         if len(meshes) > 1:
@@ -71,7 +71,7 @@ def find_scans(scans: Path, landmarks: Path | None = None) -> list[ScanFiles]:
         return [ScanFiles(meshes[0].stem, meshes[0], (landmarks,))]
     home = landmarks or (scans.parent if scans.is_file() else scans)
     by_stem: dict[str, list[Path]] = {}
-    for path in _files(home, LANDMARK_SUFFIXES):
+    for path in _files(home, landmark_files.READABLE):
         by_stem.setdefault(landmark_stem(path), []).append(path)
     return [ScanFiles(mesh.stem, mesh, tuple(by_stem.get(mesh.stem, ()))) for mesh in meshes]
 
@@ -79,7 +79,7 @@ def find_scans(scans: Path, landmarks: Path | None = None) -> list[ScanFiles]:
 def landmark_stem(path: Path) -> str:
     """The scan a landmark file belongs to, by its name."""
     name = path.name
-    suffix = next((s for s in LANDMARK_SUFFIXES if name.lower().endswith(s)), path.suffix)
+    suffix = next((s for s in landmark_files.READABLE if name.lower().endswith(s)), path.suffix)
     stem = name[: len(name) - len(suffix)]
     return next((stem.removesuffix(tail) for tail in _TAILS if stem.endswith(tail)), stem)
 

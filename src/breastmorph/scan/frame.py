@@ -21,13 +21,24 @@ from breastmorph.mesh.topology import boundary_vertices
 from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
 from breastmorph.scan.landmarks import STERNUM, Landmarks
 
+LANDMARK_TOLERANCE = 15.0  # degrees: how far off "up" may be when neither file nor reference helps
 STERNUM_LEAN = 21.0  # degrees, mean over realistic torsos; its spread is 6 degrees
 # Degrees between the start and an axis of the file for that axis to be kept. 30 degrees would do for a start along
 # the sternum; this start already leans with the average sternum, which leaves three times its spread.
-FILE_AXIS_TOLERANCE = 20.0
-EDGE_TOLERANCE = 30.0  # degrees between the start and the normal of a level lower edge
-LEVEL_TOLERANCE = 3.0  # degrees between the file's up axis and the lower edge's for the two to agree
-LANDMARK_TOLERANCE = 15.0  # degrees: how far off "up" may be when neither file nor reference help
+_FILE_AXIS_TOLERANCE = 20.0
+_EDGE_TOLERANCE = 30.0  # degrees between the start and the normal of a level lower edge
+_LEVEL_TOLERANCE = 3.0  # degrees between the file's up axis and the lower edge's for the two to agree
+_ON_PLANE = 4.0  # mm that a vertex of a level edge may lie off its plane
+
+# Alignment of an upright reference to a scan.
+_ITERATIONS = 60
+_POINTS = 3000  # of the reference
+_KEPT = 0.8  # share of the closest pairs that count
+_NORMAL_AGREEMENT = 0.7  # cosine below which a pair is void
+_STERNUM_SHARE = 0.2  # weight of the sternum beside the surface pairs
+_SETTLED = 1e-5  # radians and relative scale per iteration
+
+Reference = tuple[TriangleMesh, Landmarks]  # an upright torso in the canonical frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,21 +57,7 @@ class Frame:
     source: str
 
 
-@dataclass(frozen=True)
-class AlignmentParameters:
-    """Rigid alignment of an upright reference to a scan."""
-
-    iterations: int = 60
-    points: int = 3000  # of the reference
-    kept: float = 0.8  # share of the closest pairs that count
-    normal_agreement: float = 0.7  # cosine below which a pair is void
-    landmark_share: float = 0.2  # weight of the sternum beside the surface pairs
-    tolerance: float = 1e-5  # radians and relative scale per iteration
-
-
-def upright_frame(
-    mesh: TriangleMesh, landmarks: Landmarks, reference: tuple[TriangleMesh, Landmarks] | None = None
-) -> Frame:
+def upright_frame(mesh: TriangleMesh, landmarks: Landmarks, reference: Reference | None = None) -> Frame:
     """Find the canonical axes of a scan in millimetres.
 
     Parameters
@@ -75,9 +72,9 @@ def upright_frame(
     start = landmark_axes(landmarks)
     largest = np.abs(start).argmax(axis=1)
     nearest = np.eye(3)[largest] * np.sign(start[range(3), largest])[:, None]  # the file's axes
-    near = _degrees_between(start, nearest) <= FILE_AXIS_TOLERANCE
+    near = _degrees_between(start, nearest) <= _FILE_AXIS_TOLERANCE
     level = level_lower_edge(mesh, start)
-    if level is not None and _degrees_between(level[None], nearest[1:2])[0] > LEVEL_TOLERANCE:
+    if level is not None and _degrees_between(level[None], nearest[1:2])[0] > _LEVEL_TOLERANCE:
         near[:] = False  # the file was turned after the scan
     if near[1] and near[2]:
         return Frame(_frame_from(up=nearest[1], forward=nearest[2]), "file axes")
@@ -89,7 +86,7 @@ def upright_frame(
     return Frame(best, "landmarks" if reference is None else "reference")
 
 
-def level_lower_edge(mesh: TriangleMesh, start: Floats, tolerance: float = 4.0) -> Floats | None:
+def level_lower_edge(mesh: TriangleMesh, start: Floats) -> Floats | None:
     """Up direction of a scan whose lower border is one plane, as a levelled scanner's capture volume leaves it.
 
     Parameters
@@ -98,8 +95,6 @@ def level_lower_edge(mesh: TriangleMesh, start: Floats, tolerance: float = 4.0) 
         In mm.
     start : (3, 3) float
         First guess of left, up, forward.
-    tolerance : float
-        How far, in mm, a border vertex may lie from the plane to count.
 
     Returns
     -------
@@ -117,24 +112,24 @@ def level_lower_edge(mesh: TriangleMesh, start: Floats, tolerance: float = 4.0) 
     sound = length > 1e3  # mm^2: three points far apart
     normals, anchors = normals[sound] / length[sound, None], triples[sound, 0]
     normals *= np.sign(normals @ start[1])[:, None]
-    steep = normals @ start[1] > np.cos(np.radians(EDGE_TOLERANCE))
+    steep = normals @ start[1] > np.cos(np.radians(_EDGE_TOLERANCE))
     normals, anchors = normals[steep], anchors[steep]
     if not len(normals):
         return None
-    inside = np.abs(border @ normals.T - (anchors * normals).sum(axis=1)) < tolerance
+    inside = np.abs(border @ normals.T - (anchors * normals).sum(axis=1)) < _ON_PLANE
     on_plane = inside[:, inside.sum(axis=0).argmax()]
     for _ in range(3):
         centre = border[on_plane].mean(axis=0)
         up = np.linalg.svd(border[on_plane] - centre, full_matrices=False)[2][2]
         up *= np.sign(up @ start[1])
         height = (border - centre) @ up
-        on_plane = np.abs(height) < tolerance
+        on_plane = np.abs(height) < _ON_PLANE
     # Nearly everywhere across the trunk the lowest point of the border must lie on that plane.
     across = border @ start[0]
     strip = np.minimum(((across - across.min()) / np.ptp(across) * 20).astype(int), 19)
     lowest = np.full(20, np.inf)
     np.minimum.at(lowest, strip, height)
-    straight = (np.abs(lowest) < tolerance).mean() > 0.8
+    straight = (np.abs(lowest) < _ON_PLANE).mean() > 0.8
     return up if straight and np.ptp(border[on_plane] @ start[2]) > 60.0 else None
 
 
@@ -203,33 +198,31 @@ def align(
     reference_landmarks: Landmarks,
     mesh: TriangleMesh,
     landmarks: Landmarks,
-    parameters: AlignmentParameters | None = None,
 ) -> Similarity:
     """Similarity that lays an upright reference onto a scan in any pose.
 
     Iterated closest points from the landmarks' best similarity, trimmed, without the scan's border, and held by
     the sternum so that the nearly cylindrical trunk does not slide.
     """
-    p = parameters or AlignmentParameters()
     shared = reference_landmarks.only(landmarks.names)
     bone = np.array([10.0 if name in STERNUM else 1.0 for name in shared.names])
     targets = landmarks.array(shared.names)
     transform = Similarity.fit(shared.points, targets, bone)
-    step = max(1, reference.n_vertices // p.points)
+    step = max(1, reference.n_vertices // _POINTS)
     source = reference.vertices[::step]
     source_normals = vertex_normals(reference.vertices, reference.faces)[::step]
     surface = Surface(mesh)
     normals = face_normals(mesh.vertices, mesh.faces)
     sternum_source, sternum_target = reference_landmarks.array(STERNUM), landmarks.array(STERNUM)
-    for _ in range(p.iterations):
+    for _ in range(_ITERATIONS):
         found = surface.closest(transform.apply(source))
         agree = (normals[found.faces] * (source_normals @ transform.rotation.T)).sum(axis=1)
-        usable = np.flatnonzero(~found.on_boundary & (agree > p.normal_agreement))
+        usable = np.flatnonzero(~found.on_boundary & (agree > _NORMAL_AGREEMENT))
         if len(usable) < 50:
             return transform
         order = np.argsort(found.distances[usable], kind="stable")
-        usable = usable[order[: max(50, int(p.kept * len(usable)))]]
-        weights = np.concatenate([np.ones(len(usable)), np.full(2, p.landmark_share * len(usable) / 2)])
+        usable = usable[order[: max(50, int(_KEPT * len(usable)))]]
+        weights = np.concatenate([np.ones(len(usable)), np.full(2, _STERNUM_SHARE * len(usable) / 2)])
         refined = Similarity.fit(
             np.concatenate([source[usable], sternum_source]),
             np.concatenate([found.points[usable], sternum_target]),
@@ -239,7 +232,7 @@ def align(
             refined.scale / transform.scale - 1
         )
         transform = refined
-        if change < p.tolerance:
+        if change < _SETTLED:
             break
     return transform
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from breastmorph.errors import LandmarkProblem
 from breastmorph.mesh.similarity import Similarity
-from breastmorph.mesh.triangle_mesh import Floats
+from breastmorph.mesh.triangle_mesh import MIRROR, Floats
 
 SIDES = ("left", "right")  # always the patient's
+SIGN = {"left": 1.0, "right": -1.0}  # of x, which points to the patient's left
 STERNUM = ("sternal_notch", "xiphoid")
 OF_A_BREAST = ("nipple", "lower_pole", "lateral_pole")
 REQUIRED = STERNUM + tuple(f"{part}_{side}" for part in OF_A_BREAST for side in SIDES)
@@ -88,6 +89,11 @@ class Landmarks(Mapping[str, Floats]):
         """Landmarks from a mapping of names to coordinates."""
         return cls(tuple(points), np.array([list(point) for point in points.values()]).reshape(-1, 3))
 
+    @classmethod
+    def at_vertices(cls, ids: Mapping[str, int], shape: Floats) -> Self:
+        """Landmarks that are vertices of a shape (n, 3)."""
+        return cls(tuple(ids), shape[list(ids.values())])
+
     def __getitem__(self, name: str) -> Floats:
         try:
             return self.points[self.names.index(name)]
@@ -113,13 +119,12 @@ class Landmarks(Mapping[str, Floats]):
         """The landmarks after a similarity transform."""
         return type(self)(self.names, transform.apply(self.points))
 
-    def mirrored(self, axis: int = 0) -> Self:
-        """The mirror image across ``axis = 0``: left becomes right."""
-        swap = {"left": "right", "right": "left"}
-        names = tuple(re.sub(r"(left|right)$", lambda side: swap[side.group()], name) for name in self.names)
-        points = self.points.copy()
-        points[:, axis] *= -1.0
-        return type(self)(names, points)
+    def mirrored(self) -> Self:
+        """The mirror image across x = 0: left becomes right."""
+        names = tuple(
+            re.sub(r"(left|right)$", lambda side: other_side(side.group()), name) for name in self.names
+        )
+        return type(self)(names, self.points * MIRROR)
 
     @property
     def absent_sides(self) -> tuple[str, ...]:

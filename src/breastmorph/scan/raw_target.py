@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import csv
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 from scipy.spatial import cKDTree
 
-from breastmorph.errors import BreastMorphError, FileProblem, LandmarkProblem, MeshProblem
+from breastmorph.errors import FileProblem, LandmarkProblem, MeshProblem, about
 from breastmorph.mesh.files import load_mesh_or_points
 from breastmorph.mesh.files.reading import printable, read_bytes
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
-from breastmorph.scan.anatomy import UNITS, require_complete, require_unit, unit_of
-from breastmorph.scan.check import CheckParameters, Reference, check_scan, on_the_surface, repaired
+from breastmorph.scan.anatomy import ANY_EXTENT, UNITS, missing_landmarks, unit_of, unit_of_extent
+from breastmorph.scan.check import CheckParameters, in_mm, repaired, upright_scan
 from breastmorph.scan.files import LandmarkFile, load_landmarks
-from breastmorph.scan.findings import Finding
-from breastmorph.scan.folder import ScanFiles
+from breastmorph.scan.findings import Finding, Note
+from breastmorph.scan.frame import Reference
 from breastmorph.scan.landmarks import STERNUM, Landmarks
 
-Note = Callable[[Finding], None]
-POINT_SUFFIXES = (".xyz", ".csv", ".txt", ".asc", ".pts")
-_EXTENT = (200.0, 1950.0)  # mm: from a chest to a standing adult; ten times more or less is another unit
+_POINT_SUFFIXES = (".xyz", ".csv", ".txt", ".asc", ".pts")
 _LEAST_FINITE = 0.98  # of a cloud's points
 _EXAMPLE = "Write one point a line: x y z, or x,y,z"
 
@@ -80,17 +77,22 @@ def load_target(
     """
     p = parameters or CheckParameters()
     given = None if landmarks is None else load_landmarks(landmarks, p.landmark_order)
-    try:
+    findings: list[Finding] = []
+    with about(path), about(landmarks, LandmarkProblem):
+        if given is not None and not given.landmarks:
+            raise LandmarkProblem(
+                f"no landmark of the file is known{given.labels_not_understood}",
+                "Rename the labels as in docs/landmarks.md",
+                code="missing-landmarks",
+            )
         mesh = _read(path)
-        if mesh.n_faces and given is not None and landmarks is not None and _complete(given):
-            return _checked(ScanFiles(path.stem, path, (landmarks,)), p, reference)
-        return _unchecked(path.stem, mesh, given, p)
-    except LandmarkProblem as error:
-        error.where = error.where or landmarks
-        raise
-    except BreastMorphError as error:
-        error.where = error.where or path
-        raise
+        if not mesh.n_faces:
+            return _cloud(path.stem, mesh.vertices, given, p, findings)
+        mesh = repaired(mesh, p, findings.append)
+        if given is None or missing_landmarks(given.landmarks):
+            return _surface(path.stem, mesh, given, p, findings)
+        scan = upright_scan(path.stem, mesh, given, p, reference, findings.append, {})
+        return RawTarget(scan.id, scan.mesh, scan.landmarks, scan.to_file, tuple(findings))
 
 
 def load_points(path: Path) -> Floats:
@@ -123,47 +125,36 @@ def load_points(path: Path) -> Floats:
 
 
 def _read(path: Path) -> TriangleMesh:
-    if path.suffix.lower() in POINT_SUFFIXES:
+    if path.suffix.lower() in _POINT_SUFFIXES:
         return TriangleMesh(load_points(path), np.zeros((0, 3), np.int64))
     return load_mesh_or_points(path)
 
 
-def _complete(given: LandmarkFile) -> bool:
-    try:
-        require_complete(given.landmarks)
-    except LandmarkProblem:
-        return False
-    return True
+def _surface(
+    name: str, mesh: TriangleMesh, given: LandmarkFile | None, p: CheckParameters, findings: list[Finding]
+) -> RawTarget:
+    """A surface with too few landmarks for the check, in its file's axes."""
+    unit = _unit(mesh.vertices, given, p.unit, findings.append)
+    if given is None:
+        mm, landmarks = UNITS[unit], None
+        mesh = mesh.with_vertices(mesh.vertices * mm)
+    else:
+        mesh, landmarks, mm = in_mm(mesh, given, unit, p.landmark_distance, findings.append)
+    return RawTarget(name, mesh, landmarks, Similarity(scale=1.0 / mm), tuple(findings))
 
 
-def _checked(files: ScanFiles, p: CheckParameters, reference: Reference | None) -> RawTarget:
-    check = check_scan(files, p, reference)
-    if check.scan is None:
-        raise check.error or MeshProblem("the scan was refused")
-    scan = check.scan
-    return RawTarget(files.id, scan.mesh, scan.landmarks, scan.to_file, check.findings)
-
-
-def _unchecked(name: str, mesh: TriangleMesh, given: LandmarkFile | None, p: CheckParameters) -> RawTarget:
-    findings: list[Finding] = []
-    is_surface = mesh.n_faces > 0
-    note = findings.append
-    mesh = repaired(mesh, p, note) if is_surface else mesh.with_vertices(_finite(mesh.vertices, note))
-    landmarks = None if given is None else given.landmarks
-    unit = _unit(mesh.vertices, landmarks, p.unit, note)
-    factor = UNITS[unit]
-    mesh = mesh.with_vertices(mesh.vertices * factor)
-    if given is not None and landmarks is not None:
-        landmarks = landmarks.transformed(Similarity(scale=factor))
-        if is_surface:
-            scale, landmarks = on_the_surface(
-                mesh, landmarks, given.space, p.landmark_distance, findings.append
-            )
-            mesh, factor = mesh.with_vertices(mesh.vertices * scale), factor * scale
-        else:
-            _require_near(mesh.vertices, landmarks, p.landmark_distance)
-    shape = mesh if is_surface else mesh.vertices
-    return RawTarget(name, shape, landmarks, Similarity(scale=1.0 / factor), tuple(findings))
+def _cloud(
+    name: str, points: Floats, given: LandmarkFile | None, p: CheckParameters, findings: list[Finding]
+) -> RawTarget:
+    """A point cloud in its file's axes."""
+    points = _finite(points, findings.append)
+    mm = UNITS[_unit(points, given, p.unit, findings.append)]
+    points = points * mm
+    landmarks = None
+    if given is not None:
+        landmarks = given.landmarks.transformed(Similarity(scale=mm))
+        _require_near(points, landmarks, p.landmark_distance)
+    return RawTarget(name, points, landmarks, Similarity(scale=1.0 / mm), tuple(findings))
 
 
 def _finite(points: Floats, note: Note) -> Floats:
@@ -180,32 +171,31 @@ def _finite(points: Floats, note: Note) -> Floats:
     return points[finite]
 
 
-def _unit(points: Floats, landmarks: Landmarks | None, unit: str, note: Note) -> str:
-    with_sternum = landmarks is not None and all(name in landmarks for name in STERNUM)
-    if landmarks is not None and with_sternum and unit != "auto":
-        require_unit(landmarks, unit)
-    if unit != "auto":
-        return unit
-    found = unit_of(landmarks) if landmarks is not None and with_sternum else _unit_of_extent(points)
-    if found != "mm":
+def _unit(points: Floats, given: LandmarkFile | None, unit: str, note: Note) -> str:
+    """The unit as the user says it; for "auto" by the sternum or, without its landmarks, by the size."""
+    if given is not None and all(name in given.landmarks for name in STERNUM):
+        found = unit_of(given.landmarks, unit)
+    else:
+        found = _unit_by_size(points) if unit == "auto" else unit
+    if unit == "auto" and found != "mm":
         note(Finding("unit", f"unit taken as {found} from the size"))
     return found
 
 
-def _unit_of_extent(points: Floats) -> str:
+def _unit_by_size(points: Floats) -> str:
     if not len(points):
         raise MeshProblem("the file holds no points", _EXAMPLE, code="too-few-points")
     low, high = np.quantile(points, (0.01, 0.99), axis=0)  # a stray point far off must not decide
     extent = float((high - low).max())
-    fitting = [unit for unit, factor in UNITS.items() if _EXTENT[0] <= extent * factor <= _EXTENT[1]]
-    if fitting:
-        return fitting[0]
-    raise MeshProblem(
-        f"the data extend over {extent:.3g} in the file's unit; a torso's "
-        f"{_EXTENT[0]:.0f}-{_EXTENT[1]:.0f} mm fit neither mm, cm nor m",
-        "Check that it is a torso, or give the unit with --unit",
-        code="unknown-unit",
-    )
+    unit = unit_of_extent(extent)
+    if unit is None:
+        raise MeshProblem(
+            f"the data extend over {extent:.3g} in the file's unit; a torso's "
+            f"{ANY_EXTENT[0]:.0f}-{ANY_EXTENT[1]:.0f} mm fit neither mm, cm nor m",
+            "Check that it is a torso, or give the unit with --unit",
+            code="unknown-unit",
+        )
+    return unit
 
 
 def _require_near(points: Floats, landmarks: Landmarks, allowed: float) -> None:

@@ -9,25 +9,25 @@ import numpy as np
 
 from breastmorph.clinical.edit.editing import Editor
 from breastmorph.clinical.features import Request
+from breastmorph.clinical.measure.distances import PAPER
 from breastmorph.clinical.measure.volume import BreastVolumes
-from breastmorph.clinical.patient import Patient, model_landmarks
+from breastmorph.clinical.patient import Patient
 from breastmorph.clinical.predict.predicted_breast import Prediction
 from breastmorph.clinical.predict.prediction import BreastPredictor
 from breastmorph.clinical.predict.training_shapes import training_shapes
 from breastmorph.cohort import Cohort
 from breastmorph.errors import BreastMorphError
+from breastmorph.evaluation.experiments.modelled import comparable
 from breastmorph.evaluation.experiments.paired import paired
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import vertex_normals
 from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
-from breastmorph.model.building import BuildParameters, usable
 from breastmorph.model.files import load_model
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.plain import plain
 from breastmorph.study.part import Job, Made, NotPossible
 from breastmorph.study.source import open_cohort
 
-EDITED = ("SN-NL", "SN-NR", "NL-NR")  # the paper's features
 METHODS = ("model", "mirror", "mean shape")
 _STREAMS = {"edit": 5, "predict": 6}  # of random numbers; the experiments have 1 to 4
 _FEWEST_TO_LEARN = 6  # subjects that predict another
@@ -44,7 +44,7 @@ def edit_subjects(job: Job) -> Made:
     for index in _drawn(cohort, settings["subjects"], settings["seed"], "edit"):
         editor = Editor(model, Patient(cohort.ids[index], cohort.shape(index), cohort.to_file[index]))
         pictures = []
-        for name in EDITED:
+        for name in PAPER:
             _, _, sd = editor.usual(name)
             for step in settings["steps"]:
                 row, shape = _edited(editor, name, step, sd)
@@ -64,7 +64,7 @@ def step_text(step: float) -> str:
 
 def _edited(editor: Editor, name: str, step: float, sd: float) -> tuple[dict[str, Any], Floats | None]:
     """One measure changed by some standard deviations, in both versions."""
-    wish, others = [Request(name, step * sd, relative=True)], [other for other in EDITED if other != name]
+    wish, others = [Request(name, step * sd, relative=True)], [other for other in PAPER if other != name]
     row: dict[str, Any] = {"measure": name, "step_sd": step, "asked_change": step * sd}
     shape: Floats | None = None
     for method in ("exact", "linear"):
@@ -110,7 +110,7 @@ def predict_breasts(job: Job) -> Made:
             f"{_FEWEST_TO_LEARN + 1} are needed"
         )
     everybody = BreastPredictor(model, "right", "surface", None, training_shapes(model, cohort))
-    volumes = BreastVolumes(model.mean_mesh, model_landmarks(model))
+    volumes = BreastVolumes(model.mean_mesh, model.landmarks)
     errors: list[_Errors] = []
     chosen = _drawn(cohort, settings["subjects"], settings["seed"], "predict")
     examples = []
@@ -168,7 +168,7 @@ def _summary(errors: list[_Errors], subjects: list[str], source: str) -> dict[st
 
 def _opened(job: Job) -> tuple[ShapeModel, Cohort]:
     variant = job.part.settings["variant"]
-    cohort = usable(open_cohort(job.study, variant), BuildParameters())
+    cohort = comparable(open_cohort(job.study, variant))
     return load_model(job.study.model(variant)), cohort
 
 

@@ -15,7 +15,7 @@ from breastmorph.model.selection import as_number
 
 
 @dataclass(frozen=True)
-class Figure:
+class Spread:
     """Mean, standard deviation and range of the paper's cohort."""
 
     title: str
@@ -27,11 +27,11 @@ class Figure:
 
 # Table 1 of the paper, by our column.
 PAPER = {
-    "age": Figure("age, years", 40.78, 14.30, 18.0, 83.0),
-    "bmi": Figure("body mass index, kg/m²", 23.66, 3.57, 16.9, 38.3),
-    "volume_left": Figure("left breast volume, cc", 477.0, 243.0, 71.0, 1259.0),
-    "volume_right": Figure("right breast volume, cc", 481.0, 240.0, 80.0, 1609.0),
-    "volume_difference": Figure("difference of the volumes, cc", 80.0, 81.0, 0.3, 367.0),
+    "age": Spread("age, years", 40.78, 14.30, 18.0, 83.0),
+    "bmi": Spread("body mass index, kg/m²", 23.66, 3.57, 16.9, 38.3),
+    "volume_left": Spread("left breast volume, cc", 477.0, 243.0, 71.0, 1259.0),
+    "volume_right": Spread("right breast volume, cc", 481.0, 240.0, 80.0, 1609.0),
+    "volume_difference": Spread("difference of the volumes, cc", 80.0, 81.0, 0.3, 367.0),
 }
 PAPER_COUNTS = {"ptosis": ("with ptosis", 62), "operated": ("operated", 72)}
 PAPER_SUBJECTS = 110

@@ -79,11 +79,7 @@ def draw_effect_of_masks(job: Job) -> Made:
 def draw_amount_of_data(job: Job) -> Made:
     """Experiment 2: the three curves by number of scans."""
     found = DataAmountExperiment.from_record(job.result("experiment-2")["experiment"])
-    save_data_amount(
-        job.place("figures/experiment-2"),
-        [_amount_curves(one) for one in found.amounts],
-        "1 sd over the draws",
-    )
+    save_data_amount(job.place("figures/experiment-2"), [_amount_curves(one) for one in found.amounts])
     return Made({})
 
 
@@ -95,7 +91,7 @@ def draw_operated(job: Job) -> Made:
         "not_operated": "model of non-operated breasts",
     }
     series = [Series(label, found.components, *found.curve(model)) for model, label in labels.items()]
-    save_operated(job.place("figures/experiment-3"), series, "1 sd over the draws")
+    save_operated(job.place("figures/experiment-3"), series)
     return Made({})
 
 

@@ -72,9 +72,9 @@ class StudyFolder:
         """A model file."""
         return self.path / "models" / f"{variant}.h5"
 
-    def figure(self, name: str, suffix: str = "svg") -> Path:
-        """A picture."""
-        return self.path / "figures" / f"{name}.{suffix}"
+    def figure(self, name: str) -> Path:
+        """A figure, without the ending .svg or .png."""
+        return self.path / "figures" / name
 
     # -- reading -----------------------------------------------------------------------------------------------
 

@@ -58,8 +58,6 @@ class Job:
         An empty folder; what is written to ``scratch/<place>`` becomes ``<place>`` of the study when all is done.
     jobs : int
         Processes it may use.
-    lock : object
-        Held by processes of the part, so that no other run starts while they live.
     steps : callable
         Shows progress.
     """
@@ -68,7 +66,6 @@ class Job:
     part: Part
     scratch: Path
     jobs: int = 1
-    lock: Any = None
     steps: Steps = no_steps
 
     def place(self, name: str) -> Path:

@@ -44,15 +44,11 @@ from breastmorph.study.parameters import (
 )
 from breastmorph.study.part import Part
 
-STAGES = {
-    "cohort": "The cohort",
-    "check": "Checking scans and landmarks",
-    "register": "Registering: the template in every subject's shape",
-    "build": "Building the shape models",
-    "evaluate": "The experiments",
-    "edit": "Editing by measures",
-    "predict": "Predicting a missing breast",
-    "figures": "Drawing the figures",
+EXPERIMENTS = {
+    1: "Experiment 1: the effect of masks",
+    2: "Experiment 2: how much data is needed",
+    3: "Experiment 3: operated and non-operated breasts",
+    4: "Experiment 4: clinical distances",
 }
 
 
@@ -170,7 +166,7 @@ def _experiments(parameters: StudyParameters) -> list[Part]:
         *(
             Part(
                 f"experiment-1{ending}",
-                f"Experiment 1: the effect of masks, {ours.preset} method",
+                f"{EXPERIMENTS[1]}, {ours.preset} method",
                 "evaluate",
                 effect_of_masks,
                 (f"register-{ours.name}", f"register-{without.name}"),
@@ -184,7 +180,7 @@ def _experiments(parameters: StudyParameters) -> list[Part]:
         ),
         Part(
             "experiment-2",
-            "Experiment 2: how much data is needed",
+            EXPERIMENTS[2],
             "evaluate",
             amount_of_data,
             (cohort,),
@@ -193,7 +189,7 @@ def _experiments(parameters: StudyParameters) -> list[Part]:
         ),
         Part(
             "experiment-3",
-            "Experiment 3: operated and non-operated breasts",
+            EXPERIMENTS[3],
             "evaluate",
             operated_breasts,
             (cohort,),
@@ -203,7 +199,7 @@ def _experiments(parameters: StudyParameters) -> list[Part]:
         ),
         Part(
             "experiment-4",
-            "Experiment 4: clinical distances",
+            EXPERIMENTS[4],
             "evaluate",
             clinical_distances,
             (cohort,),

@@ -13,6 +13,7 @@ from breastmorph.plain import plain
 from breastmorph.registration.parameters import preset
 from breastmorph.report.page import Block, Code, Page, Reproducibility, Section, Table, Text, write_page
 from breastmorph.study.parameters import making_command
+from breastmorph.study.plan import EXPERIMENTS
 from breastmorph.study.results import StudyResults
 from breastmorph.study.running import StudyRun
 from breastmorph.study.sections.application_sections import (
@@ -31,12 +32,6 @@ from breastmorph.study.sections.shown import statement_table
 from breastmorph.study.summary import facts, few_subjects, key_figures, statements_by_method, tally_text
 
 _LIBRARIES = ("numpy", "scipy", "numba", "libigl", "potpourri3d", "qdldl", "h5py", "matplotlib")
-_EXPERIMENTS = {
-    1: "the effect of masks",
-    2: "how much data is needed",
-    3: "operated and non-operated breasts",
-    4: "clinical distances",
-}
 _METHODS = {"default": "default method", "paper": "printed method"}
 _PAPER = (
     "Weiherer et al., Learning the shape of female breasts: an open-access 3D statistical shape model of the female "
@@ -78,7 +73,7 @@ def report_page(run: StudyRun) -> Page:
             _reproduction(results),
         ),
         f"{scans} {'synthetic ' if phantom else ''}adult torso scans, beside: {_PAPER}",
-        facts(run),
+        facts(results),
         notice,
     )
 
@@ -101,18 +96,18 @@ def _statements(results: StudyResults) -> Section:
             f"In {against} of them the truth contradicts the measure: it prefers the registration that is wrong. The "
             "sections below say how, and docs/paper-notes.md analyses why."
         )
-    groups = {(one.experiment, one.preset): _EXPERIMENTS[one.experiment] for one in found}
+    groups = dict.fromkeys((one.experiment, one.preset) for one in found)
     tables = [
         statement_table(
-            [one for one in found if (one.experiment, one.preset) == group],
-            f"Experiment {group[0]}: {title}" + (f", {_METHODS.get(group[1], group[1])}" if group[1] else ""),
+            [one for one in found if (one.experiment, one.preset) == (experiment, method)],
+            EXPERIMENTS[experiment] + (f", {_METHODS.get(method, method)}" if method else ""),
         )
-        for group, title in groups.items()
+        for experiment, method in groups
     ]
     numbers = Table(
         "Key figures beside the paper's",
         ("", "here", "paper"),
-        tuple((what, ours, paper) for what, ours, paper in key_figures(results.run)),
+        tuple(key_figures(results)),
     )
     return Section("The paper beside this study", (Text(tuple(texts)), numbers, *tables))
 

@@ -20,15 +20,14 @@ from breastmorph.machine import cores
 from breastmorph.mesh.files.writing import make_folder, write_if_new
 from breastmorph.registration.compiled import share_compiled_code
 from breastmorph.registration.lock import FolderLock, locked_folder
-from breastmorph.registration.product import template_hash
 from breastmorph.study.folder import StudyFolder
 from breastmorph.study.parameters import StudyParameters
 from breastmorph.study.part import Job, NotPossible, Part, State, Steps, no_steps, this_program
 from breastmorph.study.plan import Inputs, make_plan
 from breastmorph.study.source import Source
-from breastmorph.study.watching import Unwatched, Watch
+from breastmorph.study.watching import Watch
 from breastmorph.template import Template
-from breastmorph.template.files import default_template, from_npz, to_npz
+from breastmorph.template.files import default_template, from_npz, template_hash, to_npz
 from breastmorph.workers import Failure, run_each
 
 States = dict[str, State]
@@ -120,7 +119,7 @@ def run_study(
         study.prepare()
         plan = _described(study, parameters, cohort, template or default_template())
         wanted = _wanted(plan, only)
-        run = _Run(study, lock, jobs or cores(), watch or Unwatched())
+        run = _Run(study, lock, jobs or cores(), watch or Watch())
         run.go([part for part in plan if part.name in wanted])
         states = known_states(study, plan, this_program(), run.states)
     return StudyRun(study, tuple(plan), states, tuple(run.ran))
@@ -242,14 +241,8 @@ class _Run:
         """A part that spreads over processes by itself."""
         self._watch.started([part])
         begin = time.monotonic()
-        state = made(
-            self._study,
-            part,
-            part.key(self.states, this_program()),
-            self._jobs,
-            self._lock,
-            self._watch.steps(part),
-        )
+        key = part.key(self.states, this_program())
+        state = _computed(self._study, part, key, self._jobs, self._watch.steps(part))
         self._note(part, state, time.monotonic() - begin)
 
     def _in_processes(self, parts: Sequence[Part]) -> None:
@@ -263,9 +256,7 @@ class _Run:
         with closing(run_each(setup, items, min(self._jobs, len(items)))) as results:
             for (part, key), result in results:
                 if isinstance(result, Failure):
-                    if (
-                        result.error is not None
-                    ):  # the folder cannot be written to: nothing else will work either
+                    if result.error is not None:  # the folder cannot be written to: nothing else will work
                         raise result.error
                     result = self._study.store_failure(part, key, result.reason), 0.0
                 self._note(part, *result)
@@ -281,7 +272,7 @@ def _worker(study: StudyFolder, lock: FolderLock) -> Callable[[tuple[Part, str]]
 
     def work(item: tuple[Part, str], lock: FolderLock = lock) -> tuple[State, float]:  # holds the lock
         begin = time.monotonic()
-        state = made(study, *item)
+        state = _computed(study, *item)
         return state, time.monotonic() - begin
 
     return work
@@ -300,14 +291,7 @@ class _Stopwatch:
         }
 
 
-def made(
-    study: StudyFolder,
-    part: Part,
-    key: str,
-    jobs: int = 1,
-    lock: FolderLock | None = None,
-    steps: Steps = no_steps,
-) -> State:
+def _computed(study: StudyFolder, part: Part, key: str, jobs: int = 1, steps: Steps = no_steps) -> State:
     """Compute a part and keep what comes of it, also when it fails.
 
     Raises
@@ -318,7 +302,7 @@ def made(
     stopwatch = _Stopwatch()
     try:
         with study.scratch(part.name) as scratch:
-            result = part.work(Job(study, part, scratch, jobs, lock, steps))
+            result = part.work(Job(study, part, scratch, jobs, steps))
             state = study.store(part, key, result, scratch, stopwatch.seconds())
             return replace(state, note=result.note)
     except NotPossible as reason:

@@ -18,9 +18,8 @@ from breastmorph.study.running import StudyRun
 Line = tuple[str, str, str]  # what, ours, paper's
 
 
-def key_figures(run: StudyRun) -> list[Line]:
+def key_figures(results: StudyResults) -> list[Line]:
     """The figures that a reader wants first; what the study does not have is left out."""
-    results = StudyResults(run)
     return [
         *_registration(results),
         *_masks(results),
@@ -30,9 +29,8 @@ def key_figures(run: StudyRun) -> list[Line]:
     ]
 
 
-def facts(run: StudyRun) -> tuple[tuple[str, str], ...]:
+def facts(results: StudyResults) -> tuple[tuple[str, str], ...]:
     """The few figures for the top of a page."""
-    results = StudyResults(run)
     lines = [
         *_statements(results),
         *_registration(results)[:1],

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -11,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.errors import LandmarkProblem
+from breastmorph.errors import LandmarkProblem, about
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.files.numpy_archive import open_archive
 from breastmorph.mesh.files.reading import damaged, problems_of
@@ -25,15 +27,12 @@ _DEFAULT = "template.npz"
 
 def load_template(mesh: Path, landmarks: Path, coarse: Path | None = None) -> Template:
     """A template from files in mm and upright; the coarse twin is derived when not given."""
-    try:
+    with about(landmarks, LandmarkProblem):
         return template_from(
             load_mesh(mesh),
             load_landmarks(landmarks).landmarks,
             None if coarse is None else load_mesh(coarse),
         )
-    except LandmarkProblem as error:
-        error.where = error.where or landmarks
-        raise
 
 
 def save_template(template: Template, folder: Path) -> list[Path]:
@@ -105,6 +104,19 @@ def _checked(parts: Mapping[str, NDArray], name: str) -> tuple[TriangleMesh, dic
     if mirror is not None and not np.array_equal(np.sort(mirror), np.arange(n)):
         raise damaged(f"{name}_mirror is no permutation of the vertices")
     return mesh, ids, mirror
+
+
+def template_hash(template: Template) -> str:
+    """A hash of everything of the template that shapes a registration."""
+    digest = hashlib.sha256()
+    for mesh, ids in (
+        (template.mesh, template.landmark_ids),
+        (template.coarse, template.coarse_landmark_ids),
+    ):
+        digest.update(mesh.vertices.tobytes())
+        digest.update(mesh.faces.tobytes())
+        digest.update(json.dumps(sorted(ids.items())).encode())
+    return digest.hexdigest()
 
 
 def _npy(array: Ints) -> bytes:

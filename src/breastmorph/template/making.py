@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from breastmorph.errors import LandmarkProblem, MeshProblem
-from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.geometry import edge_lengths, face_angles, face_areas
+from breastmorph.mesh.closest import Surface, closest_on_segments
+from breastmorph.mesh.geometry import edge_lengths, face_angles, face_areas, normal_consistency
 from breastmorph.mesh.remeshing.cut import clip, insert_points, largest_piece
 from breastmorph.mesh.remeshing.fairing import smoothed
 from breastmorph.mesh.remeshing.half import QUICK, ends_of_middle, half_with_count, half_with_mean_edge
 from breastmorph.mesh.remeshing.holes import fill_holes
-from breastmorph.mesh.remeshing.isotropic import closest_on_segments, isotropic
-from breastmorph.mesh.remeshing.symmetry import Plane, normal_consistency, symmetry_plane, whole_of_half
+from breastmorph.mesh.remeshing.isotropic import isotropic
+from breastmorph.mesh.remeshing.symmetry import Plane, symmetry_plane, whole_of_half
 from breastmorph.mesh.repair import (
     consistently_oriented,
     without_degenerate_faces,
@@ -23,9 +24,10 @@ from breastmorph.mesh.repair import (
 )
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.topology import boundary_vertices, edge_table, face_components
-from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
+from breastmorph.mesh.triangle_mesh import MIRROR, Bools, Floats, Ints, TriangleMesh
 from breastmorph.scan.landmarks import NAMES, OF_A_BREAST, OPTIONAL, SIDES, STERNUM, Landmarks
 from breastmorph.scan.scan import Scan
+from breastmorph.template.outline import Outline, extent, soft_minimum
 from breastmorph.template.template import Template
 
 _MIDLINE = (*STERNUM, "navel")
@@ -33,36 +35,6 @@ _OF_LEFT_HALF = tuple(name for name in NAMES if not name.endswith("_right"))
 _LOOSE = 20.0  # mm kept around the outline until the surface is smooth
 _IN_HOLE = 1e-4  # weight of a filling: next to nothing, yet enough to hold one that reaches the border
 _OFF_SURFACE = 15.0  # mm; the mirrored half's landmarks of the mid-line may lie this far beside it
-
-
-@dataclass(frozen=True)
-class Outline:
-    """Where a template ends, told from landmarks (mm, upright frame); no arms, no back, a rounded border.
-
-    Attributes
-    ----------
-    above_notch : float
-    below_lower_pole : float
-    behind_lateral_pole, behind_notch : float
-        The coronal cut runs this far behind these two landmarks, leaning as they do.
-    armhole_out, armhole_up, armhole_radius : float
-        Arm and shoulder are cut away, seen from the front, by an arc from the flank to the vertical; its
-        centre (out and up from the lateral pole) and radius in parts of the height from pole to notch.
-    rounding : float
-        Radius with which the cuts pass into each other.
-    ragged : float
-        Where the scan itself ends sooner, this many of its mean edges go with its ragged border.
-    """
-
-    above_notch: float = 12.0
-    below_lower_pole: float = 40.0
-    behind_lateral_pole: float = 6.0
-    behind_notch: float = 10.0
-    armhole_out: float = 0.43
-    armhole_up: float = 0.67
-    armhole_radius: float = 0.47
-    rounding: float = 15.0
-    ragged: float = 2.5
 
 
 @dataclass(frozen=True)
@@ -114,19 +86,16 @@ class MadeTemplate:
     filled: float
 
 
-def make_template(
-    scan: Scan,
-    parameters: TemplateParameters = TemplateParameters(),  # noqa: B008 (frozen)
-) -> MadeTemplate:
+def make_template(scan: Scan, parameters: TemplateParameters | None = None) -> MadeTemplate:
     """Make a symmetric template of one half of a scan.
 
     Parameters
     ----------
     scan : Scan
         In the canonical frame. The chosen side needs nipple, lower pole and lateral pole.
-    parameters : TemplateParameters
+    parameters : TemplateParameters, optional
     """
-    p = parameters
+    p = parameters or TemplateParameters()
     _check(scan, p)
     mesh, n_old = fill_holes(_sound(scan.mesh))
     to_sagittal, asymmetry = _to_sagittal(scan, p.outline)
@@ -161,10 +130,9 @@ def quality(made: MadeTemplate) -> dict[str, float]:
     template = made.template
     mesh, coarse = template.mesh, template.coarse
     angles = np.degrees(face_angles(mesh.vertices, mesh.faces)).min(axis=1)
-    facing = np.concatenate([normal_consistency(mesh), normal_consistency(coarse)])
-    flip = np.array([-1.0, 1.0, 1.0])
+    facing = np.concatenate([normal_consistency(m.vertices, m.faces) for m in (mesh, coarse)])
     off = [
-        np.abs(m.vertices[permutation] * flip - m.vertices).max()
+        np.abs(m.vertices[permutation] * MIRROR - m.vertices).max()
         for m, permutation in ((mesh, template.mirror), (coarse, template.coarse_mirror))
     ]
     return {
@@ -240,7 +208,7 @@ def _to_sagittal(scan: Scan, outline: Outline) -> tuple[Similarity, float]:
     side = landmarks.complete_sides[0]
     placed = landmarks.transformed(start.to_sagittal())
     placed = (placed.mirrored() if side == "right" else placed).only(_OF_LEFT_HALF)
-    inside = _extent(start.to_sagittal().apply(scan.mesh.vertices), placed, outline) > 0
+    inside = extent(start.to_sagittal().apply(scan.mesh.vertices), placed, outline) > 0
     points = scan.mesh.vertices[inside]
     points = points[:: max(1, len(points) // 5000)]
     if len(points) < 100:
@@ -256,54 +224,18 @@ def _to_sagittal(scan: Scan, outline: Outline) -> tuple[Similarity, float]:
     return Similarity(motion.rotation, motion.translation - shift), residual
 
 
-def _extent(points: Floats, landmarks: Landmarks, outline: Outline) -> Floats:
-    """How far inside the template's outline points lie (mm, about; negative outside), (k,)."""
-    notch, lower, lateral = (
-        landmarks[name] for name in ("sternal_notch", "lower_pole_left", "lateral_pole_left")
-    )
-    x, y, z = np.abs(points[:, 0]), points[:, 1], points[:, 2]
-    height = notch[1] - lateral[1]
-    back_low, back_high = lateral[2] - outline.behind_lateral_pole, notch[2] - outline.behind_notch
-    lean = (back_high - back_low) / height
-    # Outside this span the cut goes on vertically: an extrapolated lean would reach into the belly.
-    level = np.clip(y, lateral[1], notch[1]) - lateral[1]
-    back = (z - back_low - lean * level) / np.hypot(1.0, lean)
-    radius = outline.armhole_radius * height
-    # The hole goes on outwards and upwards for ever, whatever the arm's length and the shoulder's width.
-    out = np.minimum(x - lateral[0] - outline.armhole_out * height, 0.0)
-    up = np.minimum(y - lateral[1] - outline.armhole_up * height, 0.0)
-    sides = np.stack(
-        [
-            notch[1] + outline.above_notch - y,
-            y - lower[1] + outline.below_lower_pole,
-            back,
-            np.hypot(out, up) - radius,
-        ]
-    )
-    return _soft_minimum(sides, outline.rounding)
-
-
-def _soft_minimum(values: Floats, radius: float) -> Floats:
-    """Minimum over the first axis; corners of the zero level are rounded with about this radius."""
-    # Where several values fall below the radius the level lines are circles that touch both sides.
-    short = np.maximum(radius - values, 0.0)
-    return np.maximum(values.min(axis=0), radius) - np.linalg.norm(short, axis=0)
-
-
 def _smooth_half(
     mesh: TriangleMesh, patch: TriangleMesh | None, landmarks: Landmarks, p: TemplateParameters
 ) -> tuple[TriangleMesh, float]:
     """The left half inside the outline, without noise and creases, and the share of it that was a hole."""
-    from scipy.spatial import cKDTree
-
-    rough = clip(mesh, _extent(mesh.vertices, landmarks, p.outline) + _LOOSE)
+    rough = clip(mesh, extent(mesh.vertices, landmarks, p.outline) + _LOOSE)
     rough = _on_plane(clip(rough, rough.vertices[:, 0]))
     half, _ = isotropic(rough, 1.2 * p.edge, fixed=ends_of_middle(rough), parameters=QUICK)
     whole, mirror = whole_of_half(half)
 
     vertices = whole.vertices
     weights = 1.0 - 0.95 * np.exp(-((vertices[:, 0] / p.seam) ** 2))
-    nipple = landmarks["nipple_left"] * np.array([[1.0, 1.0, 1.0], [-1.0, 1.0, 1.0]])
+    nipple = landmarks["nipple_left"] * np.stack([np.ones(3), MIRROR])
     near = np.linalg.norm(vertices[:, None] - nipple, axis=2).min(axis=1)
     weights += 20.0 * np.exp(-((near / 8.0) ** 2))  # the nipple is a detail worth keeping
     in_hole = np.zeros(half.n_vertices, bool)
@@ -314,22 +246,22 @@ def _smooth_half(
     border = boundary_vertices(whole.faces, whole.n_vertices)
     weights[border] = np.maximum(weights[border], 0.1)  # a free border would curl
     smooth = smoothed(vertices, whole.faces, weights, p.smoothing)
-    smooth = 0.5 * (smooth + smooth[mirror] * np.array([-1.0, 1.0, 1.0]))
+    smooth = 0.5 * (smooth + smooth[mirror] * MIRROR)
     smooth[mirror == np.arange(len(mirror)), 0] = 0.0
 
-    extent = _extent(smooth, landmarks, p.outline)
-    ragged = border & (_extent(vertices, landmarks, p.outline) > -0.8 * _LOOSE)  # not made by the cut
+    inside = extent(smooth, landmarks, p.outline)
+    ones = np.ones(len(smooth))
+    ragged = border & (extent(vertices, landmarks, p.outline) > -0.8 * _LOOSE)  # not made by the cut
     if ragged.any():
-        inside = cKDTree(smooth[ragged]).query(smooth)[0]
-        inside -= p.outline.ragged * edge_lengths(mesh.vertices, mesh.faces).mean()
+        away = cKDTree(smooth[ragged]).query(smooth)[0]
+        away -= p.outline.ragged * edge_lengths(mesh.vertices, mesh.faces).mean()
         # Lines of equal distance to a ragged border still follow its teeth; those of its smooth part do not.
-        ones = np.ones(len(smooth))
-        inside = smoothed(smooth, whole.faces, ones, 3.0 * p.outline.rounding, inside[:, None])[:, 0]
-        extent = _soft_minimum(np.stack([extent, inside]), p.outline.rounding)
-    extent = smoothed(smooth, whole.faces, np.ones(len(smooth)), p.outline.rounding, extent[:, None])[:, 0]
+        away = smoothed(smooth, whole.faces, ones, 3.0 * p.outline.rounding, away[:, None])[:, 0]
+        inside = soft_minimum(np.stack([inside, away]), p.outline.rounding)
+    inside = smoothed(smooth, whole.faces, ones, p.outline.rounding, inside[:, None])[:, 0]
     n = half.n_vertices
     smooth_half = half.with_vertices(smooth[:n])
-    cut = _on_plane(clip(smooth_half, 0.5 * (extent + extent[mirror])[:n]))
+    cut = _on_plane(clip(smooth_half, 0.5 * (inside + inside[mirror])[:n]))
     hole_area = face_areas(smooth_half.vertices, smooth_half.faces)[in_hole[half.faces].all(axis=1)].sum()
     return cut, float(hole_area / face_areas(cut.vertices, cut.faces).sum())
 

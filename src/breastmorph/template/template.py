@@ -41,7 +41,7 @@ class Template:
     @property
     def landmarks(self) -> Landmarks:
         """Positions of the landmark vertices."""
-        return Landmarks(tuple(self.landmark_ids), self.mesh.vertices[list(self.landmark_ids.values())])
+        return Landmarks.at_vertices(self.landmark_ids, self.mesh.vertices)
 
     @property
     def as_reference(self) -> tuple[TriangleMesh, Landmarks]:
@@ -51,8 +51,7 @@ class Template:
     @property
     def coarse_landmarks(self) -> Landmarks:
         """Positions of the coarse twin's landmark vertices."""
-        ids = self.coarse_landmark_ids
-        return Landmarks(tuple(ids), self.coarse.vertices[list(ids.values())])
+        return Landmarks.at_vertices(self.coarse_landmark_ids, self.coarse.vertices)
 
 
 def template_from(mesh: TriangleMesh, landmarks: Landmarks, coarse: TriangleMesh | None = None) -> Template:

@@ -2,16 +2,16 @@
 "use strict";
 
 const BreastCamera = (() => {
-  const RADIANS = Math.PI / 180;
+  const RADIANS = Math.PI / 180, FIELD = 22;  // degrees that the picture is high
   const PRESETS = {  // degrees to the patient's left, degrees up
-    front: [0, 0], left: [90, 0], right: [-90, 0], oblique: [40, 0], "oblique-left": [40, 0],
-    "oblique-right": [-40, 0], below: [0, -55], above: [0, 55], behind: [180, 0],
+    front: [0, 0], left: [90, 0], right: [-90, 0], "oblique-left": [40, 0], "oblique-right": [-40, 0],
+    below: [0, -55],
   };
   const KEYS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
 
   class Camera {
-    constructor(fov) {
-      this.lens = new THREE.PerspectiveCamera(fov, 1, 1, 1e5);
+    constructor() {
+      this.lens = new THREE.PerspectiveCamera(FIELD, 1, 1, 1e5);
       this.target = new THREE.Vector3();
       this.limits = [0, Infinity];  // nearest and farthest distance to the target
       this.resting = true;          // still where fit() put it
@@ -50,7 +50,8 @@ const BreastCamera = (() => {
       const all = new THREE.Box3().setFromPoints(corners), size = all.getSize(new THREE.Vector3()).length() || 1;
       const away = this.axis(2), right = this.axis(0), above = this.axis(1);
       all.getCenter(this.target);
-      const high = Math.tan(this.lens.fov * RADIANS / 2) * 0.9, wide = high * this.lens.aspect;
+      const high = Math.tan(this.lens.fov * RADIANS / 2) * 0.9;
+      const wide = 0.88 * high * this.lens.aspect;  // the colour bar stands at the side
       let distance = size / 10;
       for (const corner of corners) {
         corner.sub(this.target);

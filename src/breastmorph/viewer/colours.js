@@ -5,7 +5,6 @@ const BreastColours = (() => {
   // 17 colours a map, evenly spaced; between them the colour is interpolated.
   const tables = {
     viridis: "44015448186a472d7b4240863b528b33638d2c728e26828e21918c1fa08828ae803fbc735ec96284d44baddc30d8e219fde725",
-    cividis: "00224e002e6a1a386f32436d434e6c535a6d61656f6f70737d7c788c88789b9476aba072bcae6ccdbb63dec958f0d846fee838",
     light: "ffffd9f6fbc5edf8b1daf0b3c6e9b4a2dbb87ecdbb5fc1c040b5c42ea3c21d90c02076b3225da824489d243392162874081d58",
     diverging: "3b4cc04e68d86282ea779af78db0fea3c2feb9d0f9ccd9eddddcdcecd3c5f5c4acf7b093f4987aeb7d62dd5f4bca3b37b40426",
   };
@@ -17,7 +16,7 @@ const BreastColours = (() => {
     if (!fine[name]) {
       const text = tables[name];
       if (!text) throw new Error(`there is no colour map ${name}; there are: ${Object.keys(tables).join(", ")}`);
-      const coarse = Array.from({ length: text.length / 2 }, (_, i) => parseInt(text.substr(2 * i, 2), 16));
+      const coarse = Array.from({ length: text.length / 2 }, (_, i) => parseInt(text.slice(2 * i, 2 * i + 2), 16));
       const last = coarse.length / 3 - 1, colours = new Uint8Array(768);
       for (let i = 0; i < 256; i++) {
         const at = i / 255 * last, low = Math.min(Math.floor(at), last - 1), part = at - low;
@@ -42,12 +41,12 @@ const BreastColours = (() => {
     return found;
   }
 
-  /* A CSS gradient of a map, for a colour bar. */
-  function gradient(map, direction = "to top") {
+  /* A CSS gradient of a map from bottom to top, for a colour bar. */
+  function gradient(map) {
     const colours = table(map);
     const stops = Array.from({ length: 18 }, (_, i) => `rgb(${colours.slice(45 * i, 45 * i + 3).join(",")})`);
-    return `linear-gradient(${direction}, ${stops.join(", ")})`;
+    return `linear-gradient(to top, ${stops.join(", ")})`;
   }
 
-  return { colour, gradient, table, names: Object.keys(tables) };
+  return { colour, gradient, table };
 })();

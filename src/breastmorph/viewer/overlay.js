@@ -70,7 +70,7 @@ const BreastOverlay = (() => {
       this.middle.style.opacity = state.middleShown.toFixed(3);
     }
 
-    /* {label, unit, min, max, map, digits}, or null to take it away. */
+    /* {label, unit, min, max, map}, or null to take it away. */
     showBar(scale) {
       this.scale = scale;
       this.bar.hidden = !scale;
@@ -78,7 +78,7 @@ const BreastOverlay = (() => {
       if (!scale) return;
       part(this.bar, "bv-bar-title", Overlay.title(scale));
       const body = part(this.bar, "bv-bar-body");
-      part(body, "bv-bar-colours").style.background = BreastColours.gradient(scale.map ?? "viridis");
+      part(body, "bv-bar-colours").style.background = BreastColours.gradient(scale.map);
       const ticks = part(body, "bv-bar-ticks");
       for (const text of Overlay.ticks(scale)) part(ticks, "bv-bar-tick", text);
     }
@@ -86,8 +86,8 @@ const BreastOverlay = (() => {
     static title({ label, unit }) { return unit ? `${label} (${unit})` : label; }
 
     /* Texts of the ticks, highest first; three digits of the range. */
-    static ticks({ min, max, digits }) {
-      const shown = digits ?? Math.min(Math.max(2 - Math.floor(Math.log10(Math.max(Math.abs(max - min), 1e-9))), 0), 4);
+    static ticks({ min, max }) {
+      const shown = Math.min(Math.max(2 - Math.floor(Math.log10(Math.max(Math.abs(max - min), 1e-9))), 0), 4);
       const texts = [1, 0.75, 0.5, 0.25, 0].map(t => (min + t * (max - min)).toFixed(shown));
       return texts.map(text => text.replace(/^-(0\.?0*)$/, "$1").replace("-", "−"));
     }
@@ -157,7 +157,7 @@ const BreastOverlay = (() => {
       const place = this.bar.querySelector(".bv-bar-colours").getBoundingClientRect();
       const [x, y, wide, high] = [place.left - box.left, place.top - box.top, place.width, place.height]
         .map(length => length * scale);
-      const colours = BreastColours.table(this.scale.map ?? "viridis");
+      const colours = BreastColours.table(this.scale.map);
       for (let i = 0; i < 256; i++) {
         context.fillStyle = `rgb(${colours.slice(3 * i, 3 * i + 3).join(",")})`;
         context.fillRect(x, y + high * (255 - i) / 256, wide, high / 256 + 1);
@@ -167,5 +167,5 @@ const BreastOverlay = (() => {
     }
   }
 
-  return { Overlay, sides };
+  return { Overlay };
 })();

@@ -64,14 +64,5 @@ const BreastSurface = (() => {
     return [low, high];
   }
 
-  /* Values of vertices for each corner of the faces: a copy in the order of the corners. */
-  function perCorner(values, faces, width, into = new values.constructor(faces.length * width)) {
-    for (let k = 0; k < faces.length; k++) {
-      const from = faces[k] * width, to = k * width;
-      for (let c = 0; c < width; c++) into[to + c] = values[from + c];
-    }
-    return into;
-  }
-
-  return { normals, hit, bounds, perCorner };
+  return { normals, hit, bounds };
 })();

@@ -11,24 +11,20 @@
 "use strict";
 
 class BreastView {
-  /* Options: label (text for screen readers), background (colour), fov (degrees), wheel ("always", or "focus":
-     the wheel zooms only after a click into the picture, so that a long page still scrolls), onFrame(ms),
-     onClick(hit or null, event) for a click that is no drag, markerSize (mm), wait (every picture is waited for,
-     so that lastFrameMs is the whole time; for measuring). */
+  /* Options: label (text for screen readers), wheel ("always", or "focus": the wheel zooms only after a click into
+     the picture, so that a long page still scrolls), onClick(event) for a click that is no drag. */
   constructor(container, options = {}) {
     this.container = container;
-    const usual = { label: "3D view", background: "#f4f5f7", fov: 22, wheel: "always", markerSize: 3.2, wait: false };
-    this.options = { ...usual, ...options };
-    this.onFrame = this.options.onFrame ?? null;
-    this.lastFrameMs = NaN;   // from the first change to the end of drawing it
+    this.options = { label: "3D view", wheel: "always", ...options };
+    this.onFrame = null;  // called after every picture
     this.frames = 0;
     this.meshes = new Map();
     this.markers = [];
     this._asked = 0;
     container.classList.add("bv");
     this.scene = new THREE.Scene();
-    this.scene.background = new THREE.Color(this.options.background);
-    this.eye = new BreastCamera.Camera(this.options.fov);
+    this.scene.background = new THREE.Color("#f4f5f7");
+    this.eye = new BreastCamera.Camera();
     this.camera = this.eye.lens;
     this.markerGroup = new THREE.Group();
     this.scene.add(new THREE.HemisphereLight(0xffffff, 0xa8a09a, 0.95), this.camera, this.markerGroup);
@@ -62,23 +58,21 @@ class BreastView {
     return this._changed();
   }
 
-  /* Colours of the vertices: Uint8Array or Float32Array (0 to 1) of 3 n, sRGB; null for one colour. */
+  /* Colours of the vertices: Uint8Array of 3 n, sRGB; null for one colour. */
   setColours(name, colours) {
     this.mesh(name).setColours(colours);
     return this._changed();
   }
 
-  /* A picture on the surface: uv of each vertex (2 n) or each corner of the faces (6 m), v upwards; image is a
-     loaded <img>, <canvas> or ImageBitmap (a bitmap made with imageOrientation "flipY"); null takes it away.
-     Colours of the vertices, where there are any, hide it. */
+  /* A picture on the surface: uv of each vertex (2 n), v upwards; image is a loaded <img>, <canvas> or ImageBitmap
+     (a bitmap made with imageOrientation "flipY"). Colours of the vertices, where there are any, hide it. */
   setTexture(name, uv, image) {
     this.mesh(name).setTexture(uv, image);
     return this._changed();
   }
 
-  /* colour, opacity, visible, offset ([x, y, z] mm, to show meshes side by side), pickable, flat (no light: a
-     photographic texture as it is), inside (false: the inside of the skin is not greyed, for a surface whose faces
-     may be turned). What is not named stays. */
+  /* colour, opacity, visible, offset ([x, y, z] mm, to show meshes side by side), pickable. What is not named
+     stays. */
   setStyle(name, style) {
     this.mesh(name).setStyle(style);
     return this._changed();
@@ -110,7 +104,7 @@ class BreastView {
       const paint = new THREE.MeshBasicMaterial({ color: active ? "#d9480f" : colour });
       const ball = new THREE.Mesh(BreastView._BALL, paint);
       ball.position.fromArray(position);
-      ball.scale.setScalar(this.options.markerSize * (active ? 1.4 : 1));
+      ball.scale.setScalar(BreastView._MARKER * (active ? 1.4 : 1));
       this.markerGroup.add(ball);
     }
     this.overlay.nameMarkers(this.markers);
@@ -165,12 +159,6 @@ class BreastView {
     return this._changed();
   }
 
-  /* From where the camera is: turn and up (degrees), nearer (factor), shift ([right, up] in parts of the picture). */
-  move(step) {
-    this.eye.move(step);
-    return this._changed();
-  }
-
   /* Whether dragging turns the view; off while a page paints on the surface. */
   setNavigation(on) {
     if (this.controls) this.controls.enabled = on;
@@ -182,29 +170,22 @@ class BreastView {
   /* Draw soon: at most once a screen refresh, however often it is called. */
   invalidate() {
     if (this._asked || !this.available) return;
-    this._since = performance.now();
     this._asked = requestAnimationFrame(() => this.render());
   }
 
-  /* Draw now. With wait, until the picture is ready: for measuring. With fine, as sharp as at rest. */
-  render({ wait = this.options.wait, fine = false } = {}) {
+  /* Draw now; with fine, as sharp as at rest. */
+  render({ fine = false } = {}) {
     if (!this.available) return;
     if (this._asked) cancelAnimationFrame(this._asked);
-    const since = this._asked ? this._since : performance.now();
     this._asked = 0;
     this._sharpen(fine);
     this.renderer.render(this.scene, this.camera);
     this.overlay.showSides(this.eye.axis(0).x, this.eye.axis(2).x);
     this.overlay.placeMarkers(this.markers, this.camera);
-    if (wait) {
-      const gl = this.renderer.getContext();
-      gl.readPixels(0, 0, 1, 1, gl.RGBA, gl.UNSIGNED_BYTE, new Uint8Array(4));
-    }
-    this.lastFrameMs = performance.now() - since;
     this.frames += 1;
     clearTimeout(this._resting);
     if (!fine) this._resting = setTimeout(() => this._rest(), 180);
-    this.onFrame?.(this.lastFrameMs);
+    this.onFrame?.();
   }
 
   /* The picture as a PNG data URL, with the patient's sides, names of markers and colour bar in it. */
@@ -232,20 +213,6 @@ class BreastView {
     this.render();  // at once: a canvas of a new size is empty
   }
 
-  /* Give everything back. The view cannot be used after. */
-  dispose() {
-    this._watch?.disconnect();
-    clearTimeout(this._resting);
-    [...this.meshes.keys()].forEach(name => this.remove(name));
-    this.setMarkers([]);
-    if (this._asked) cancelAnimationFrame(this._asked);
-    this.controls?.dispose();
-    this.renderer?.dispose();
-    this.canvas?.remove();
-    this.overlay.root.remove();
-    this.available = false;
-  }
-
   /* ---- inside ---- */
 
   _changed() {
@@ -266,7 +233,7 @@ class BreastView {
   }
 
   _rest() {
-    if (this.slow) this.render({ fine: true, wait: false });
+    if (this.slow) this.render({ fine: true });
     this._fadeMarkers();
   }
 
@@ -275,7 +242,7 @@ class BreastView {
     for (const marker of this.markers) {
       const ray = new THREE.Vector3().fromArray(marker.position).sub(this.camera.position), distance = ray.length();
       const hit = this._cast(this.camera.position, ray.normalize());
-      this.overlay.fade(marker, hit !== null && hit.distance < distance - 2 * this.options.markerSize);
+      this.overlay.fade(marker, hit !== null && hit.distance < distance - 2 * BreastView._MARKER);
     }
   }
 
@@ -338,11 +305,11 @@ class BreastView {
     canvas.addEventListener("pointerup", event => {
       const still = down && Math.hypot(event.clientX - down[0], event.clientY - down[1]) < 5;
       down = null;
-      if (still) this.options.onClick?.(this.pick(event.clientX, event.clientY), event);
+      if (still) this.options.onClick?.(event);
     });
-    this._watch = new ResizeObserver(() => this.resize());
-    this._watch.observe(this.container);
+    new ResizeObserver(() => this.resize()).observe(this.container);
   }
 }
 
 BreastView._BALL = new THREE.SphereGeometry(1, 20, 14);
+BreastView._MARKER = 3.2;  // mm

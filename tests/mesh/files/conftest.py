@@ -4,6 +4,7 @@ from io import BytesIO
 
 import numpy as np
 import pytest
+import trimesh
 from PIL import Image
 
 from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
@@ -47,6 +48,15 @@ def smooth_texture(bumpy, picture):
     """Texture without seams: one coordinate per vertex, exact in 32 bits."""
     uv = np.random.default_rng(9).integers(0, 257, (bumpy.n_vertices, 2)) / 256
     return TriangleMesh(bumpy.vertices, bumpy.faces, texture=Texture(uv[bumpy.faces], picture()))
+
+
+@pytest.fixture(scope="session")
+def of_trimesh(smooth_texture, picture):
+    """The same as trimesh holds it."""
+    uv = np.zeros((smooth_texture.n_vertices, 2))
+    uv[smooth_texture.faces] = smooth_texture.texture.uv
+    visual = trimesh.visual.TextureVisuals(uv=uv, image=Image.open(BytesIO(picture())))
+    return trimesh.Trimesh(smooth_texture.vertices, smooth_texture.faces, visual=visual, process=False)
 
 
 @pytest.fixture(scope="session")

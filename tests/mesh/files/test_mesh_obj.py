@@ -48,6 +48,16 @@ def test_others_read_ours(bumpy, tmp_path):
     np.testing.assert_allclose(pyvista.read(path).points, bumpy.vertices, rtol=1e-6)
 
 
+def test_colours_survive_readers_that_cut_off(tmp_path):
+    """MeshLab multiplies by 255 and drops the fraction."""
+    levels = np.arange(256)
+    grey = np.stack([levels, levels, levels, np.full(256, 255)], axis=1).astype(np.uint8)
+    places = np.column_stack([levels, levels % 7, levels % 3]).astype(float)
+    save_mesh(TriangleMesh(places, np.array([[0, 1, 2]]), grey), tmp_path / "a.obj")
+    lines = [line.split() for line in (tmp_path / "a.obj").read_text().splitlines() if line.startswith("v ")]
+    assert [int(255 * float(words[4])) for words in lines] == levels.tolist()
+
+
 def test_trimesh_reads_our_texture(seams, tmp_path):
     save_mesh(seams, tmp_path / "a.obj")
     other = trimesh.load(tmp_path / "a.obj", process=False)
@@ -57,17 +67,12 @@ def test_trimesh_reads_our_texture(seams, tmp_path):
     assert other.visual.material.image.size == (4, 4)
 
 
-def test_reads_trimesh_with_texture(smooth_texture, picture, tmp_path, assert_same):
+def test_reads_trimesh_with_texture(smooth_texture, of_trimesh, tmp_path, assert_same):
     from io import BytesIO
 
     from PIL import Image
 
-    uv = np.zeros((smooth_texture.n_vertices, 2))
-    uv[smooth_texture.faces] = smooth_texture.texture.uv
-    visual = trimesh.visual.TextureVisuals(uv=uv, image=Image.open(BytesIO(picture())))
-    trimesh.Trimesh(smooth_texture.vertices, smooth_texture.faces, visual=visual, process=False).export(
-        tmp_path / "a.obj"
-    )
+    of_trimesh.export(tmp_path / "a.obj")
     mesh = load_mesh(tmp_path / "a.obj")
     assert_same(smooth_texture, mesh, exact=False)
     assert Image.open(BytesIO(mesh.texture.image)).size == (4, 4)

@@ -109,6 +109,21 @@ def test_coff(colors, expected, tmp_path):
     assert mesh.faces.tolist() == [[0, 1, 2], [0, 2, 3]]
 
 
+@pytest.mark.parametrize(("prefix", "row"), [
+    ("CN", "{place} 0 0 1 10 20 30"),  # as the format says
+    ("NC", "{place} 10 20 30 255 0 0 1"),  # as MeshLab writes it
+    ("NCST", "{place} 10 20 30 255 0 0 1 0.5 0.5"),
+    ("STCN", "{place} 0 0 1 10 20 30 255 0.5 0.5"),
+])  # fmt: skip
+def test_colours_and_normals_in_both_orders(prefix, row, tmp_path):
+    rows = "\n".join(row.format(place=place) for place in ("0 0 0", "1 0 0", "0 1 0"))
+    (tmp_path / "a.off").write_text(f"{prefix}OFF\n3 1 0\n{rows}\n3 0 1 2\n")
+    mesh = load_mesh(tmp_path / "a.off")
+    assert mesh.vertices.tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
+    assert mesh.colors.tolist() == [[10, 20, 30, 255]] * 3
+    assert (mesh.texture is not None) == ("ST" in prefix)
+
+
 @pytest.mark.parametrize(("text", "words"), [
     ("OFF\n", "numbers of vertices and faces is missing"),
     ("OFF\n3 2 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n", "5 vertices and faces are announced, 4"),

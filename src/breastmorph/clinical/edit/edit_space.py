@@ -16,7 +16,8 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import dijkstra
 
 from breastmorph.clinical.features import Reading
-from breastmorph.clinical.patient import Place, keeps_no_size
+from breastmorph.clinical.patient import Place
+from breastmorph.mesh.geometry import lengths
 from breastmorph.mesh.topology import edge_table
 from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
@@ -61,7 +62,7 @@ class EditSpace:
         motions = [np.broadcast_to(axis, points.shape) for axis in axes]
         motions += [np.cross(axis, points) for axis in axes]
         self._motions = np.stack(motions, axis=2)  # (n, 3, 6), in the model's axes
-        self._size = points * size_deviation(model) if with_size and keeps_no_size(model) else None
+        self._size = points * size_deviation(model) if with_size and not model.keeps_size else None
         at_anchor = self._motions[anchor].reshape(-1, 6)
         self._back = np.linalg.solve(at_anchor.T @ at_anchor, at_anchor.T @ self._rows(anchor))  # (6, dim)
 
@@ -86,7 +87,7 @@ class EditSpace:
         """Gradient of a feature in the coordinates, (dim,)."""
         q = self._model.n_components
         gradient = (reading.gradient @ self._turn.T) * self._fading[reading.vertices, None]
-        rows = self._model.basis.reshape(-1, 3, q)[reading.vertices].reshape(-1, q)
+        rows = self._model.rows(reading.vertices)
         along = np.zeros(self.dimension)
         along[:q] = (gradient.ravel().astype(rows.dtype) @ rows) * self._deviations
         if self._size is not None:
@@ -120,8 +121,7 @@ class EditSpace:
 
     def _rows(self, vertices: Bools | np.ndarray) -> Floats:
         """Displacement of some vertices by each coordinate, without the way back, (3k, dim), the model's axes."""
-        q = self._model.n_components
-        rows = self._model.basis.reshape(-1, 3, q)[vertices].reshape(-1, q) * self._deviations
+        rows = self._model.rows(vertices) * self._deviations
         if self._size is None:
             return np.asarray(rows, dtype=float)
         return np.column_stack([rows, self._size[vertices].ravel()])
@@ -139,8 +139,8 @@ def faded(mesh: TriangleMesh, free: Bools, inside: float, outside: float) -> Flo
         mm along the edges from the border to where the factor is 1 and 0.
     """
     edges = edge_table(mesh.faces).edges
-    lengths = np.linalg.norm(mesh.vertices[edges[:, 0]] - mesh.vertices[edges[:, 1]], axis=1)
-    graph = coo_matrix((lengths, edges.T), shape=(mesh.n_vertices, mesh.n_vertices)).tocsr()
+    n = mesh.n_vertices
+    graph = coo_matrix((lengths(mesh.vertices, edges), edges.T), shape=(n, n)).tocsr()
     if not free.any() or free.all():
         return free.astype(float)
     away = [

@@ -16,15 +16,16 @@ from breastmorph.clinical.edit.plausibility import unusual_about, usual_length
 from breastmorph.clinical.edit.result import Change, Edit
 from breastmorph.clinical.edit.wishes import Wishes, known, resolve
 from breastmorph.clinical.features import Feature, Request
-from breastmorph.clinical.patient import Patient, model_landmarks, place
-from breastmorph.clinical.regions import breast_regions
+from breastmorph.clinical.patient import Patient, place
 from breastmorph.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.triangle_mesh import Bools, Floats
+from breastmorph.model.regions import breast_regions
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.registration.result import shape_metrics
-from breastmorph.registration.threads import in_one_thread
+from breastmorph.threads import in_one_thread
 
-_UNATTAINABLE = "unattainable"
+UNATTAINABLE = "unattainable"  # code of a refusal that asking for less, or holding less, may mend
+_BEYOND_MODEL = "beyond-model"
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class EditParameters:
     tolerance: float = 0.02  # mm or cc: how near a requested or held measure must come
     movement: float = 0.99  # mm, root mean square, that a held region may move
     unusual: float = 3.0  # standard deviations: beyond, a warning
+    reach: float = 6.0  # standard deviations of a value asked for: beyond, a refusal
     longest: float = 6.0  # standard deviations of the whole change that are never refused
     folded: float = 0.02  # percent of triangles turned over by the edit: beyond, a warning
     torn: float = 0.3  # percent: beyond, a refusal
@@ -84,19 +86,25 @@ class Editor:
         self._regions: dict[str, Bools] = {}
         self._no_regions: LandmarkProblem | None = None
         try:
-            breasts = breast_regions(model.mean_mesh, model_landmarks(model))
+            breasts = breast_regions(model.mean_mesh, model.landmarks)
             self._regions = {"thorax": ~(breasts["left"] | breasts["right"]), **breasts}
         except LandmarkProblem as error:  # a model of one breast, or with too few landmarks
             self._no_regions = error
         self._spaces: dict[bool, EditSpace] = {}
         self._regressions: dict[tuple[str, ...], Regression] = {}
+        self._populations: dict[str, tuple[float, float]] = {}
 
     def usual(self, name: str) -> tuple[Feature, float, float]:
         """A feature with its mean and standard deviation in the model, at this patient's size."""
         feature = self.features.find(name)
         if feature is None:
             raise BreastMorphError(f"{name!r} is not known here", known(self.features, {}))
-        return feature, *population(self.model, feature, self.place.size)
+        return feature, *self._population(feature)
+
+    def _population(self, feature: Feature) -> tuple[float, float]:
+        if feature.name not in self._populations:
+            self._populations[feature.name] = population(self.model, feature, self.place.size)
+        return self._populations[feature.name]
 
     # --- the two versions -------------------------------------------------------------------------------------
 
@@ -126,7 +134,7 @@ class Editor:
             return self._attempt(wishes, self._space(with_size=with_size))
         except BreastMorphError as error:
             refusal = error
-        if not wishes.regions or refusal.code != _UNATTAINABLE:
+        if not wishes.regions or refusal.code != UNATTAINABLE:
             raise refusal
         for inside, outside in self.parameters.fadings:
             try:
@@ -143,7 +151,7 @@ class Editor:
         raise refusal
 
     def _attempt(self, wishes: Wishes, space: EditSpace) -> Edit:
-        scales = np.array([population(self.model, f, self.place.size)[1] for f in wishes.features])
+        scales = np.array([self._population(feature)[1] for feature in wishes.features])
         if (scales <= 0.0).any():
             stiff = wishes.names[int(np.argmin(scales))]
             raise BreastMorphError(
@@ -210,10 +218,35 @@ class Editor:
         wishes = resolve(requests, hold, self.features, self.patient.shape, own)
         for region in wishes.regions:
             self._region(region)
+        self._require_in_reach(wishes)
         return wishes
+
+    def _require_in_reach(self, wishes: Wishes) -> None:
+        """Refuse values far from the model's mean, unless they are nearer to it than the present ones."""
+        far = [(name, abs(shift), 0.0, self._column_deviation(name)) for name, shift in wishes.shifts.items()]
+        for feature in wishes.features:
+            name, (mean, sd) = feature.name, self._population(feature)
+            if name in wishes.targets and sd > 0.0:
+                far.append((name, abs(wishes.targets[name] - mean), abs(wishes.before[name] - mean), sd))
+        for name, wanted, now, sd in far:
+            if wanted > max(self.parameters.reach * sd, now):
+                self._refuse(
+                    wishes,
+                    f"cannot be attained: {name} is out of reach, {wanted / sd:.0f} standard deviations from the mean; "
+                    "the model knows nothing about such shapes",
+                    code=_BEYOND_MODEL,
+                )
 
     def _columns(self) -> Mapping[str, Floats]:
         return self.model.training.columns if self.model.training is not None else {}
+
+    def _column_deviation(self, column: str) -> float:
+        deviation = float(np.nanstd(self._columns()[column]))
+        if deviation <= 0.0:
+            raise BreastMorphError(
+                f"{column} is the same in all subjects of this model", "Choose another measure"
+            )
+        return deviation
 
     def _region(self, name: str) -> Bools:
         if self._no_regions is not None:
@@ -305,31 +338,28 @@ class Editor:
             )
         return replace(edit, warnings=tuple(warnings))
 
-    def _refuse(self, wishes: Wishes, why: str) -> NoReturn:
+    def _refuse(self, wishes: Wishes, why: str, code: str = UNATTAINABLE) -> NoReturn:
         usual = []
         for feature in wishes.features:
-            mean, sd = population(self.model, feature, self.place.size)
+            mean, sd = self._population(feature)
             usual.append(f"{feature.name} {mean:.0f} ± {sd:.0f} {feature.unit}")
         raise BreastMorphError(
             f"{wishes.described()} {why}",
-            f"Ask for less, or hold less. Usual at this size: {', '.join(usual)}",
-            code=_UNATTAINABLE,
+            "Ask for less, or hold less" + (f". Usual at this size: {', '.join(usual)}" if usual else ""),
+            code=code,
         )
 
     def _changes(self, shape: Floats, wishes: Wishes) -> tuple[Change, ...]:
         changes = []
         for column, shift in wishes.shifts.items():
-            values = self._columns()[column]
-            own = float("nan") if self.place.coefficients.any() else float(np.nanmean(values))
-            distance = (own + shift - float(np.nanmean(values))) if np.isfinite(own) else shift
-            changes.append(
-                Change(
-                    column, "", own, float("nan"), own + shift, deviations=distance / float(np.nanstd(values))
-                )
-            )
+            nan = float("nan")
+            own = nan if self.place.coefficients.any() else float(np.nanmean(self._columns()[column]))
+            # Of somebody whose own value nobody knows, only the change can be judged.
+            far = shift / self._column_deviation(column)
+            changes.append(Change(column, "", own, nan, own + shift, deviations=far))
         for feature in wishes.features:
             name, before = feature.name, wishes.before[feature.name]
-            mean, sd = population(self.model, feature, self.place.size)
+            mean, sd = self._population(feature)
             wanted = wishes.targets.get(name, before)
             deviations = (wanted - mean) / sd if name in wishes.targets and sd > 0.0 else None
             changes.append(

@@ -118,10 +118,7 @@ def regress(
 def population(model: ShapeModel, feature: Feature, size: float) -> tuple[float, float]:
     """Mean and standard deviation of a feature in the model at one size, to first order about the mean shape."""
     reading = feature.read(model.mean * size)
-    rows = model.basis.reshape(model.n_vertices, 3, -1)[reading.vertices].reshape(
-        3 * len(reading.vertices), -1
-    )
-    slope = (reading.gradient.ravel() @ rows) * model.deviations * size
+    slope = (reading.gradient.ravel() @ model.rows(reading.vertices)) * model.deviations * size
     return reading.value, float(np.linalg.norm(slope))
 
 
@@ -152,8 +149,7 @@ def _values(model: ShapeModel, feature: Feature, support: Ints | None, scores: F
     """A feature of many shapes, (k,)."""
     if support is None:
         return np.array([feature.value(size * model.instance(score)) for score in scores])
-    rows = model.basis.reshape(model.n_vertices, 3, -1)[support].reshape(3 * len(support), -1)
-    parts = (scores @ rows.T.astype(float)).reshape(len(scores), len(support), 3)
+    parts = (scores @ model.rows(support).T.astype(float)).reshape(len(scores), len(support), 3)
     out, shape = np.empty(len(scores)), model.mean * size
     for k, part in enumerate(parts):
         shape[support] = size * (model.mean[support] + part)

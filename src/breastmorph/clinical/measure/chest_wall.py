@@ -22,11 +22,11 @@ from scipy.linalg import lu_factor, lu_solve
 from scipy.sparse.linalg import splu
 from scipy.spatial.distance import cdist
 
-from breastmorph.clinical.regions import SIGN, Footprint, RegionParameters
 from breastmorph.errors import MeshProblem
 from breastmorph.mesh.topology import boundary_vertices, edge_table
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
-from breastmorph.scan.landmarks import SIDES
+from breastmorph.model.regions import Footprint, RegionParameters
+from breastmorph.scan.landmarks import SIDES, SIGN
 
 _UNIT = 100.0  # mm: lengths of about 1 keep the spline's system well scaled
 _ROUNDNESS = (0.6, 4.0)  # square of a chest's width over its depth, which is 1.2 to 1.6 in adults

@@ -77,6 +77,7 @@ def _distances() -> dict[str, Distance]:
 
 
 DISTANCES: Mapping[str, Distance] = MappingProxyType(_distances())
+PAPER = ("SN-NL", "SN-NR", "NL-NR")  # those of the paper's experiments and figures
 PAIRS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {  # what exists on both sides: left, right
         "SN-N": ("SN-NL", "SN-NR"),

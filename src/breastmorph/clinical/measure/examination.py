@@ -108,7 +108,7 @@ class Examiner:
             distances = measure_distances(mesh, landmarks)
         else:
             ids = {mark: at for mark, at in self.ids.items() if not (absent and mark.endswith(absent))}
-            landmarks = Landmarks(tuple(ids), shape[list(ids.values())])
+            landmarks = Landmarks.at_vertices(ids, shape)
             distances = Gauge.of_vertices(mesh.faces, ids).measures(shape)
         volumes, uncertainties = self._measured_volumes(shape, absent)
         symmetry, reason = self._measured_symmetry(shape, absent)
@@ -157,7 +157,7 @@ class Examiner:
 
     @cached_property
     def _landmarks(self) -> Landmarks:
-        return Landmarks(tuple(self.ids), self.mesh.vertices[list(self.ids.values())])
+        return Landmarks.at_vertices(self.ids, self.mesh.vertices)
 
     @cached_property
     def _volumes(self) -> BreastVolumes | str:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from breastmorph.clinical.features import Feature, Reading
-from breastmorph.clinical.measure.distances import DISTANCES, KINDS, STRAIGHT
+from breastmorph.clinical.measure.distances import DISTANCES, STRAIGHT
 from breastmorph.clinical.measure.measures import Gauge
-from breastmorph.clinical.measure.volume import BreastVolumes, VolumeFeature
+from breastmorph.clinical.measure.volume import BreastVolumes
 from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.landmarks import SIDES, Landmarks
+from breastmorph.scan.landmarks import SIDES
 
 
 @dataclass(frozen=True)
@@ -38,23 +37,39 @@ class DistanceFeature:
         return self.gauge.read(shape, self.distance, self.kind)
 
 
-def measured_features(
-    model: ShapeModel, kinds: Iterable[str] = KINDS, *, with_volumes: bool = True
-) -> tuple[Feature, ...]:
+@dataclass(frozen=True)
+class VolumeFeature:
+    """A side's volume as a feature that can be edited; its unit is cc."""
+
+    volumes: BreastVolumes
+    side: str
+    unit: str = "cc"
+
+    @property
+    def name(self) -> str:
+        """``volume-left`` or ``volume-right``."""
+        return f"volume-{self.side}"
+
+    def value(self, shape: Floats) -> float:
+        """Volume of a shape (n, 3), cc."""
+        return self.volumes.cc(shape, self.side)
+
+    def read(self, shape: Floats) -> Reading:
+        """The volume with its gradient."""
+        return self.volumes.read(shape, self.side)
+
+
+def measured_features(model: ShapeModel) -> tuple[Feature, ...]:
     """All measures that a model's landmarks determine; a published model has fewer."""
     gauge = Gauge.of_vertices(model.faces, model.landmark_ids)
-    chosen = set(kinds)
     found: list[Feature] = [
         DistanceFeature(gauge, distance.name, kind)
         for distance in DISTANCES.values()
         for kind in distance.kinds
-        if kind in chosen and not gauge.lacks(distance.name)
+        if not gauge.lacks(distance.name)
     ]
-    if with_volumes:
-        landmarks = Landmarks(tuple(model.landmark_ids), model.mean[list(model.landmark_ids.values())])
-        try:
-            volumes = BreastVolumes(model.mean_mesh, landmarks)
-        except BreastMorphError:
-            return tuple(found)
-        found += [VolumeFeature(volumes, side) for side in SIDES]
-    return tuple(found)
+    try:
+        volumes = BreastVolumes(model.mean_mesh, model.landmarks)
+    except BreastMorphError:
+        return tuple(found)
+    return (*found, *(VolumeFeature(volumes, side) for side in SIDES))

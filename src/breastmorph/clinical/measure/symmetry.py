@@ -9,12 +9,12 @@ from types import MappingProxyType
 import numpy as np
 
 from breastmorph.clinical.measure.skin_points import SkinPoints
-from breastmorph.clinical.regions import breast_regions
 from breastmorph.errors import MeshProblem
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import face_normals, vertex_areas
 from breastmorph.mesh.similarity import Similarity
-from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
+from breastmorph.mesh.triangle_mesh import MIRROR, Floats, Ints, TriangleMesh
+from breastmorph.model.regions import breast_regions
 from breastmorph.scan.landmarks import SIDES, Landmarks
 
 _FAR = 10.0  # mm between a mesh and its own mirror image: not symmetric enough to pair its vertices
@@ -53,7 +53,7 @@ class SymmetryGauge:
     mesh : TriangleMesh
         The template or the model's mean, upright, in mm.
     landmarks : Landmarks
-        As for :func:`breastmorph.clinical.regions.breast_regions`.
+        As for :func:`breastmorph.model.regions.breast_regions`.
     mirror : (n,) int, optional
         The vertex at every vertex's mirror image; found on the mesh, which must be nearly symmetric, when not given.
     """
@@ -67,7 +67,7 @@ class SymmetryGauge:
 
     def of(self, shape: Floats) -> Symmetry:
         """Symmetry of a shape (n, 3) in mm and in any pose."""
-        reflected = self._twin.at(shape) * [-1.0, 1.0, 1.0]
+        reflected = self._twin.at(shape) * MIRROR
         # The breasts take no part: a larger breast must not turn the mirror image towards itself.
         lay = Similarity.fit(reflected[self._thorax], shape[self._thorax], self._weights, with_scale=False)
         mirrored = TriangleMesh(lay.apply(reflected), self._faces)
@@ -91,7 +91,7 @@ class SymmetryGauge:
 def _twins(mesh: TriangleMesh, landmarks: Landmarks) -> SkinPoints:
     """The place of every vertex's mirror image on a nearly symmetric mesh."""
     middle = landmarks["sternal_notch"][0]
-    across = mesh.vertices * [-1.0, 1.0, 1.0] + [2.0 * middle, 0.0, 0.0]
+    across = mesh.vertices * MIRROR + [2.0 * middle, 0.0, 0.0]
     surface = Surface(mesh)
     found = surface.closest(across)
     if found.distances.mean() > _FAR:

@@ -9,9 +9,8 @@ import numpy as np
 from breastmorph.clinical.measure.skin_points import SkinPoints
 from breastmorph.errors import MeshProblem
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.geodesic import Geodesics
-from breastmorph.mesh.repair import without_pinches
-from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
+from breastmorph.mesh.geodesic import Geodesics, near_lines
+from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
 
 _DETOURS = (1.5, np.inf)  # how much longer than the straight line a tape line may be, tried in turn
 
@@ -64,9 +63,8 @@ def tape_lines(surface: Surface, starts: SkinPoints, ends: SkinPoints) -> list[T
     for detour in _DETOURS:
         if not len(left):
             break
-        # A line no longer than l stays within the ellipsoid |x - a| + |x - b| <= l, so only that part is looked at.
         limits = detour * straight
-        part = mesh if np.isinf(detour) else _within(mesh, a[left], b[left], limits[left])
+        part = mesh if np.isinf(detour) else near_lines(mesh, a[left], b[left], limits[left])
         open_pairs = []
         for k, path in zip(left, _paths(part, a[left], b[left]), strict=True):
             if path is None or np.linalg.norm(np.diff(path, axis=0), axis=1).sum() > limits[k]:
@@ -78,15 +76,6 @@ def tape_lines(surface: Surface, starts: SkinPoints, ends: SkinPoints) -> list[T
             )
         left = np.array(open_pairs, dtype=np.int64)
     return lines
-
-
-def _within(mesh: TriangleMesh, a: Floats, b: Floats, limits: Floats) -> TriangleMesh:
-    near: Bools = np.zeros(mesh.n_vertices, bool)
-    for start, end, limit in zip(a, b, limits, strict=True):
-        ends = np.stack([start, end])
-        near |= np.linalg.norm(mesh.vertices[:, None] - ends, axis=2).sum(axis=1) <= limit
-    faces = near[mesh.faces].sum(axis=1) > 0
-    return without_pinches(mesh.kept(faces))[0] if faces.any() else mesh
 
 
 def _paths(mesh: TriangleMesh, a: Floats, b: Floats) -> list[Floats | None]:

@@ -10,11 +10,13 @@ import numpy as np
 
 from breastmorph.clinical.features import Reading
 from breastmorph.clinical.measure.chest_wall import ChestWall, WallParameters, chest_walls
-from breastmorph.clinical.regions import Footprint, RegionParameters
 from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
-from breastmorph.scan.landmarks import SIDES, Landmarks
+from breastmorph.model.regions import Footprint, RegionParameters
+from breastmorph.scan.landmarks import Landmarks
 
 _CC = 1.0 / 6000.0  # from six times a tetrahedron's volume in cubic mm to cc
+_SHIFT = 8.0  # mm that the region's border is moved in and out to see how much of the volume depends on it
+_SHIFT_OF_LEVEL = 1.4  # factor of the mask's level that moves its contour about as far
 
 
 @dataclass(frozen=True)
@@ -32,14 +34,6 @@ class Volume:
     uncertainty: float
 
 
-@dataclass(frozen=True)
-class BorderShift:
-    """How far the region's border is moved to see how much of the volume depends on it."""
-
-    distance: float = 8.0  # mm, in and out
-    level: float = 1.4  # factor of the mask's level that moves its contour about as far
-
-
 class BreastVolumes:
     """Volumes of shapes in correspondence: prepared once per template or model, asked for every shape.
 
@@ -48,21 +42,15 @@ class BreastVolumes:
     mesh : TriangleMesh
         The template or the model's mean: upright, in mm. It says which vertices are breast and which bare chest.
     landmarks : Landmarks
-        As for :func:`breastmorph.clinical.regions.breast_regions`.
+        As for :func:`breastmorph.model.regions.breast_regions`.
     parameters : WallParameters, optional
-    shift : BorderShift, optional
     """
 
     def __init__(
-        self,
-        mesh: TriangleMesh,
-        landmarks: Landmarks,
-        parameters: WallParameters | None = None,
-        shift: BorderShift | None = None,
+        self, mesh: TriangleMesh, landmarks: Landmarks, parameters: WallParameters | None = None
     ) -> None:
         self._footprint = Footprint.of(mesh, landmarks)
         self._parameters = parameters or WallParameters()
-        self._shift = shift or BorderShift()
         self.walls: Mapping[str, ChestWall] = chest_walls(self._footprint, self._parameters)
 
     def cc(self, shape: Floats, side: str) -> float:
@@ -85,52 +73,25 @@ class BreastVolumes:
         moved = [_volume(*_closed(shape, walls[side])) for walls in self._moved]
         return Volume(cc, 0.5 * (max(cc, *moved) - min(cc, *moved)))
 
-    def both(self, shape: Floats) -> dict[str, Volume]:
-        """Volumes of both sides."""
-        return {side: self.estimate(shape, side) for side in SIDES}
-
     @cached_property
     def _moved(self) -> tuple[Mapping[str, ChestWall], ...]:
         """Walls of regions whose border lies further in and further out."""
         p = self._parameters
         shifted = [
-            replace(
-                p, covered=self._with_border(p.covered, sign), compared=self._with_border(p.compared, sign)
-            )
+            replace(p, covered=_with_border(p.covered, sign), compared=_with_border(p.compared, sign))
             for sign in (-1.0, 1.0)
         ]
         return tuple(chest_walls(self._footprint, one) for one in shifted)
 
-    def _with_border(self, region: RegionParameters, outwards: float) -> RegionParameters:
-        by = outwards * self._shift.distance
-        return replace(
-            region,
-            level=region.level * self._shift.level**-outwards,
-            midline=max(region.midline - by, 0.0),
-            below=region.below + by,
-        )
 
-
-@dataclass(frozen=True)
-class VolumeFeature:
-    """A side's volume as a feature that can be edited; its unit is cc."""
-
-    volumes: BreastVolumes
-    side: str
-    unit: str = "cc"
-
-    @property
-    def name(self) -> str:
-        """``volume-left`` or ``volume-right``."""
-        return f"volume-{self.side}"
-
-    def value(self, shape: Floats) -> float:
-        """Volume of a shape (n, 3), cc."""
-        return self.volumes.cc(shape, self.side)
-
-    def read(self, shape: Floats) -> Reading:
-        """The volume with its gradient."""
-        return self.volumes.read(shape, self.side)
+def _with_border(region: RegionParameters, outwards: float) -> RegionParameters:
+    by = outwards * _SHIFT
+    return replace(
+        region,
+        level=region.level * _SHIFT_OF_LEVEL**-outwards,
+        midline=max(region.midline - by, 0.0),
+        below=region.below + by,
+    )
 
 
 def _closed(shape: Floats, wall: ChestWall) -> tuple[Floats, Ints]:

@@ -97,7 +97,12 @@ class Choice:
 
 
 def choose(
-    left_out: LeftOut, targets: Floats, mirrors: Floats, noises: Floats, shares: Sequence[float]
+    left_out: LeftOut,
+    targets: Floats,
+    mirrors: Floats,
+    noises: Floats,
+    shares: Sequence[float],
+    lost_variance: float = 0.0,
 ) -> Choice:
     """Choose noise and share by the likelihood of left-out subjects.
 
@@ -111,6 +116,8 @@ def choose(
         Numbers to be predicted, mm, and what the mirror image says of them.
     noises : (a,) float
     shares : sequence of float
+    lost_variance : float
+        Variance that real targets have beyond the given ones, mm squared; nothing tells of it.
     """
     found = []
     for noise in noises:
@@ -118,7 +125,7 @@ def choose(
         of_targets, of_mirrors = weights @ targets, weights @ mirrors
         for share in shares:
             # The left-out subject's own mirror image is known: only the rest is predicted.
-            squared = (of_targets - share * of_mirrors) ** 2
+            squared = (of_targets - share * of_mirrors) ** 2 + lost_variance
             variance = squared.mean(axis=0)
             found.append((float(noise), float(share), squared, variance))
     floor = _FLOOR * max(float(variance.max()) for *_, variance in found) + 1e-300

@@ -8,15 +8,14 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from breastmorph.clinical.measure.skin_points import SkinPoints
-from breastmorph.clinical.patient import model_landmarks
-from breastmorph.clinical.regions import SIGN, Footprint, RegionParameters
 from breastmorph.errors import BreastMorphError, MeshProblem
 from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.remeshing.symmetry import Plane
 from breastmorph.mesh.similarity import Similarity
-from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
-from breastmorph.model.procrustes import MIRROR
+from breastmorph.mesh.triangle_mesh import MIRROR, Bools, Floats, TriangleMesh
+from breastmorph.model.regions import Footprint, RegionParameters
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.landmarks import SIDES, other_side
+from breastmorph.scan.landmarks import SIDES, SIGN, other_side
 
 _FAR = 10.0  # mm between a mean and its own mirror image: no torso that can be mirrored
 _ROUNDS = 5  # of finding the plane of a mean whose mirror image is not known by vertex
@@ -69,8 +68,7 @@ class MirrorFrame:
     def own_mirror_image(self, shape: Floats, by: Bools) -> Floats:
         """A shape (n, 3), in any pose, mirrored across its own plane of symmetry, that of its vertices ``by``."""
         twins = self.twin.at(shape)
-        normal, offset = symmetry_plane(shape[by], twins[by])
-        return twins - 2.0 * np.outer(twins @ normal - offset, normal)
+        return plane_between(shape[by], twins[by]).reflected(twins)
 
 
 def mirror_frame(model: ShapeModel) -> MirrorFrame:
@@ -78,29 +76,28 @@ def mirror_frame(model: ShapeModel) -> MirrorFrame:
     mean = model.mean
     if model.mirror is not None:
         twin = SkinPoints.of_vertices(model.mirror)
-        normal, offset = symmetry_plane(mean, mean[model.mirror])
+        plane = plane_between(mean, mean[model.mirror])
     else:
-        normal, offset = np.array([1.0, 0.0, 0.0]), float(0.5 * (mean[:, 0].min() + mean[:, 0].max()))
+        plane = Plane(np.array([1.0, 0.0, 0.0]), float(0.5 * (mean[:, 0].min() + mean[:, 0].max())))
         surface = Surface(model.mean_mesh)
         for _ in range(_ROUNDS):
-            across = mean - 2.0 * np.outer(mean @ normal - offset, normal)
+            across = plane.reflected(mean)
             twin = SkinPoints.on(surface, across)
-            normal, offset = symmetry_plane(mean, twin.at(mean))
+            plane = plane_between(mean, twin.at(mean))
         off = float(np.linalg.norm(twin.at(mean) - across, axis=1).mean())
         if off > _FAR:
             raise MeshProblem(
                 f"the model's mean cannot be mirrored: it lies {off:.0f} mm from its mirror image",
                 "Predicting a breast needs a model of whole torsos, upright and in mm",
             )
-    turn = _turn_to_x(normal)
-    to_frame = Similarity(turn, np.array([-offset, 0.0, 0.0]))
+    to_frame = plane.to_sagittal()
     upright = to_frame.apply(mean)
     symmetric = 0.5 * (upright + twin.at(upright) * MIRROR)
     return MirrorFrame(symmetric, model.faces, twin, to_frame)
 
 
-def symmetry_plane(points: Floats, twins: Floats) -> tuple[Floats, float]:
-    """The plane n'x = d in which points (k, 3) are best mirrored onto their twins; n points to positive x.
+def plane_between(points: Floats, twins: Floats) -> Plane:
+    """The plane in which points (k, 3) are best mirrored onto their twins; its normal n points to positive x.
 
     |p - Rq|^2 with R = I - 2nn' differs from |p - q|^2 by 4 (n'p)(n'q) about the middle, so n is the eigenvector of the
     smallest eigenvalue of sum pq' + qp'.
@@ -109,15 +106,7 @@ def symmetry_plane(points: Floats, twins: Floats) -> tuple[Floats, float]:
     product = p.T @ q
     normal = np.linalg.eigh(product + product.T)[1][:, 0]
     normal = normal * (np.sign(normal[0]) or 1.0)
-    return normal, float(normal @ (points.mean(axis=0) + twins.mean(axis=0)) / 2.0)
-
-
-def _turn_to_x(normal: Floats) -> Floats:
-    """The smallest rotation that takes a unit vector to x, (3, 3)."""
-    x = np.array([1.0, 0.0, 0.0])
-    axis = np.cross(normal, x)
-    cross = np.array([[0.0, -axis[2], axis[1]], [axis[2], 0.0, -axis[0]], [-axis[1], axis[0], 0.0]])
-    return np.eye(3) + cross + cross @ cross / (1.0 + normal @ x)
+    return Plane(normal, float(normal @ (points.mean(axis=0) + twins.mean(axis=0)) / 2.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,9 +142,8 @@ def missing_region(
     if isinstance(missing, str):
         if missing not in SIDES:
             raise BreastMorphError(f"there is no side {missing!r}", "Choose left or right")
-        mesh = TriangleMesh(frame.mean, frame.faces)
-        marks = model_landmarks(model).transformed(frame.to_frame)
-        inside = Footprint.of(mesh, marks).inside(missing, RegionParameters())
+        marks = model.landmarks.transformed(frame.to_frame)
+        inside = Footprint.of(frame.mesh, marks).inside(missing, RegionParameters())
         side, own = missing, SIGN[missing] * frame.mean[:, 0] > p.midline
         region, breast = (inside > -p.margin) & own, (inside > 0.0) & own
     else:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 
-from breastmorph.clinical.features import Reading
-from breastmorph.clinical.measure.distances import PAIRS, STRAIGHT
-from breastmorph.clinical.measure.measures import Gauge
-from breastmorph.clinical.measure.volume import BreastVolumes
-from breastmorph.clinical.patient import model_landmarks
+from breastmorph.clinical.measure.distances import PAIRS
+from breastmorph.clinical.measure.measured_features import measured_features
 from breastmorph.clinical.predict.predicted_breast import Prediction
 from breastmorph.errors import BreastMorphError
-from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.landmarks import SIDES, other_side
+from breastmorph.scan.landmarks import SIDES
 
 
 @dataclass(frozen=True)
@@ -45,37 +40,20 @@ class PredictedMeasure:
 
 def predicted_measures(model: ShapeModel, prediction: Prediction) -> tuple[PredictedMeasure, ...]:
     """Volume and distances of the predicted side; those that the model's landmarks do not tell are left out."""
-    side = prediction.region.side
+    features = {feature.name: feature for feature in measured_features(model)}
+    side = SIDES.index(prediction.region.side)
+    pairs = {name: (pair[side], pair[1 - side]) for name, pair in PAIRS.items()}
+    own_and_other = [pairs.pop("volume"), ("NL-NR", ""), *pairs.values()]
     found = []
-    try:
-        volumes = BreastVolumes(model.mean_mesh, model_landmarks(model))
-    except BreastMorphError:
-        pass
-    else:
-        other = volumes.cc(prediction.shape, other_side(side))
-        found.append(_measure("volume", "cc", other, prediction, lambda shape: volumes.read(shape, side)))
-    gauge = Gauge.of_vertices(model.faces, model.landmark_ids)
-    which = SIDES.index(side)
-    named = [("NL-NR", "")] + [
-        (pair[which], pair[1 - which]) for key, pair in PAIRS.items() if key != "volume"
-    ]
-    for name, beside in named:
-        try:
-            other = gauge.read(prediction.shape, beside, STRAIGHT).value if beside else float("nan")
-            found.append(_measure(name, "mm", other, prediction, partial(_straight, gauge, name)))
-        except BreastMorphError:  # a landmark that the model lacks
+    for own, beside in own_and_other:
+        if own not in features or (beside and beside not in features):
             continue
+        feature = features[own]
+        with suppress(BreastMorphError):  # on this shape it cannot be determined
+            reading = feature.read(prediction.shape)
+            other = features[beside].read(prediction.shape).value if beside else float("nan")
+            mirrored = feature.read(prediction.mirrored).value
+            deviation = prediction.deviation_of(reading)
+            name = "volume" if feature.unit == "cc" else own
+            found.append(PredictedMeasure(name, feature.unit, other, reading.value, deviation, mirrored))
     return tuple(found)
-
-
-def _measure(
-    name: str, unit: str, other: float, prediction: Prediction, read: Callable[[Floats], Reading]
-) -> PredictedMeasure:
-    reading = read(prediction.shape)
-    return PredictedMeasure(
-        name, unit, other, reading.value, prediction.deviation_of(reading), read(prediction.mirrored).value
-    )
-
-
-def _straight(gauge: Gauge, name: str, shape: Floats) -> Reading:
-    return gauge.read(shape, name, STRAIGHT)

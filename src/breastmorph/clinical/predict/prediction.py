@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from breastmorph.clinical.measure.volume import BreastVolumes
-from breastmorph.clinical.patient import model_landmarks
 from breastmorph.clinical.predict.predicted_breast import Prediction
 from breastmorph.clinical.predict.predictor import BreastPredictor, PredictionParameters
 from breastmorph.clinical.predict.training_shapes import TrainingShapes
 from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.triangle_mesh import Bools, Floats
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.registration.threads import in_one_thread
 from breastmorph.scan.landmarks import other_side
+from breastmorph.threads import in_one_thread
 
 __all__ = ["BreastPredictor", "Prediction", "PredictionParameters", "is_gone", "predict_breast"]
 
 _GONE = 0.35  # of the other breast's volume: what a flat chest may seem to hold
+_STATED_GONE = (
+    0.7  # the same where the scan came without landmarks of that side: only a clear breast contradicts
+)
 _NO_BREAST = 40.0  # cc: less than any adult breast
+_FLAT = 100.0  # cc that a volume may be wrong by on a flat chest
 
 
 @in_one_thread
@@ -54,15 +57,23 @@ def predict_breast(
     return predictor.predict(shape)
 
 
-def is_gone(model: ShapeModel, shape: Floats, side: str) -> bool:
+def is_gone(model: ShapeModel, shape: Floats, side: str, *, stated: bool = False) -> bool:
     """Whether a side of a registered shape (n, 3), mm, has no breast, by its volume against the other side's.
+
+    Parameters
+    ----------
+    model : ShapeModel
+    shape : (n, 3) float
+    side : str
+    stated : bool
+        Whether the scan came without landmarks of that side.
 
     Raises
     ------
     BreastMorphError
         When neither side has one.
     """
-    volumes = BreastVolumes(model.mean_mesh, model_landmarks(model))
+    volumes = BreastVolumes(model.mean_mesh, model.landmarks)
     own, other = volumes.cc(shape, side), volumes.cc(shape, other_side(side))
     if other < _NO_BREAST:
         raise BreastMorphError(
@@ -70,4 +81,4 @@ def is_gone(model: ShapeModel, shape: Floats, side: str) -> bool:
             "predict from",
             "A prediction needs one breast",
         )
-    return own < max(_GONE * other, _NO_BREAST)
+    return own < (max(_STATED_GONE * other, _FLAT) if stated else max(_GONE * other, _NO_BREAST))

@@ -21,7 +21,6 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.clinical.patient import keeps_no_size
 from breastmorph.clinical.predict.leave_one_out import Choice, LeftOut, choose
 from breastmorph.clinical.predict.missing_region import (
     MirrorFrame,
@@ -37,6 +36,7 @@ from breastmorph.errors import BreastMorphError, MeshProblem
 from breastmorph.mesh.geometry import vertex_areas, vertex_normals
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints
+from breastmorph.model.building import built_with
 from breastmorph.model.shape_model import ShapeModel
 
 _SIZES = (0.5, 2.0)  # of the model's mean: beyond, the shape is not in mm
@@ -117,9 +117,8 @@ class BreastPredictor:
         self.parameters, self.evidence, self.source = p, evidence, found.source
         self.frame: MirrorFrame = mirror_frame(model)
         self.region: MissingRegion = missing_region(model, self.frame, missing, p.region)
-        self._with_scale = keeps_no_size(model)
-        # What a truncated model lost is not in the shapes drawn from it.
-        self._lost_variance = 0.0 if found.real else model.noise_variance
+        self._with_scale = not model.keeps_size
+        self._lost_variance = found.lost_variance
         self._seam = Seam(self.frame.mesh, self.region.missing, p.blend)
         self._normals = vertex_normals(self.frame.mean, self.frame.faces)
         self._learn(self._read(found))
@@ -228,15 +227,20 @@ class BreastPredictor:
         self._known_mean: Floats = rows.known.mean(axis=0, dtype=np.float64)
         self._centred: NDArray[np.float32] = rows.known - self._known_mean.astype(np.float32)
         gram = (self._centred @ self._centred.T).astype(np.float64)
+        # What a truncation cut off, every real torso has, and each another one: products with itself hold it.
+        gram += self._lost_variance * rows.known.shape[1] * np.eye(len(gram))
         self._left_out = LeftOut(gram, rows.subjects)
         inner = np.flatnonzero(self.region.breast[self._seam.region])
         normals = self._normals[self._seam.region]
         trial = inner[:: max(1, len(inner) // p.trial_points)]
         shape, mirror = (np.einsum("nmd,md->nm", part[:, trial], normals[trial]) for part in rows.inside)
         noises = np.array([p.noise]) if p.noise is not None else self._noises()
-        self.choice: Choice = choose(self._left_out, shape, mirror, noises, p.mirror_shares)
+        self.choice: Choice = choose(
+            self._left_out, shape, mirror, noises, p.mirror_shares, self._lost_variance
+        )
         weights = self._left_out.residual_weights(self.choice.noise)
         self._worst_misfit = float(np.sqrt(np.einsum("ij,jk,ik->i", weights, gram, weights).max()))
+        self._worst_off_chest = float(np.hypot(rows.off_chest.max(), np.sqrt(self._lost_variance)))
         share = np.float32(self.choice.mirror_share)
         missed, mismatch = (
             np.tensordot(weights.astype(np.float32), part[0] - share * part[1], (1, 0))
@@ -279,7 +283,7 @@ class BreastPredictor:
         p = self.parameters
         misfit = float(np.linalg.norm(known - weights.astype(np.float32) @ self._centred))
         ratios = {
-            "its thorax": self._off_chest(laid) / max(float(self._rows.off_chest.max()), 1e-9),
+            "its thorax": self._off_chest(laid) / max(self._worst_off_chest, 1e-9),
             "what is known of it": misfit / max(self._worst_misfit, 1e-9),
         }
         what, worst = max(ratios.items(), key=lambda item: item[1])
@@ -344,8 +348,8 @@ def _spread_by_mismatch(mismatch: Floats, size: Floats) -> Floats:
 
 
 def _require_whole_torsos(model: ShapeModel) -> None:
-    built = model.info.get("parameters")
-    if isinstance(built, dict) and (built.get("part") or built.get("asymmetry")):
+    built = built_with(model)
+    if built.part or built.asymmetry:
         raise BreastMorphError(
             "this model is not one of whole torsos", "Use a model built without --part and --asymmetry"
         )

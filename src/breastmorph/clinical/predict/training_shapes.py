@@ -11,7 +11,7 @@ from breastmorph.cohort import Cohort
 from breastmorph.cohort.doubts import without_copies
 from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.triangle_mesh import Floats
-from breastmorph.model.building import BuildParameters, usable
+from breastmorph.model.building import usable
 from breastmorph.model.shape_model import ShapeModel
 
 _FEWEST = 5  # subjects for a leave-one-out study
@@ -28,14 +28,14 @@ class TrainingShapes:
         From a subject's number to her shape (n, 3), mm, in a frame of her own.
     source : str
         Where they come from, in words.
-    real : bool
-        Whether they are the model's real subjects.
+    lost_variance : float
+        Variance of a coordinate that the subjects have beyond these shapes, mm squared: what a truncation cut off.
     """
 
     count: int
     shape: Callable[[int], Floats]
     source: str
-    real: bool
+    lost_variance: float
 
 
 def training_shapes(model: ShapeModel, cohort: Cohort | None = None, seed: int = 0) -> TrainingShapes:
@@ -54,31 +54,30 @@ def training_shapes(model: ShapeModel, cohort: Cohort | None = None, seed: int =
         Of the drawn subjects.
     """
     if cohort is not None:
-        found = without_copies(usable(cohort, BuildParameters()))  # a left-out subject must not have a twin
+        found = without_copies(usable(cohort))  # a left-out subject must not have a twin
         if not np.array_equal(found.template.mesh.faces, model.faces):
             raise BreastMorphError(
                 "the cohort does not have the model's triangles",
                 "Give the registered folder that the model was built from",
             )
-        subjects = TrainingShapes(len(found), found.shape, f"{len(found)} registered subjects", True)
+        subjects = TrainingShapes(len(found), found.shape, f"{len(found)} registered subjects", 0.0)
     elif model.training is not None:
         scores = _different(model.training.scores)
-        subjects = TrainingShapes(
-            len(scores), lambda i: model.instance(scores[i]), f"the model's {len(scores)} subjects", True
-        )
+        subjects = _of_scores(model, scores, f"the model's {len(scores)} subjects")
     else:
-        drawn = _drawn(model, seed)
-        subjects = TrainingShapes(
-            len(drawn),
-            lambda i: model.instance(drawn[i]),
-            f"{len(drawn)} subjects drawn to fit the model, which keeps none",
-            False,
+        scores = _drawn(model, seed)
+        subjects = _of_scores(
+            model, scores, f"{len(scores)} subjects drawn to fit the model, which keeps none"
         )
     if subjects.count < _FEWEST:
         raise BreastMorphError(
             f"{subjects.count} subjects are too few to predict from", f"Use a model of at least {_FEWEST}"
         )
     return subjects
+
+
+def _of_scores(model: ShapeModel, scores: Floats, source: str) -> TrainingShapes:
+    return TrainingShapes(len(scores), lambda i: model.instance(scores[i]), source, model.noise_variance)
 
 
 def _different(scores: Floats) -> Floats:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from breastmorph.evaluation.curve import mean_of_known
 from breastmorph.evaluation.experiments.modelled import ModelledCohort
 from breastmorph.evaluation.experiments.recorded import Recorded, rounded
+from breastmorph.evaluation.raw_scans import mean_distance
+from breastmorph.evaluation.subject_scans import SubjectScans, onto_scan
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import face_normals, vertex_normals
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
-from breastmorph.scan.check import CheckParameters, check_scan
+from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.folder import ScanFiles
 from breastmorph.scan.scan import Scan
 
@@ -59,7 +62,6 @@ def scan_distances(
     found: Sequence[ScanFiles],
     components: Ints,
     check: CheckParameters | None = None,
-    on_subject: Callable[[], None] = lambda: None,
 ) -> tuple[ScanDistances, ...]:
     """Measure several registrations of the same subjects against their scans.
 
@@ -72,22 +74,19 @@ def scan_distances(
     components : (c,) int
     check : CheckParameters, optional
         How scans are read.
-    on_subject : callable, optional
     """
-    by_id = {files.id: files for files in found}
+    scans = SubjectScans(variants[0].training.cohort, found, check)
     ids = variants[0].ids
-    reference = variants[0].training.cohort.template.as_reference
     rows = np.full((len(variants), len(ids), 4 + len(components)), np.nan)
     failures = []
     for subject, name in enumerate(ids):
-        judged = check_scan(by_id[name], check, reference) if name in by_id else None
-        if judged is None or judged.scan is None:
-            failures.append(f"{name}: {'no scan of this name' if judged is None else judged.error}")
-        else:
-            surface = Surface(judged.scan.mesh)
-            for v, variant in enumerate(variants):
-                rows[v, subject] = _one(variant, subject, judged.scan, surface, components)
-        on_subject()
+        scan = scans.read(subject)
+        if isinstance(scan, str):
+            failures.append(f"{name}: {scan}")
+            continue
+        surface = Surface(scan.mesh)
+        for v, variant in enumerate(variants):
+            rows[v, subject] = _one(variant, subject, scan, surface, components)
     return tuple(
         ScanDistances(
             rounded(row[:, :2]),
@@ -103,33 +102,27 @@ def scan_distances(
 
 def _one(variant: ModelledCohort, subject: int, scan: Scan, surface: Surface, components: Ints) -> Floats:
     training = variant.training
-    # Through the file's frame: the scan may have been set upright in another way than at registration.
-    to_scan = scan.to_file.inverse().after(training.cohort.to_file[subject])
+    to_scan = onto_scan(training.cohort, subject, scan)
     shape = to_scan.apply(training.cohort.shape(subject))
-    there, kept_there = _off(surface, shape)
+    found = surface.closest(shape)
+    there, kept_there = found.distances, ~found.on_boundary
     template = training.cohort.template.mesh
     back, kept_back = _off_template(template.with_vertices(shape), scan, surface)
     breast = variant.breast
     to_own = to_scan.after(training.transforms[subject].inverse())
-    reconstructed = []
-    for given_back in variant.folds.reconstructions(subject, components):
-        off, kept = _off(surface, to_own.apply(given_back[breast]))
-        reconstructed.append(_mean(off[kept]))
+    reconstructed = [
+        mean_distance(surface, to_own.apply(given_back[breast]))
+        for given_back in variant.folds.reconstructions(subject, components)
+    ]
     return np.array(
         [
-            _mean(there[kept_there] ** 2),
-            _mean(back[kept_back] ** 2),
-            _mean(there[kept_there & breast]),
-            _mean(there[kept_there & ~breast]),
+            mean_of_known(there[kept_there] ** 2),
+            mean_of_known(back[kept_back] ** 2),
+            mean_of_known(there[kept_there & breast]),
+            mean_of_known(there[kept_there & ~breast]),
             *reconstructed,
         ]
     )
-
-
-def _off(surface: Surface, points: Floats) -> tuple[Floats, Bools]:
-    """Distances to a surface, and which of them count."""
-    found = surface.closest(points)
-    return found.distances, ~found.on_boundary
 
 
 def _off_template(registered: TriangleMesh, scan: Scan, surface: Surface) -> tuple[Floats, Bools]:
@@ -144,7 +137,3 @@ def _off_template(registered: TriangleMesh, scan: Scan, surface: Surface) -> tup
         own = surface.closest(found.points[far]).distances
         covered[far] = own > found.distances[far] / 2.0
     return found.distances, covered
-
-
-def _mean(values: Floats) -> float:
-    return float(values.mean()) if len(values) else float("nan")

@@ -7,23 +7,25 @@ the skin, geodesic) for a few.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from breastmorph.clinical.measure.distances import DISTANCES
+from breastmorph.clinical.measure.distances import DISTANCES, PAPER
 from breastmorph.cohort import Cohort
 from breastmorph.errors import MeshProblem
-from breastmorph.evaluation.experiments.modelled import ModelledCohort, counts_of
+from breastmorph.evaluation.curve import counts_of, mean_of_known
+from breastmorph.evaluation.experiments.modelled import CohortExperiment, ModelledCohort, comparable
 from breastmorph.evaluation.experiments.recorded import Recorded, rounded
+from breastmorph.evaluation.subject_scans import SubjectScans
 from breastmorph.mesh.geodesic import Geodesics
 from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
-from breastmorph.model.building import BuildParameters, usable
-from breastmorph.registration.threads import one_thread
-from breastmorph.scan.check import CheckParameters, check_scan
+from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.folder import ScanFiles
 from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Scan
+from breastmorph.threads import one_thread
 
 _FEWEST = 4  # subjects, for a leave-one-out with two components
 
@@ -40,19 +42,16 @@ class ClinicalParameters(Recorded):
         Numbers of components (and all) for the distances over the skin.
     """
 
-    distances: tuple[str, ...] = ("SN-NL", "SN-NR", "NL-NR")
+    distances: tuple[str, ...] = PAPER
     tape_at: tuple[int, ...] = (30,)
 
 
 @dataclass(frozen=True, eq=False)
-class ClinicalGeneralization(Recorded):
+class ClinicalGeneralization(CohortExperiment):
     """Absolute differences between distances of raw scans and of reconstructions, mm; NaN where unknown.
 
     Attributes
     ----------
-    impossible : str
-        Why there is no result; empty when there is one.
-    ids : tuple of str
     names : tuple of str
         Of the d distances.
     on_scan : (k, d) float
@@ -67,14 +66,12 @@ class ClinicalGeneralization(Recorded):
     lacking : mapping from distance to int
         Subjects without the landmarks for it.
     left_out : int
-        Subjects with an absent side.
+        Subjects with an absent side, and copies of others.
     notes : tuple of str
         What could not be measured, and why.
     parameters : ClinicalParameters
     """
 
-    impossible: str
-    ids: tuple[str, ...]
     names: tuple[str, ...]
     on_scan: Floats
     components: Ints
@@ -90,17 +87,17 @@ class ClinicalGeneralization(Recorded):
     @property
     def mean(self) -> Floats:
         """Straight, mean over the subjects, (c, d)."""
-        return _mean(self.straight)
+        return mean_of_known(self.straight)
 
     @property
     def tape_mean(self) -> Floats:
         """Over the skin, mean over the subjects, (t, d)."""
-        return _mean(self.tape)
+        return mean_of_known(self.tape)
 
     @property
     def average(self) -> Floats:
         """Mean over the distances too, (c,): the paper's average generalization error."""
-        return _mean(self.mean.T)
+        return mean_of_known(self.mean.T)
 
 
 def clinical_generalization(
@@ -109,23 +106,22 @@ def clinical_generalization(
     *,
     scans: Sequence[ScanFiles] | None = None,
     check: CheckParameters | None = None,
-    on_subject: Callable[[], None] = lambda: None,
 ) -> ClinicalGeneralization:
     """Run experiment 4.
 
     Parameters
     ----------
     cohort : Cohort
-        With the landmarks of the raw scans; where it has none, those of ``scans``. One-sided subjects are left out.
+        With the landmarks of the raw scans; where it has none, those of ``scans``. One-sided subjects and copies are
+        left out.
     parameters : ClinicalParameters, optional
     scans : sequence of ScanFiles, optional
         The raw scans: without them no distances over the skin.
     check : CheckParameters, optional
         How scans are read.
-    on_subject : callable, optional
     """
     p = parameters or ClinicalParameters()
-    used = usable(cohort, BuildParameters())
+    used = comparable(cohort)
     ends = [DISTANCES[name].landmarks[:2] for name in p.distances]
     marks = tuple(dict.fromkeys(mark for pair in ends for mark in pair))
     pairs = np.array([[marks.index(mark) for mark in pair] for pair in ends])
@@ -143,13 +139,12 @@ def clinical_generalization(
         counts = np.arange(one.folds.most_components + 1)
         taped = counts_of(p.tape_at, one.folds.most_components)
         at = [ids[mark] for mark in marks]
-        found = {files.id: files for files in scans or ()}
+        read = SubjectScans(used, scans, check) if scans is not None else None
         notes = [] if scans is not None else ["without the raw scans there are no distances over the skin"]
         rows = []
         for subject in range(len(used)):
-            rows.append(_one(one, subject, annotated[subject], marks, at, pairs, counts, taped, found, check))
-            notes += [f"{used.ids[subject]}: {note}" for note in rows[-1].notes]
-            on_subject()
+            rows.append(_one(one, subject, annotated[subject], marks, at, pairs, counts, taped, read))
+            notes += [f"{used.ids[subject]}: {rows[-1].no_scan}"] if rows[-1].no_scan else []
     on_scan = np.array([row.on_scan for row in rows])
     lacking = np.isnan(on_scan).sum(axis=0)
     return ClinicalGeneralization(
@@ -175,7 +170,7 @@ class _Subject:
     straight: Floats
     registered: Floats
     tape: Floats
-    notes: tuple[str, ...]
+    no_scan: str  # why there is none; empty where there is one, or none was asked for
 
 
 def _one(
@@ -187,37 +182,29 @@ def _one(
     pairs: Ints,
     counts: Ints,
     taped: Ints,
-    found: Mapping[str, ScanFiles],
-    check: CheckParameters | None,
+    scans: SubjectScans | None,
 ) -> _Subject:
     training = one.training
-    name, template = one.ids[subject], training.cohort.template
     size = 1.0 / training.transforms[subject].scale
-    mesh, notes = None, []
-    if name in found:
-        judged = check_scan(found[name], check, template.as_reference)
-        if judged.scan is None:
-            notes.append(str(judged.error))
-        else:
-            mesh, landmarks = judged.scan.mesh, judged.scan.landmarks
-    elif found:
-        notes.append("no scan of this name")
+    scan = scans.read(subject) if scans is not None else None
+    if isinstance(scan, Scan):
+        landmarks = scan.landmarks
     true = np.array([landmarks[mark] if mark in landmarks else np.full(3, np.nan) for mark in marks])
     own = training.shapes[subject, at]
     # Only the landmarks' vertices of the reconstructions are needed; the weights add up to 0.
     residuals = np.einsum("ck,kmd->cmd", one.folds.weights(subject, counts), training.shapes[:, at])
     on_scan = _lengths(true, pairs)
     tape = np.full((len(taped), len(pairs)), np.nan)
-    if mesh is not None:
-        over_skin = _tapes(mesh, true, pairs)
+    if isinstance(scan, Scan):
+        over_skin, template = _tapes(scan.mesh, true, pairs), training.cohort.template.mesh
         for t, shape in enumerate(one.folds.reconstructions(subject, taped)):
-            tape[t] = size * _tapes(template.mesh.with_vertices(shape), shape[list(at)], pairs) - over_skin
+            tape[t] = size * _tapes(template.with_vertices(shape), shape[list(at)], pairs) - over_skin
     return _Subject(
         on_scan,
         np.abs(size * _lengths(own - residuals, pairs) - on_scan),
         np.abs(size * _lengths(own, pairs) - on_scan),
         np.abs(tape),
-        tuple(notes),
+        scan if isinstance(scan, str) else "",
     )
 
 
@@ -242,13 +229,6 @@ def _tapes(mesh: TriangleMesh, points: Floats, pairs: Ints) -> Floats:
             except MeshProblem:
                 continue
     return out
-
-
-def _mean(values: Floats) -> Floats:
-    """Mean over the first axis of what is known; NaN where nothing is."""
-    known = np.isfinite(values)
-    n = known.sum(axis=0)
-    return np.where(n > 0, np.where(known, values, 0.0).sum(axis=0) / np.maximum(n, 1), np.nan)
 
 
 def _impossible(cohort: Cohort, p: ClinicalParameters, reason: str) -> ClinicalGeneralization:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from breastmorph.cohort import Cohort
+from breastmorph.evaluation.curve import counts_of, whole
 from breastmorph.evaluation.experiments.draws import of_subjects, over_draws
-from breastmorph.evaluation.experiments.modelled import ModelledCohort, counts_of
+from breastmorph.evaluation.experiments.modelled import CohortExperiment, ModelledCohort, comparable
 from breastmorph.evaluation.experiments.recorded import Recorded, rounded
 from breastmorph.evaluation.specificity import specificity
 from breastmorph.evaluation.variation import compactness
 from breastmorph.mesh.triangle_mesh import Floats, Ints
-from breastmorph.model.building import BuildParameters, usable
-from breastmorph.registration.threads import one_thread
+from breastmorph.threads import one_thread
 
 _PAPER_SIZES = (30, 60, 90)
 _PAPER_COHORT = 110
@@ -115,14 +115,11 @@ class Amount(Recorded):
 
 
 @dataclass(frozen=True, eq=False)
-class DataAmountExperiment(Recorded):
+class DataAmountExperiment(CohortExperiment):
     """Models of few and of many scans.
 
     Attributes
     ----------
-    impossible : str
-        Why there is no result; empty when there is one.
-    ids : tuple of str
     amounts : tuple of Amount
         Rising; the last is the whole cohort.
     common : int
@@ -131,8 +128,6 @@ class DataAmountExperiment(Recorded):
     parameters : DataAmountParameters
     """
 
-    impossible: str
-    ids: tuple[str, ...]
     amounts: tuple[Amount, ...]
     common: int
     parameters: DataAmountParameters
@@ -149,23 +144,17 @@ def subset_sizes(subjects: int, wanted: Sequence[int] = ()) -> tuple[int, ...]:
     return tuple(sorted({size for size in wanted if _FEWEST <= size < subjects}))
 
 
-def compare_amounts(
-    cohort: Cohort,
-    parameters: DataAmountParameters | None = None,
-    on_model: Callable[[], None] = lambda: None,
-) -> DataAmountExperiment:
+def compare_amounts(cohort: Cohort, parameters: DataAmountParameters | None = None) -> DataAmountExperiment:
     """Run experiment 2.
 
     Parameters
     ----------
     cohort : Cohort
-        One-sided subjects are left out.
+        One-sided subjects and copies are left out.
     parameters : DataAmountParameters, optional
-    on_model : callable, optional
-        Called after every model, of which there are ``draws`` a size and one of all.
     """
     p = parameters or DataAmountParameters()
-    used = usable(cohort, BuildParameters())
+    used = comparable(cohort)
     sizes = subset_sizes(len(used), p.sizes)
     if not sizes:
         reason = (
@@ -181,20 +170,18 @@ def compare_amounts(
                 rng = np.random.default_rng([p.seed, _STREAM, size, draw])
                 chosen = np.sort(rng.choice(len(used), size, replace=False))
                 draws.append(_draw(used, chosen, common, p))
-                on_model()
             amounts.append(Amount(size, tuple(draws)))
         everybody = _draw(used, np.arange(len(used)), common, p)
-        on_model()
     amounts.append(Amount(len(used), (everybody,)))
     return DataAmountExperiment("", used.ids, tuple(amounts), common, p)
 
 
 def _draw(cohort: Cohort, chosen: Ints, common: int, p: DataAmountParameters) -> Draw:
     one = ModelledCohort.of(cohort.chosen(chosen))
-    whole = {"whole": np.ones(len(one.breast), bool)}
+    region = whole(len(one.breast))
     counts = np.arange(one.folds.most_components + 1)
-    left_out = one.folds.point_distances(whole, counts)[:, :, 0]
-    near = specificity(one.model, one.training.shapes, whole, p.samples, p.seed)["whole"]
+    left_out = one.folds.point_distances(region, counts)[:, :, 0]
+    near = specificity(one.model, one.training.shapes, region, p.samples, p.seed)["whole"]
     compact = compactness(one.model)
     at = int(counts_of([common], one.model.n_components)[0])
     return Draw(

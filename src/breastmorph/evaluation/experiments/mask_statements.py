@@ -45,9 +45,8 @@ def _generalization(result: MaskExperiment, truth: MaskTruth | None) -> Statemen
     a, b = result.with_masks, result.without_masks
     whole = paired(a.generalization[:, -1], b.generalization[:, -1])
     breast = [one.generalization_breast[:, -1].mean() for one in (a, b)]
-    more = ""
-    if result.perfect is not None:
-        more = f"true shapes generalise to {result.perfect.generalization[:, -1].mean():.2f} mm"
+    true = result.perfect
+    more = f"true shapes generalise to {true.generalization[:, -1].mean():.2f} mm" if true is not None else ""
     return _statement(
         result,
         "Masks lower the generalization error",
@@ -68,12 +67,11 @@ def _specificity(result: MaskExperiment, truth: MaskTruth | None) -> Statement:
     most = min(len(a.specificity), len(b.specificity))
     if most <= _BEYOND:
         return not_testable(1, text, paper, f"the models have {plural(most, 'component')}", result.preset)
-    all_of_them = unpaired(a.sampled[:, -1], b.sampled[:, -1])
+    all_of_them = unpaired(a.sampled, b.sampled)
     beyond = slice(_BEYOND, most)
     lower = a.specificity[beyond] < b.specificity[beyond]
-    more = ""
-    if result.perfect is not None:
-        more = f"true shapes have {result.perfect.specificity[-1]:.2f} mm"
+    true = result.perfect
+    more = f"true shapes have {true.specificity[-1]:.2f} mm" if true is not None else ""
     return _statement(
         result,
         text,

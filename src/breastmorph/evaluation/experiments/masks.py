@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,19 +10,19 @@ import numpy as np
 
 from breastmorph.cohort import Cohort
 from breastmorph.errors import BreastMorphError
+from breastmorph.evaluation.curve import counts_of, whole
 from breastmorph.evaluation.experiments.against_scans import ScanDistances, scan_distances
-from breastmorph.evaluation.experiments.modelled import ModelledCohort, counts_of, of_both
+from breastmorph.evaluation.experiments.modelled import ModelledCohort, of_both
 from breastmorph.evaluation.experiments.recorded import Recorded, rounded
 from breastmorph.evaluation.experiments.true_shapes import VariantTruth, true_cohort, variant_truth
 from breastmorph.evaluation.experiments.variation_by_chance import ResampledVariation, resampled_variation
-from breastmorph.evaluation.model_evaluation import Progress
 from breastmorph.evaluation.specificity import draw_coefficients, specificity
 from breastmorph.evaluation.variation import compactness, decoupling
 from breastmorph.mesh.triangle_mesh import Floats, Ints
 from breastmorph.registration.result import shape_metrics
-from breastmorph.registration.threads import one_thread
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.folder import ScanFiles
+from breastmorph.threads import one_thread
 
 _FEWEST = 4  # subjects, for a leave-one-out with two components
 _BATCH = 50  # samples at a time
@@ -38,10 +37,10 @@ class MaskParameters(Recorded):
     samples : int
         Random shapes for specificity.
     seed : int
-    table : tuple of int
-        Numbers of components (and all) at which every sample's specificity is kept and scans are compared.
     first : tuple of int
         Numbers of components at which compactness is compared.
+    table : tuple of int
+        Numbers of components (and all) at which reconstructions are compared with the scans.
     resamples : int
         Of the subjects, for the intervals of variances.
     most_moved : float
@@ -52,8 +51,8 @@ class MaskParameters(Recorded):
 
     samples: int = 1000
     seed: int = 0
-    table: tuple[int, ...] = (1, 5, 10, 20, 30, 50)
     first: tuple[int, ...] = (1, 2, 3, 5, 8)
+    table: tuple[int, ...] = (1, 5, 10, 20, 30, 50)
     resamples: int = 1000
     most_moved: float = 0.05
     moved_samples: int = 300
@@ -75,9 +74,8 @@ class MaskVariant(Recorded):
         Of every left-out subject, mm.
     specificity, specificity_sd, specificity_breast : (q,) float
         Mean (and standard deviation) over the samples, mm, with 1 to q components.
-    sampled_at : (s,) int
-    sampled, sampled_breast : (samples, s) float
-        Specificity of every sample at some numbers of components, mm.
+    sampled : (samples,) float
+        Specificity of every sample with all components, mm.
     sd_map : (n,) float
         Standard deviation of every vertex over the subjects (all three directions together), mm.
     variance_inside, variance_outside : float
@@ -99,9 +97,7 @@ class MaskVariant(Recorded):
     specificity: Floats
     specificity_sd: Floats
     specificity_breast: Floats
-    sampled_at: Ints
     sampled: Floats
-    sampled_breast: Floats
     sd_map: Floats
     variance_inside: float
     variance_outside: float
@@ -128,7 +124,7 @@ class MaskExperiment(Recorded):
     ids : tuple of str
         The subjects in both models.
     left_out : int
-        Subjects that only one cohort has, or that have an absent side.
+        Subjects that only one cohort has, that have an absent side, or that are copies of others.
     breast_share : float
         Of the vertices: what ``moved_in_breast`` would be by chance.
     with_masks, without_masks : MaskVariant
@@ -158,7 +154,6 @@ def compare_masks(
     check: CheckParameters | None = None,
     truth: Path | None = None,
     true_shapes: bool = True,
-    progress: Progress = lambda what, total: nullcontext(lambda: None),
 ) -> MaskExperiment:
     """Run experiment 1.
 
@@ -177,7 +172,6 @@ def compare_masks(
         The ``truth/`` folder of a phantom cohort.
     true_shapes : bool
         Also model the true shapes, where the truth is known. They do not depend on how scans were registered.
-    progress : callable, optional
     """
     p = parameters or MaskParameters()
     cohorts = of_both(with_masks, without_masks)
@@ -197,17 +191,16 @@ def compare_masks(
         distances: Sequence[ScanDistances | None] = (None, None)
         if scans is not None:
             chosen = counts_of(p.table, modelled[0].folds.most_components)
-            with progress("Raw scans", len(ids)) as advance:
-                distances = scan_distances(modelled, scans, chosen, check, advance)
+            distances = scan_distances(modelled, scans, chosen, check)
         variants = [
-            _variant(one, p, against, known, progress)
+            _variant(one, p, against, known)
             for one, against, known in zip(modelled, distances, truths, strict=True)
         ]
         breast_share = float(modelled[0].breast.mean())
         del modelled  # makes room
         perfect = None
         if truth is not None and true_shapes:
-            perfect = _variant(ModelledCohort.of(true_cohort(cohorts[0], truth)), p, None, None, progress)
+            perfect = _variant(ModelledCohort.of(true_cohort(cohorts[0], truth)), p, None, None)
     everybody = set(with_masks.ids) | set(without_masks.ids)
     return MaskExperiment(
         preset, ids, len(everybody) - len(ids), breast_share, variants[0], variants[1], perfect, p
@@ -219,17 +212,13 @@ def _variant(
     p: MaskParameters,
     scans: ScanDistances | None,
     truth: VariantTruth | None,
-    progress: Progress,
 ) -> MaskVariant:
     model, training = modelled.model, modelled.training
     compact = compactness(model)
-    regions = {"whole": np.ones(len(modelled.breast), bool), "breast": modelled.breast}
+    regions = whole(len(modelled.breast)) | {"breast": modelled.breast}
     counts = np.arange(modelled.folds.most_components + 1)
-    with progress("Leaving one out", len(modelled.ids)) as advance:
-        left_out = rounded(modelled.folds.point_distances(regions, counts, advance))
-    with progress("Sampling", 2 * p.samples) as advance:
-        near = specificity(model, training.shapes, regions, p.samples, p.seed, on_sample=advance)
-    chosen = counts_of(p.table, model.n_components)
+    left_out = rounded(modelled.folds.point_distances(regions, counts))
+    near = specificity(model, training.shapes, regions, p.samples, p.seed)
     calm = decoupling(training.shapes, modelled.breast)
     spread = training.shapes.var(axis=0, ddof=1).sum(axis=1)
     template = training.cohort.template.mesh
@@ -247,9 +236,7 @@ def _variant(
         rounded(near["whole"].mean),
         rounded(near["whole"].sd),
         rounded(near["breast"].mean),
-        chosen,
-        rounded(near["whole"].values[:, chosen - 1]),
-        rounded(near["breast"].values[:, chosen - 1]),
+        rounded(near["whole"].values[:, -1]),
         rounded(np.sqrt(spread), 4),
         calm.variance_inside,
         calm.variance_outside,

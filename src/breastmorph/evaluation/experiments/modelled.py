@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from breastmorph.cohort import Cohort
+from breastmorph.cohort.doubts import without_copies
+from breastmorph.evaluation.experiments.recorded import Recorded
 from breastmorph.evaluation.generalization import LeaveOneOut
 from breastmorph.evaluation.training_set import TrainingSet, training_set
-from breastmorph.mesh.triangle_mesh import Bools, Ints
-from breastmorph.model.building import BuildParameters, build_model, usable
+from breastmorph.mesh.triangle_mesh import Bools
+from breastmorph.model.building import build_model, usable
 from breastmorph.model.shape_model import ShapeModel
 
 
 @dataclass(frozen=True, eq=False)
 class ModelledCohort:
-    """Subjects with both sides, their model with all components, and their shapes in its frame.
+    """Comparable subjects, their model with all components, and their shapes in its frame.
 
     Attributes
     ----------
@@ -31,8 +30,8 @@ class ModelledCohort:
 
     @classmethod
     def of(cls, cohort: Cohort) -> ModelledCohort:
-        """Build the model of a cohort, as ``breastmorph build`` does; one-sided subjects are left out."""
-        used = usable(cohort, BuildParameters())
+        """Build the model of a cohort's comparable subjects, as ``breastmorph build`` does."""
+        used = comparable(cohort)
         model = build_model(used)
         return cls(model, training_set(model, used))
 
@@ -52,17 +51,33 @@ class ModelledCohort:
         return self.training.breast
 
 
+@dataclass(frozen=True, eq=False)
+class CohortExperiment(Recorded):
+    """The result of an experiment on one cohort.
+
+    Attributes
+    ----------
+    impossible : str
+        Why there is no result; empty when there is one.
+    ids : tuple of str
+        The comparable subjects.
+    """
+
+    impossible: str
+    ids: tuple[str, ...]
+
+
+def comparable(cohort: Cohort) -> Cohort:
+    """The subjects with both sides, every one once: a left-out subject must not have a twin among the others."""
+    return without_copies(usable(cohort))
+
+
 def of_both(first: Cohort, second: Cohort) -> tuple[Cohort, Cohort]:
-    """The same subjects of two cohorts, with both sides in both, in the first one's order."""
-    used = [usable(cohort, BuildParameters()) for cohort in (first, second)]
+    """The same subjects of two cohorts, comparable in both, in the first one's order."""
+    used = [comparable(cohort) for cohort in (first, second)]
     places = [{name: place for place, name in enumerate(cohort.ids)} for cohort in used]
     shared = [name for name in used[0].ids if name in places[1]]
     one, other = (
         cohort.chosen([place[name] for name in shared]) for cohort, place in zip(used, places, strict=True)
     )
     return one, other
-
-
-def counts_of(wanted: Sequence[int], most: int) -> Ints:
-    """The wanted numbers of components that exist, and the most, (c,)."""
-    return np.array(sorted({count for count in wanted if count < most} | {most}), dtype=np.int64)

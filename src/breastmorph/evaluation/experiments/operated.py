@@ -11,14 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from breastmorph.cohort import Cohort
+from breastmorph.evaluation.curve import whole
 from breastmorph.evaluation.experiments.draws import of_subjects, over_draws
-from breastmorph.evaluation.experiments.modelled import ModelledCohort
+from breastmorph.evaluation.experiments.modelled import CohortExperiment, ModelledCohort, comparable
 from breastmorph.evaluation.experiments.recorded import Recorded, rounded
 from breastmorph.evaluation.generalization import LeaveOneOut
 from breastmorph.mesh.triangle_mesh import Floats, Ints
-from breastmorph.model.building import BuildParameters, usable
 from breastmorph.model.selection import as_number
-from breastmorph.registration.threads import one_thread
+from breastmorph.threads import one_thread
 
 _FEWEST = 3  # subjects in a model
 _STREAM = 3  # of random numbers: that of this experiment
@@ -67,23 +67,18 @@ class OperatedDraw(Recorded):
 
 
 @dataclass(frozen=True, eq=False)
-class OperatedExperiment(Recorded):
+class OperatedExperiment(CohortExperiment):
     """Operated against non-operated subjects.
 
     Attributes
     ----------
-    impossible : str
-        Why there is no result; empty when there is one.
-    ids : tuple of str
     available : tuple of int
-        Operated and non-operated subjects with both sides.
+        Operated and non-operated subjects.
     components : (c,) int
     draws : tuple of OperatedDraw
     parameters : OperatedParameters
     """
 
-    impossible: str
-    ids: tuple[str, ...]
     available: tuple[int, ...]
     components: Ints
     draws: tuple[OperatedDraw, ...]
@@ -105,11 +100,11 @@ def compare_operated(cohort: Cohort, parameters: OperatedParameters | None = Non
     Parameters
     ----------
     cohort : Cohort
-        With a table that has the column ``operated``; one-sided subjects are left out.
+        With a table that has the column ``operated``; one-sided subjects and copies are left out.
     parameters : OperatedParameters, optional
     """
     p = parameters or OperatedParameters()
-    used = usable(cohort, BuildParameters())
+    used = comparable(cohort)
     said = np.array([as_number(row.get(p.column) or "") for row in used.table])
     operated, others = np.flatnonzero(said == 1), np.flatnonzero(said == 0)
     available = (len(operated), len(others))
@@ -143,7 +138,7 @@ def compare_operated(cohort: Cohort, parameters: OperatedParameters | None = Non
 
 def _draw(shapes: Floats, training: Ints, tested: Ints) -> OperatedDraw:
     m, t = len(training), len(tested)
-    whole = {"whole": np.ones(shapes.shape[1], bool)}
+    region = whole(shapes.shape[1])
     components = np.arange(m)
     # All tested subjects are one group: the model of the others is that of the training subjects alone.
     groups = np.concatenate([np.arange(m), np.full(t, m)])
@@ -153,6 +148,6 @@ def _draw(shapes: Floats, training: Ints, tested: Ints) -> OperatedDraw:
     return OperatedDraw(
         training,
         tested,
-        rounded(against.point_distances(whole, components)[:, :, 0]),
-        rounded(among.point_distances(whole, components)[:, :, 0]),
+        rounded(against.point_distances(region, components)[:, :, 0]),
+        rounded(among.point_distances(region, components)[:, :, 0]),
     )

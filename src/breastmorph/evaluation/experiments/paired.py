@@ -12,6 +12,7 @@ from breastmorph.mesh.triangle_mesh import Floats
 SIGNED_RANKS = "Wilcoxon signed-rank over subjects"
 RANK_SUM = "Mann-Whitney over samples"
 BOOTSTRAP = "bootstrap over subjects"
+_LEVEL = 0.05
 _FEWEST = 6  # pairs: with fewer no signed-rank test can reach 0.05
 
 
@@ -48,9 +49,9 @@ class Comparison(Recorded):
         """First over second."""
         return self.first / self.second if self.second else float("nan")
 
-    def clear(self, level: float = 0.05) -> bool:
-        """Whether the two differ by more than chance."""
-        return bool(self.p < level)
+    def clear(self) -> bool:
+        """Whether the two differ by more than chance: p < 0.05."""
+        return bool(self.p < _LEVEL)
 
 
 def paired(first: Floats, second: Floats) -> Comparison:

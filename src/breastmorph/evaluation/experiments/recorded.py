@@ -55,9 +55,6 @@ def _written(value: Any) -> Any:
         return {str(key): _written(part) for key, part in value.items()}
     if isinstance(value, tuple):
         return [_written(part) for part in value]
-    if isinstance(value, np.ndarray):
-        # Whole arrays at once: one value at a time takes seconds.
-        return value.tolist() if value.dtype.kind != "f" or np.isfinite(value).all() else plain(value)
     return plain(value)
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from breastmorph.evaluation.experiments.clinical_generalization import ClinicalGeneralization
-from breastmorph.evaluation.experiments.data_amount import Amount, DataAmountExperiment
+from breastmorph.evaluation.experiments.data_amount import DataAmountExperiment
 from breastmorph.evaluation.experiments.mask_statements import mask_statements
 from breastmorph.evaluation.experiments.masks import MaskExperiment
 from breastmorph.evaluation.experiments.operated import OperatedExperiment
@@ -17,7 +16,6 @@ from breastmorph.evaluation.experiments.paired import paired, unpaired
 from breastmorph.evaluation.experiments.statement import Statement, not_testable, tested, verdict
 
 __all__ = [
-    "Statement",
     "all_statements",
     "amount_statements",
     "clinical_statements",
@@ -57,7 +55,7 @@ def amount_statements(result: DataAmountExperiment) -> tuple[Statement, ...]:
         ("The model of all scans is the most specific", "all scans the most specific, 30 clearly the worst"),
     )
     if result.impossible:
-        return tuple(not_testable(2, text, paper, result.impossible) for text, paper in claims)
+        return _not_testable(2, claims, result.impossible)
     few, most = result.amounts[0], result.amounts[-1]
     nearly, at, k = result.amounts[-2], result.common, len(result.ids)
 
@@ -71,9 +69,6 @@ def amount_statements(result: DataAmountExperiment) -> tuple[Statement, ...]:
             around = f" ± {number.format(spread[place])}" if len(amount.draws) > 1 else ""
             texts.append(f"{number.format(mean[place])}{around} ({amount.size})")
         return means, ", ".join(texts)
-
-    def against_all(amount: Amount) -> dict[str, Any]:
-        return tested(paired(amount.of_subjects(k, at), most.of_subjects(k, at)))
 
     shares, share_text = listed("share", at, "{:.3f}")
     errors, error_text = listed("generalization", at, "{:.2f}")
@@ -101,7 +96,7 @@ def amount_statements(result: DataAmountExperiment) -> tuple[Statement, ...]:
             f"{worst.first:.2f} with {few.size} and {worst.second:.2f} with all",
             verdict(worst.difference > 0 and worst.clear()),
             f"{few.size} scans worse than all on the same subjects, p < 0.05",
-            **against_all(few),
+            **tested(worst),
         ),
         Statement(
             2,
@@ -111,7 +106,7 @@ def amount_statements(result: DataAmountExperiment) -> tuple[Statement, ...]:
             f"({errors[-2] / errors[-1]:.2f} times over all subjects)",
             verdict(second.ratio <= _NEARLY),
             f"at most {_NEARLY:g} times the error of all scans",
-            **against_all(nearly),
+            **tested(second),
         ),
         Statement(
             2,
@@ -131,11 +126,11 @@ def operated_statements(result: OperatedExperiment) -> tuple[Statement, ...]:
     """Experiment 3: operated breasts explain others nearly as well."""
     paper = "0.77 mm by 37 operated subjects, 0.71 mm by 37 non-operated (36 components)"
     claims = (
-        "A model of operated breasts explains non-operated ones quite well",
-        "A model of non-operated breasts explains them better",
+        ("A model of operated breasts explains non-operated ones quite well", paper),
+        ("A model of non-operated breasts explains them better", paper),
     )
     if result.impossible:
-        return tuple(not_testable(3, text, paper, result.impossible) for text in claims)
+        return _not_testable(3, claims, result.impossible)
     last = int(result.components[-1])
     both = paired(result.of_subjects("operated", last), result.of_subjects("not_operated", last))
     size = len(result.draws[0].training)
@@ -147,8 +142,7 @@ def operated_statements(result: OperatedExperiment) -> tuple[Statement, ...]:
         Statement(
             3,
             "",
-            claims[0],
-            paper,
+            *claims[0],
             measured,
             verdict(both.ratio <= _SLIGHTLY),
             f"at most {_SLIGHTLY:g} times the error of the other model",
@@ -157,8 +151,7 @@ def operated_statements(result: OperatedExperiment) -> tuple[Statement, ...]:
         Statement(
             3,
             "",
-            claims[1],
-            paper,
+            *claims[1],
             measured,
             verdict(both.difference > 0 and both.clear()),
             "lower error, p < 0.05",
@@ -169,13 +162,18 @@ def operated_statements(result: OperatedExperiment) -> tuple[Statement, ...]:
 
 def clinical_statements(result: ClinicalGeneralization) -> tuple[Statement, ...]:
     """Experiment 4: distances that surgeons use are preserved."""
-    paper = "1.82 mm on average; 0.66 (SN-NL), 3.24 (SN-NR), 1.57 (NL-NR); 109 components"
     claims = (
-        "A reconstruction preserves clinical distances to about 2 mm",
-        "Clinical distances are preserved best with all components",
+        (
+            "A reconstruction preserves clinical distances to about 2 mm",
+            "1.82 mm on average; 0.66 (SN-NL), 3.24 (SN-NR), 1.57 (NL-NR); 109 components",
+        ),
+        (
+            "Clinical distances are preserved best with all components",
+            "below 30 components 15 to 45 mm, best with all 109",
+        ),
     )
     if result.impossible:
-        return tuple(not_testable(4, text, paper, result.impossible) for text in claims)
+        return _not_testable(4, claims, result.impossible)
     last, before = int(result.components[-1]), min(_FEW, int(result.components[-1]) // 2)
     each = result.mean[-1]
     names = ", ".join(f"{value:.2f} ({name})" for name, value in zip(result.names, each, strict=True))
@@ -190,8 +188,7 @@ def clinical_statements(result: ClinicalGeneralization) -> tuple[Statement, ...]
         Statement(
             4,
             "",
-            claims[0],
-            paper,
+            *claims[0],
             f"{result.average[-1]:.2f} mm on average; {names}; {last} components{tape}",
             verdict(bool(result.average[-1] <= _PRESERVED)),
             f"at most {_PRESERVED:g} mm on average over the three straight distances",
@@ -201,8 +198,7 @@ def clinical_statements(result: ClinicalGeneralization) -> tuple[Statement, ...]
         Statement(
             4,
             "",
-            claims[1],
-            "below 30 components 15 to 45 mm, best with all 109",
+            *claims[1],
             f"{both.first:.2f} mm with {before} components, {both.second:.2f} mm with {last}; lowest with "
             f"{int(np.argmin(result.average))}",
             verdict(both.difference > 0 and both.clear() and bool(np.argmin(result.average) == last)),
@@ -210,3 +206,8 @@ def clinical_statements(result: ClinicalGeneralization) -> tuple[Statement, ...]
             **tested(both),
         ),
     )
+
+
+def _not_testable(experiment: int, claims: Sequence[tuple[str, str]], reason: str) -> tuple[Statement, ...]:
+    """Claims with the paper's words for them, none of which the data allow to test."""
+    return tuple(not_testable(experiment, text, paper, reason) for text, paper in claims)

@@ -13,7 +13,7 @@ from breastmorph.evaluation.experiments.modelled import ModelledCohort
 from breastmorph.evaluation.experiments.paired import resamples
 from breastmorph.evaluation.experiments.recorded import Recorded, rounded
 from breastmorph.mesh.triangle_mesh import Floats, Ints
-from breastmorph.registration.threads import one_thread
+from breastmorph.threads import one_thread
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,9 @@
 /* The explorer's page: starts it, switches tabs, and holds what the tabs share. */
 
 import { startEditingTab } from "./editing_tab.js";
+import { make, part } from "./elements.js";
 import { startFolderTab } from "./folder_tab.js";
+import { NAMES } from "./figures.js";
 import { Measures } from "./measures.js";
 import { startMissingTab } from "./missing_tab.js";
 import { startModelTab } from "./model_tab.js";
@@ -14,8 +16,6 @@ import * as server from "./server.js";
 import { loadMaps, loadModel } from "./shapes.js";
 import { Stage } from "./stage.js";
 import { startToolbar } from "./toolbar.js";
-
-const part = id => document.getElementById(id);
 
 const page = {
   state: null, model: null, picker: null, tab: null, tabs: {},
@@ -68,6 +68,8 @@ const page = {
     const found = await follow(title, () => server.upload(`api/session-file?name=${encodeURIComponent(file.name)}`, file));
     await busy(title, async () => {
       page.state = { ...page.state, ...await server.get("api/state") };
+      await useModel();
+      page.tabs.model.landmarksChanged();
       await restore(found.page);
     });
     say("The session is open again.");
@@ -79,17 +81,15 @@ const page = {
       const state = await server.get("api/scans/mean"), scene = await loadScan(state), box = part("model-landmarks");
       box.replaceChildren();
       const picker = new Picker(box, page, next => { done.disabled = !next.complete; });
-      const done = document.createElement("button");
-      done.className = "primary wide";
-      done.textContent = "Use these landmarks";
-      done.addEventListener("click", () => attempt(async () => {
+      const done = make("button", { className: "primary wide", onclick: () => attempt(async () => {
         page.state.model = await server.post("api/model/landmarks");
         await useModel();
+        await page.setPatient(page.state.patient);  // what was computed with the old landmarks is gone
         page.tabs.model.landmarksChanged();
         page.picker = null;
-        await page.tabs.model.enter();
-        say("The model knows its landmarks now, until this window is closed.");
-      }));
+        page.tabs.model.enter();
+        say("The model knows its landmarks now.");
+      }) }, "Use these landmarks");
       box.append(done);
       page.stage.showScan(scene);
       page.measures.clear("Measures appear when the landmarks are set.");
@@ -106,14 +106,14 @@ async function restore(remembered) {
   await page.tabs.scan.restore();
   await page.tabs.missing.restore();
   page.changed();
-  await page.go(remembered?.tab ?? (page.state.patient || page.state.scan ? "scan" : page.state.start === "queue" ? "folder" : "model"));
+  await page.go(remembered?.tab ?? (page.state.scan ? "scan" : page.state.queue ? "folder" : "model"));
 }
 
 async function modelReady() {
   for (;;) {
     const state = await server.get("api/model");
     if (state.status === "ready") return state;
-    if (state.status === "failed") throw new server.Refusal(state.error ?? { cause: "The model cannot be used" });
+    if (state.status === "failed") throw new server.Refusal(state.error);
     await new Promise(done => setTimeout(done, 200));
   }
 }
@@ -141,7 +141,7 @@ function startPicking() {
   // The crosshair is for the keyboard only; a mouse has its own.
   addEventListener("keydown", () => document.body.classList.add("by-keyboard"), { capture: true });
   addEventListener("pointerdown", () => document.body.classList.remove("by-keyboard"), { capture: true });
-  page.stage.onClick = (hit, event) => page.picker?.pick(event.clientX, event.clientY);
+  page.stage.onClick = event => page.picker?.pick(event.clientX, event.clientY);
   // Without a mouse: turn the view with the arrow keys until the crosshair is right, then press Enter.
   page.stage.view.canvas?.addEventListener("keydown", event => {
     if (event.key === "Enter" && page.picker) { event.preventDefault(); page.picker.pick(...page.stage.centre()); }
@@ -157,7 +157,8 @@ async function start() {
     folder: startFolderTab(page), missing: startMissingTab(page), save: startSaveTab(page),
   };
   page.state = await server.start();
-  page.go(page.state.start === "queue" ? "folder" : "model");
+  Object.assign(NAMES, page.state.measure_names);
+  page.go(page.state.queue ? "folder" : "model");
   page.state.model = await modelReady();
   await useModel();
   page.tabs.model.ready();

@@ -41,7 +41,7 @@ export class Brush {
       if ((positions[k] - x) ** 2 + (positions[k + 1] - y) ** 2 + (positions[k + 2] - z) ** 2 < reach) this.painted[i] = value;
       count += this.painted[i];
     }
-    this.stage.repaint();
+    this.stage.paint();
     this.onPaint(count);
   }
 }

@@ -1,25 +1,25 @@
 /* The tab "Measures & editing": sliders in centimetres and cc that the server turns into the likeliest shape. */
 
-import { make, quantity, sentence, slider, typed, wording } from "./figures.js";
+import { make, part, slider } from "./elements.js";
+import { quantity, sentence, typed, wording } from "./figures.js";
 import { attempt, clearError, complain, say } from "./notices.js";
 import { get, newest, patiently, post, Refusal, remove } from "./server.js";
-import { fetchShape } from "./shapes.js";
+import { fetchShape, labelOf } from "./shapes.js";
 
 const WAIT = 180;  // ms of rest before a moved slider asks the server
-const part = id => document.getElementById(id);
+const HOLDS = "When you change one breast, the other one is held if that is possible.";
 const shownValue = (value, unit) => unit === "mm" ? value / 10 : value;  // as in the number fields
 
 export function startEditingTab(page) {
   let base = "mean", loaded = "", features = [], rows = new Map(), wishes = new Map(), attained = [], timer = 0, round = 0;
   const holds = { left: null, right: null };  // true or false once the user has said so
 
-
   const baseSpec = () => base === "model" ? page.tabs.model.shape().spec : { kind: base };
 
   async function baseShape() {
     if (base === "patient") return fetchShape({ kind: "patient" });
     if (base === "model") return page.tabs.model.shape();
-    return { spec: { kind: "mean" }, label: "average shape", positions: page.model.mean, maps: {} };
+    return { spec: baseSpec(), label: labelOf(baseSpec()), positions: page.model.mean, maps: {} };
   }
 
   /* Show the base, without changes. */
@@ -36,10 +36,10 @@ export function startEditingTab(page) {
   }
 
   async function loadFeatures() {
-    const wanted = base === "patient" ? `patient ${page.state.patient?.scan}` : "mean";
+    const wanted = base === "patient" ? "patient" : "mean";
     if (loaded === wanted) return;
     part("edit-sliders").replaceChildren(make("p", { className: "hint" }, "Preparing. This takes a few seconds after the start."));
-    const answer = await patiently(() => get(`api/edit?base=${base === "patient" ? "patient" : "mean"}`), 120);
+    const answer = await patiently(() => get(`api/edit?base=${wanted}`), 120);
     features = answer.features;
     loaded = wanted;
     build();
@@ -116,7 +116,7 @@ export function startEditingTab(page) {
     const { held_by_itself: held, not_held: free } = result;
     part("hold-note").textContent = held ? `The ${held} breast is held by itself, because your wishes are about the other one. Untick it to let it change.`
       : free ? `The ${free} breast could not be held with these values: it changed too. See the table below.`
-        : "When you change one breast, the other one is held if that is possible.";
+        : HOLDS;
   }
 
   /* After a refusal the sliders stand where the shown shape is. */
@@ -161,21 +161,22 @@ export function startEditingTab(page) {
     }
   });
 
+  /* No wishes any more, and nothing said about them. */
   function forget() {
     round += 1;
     clearTimeout(timer);
-    part("edit-changes").hidden = true;
+    wishes.clear();
+    attained = [];
     holds.left = holds.right = null;
+    refreshMarks();
     showHolds();
-    part("hold-note").textContent = "When you change one breast, the other one is held if that is possible.";
+    part("edit-changes").hidden = true;
+    part("edit-warnings").replaceChildren();
+    part("hold-note").textContent = HOLDS;
   }
 
   async function reset() {
     forget();
-    wishes.clear();
-    attained = [];
-    refreshMarks();
-    part("edit-warnings").replaceChildren();
     if (page.state.edit) await remove("api/edit");
     page.state.edit = null;
     await showBase();
@@ -207,21 +208,17 @@ export function startEditingTab(page) {
 
   return {
     async enter() {
-      if (!page.model) return;
       if (base === "model" || !page.state.edit) await showBase();
       else await showEdit();
       await loadFeatures();
-      if (page.state.edit?.held) { showHolds(page.state.edit.held); showChanges(page.state.edit); }
+      if (page.state.edit) { showHolds(page.state.edit.held); showChanges(page.state.edit); }
       page.measures.again();
     },
     /* Start from a patient who has just been registered, or from the mean when she has gone. */
     choose(next) {
       base = next;
+      loaded = "";
       forget();
-      wishes.clear();
-      attained = [];
-      refreshMarks();
-      part("edit-warnings").replaceChildren();
     },
     refresh() {
       const option = part("edit-base").querySelector("[value=patient]");
@@ -230,8 +227,10 @@ export function startEditingTab(page) {
       part("edit-base").value = base;
     },
     restore(saved) {
+      loaded = "";
+      forget();
       base = saved?.base ?? (page.state.edit?.base === "patient" ? "patient" : "mean");
-      Object.assign(holds, { left: null, right: null }, saved?.holds);
+      Object.assign(holds, saved?.holds);
       attained = saved?.wishes ?? [];
       wishes = new Map(attained);
     },

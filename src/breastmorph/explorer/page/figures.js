@@ -1,6 +1,6 @@
 /* Numbers and measures in words that people read. */
 
-export const MINUS = "\u2212";
+const MINUS = "\u2212";
 
 export function signed(value, digits = 1) {
   const text = Math.abs(value).toFixed(digits);
@@ -15,14 +15,9 @@ export function quantity(value, unit, digits = 1) {
   return `${value.toFixed(digits)} ${unit}`;
 }
 
-const NAMES = {
-  "SN-NL": "Sternal notch to left nipple", "SN-NR": "Sternal notch to right nipple", "NL-NR": "Nipple to nipple",
-  "SN-XI": "Sternal notch to xiphoid", "NL-LPL": "Left nipple to lower pole", "NR-LPR": "Right nipple to lower pole",
-  "NL-IMFL": "Left nipple to fold", "NR-IMFR": "Right nipple to fold", "NL-M": "Left nipple to midline",
-  "NR-M": "Right nipple to midline", "base-width-left": "Base width, left", "base-width-right": "Base width, right",
-  "projection-left": "Projection, left", "projection-right": "Projection, right",
-  "volume-left": "Volume, left breast", "volume-right": "Volume, right breast",
-};
+/* Words for the short names of measures: the server's, from the start of the page. */
+export const NAMES = {};
+export const wording = measure => NAMES[measure.name] ?? measure.name;
 
 /* Of pairs of measures, left minus right. */
 const PAIRS = {
@@ -37,36 +32,11 @@ export function typed(text) {
   return /^\d+(\.\d*)?$|^\.\d+$/.test(plain) ? Number(plain) : NaN;
 }
 
-export const wording = measure => NAMES[measure.name] ?? measure.label ?? measure.name;
-
 /* A sentence with a full stop and a capital letter. */
 export function sentence(text) {
   const plain = (text ?? "").trim();
   return !plain ? "" : plain[0].toUpperCase() + plain.slice(1) + (/[.!?]$/.test(plain) ? "" : ".");
 }
 
-/* An element with properties and children. */
-export function make(tag, properties = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(properties)) {
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (name.includes("-") || name === "role" || name === "scope" || name === "for") element.setAttribute(name, value);
-    else element[name] = value;
-  }
-  element.append(...children);
-  return element;
-}
-
-/* A labelled slider: label and value above, the slider below. Returns {root, input, show(text)}. */
-export function slider({ id, label, min, max, step, value, text, hint = "", centred = false, onInput }) {
-  const output = make("output", { className: "value" });
-  const input = make("input", { type: "range", id, min, max, step, value });
-  input.addEventListener("input", () => onInput(Number(input.value)));
-  const show = words => { output.textContent = words; input.setAttribute("aria-valuetext", words); };
-  const root = make("div", { className: centred ? "slider centred" : "slider" },
-    make("div", { className: "slider-head" }, make("label", { htmlFor: id }, label,
-      ...(hint ? [make("small", {}, ` ${hint}`)] : [])), output), input);
-  output.htmlFor = id;
-  show(text);
-  return { root, input, show };
-}
+/* What is wrong and what to do, as sentences. */
+export const sentences = (...texts) => texts.map(sentence).filter(Boolean).join(" ");

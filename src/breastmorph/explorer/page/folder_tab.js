@@ -1,6 +1,7 @@
 /* The tab "Folder of scans": landmarks on many scans, one after the other, then check and register. */
 
-import { make, sentence } from "./figures.js";
+import { make, part } from "./elements.js";
+import { sentence, sentences } from "./figures.js";
 import { attempt, busy, runJob, say } from "./notices.js";
 import { Picker } from "./picking.js";
 import { loadScan } from "./raw_scan.js";
@@ -9,7 +10,6 @@ import { get, post } from "./server.js";
 const WORDS = { todo: "to do", started: "started", done: "all points set", unreadable: "unreadable" };
 const SIGNS = { todo: "\u25CB", started: "\u25D0", done: "\u2713", unreadable: "\u2715" };
 const VERDICTS = { refused: "refused by the check", usable: "usable", repaired: "usable after repair" };
-const part = id => document.getElementById(id);
 
 export function startFolderTab(page) {
   let queue = null, at = 0, scene = null, state = null, opening = 0;
@@ -29,9 +29,7 @@ export function startFolderTab(page) {
     if (!row) return;
     if (row.points !== undefined && row.points !== JSON.stringify(state.landmarks)) row.verdict = "";  // it was about other points
     row.points = JSON.stringify(state.landmarks);
-    row.landmarks = count;
     row.status = state.complete ? "done" : count ? "started" : "todo";
-    row.absent_side = state.absent_side;
     describe();
   }
 
@@ -110,7 +108,7 @@ export function startFolderTab(page) {
     const bad = checks.filter(check => check.verdict === "refused").length;
     results(bad ? `Checked: ${bad} of ${checks.length} need attention` : `Checked: all ${checks.length} can be used`, checks.map(check => ({
       good: check.verdict !== "refused", name: check.name,
-      text: [VERDICTS[check.verdict] ?? check.verdict, ...check.findings.filter(({ level }) => level !== "info").map(({ message, remedy }) => [message, remedy].filter(Boolean).map(sentence).join(" "))].map(sentence).join(" ") })));
+      text: [VERDICTS[check.verdict] ?? check.verdict, ...check.findings.filter(({ level }) => level !== "info").map(({ message, remedy }) => sentences(message, remedy))].map(sentence).join(" ") })));
     queue = await get("api/queue");
     describe();
     say(bad ? `Checked: ${bad} of ${checks.length} cannot be used.` : "Checked: all can be used.");
@@ -121,7 +119,7 @@ export function startFolderTab(page) {
     describe();
     const good = registered.filter(({ error }) => !error).length;
     results(`Registered: ${good} of ${registered.length}`, registered.map(({ name, error }) => ({
-      good: !error, name, text: error ? [error.cause, error.remedy].filter(Boolean).map(sentence).join(" ") : "registered" })));
+      good: !error, name, text: error ? sentences(error.cause, error.remedy) : "registered" })));
     say(`Registered ${good} of ${registered.length}.`);
   }));
   part("folder-use").addEventListener("click", () => attempt(async () => {
@@ -140,7 +138,6 @@ export function startFolderTab(page) {
       const first = queue.scans.findIndex(row => row.status !== "done" && canBeUsed(row));
       await open(Math.max(first, 0));
     },
-    refresh() {},
     state: () => state,
   };
 }

@@ -1,11 +1,11 @@
 /* Measures of the shown shape: the strip under the view, the full table, the gauge of plausibility. */
 
-import { make, pairWording, quantity, sentence, signed, wording } from "./figures.js";
+import { make, part } from "./elements.js";
+import { pairWording, quantity, sentence, signed, wording } from "./figures.js";
 import { complain } from "./notices.js";
 import { newest, patiently, post } from "./server.js";
 
 const MAIN = ["SN-NL", "SN-NR", "NL-NR", "volume-left", "volume-right"];
-const part = id => document.getElementById(id);
 /* Measures take as long as the picture, and where few cores do both, the eye comes first. */
 const pictureFirst = () => new Promise(done => requestAnimationFrame(() => setTimeout(done, 60)));
 const keyOf = measure => `${measure.name} ${measure.kind}`;
@@ -14,12 +14,16 @@ export class Measures extends EventTarget {
   constructor() {
     super();
     this.shown = null;      // the server's answer for the shown shape
-    this.others = new Map(); // label -> answer, for the second column
+    this.other = null;      // the one for the second column
     this.tape = false;
     this.beside = { label: "Average", spec: { kind: "mean" } };
     this.follow = newest(spec => this._follow(spec));
     for (const radio of document.getElementsByName("distance-kind")) {
-      radio.addEventListener("change", () => { this.tape = radio.value === "tape"; this.others.clear(); this.again(); });
+      radio.addEventListener("change", () => {
+        this.tape = radio.value === "tape";
+        this.compareWith(this.beside.label, this.beside.spec);
+        this.again();
+      });
     }
   }
 
@@ -28,7 +32,7 @@ export class Measures extends EventTarget {
   /* What stands in the second column from the next measuring on: {label, spec}. */
   compareWith(label, spec) {
     this.beside = { label, spec };
-    this.others.clear();
+    this.other = null;
   }
 
   clear(text) {
@@ -48,9 +52,10 @@ export class Measures extends EventTarget {
       this._gauge();
       this._table();
       this.dispatchEvent(new Event("change"));
-      if (this._tableVisible() && !this.others.has(this.beside.label)) {
-        const { label, spec: other } = this.beside;
-        this.others.set(label, await ask(other));
+      if (this._tableVisible() && !this.other) {
+        const { beside } = this, other = await ask(beside.spec);
+        if (this.beside !== beside) return;
+        this.other = other;
         this._table();
       }
     } catch (error) {
@@ -64,7 +69,8 @@ export class Measures extends EventTarget {
 
   _strip() {
     const items = MAIN.map(name => this.value(name)).filter(Boolean).map(measure => make("div", { className: "measure" },
-      make("dt", {}, wording(measure), ...(measure.kind === "straight" ? [make("small", {}, " straight")] : [])), make("dd", { id: `strip-${measure.name}` }, quantity(measure.value, measure.unit))));
+      make("dt", {}, wording(measure)), make("dd", { id: `strip-${measure.name}` }, quantity(measure.value, measure.unit),
+        ...(measure.kind === "straight" && measure.value !== null ? [make("small", {}, " straight")] : []))));
     const how = this.shown.plausibility;
     if (how) {
       items.push(make("div", { className: "measure" }, make("dt", {}, "Plausibility"),
@@ -87,19 +93,19 @@ export class Measures extends EventTarget {
     part("gauge").replaceChildren(make("h3", {}, "How plausible is this shape?"), meter, make("p", { className: "hint" }, sentence(how.text)));
   }
 
-  _rows(answer) { return answer.measures.filter(({ kind }) => kind === "volume" || kind === (this.tape ? "tape" : "straight")); }
+  /* The measures of the chosen kind. */
+  _chosen(measures) { return measures.filter(({ kind }) => kind === "volume" || kind === (this.tape ? "tape" : "straight")); }
 
   _table() {
     if (!this.shown || !this._tableVisible()) return;
-    const other = this.others.get(this.beside.label), found = new Map(other?.measures.map(measure => [keyOf(measure), measure]));
+    const { other } = this, found = new Map(other?.measures.map(measure => [keyOf(measure), measure]));
     part("measures-other").textContent = this.beside.label;
-    const all = this._rows(this.shown), without = all.filter(({ value }) => value === null);
+    const all = this._chosen(this.shown.measures), without = all.filter(({ value }) => value === null);
     const rows = all.filter(({ value }) => value !== null).map(measure => make("tr", { id: `row-${measure.name}` },
       make("th", { scope: "row", title: measure.name }, wording(measure)),
       make("td", { className: "shown" }, quantity(measure.value, measure.unit, 2)),
       make("td", {}, other ? quantity(found.get(keyOf(measure))?.value, measure.unit, 2) : "")));
-    const sides = this.shown.left_minus_right.filter(({ kind, value }) => value !== null
-      && (kind === "volume" || kind === (this.tape ? "tape" : "straight")));
+    const sides = this._chosen(this.shown.left_minus_right).filter(({ value }) => value !== null);
     rows.push(...sides.map(measure => make("tr", { className: "difference" },
       make("th", { scope: "row" }, pairWording(measure)),
       make("td", {}, measure.unit === "mm" ? `${signed(measure.value / 10, 2)} cm` : `${signed(measure.value, 0)} cc`), make("td"))));

@@ -1,16 +1,14 @@
 /* The tab "Missing breast": its likely shape, how sure that is, and plausible alternatives. */
 
 import { Brush } from "./brush.js";
-import { make, sentence, signed, slider, wording } from "./figures.js";
+import { make, part, scoreSliders } from "./elements.js";
+import { sentence, wording } from "./figures.js";
 import { attempt, runJob, say } from "./notices.js";
 import { arrays, remove } from "./server.js";
 import { fetchShape, labelOf } from "./shapes.js";
 
-const ALTERNATIVES = 3;  // sliders
-const part = id => document.getElementById(id);
-
 export function startMissingTab(page) {
-  let patient = null, prediction = null, mirrored = null, modes = null, scores = [], sliders = [], choice = "";
+  let patient = null, prediction = null, mirrored = null, modes = null, sliders = null, choice = "", answered = "";
   const brush = new Brush(page.stage, count => {
     part("paint-count").textContent = count ? `${count.toLocaleString("en")} points painted.` : "Nothing is painted yet.";
     ready(count);
@@ -21,6 +19,7 @@ export function startMissingTab(page) {
   async function showPatient(colouring) {
     patient ??= await fetchShape({ kind: "patient" });
     if (choice === "paint") patient.maps.painted = brush.painted;
+    part("missing-show").value = "patient";
     page.stage.show(patient, { colouring });
     page.measures.compareWith("Average", { kind: "mean" });
     page.measures.follow(patient.spec);
@@ -28,7 +27,9 @@ export function startMissingTab(page) {
 
   /* The prediction plus what the sliders of alternatives add. */
   function showAlternative() {
-    const plain = scores.every(score => score === 0), spec = plain ? { kind: "prediction" } : { kind: "alternative", scores: [...scores] };
+    const scores = sliders.scores(), plain = scores.every(score => score === 0);
+    const spec = plain ? { kind: "prediction" } : { kind: "alternative", scores };
+    part("missing-show").value = "prediction";
     const positions = prediction.positions.slice(), k = modes.ids.length;
     scores.forEach((score, m) => {
       if (!score) return;
@@ -42,7 +43,7 @@ export function startMissingTab(page) {
 
   async function showChoice() {
     const what = part("missing-show").value;
-    if (what === "patient") { await showPatient("plain"); return; }
+    if (what === "patient") { await showPatient(choice === "paint" ? "painted" : "plain"); return; }
     if (what === "mirrored") {
       mirrored ??= await fetchShape({ kind: "mirrored" });
       page.stage.show(mirrored, { colouring: "plain" });
@@ -50,13 +51,6 @@ export function startMissingTab(page) {
       return;
     }
     page.stage.show(prediction, { colouring: "uncertainty" });
-    showAlternative();
-  }
-
-  function setScores(values) {
-    scores = scores.map((_, m) => values[m] ?? 0);
-    sliders.forEach(({ input, show }, m) => { input.value = scores[m]; show(`${signed(scores[m])} sd`); });
-    part("missing-show").value = "prediction";
     showAlternative();
   }
 
@@ -72,15 +66,12 @@ export function startMissingTab(page) {
 
   async function receive(result) {
     page.state.prediction = result;
+    answered = choice;
     mirrored = null;
     [prediction, modes] = await Promise.all([fetchShape({ kind: "prediction" }), arrays("GET", "api/prediction/alternatives")]);
-    scores = new Array(result.modes).fill(0);
-    sliders = scores.slice(0, ALTERNATIVES).map((_, m) => slider({
-      id: `alternative-${m + 1}`, label: `Alternative ${m + 1}`, hint: `share ${(100 * result.shares[m]).toFixed(0)} %`,
-      min: -2, max: 2, step: 0.1, value: 0, text: "0.0 sd", centred: true,
-      onInput: value => { scores[m] = value; sliders[m].show(`${signed(value)} sd`); part("missing-show").value = "prediction"; showAlternative(); },
-    }));
-    part("alternatives").replaceChildren(...sliders.map(({ root }) => root));
+    sliders = scoreSliders(result.shares.map((share, m) => ({
+      id: `alternative-${m + 1}`, label: `Alternative ${m + 1}`, hint: `share ${(100 * share).toFixed(0)} %` })), 2, showAlternative);
+    part("alternatives").replaceChildren(...sliders.roots);
     part("missing-warnings").replaceChildren(...result.warnings.map(text => make("li", {}, sentence(text))));
     part("missing-as-if").hidden = !result.breast_was_there;
     part("missing-as-if").textContent = `This breast is on the scan. It is predicted as if it were missing, from the rest of the torso.`;
@@ -95,6 +86,7 @@ export function startMissingTab(page) {
   function choose(value) {
     choice = value;
     part("paint").hidden = value !== "paint";
+    part("missing-result").hidden = !prediction || value !== answered;  // else it would be taken for the answer
     if (value === "paint") {
       if (!brush.painted) brush.clear(page.model.mean.length / 3);
       brush.setMode(document.querySelector("[name=brush]:checked").value);
@@ -104,6 +96,15 @@ export function startMissingTab(page) {
       if (page.stage.colouring === "painted") page.stage.setColouring("plain");
     }
     ready();
+  }
+
+  /* Nothing of the last patient may stay on the screen. */
+  function clear() {
+    patient = prediction = mirrored = modes = brush.painted = null;
+    choice = answered = "";
+    document.querySelectorAll("[name=missing]").forEach(radio => { radio.checked = false; });
+    part("paint").hidden = part("missing-result").hidden = true;
+    part("missing-predict").disabled = true;
   }
 
   for (const radio of document.getElementsByName("missing")) radio.addEventListener("change", () => choose(radio.value));
@@ -116,12 +117,8 @@ export function startMissingTab(page) {
   part("paint-clear").addEventListener("click", () => { brush.clear(page.model.mean.length / 3); attempt(() => showPatient("painted")); });
   part("missing-go").addEventListener("click", () => page.go("scan"));
   part("missing-show").addEventListener("change", () => attempt(showChoice));
-  part("alternative-reset").addEventListener("click", () => setScores([]));
-  part("alternative-random").addEventListener("click", () => {
-    const normal = () => Math.sqrt(-2 * Math.log(1 - Math.random())) * Math.cos(2 * Math.PI * Math.random());
-    setScores(scores.map(() => Math.min(Math.max(normal(), -2), 2)));
-    say("Another plausible shape.");
-  });
+  part("alternative-reset").addEventListener("click", () => sliders.set([]));
+  part("alternative-random").addEventListener("click", () => { sliders.random(); say("Another plausible shape."); });
   part("missing-predict").addEventListener("click", () => attempt(async () => {
     const body = choice === "paint" ? { vertices: brush.ids() } : { side: choice };
     await receive(await runJob("Predicting the breast", "api/predict", body));
@@ -148,17 +145,14 @@ export function startMissingTab(page) {
       else await showPatient(choice === "paint" ? "painted" : "plain");
     },
     leave() { brush.setMode("off"); },
-    /* Another patient, or none: nothing of the last one may stay on the screen. */
+    /* Another patient, or none. */
     async forget() {
       if (page.state.prediction) await remove("api/prediction").catch(() => {});
-      page.state.prediction = patient = prediction = mirrored = modes = brush.painted = null;
-      choice = "";
-      document.querySelectorAll("[name=missing]").forEach(radio => { radio.checked = false; });
-      part("paint").hidden = part("missing-result").hidden = true;
-      part("missing-predict").disabled = true;
+      page.state.prediction = null;
+      clear();
     },
-    refresh() {},
     async restore() {
+      clear();
       if (!page.state.prediction) return;
       const { side, painted } = page.state.prediction;
       if (!painted && side) { document.querySelector(`[name=missing][value=${side}]`).checked = true; choose(side); }

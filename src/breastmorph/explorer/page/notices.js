@@ -1,9 +1,8 @@
 /* What the page tells its user: status, errors with what to do, work in progress with a way to stop it. */
 
+import { part } from "./elements.js";
 import { sentence } from "./figures.js";
 import { Cancelled, job, post, Refusal } from "./server.js";
-
-const part = id => document.getElementById(id);
 
 let working = "";  // what the status says while something runs
 

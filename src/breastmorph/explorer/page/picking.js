@@ -1,6 +1,7 @@
 /* Guided picking of landmarks on a raw scan: which one next, where it is, undo, left and right mixed up. */
 
-import { make, sentence } from "./figures.js";
+import { make } from "./elements.js";
+import { sentences } from "./figures.js";
 import { attempt, say } from "./notices.js";
 import { post, upload } from "./server.js";
 import { sketch } from "./sketch.js";
@@ -14,13 +15,12 @@ export class Picker {
     this.chosen = null;  // a landmark that the user wants to set, out of turn
     root.append(document.getElementById("picker-template").content.cloneNode(true));
     this.root = root.querySelector(".picker");
-    const part = name => this.root.querySelector(`[data-part=${name}]`);
-    this.parts = Object.fromEntries([...this.root.querySelectorAll("[data-part]")].map(element => [element.dataset.part, element]));
-    part("undo").addEventListener("click", () => this._change("undo"));
-    part("skip").addEventListener("click", () => this._change("skip", { landmark: this.current() }));
-    part("absent").addEventListener("change", event => this._change("absent", { side: event.target.value }));
-    part("file").addEventListener("click", () => part("file-input").click());
-    part("file-input").addEventListener("change", event => {
+    const parts = this.parts = Object.fromEntries([...this.root.querySelectorAll("[data-part]")].map(element => [element.dataset.part, element]));
+    parts.undo.addEventListener("click", () => this._change("undo"));
+    parts.skip.addEventListener("click", () => this._change("skip", { landmark: this.current() }));
+    parts.absent.addEventListener("change", event => this._change("absent", { side: event.target.value }));
+    parts.file.addEventListener("click", () => parts["file-input"].click());
+    parts["file-input"].addEventListener("change", event => {
       const [file] = event.target.files;
       if (file) attempt(() => this.readFile(file));
       event.target.value = "";
@@ -43,8 +43,10 @@ export class Picker {
   }
 
   async readFile(file) {
-    this.update(await upload(`api/scans/${this.state.scan}/landmarks?name=${encodeURIComponent(file.name)}`, file));
-    say(`${Object.keys(this.state.landmarks).length} landmarks from ${file.name}.`);
+    const answer = await upload(`api/scans/${this.state.scan}/landmarks?name=${encodeURIComponent(file.name)}`, file);
+    this.update(answer);
+    const unknown = answer.unknown_labels;
+    say(`${Object.keys(answer.landmarks).length} landmarks from ${file.name}.${unknown.length ? ` Not understood: ${unknown.join(", ")}.` : ""}`);
   }
 
   /* A click into the view, or Enter with the crosshair. */
@@ -56,11 +58,10 @@ export class Picker {
     if (!sight) { say("That is beside the scan. Click on the skin."); return; }
     return attempt(async () => {
       const answer = await post(`api/scans/${scan}/pick`, {
-        scan: this.page.stage.scan.key, landmark: name, ray: { origin: sight.origin, direction: sight.direction }, snap: this.parts.snap.checked });
+        scan, landmark: name, ray: { origin: sight.origin, direction: sight.direction }, snap: this.parts.snap.checked });
       if (this.state?.scan !== answer.scan) return;  // it was saved for its own scan; another one is open now
       this.chosen = null;
-      const label = this._label(name), moved = answer.picked?.snapped === "caudal" && answer.picked.moved_mm > 1
-        ? ` Moved ${answer.picked.moved_mm.toFixed(0)} mm to the lowest point.` : "";
+      const label = this._label(name), moved = answer.moved_mm > 1 ? ` Moved ${answer.moved_mm.toFixed(0)} mm to the lowest point.` : "";
       this.update(answer);
       const next = this.current();
       say(`${label} is set.${moved} ${next ? `Next: ${this._label(next)}.` : "All points are set."}`);
@@ -111,11 +112,11 @@ export class Picker {
   _warn(warnings) {
     const swapped = warnings.find(warning => warning.code === "sides-swapped"), box = this.parts.swapped;
     const others = warnings.filter(warning => warning !== swapped);
-    this.parts.warnings.replaceChildren(...others.map(({ message, remedy }) => make("li", {}, [message, remedy].filter(Boolean).map(sentence).join(" "))));
+    this.parts.warnings.replaceChildren(...others.map(({ message, remedy }) => make("li", {}, sentences(message, remedy))));
     if (!swapped) { box.hidden = true; box.replaceChildren(); return; }
     if (!box.hidden) return;
     box.hidden = false;
-    box.replaceChildren(make("p", {}, make("strong", {}, "Left and right look mixed up. "), sentence(swapped.message), " ", sentence(swapped.remedy)),
+    box.replaceChildren(make("p", {}, make("strong", {}, "Left and right look mixed up. "), sentences(swapped.message, swapped.remedy)),
       make("button", { "data-part": "swap", onclick: () => this._change("swap") }, "Exchange left and right"));
   }
 

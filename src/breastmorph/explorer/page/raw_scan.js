@@ -4,7 +4,7 @@ import { arrays, blob } from "./server.js";
 
 export async function loadScan(state) {
   const path = `api/scans/${state.scan}`, geometry = await arrays("GET", `${path}/geometry`);
-  const scan = { key: state.scan, name: state.name, positions: geometry.vertices, faces: geometry.faces, colours: geometry.colors ?? null };
+  const scan = { key: state.scan, positions: geometry.vertices, faces: geometry.faces, colours: geometry.colors ?? null };
   if (state.texture && geometry.uv) {
     scan.uv = geometry.uv;
     scan.image = await createImageBitmap(await blob(`${path}/texture`), { imageOrientation: "flipY" });

@@ -1,9 +1,8 @@
 /* The tab "Save": files for printing, tables, pages and the whole session. */
 
+import { part } from "./elements.js";
 import { attempt, busy, runJob, say } from "./notices.js";
 import { download, saveBlob } from "./server.js";
-
-const part = id => document.getElementById(id);
 
 export function startSaveTab(page) {
   const spec = () => page.stage.shape?.spec ?? { kind: "mean" };

@@ -1,13 +1,13 @@
 /* The tab "Patient's scan": a scan comes in, gets its landmarks, is registered or fitted. */
 
-import { make, sentence } from "./figures.js";
+import { make, part } from "./elements.js";
+import { sentence } from "./figures.js";
 import { attempt, busy, runJob, say } from "./notices.js";
 import { Picker } from "./picking.js";
 import { loadResult, loadScan } from "./raw_scan.js";
 import { get, post, Refusal, remove, upload } from "./server.js";
 
 const COMPANIONS = [".mtl", ".png", ".jpg", ".jpeg"];
-const part = id => document.getElementById(id);
 const ending = name => name.slice(name.lastIndexOf(".")).toLowerCase();
 
 export function startScanTab(page) {
@@ -15,12 +15,12 @@ export function startScanTab(page) {
   const picker = new Picker(part("scan-picker"), page, next => { state = next; describe(); });
 
   function sort(files) {
-    const { mesh_suffixes: meshes, landmark_suffixes: landmarks, limits } = page.state;
+    const { mesh_suffixes: meshes, landmark_suffixes: landmarks, upload_mb: most } = page.state;
     const found = { mesh: null, landmarks: null, companions: [], session: null };
     for (const file of files) {
       const kind = ending(file.name);
-      if (file.size > limits.upload_mb * 1e6) {
-        throw new Refusal({ cause: `The file ${file.name} is larger than ${limits.upload_mb} MB`, remedy: "Reduce the scan, for example to 500,000 triangles." });
+      if (file.size > most * 2 ** 20) {
+        throw new Refusal({ cause: `The file ${file.name} is larger than ${most} MB`, remedy: "Reduce the scan, for example to 500,000 triangles." });
       }
       if (kind === ".zip") found.session = file;
       else if (COMPANIONS.includes(kind)) found.companions.push(file);
@@ -49,16 +49,23 @@ export function startScanTab(page) {
 
   async function open(next) {
     state = next;
-    scene = await loadScan(next);
-    if (next.registered) scene.result = await loadResult(next.scan);
+    await load();
     await page.go("scan");
     show();
+  }
+
+  async function load() {
+    scene = await loadScan(state);
+    if (state.has_result) scene.result = await loadResult(state.scan);
   }
 
   function show() {
     if (!scene) { page.showDefault(); return; }
     page.stage.showScan(scene);
-    if (scene.result) page.stage.showResult(scene.result, "result");
+    if (scene.result) {
+      page.stage.showResult(scene.result, "result");
+      page.stage.view.fit();
+    }
     if (isPatient()) page.measures.follow({ kind: "patient" });
     else page.measures.clear("Measures appear when the scan is registered or fitted.");
     picker.update(state);
@@ -119,7 +126,7 @@ export function startScanTab(page) {
   part("scan-register").addEventListener("click", () => compute("Registering the scan", "register"));
   part("scan-fit").addEventListener("click", () => compute("Fitting the model to the scan", "fit"));
   part("scan-close").addEventListener("click", () => attempt(async () => {
-    if (state.source === "upload") await remove(`api/scans/${state.scan}`);
+    await remove(`api/scans/${state.scan}`);
     state = scene = null;
     await page.setPatient(null);
     describe();
@@ -141,17 +148,14 @@ export function startScanTab(page) {
   return {
     enter() { show(); describe(); },
     refresh() {
-      part("scan-formats").textContent = `${page.state.mesh_suffixes.join(" ")} \u2013 any unit and pose, up to ${page.state.limits.upload_mb} MB.`;
-      part("scan-example").hidden = !page.state.example;
+      part("scan-formats").textContent = `${page.state.mesh_suffixes.join(" ")} \u2013 any unit and pose, up to ${page.state.upload_mb} MB.`;
       describe();
     },
     open, state: () => state,
     async restore() {
       state = page.state.scan ? await get(`api/scans/${page.state.scan}`) : null;
       scene = null;
-      if (!state) return;
-      scene = await loadScan(state);
-      if (state.registered) scene.result = await loadResult(state.scan);
+      if (state) await load();
     },
   };
 }

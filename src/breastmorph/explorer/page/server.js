@@ -17,15 +17,14 @@ const pause = ms => new Promise(done => setTimeout(done, ms));
 
 let session = sessionStorage.getItem(KEY);
 
-async function request(method, path, { body, raw, signal } = {}) {
+async function request(method, path, { body, raw } = {}) {
   const headers = session ? { "X-Session": session } : {};
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (raw) headers["Content-Type"] = "application/octet-stream";
   let answer;
   try {
-    answer = await fetch(path, { method, headers, body: raw ?? (body === undefined ? undefined : JSON.stringify(body)), signal });
-  } catch (error) {
-    if (error.name === "AbortError") throw new Cancelled();
+    answer = await fetch(path, { method, headers, body: raw ?? (body === undefined ? undefined : JSON.stringify(body)) });
+  } catch {
     // A server that refuses an upload early closes the connection before the browser has sent everything.
     throw raw ? new Refusal({ cause: "The upload was interrupted", remedy: "The file may be larger than allowed; or start breastmorph explore again." })
       : new Refusal({ cause: "The explorer does not answer", remedy: "Start it again with: breastmorph explore" });
@@ -59,10 +58,6 @@ export async function start() {
   if (session) {
     try { return await get("api/state"); } catch (error) { if (error.code !== "no-session") throw error; }
   }
-  return startAnew();
-}
-
-export async function startAnew() {
   session = null;
   const state = await (await request("POST", "api/sessions")).json();
   session = state.session;
@@ -70,13 +65,13 @@ export async function startAnew() {
   return state;
 }
 
-/* Binary answer: {meta, name: typed array ...}. */
+/* Binary answer: {name: typed array ...}. */
 export async function arrays(method, path, body) {
   const buffer = await (await request(method, path, { body })).arrayBuffer();
   const length = new DataView(buffer).getUint32(4, true);
-  const { meta, arrays: parts } = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
+  const parts = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
   const kinds = { float32: Float32Array, uint32: Uint32Array, uint8: Uint8Array };
-  const found = { meta };
+  const found = {};
   for (const { name, dtype, shape, offset } of parts) {
     found[name] = new kinds[dtype](buffer, 8 + length + offset, shape.reduce((a, b) => a * b, 1));
   }
@@ -88,7 +83,7 @@ export async function blob(path) { return (await request("GET", path)).blob(); }
 /* Follow a long job that `begin()` starts; `tell(job)` hears of its progress, `cancelled()` says whether to stop it. */
 export async function job(begin, tell, cancelled) {
   let state = await begin(), asked = false;
-  while (state.state === "waiting" || state.state === "running") {
+  while (state.state === "running") {
     tell(state);
     await pause(300);
     if (cancelled() && !asked) {

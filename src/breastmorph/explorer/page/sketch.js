@@ -7,7 +7,7 @@ const LEFT = {  // of the patient; the right side is its mirror image
   nipple: [147, 108], lower_pole: [146, 127], lateral_pole: [173, 108], coracoid: [160, 50], imf: [145, 134],
 };
 
-export function place(name) {
+function place(name) {
   if (MIDDLE[name]) return MIDDLE[name];
   const side = name.endsWith("_right") ? "right" : "left", spot = LEFT[name.slice(0, name.lastIndexOf("_"))];
   return spot && (side === "left" ? spot : [220 - spot[0], spot[1]]);

@@ -15,17 +15,18 @@ const IDENTITY = [1, 0, 0, 0, 1, 0, 0, 0, 1];
 export class Stage extends EventTarget {
   constructor(element, captions) {
     super();
-    this.view = new BreastView(element, { label: "Torso in 3D", onClick: (hit, event) => this.onClick?.(hit, event) });
+    this.view = new BreastView(element, { label: "Torso in 3D", onClick: event => this.onClick?.(event) });
     this.captions = captions;
     this.model = null;      // {faces, mean, modes, maps}
-    this.shape = null;      // {spec, label, positions, maps, faces}
+    this.shape = null;      // {spec, label, positions, maps}
     this.kept = null;
     this.layout = "single";
     this.colouring = "plain";
     this.ends = {};
-    this.scan = null;       // {key, name, positions, faces, turn, result}
+    this.scan = null;       // {key, positions, faces, turn, result}
     this.showing = "shape"; // or "scan"
     this.scanParts = "scan";
+    this.markers = [];
     this._right = [1, 0, 0];
     this.view.onFrame = () => this._afterFrame();
   }
@@ -56,7 +57,7 @@ export class Stage extends EventTarget {
     const names = offered(shape, this.model);
     if (colouring && names.includes(colouring)) this.colouring = colouring;
     else if (!names.includes(this.colouring)) this.colouring = "plain";
-    this._paint();
+    this.paint();
     if (fresh) {
       this._caption();
       this._changed();
@@ -68,11 +69,12 @@ export class Stage extends EventTarget {
   setColouring(name) {
     this.colouring = name;
     this.ends = {};
-    this._paint();
+    this.paint();
     this._changed();
   }
 
-  _paint() {
+  /* Colour the shape anew. */
+  paint() {
     if (!this.shape) return;
     if (this.colouring === "plain") {
       this.view.setColours("shape", null);
@@ -85,8 +87,6 @@ export class Stage extends EventTarget {
     this.view.setColours("shape", colours);
     this.view.setColourBar(scale.label ? scale : null);
   }
-
-  repaint() { this._paint(); }
 
   /* ---- two shapes ---- */
 
@@ -159,7 +159,7 @@ export class Stage extends EventTarget {
 
   /* ---- a raw scan ---- */
 
-  /* {key, name, positions, faces, uv, image, colours}: shown with its texture, ready for picking. */
+  /* {key, positions, faces, uv, image, colours}: shown with its texture, ready for picking. */
   showScan(scan) {
     this.showing = "scan";
     this.scan = { turn: IDENTITY, result: null, ...scan };
@@ -185,19 +185,24 @@ export class Stage extends EventTarget {
   }
 
   _placeScan() {
-    const { positions, faces, uv, image, colours, turn } = this.scan, turned = new Float32Array(positions.length);
-    for (let i = 0; i < positions.length; i += 3) turned.set(apply(turn, positions.subarray(i, i + 3)), i);
+    const { positions, faces, uv, image, colours } = this.scan;
     this.view.remove("scan");
-    this.view.setMesh("scan", turned, faces, { colour: SKIN, visible: true });
+    this.view.setMesh("scan", this._turned(positions), faces, { colour: SKIN, visible: true });
     if (image) this.view.setTexture("scan", uv, image);
     else if (colours) this.view.setColours("scan", colours);
+  }
+
+  _turned(positions) {
+    const turned = new Float32Array(positions.length);
+    for (let i = 0; i < turned.length; i += 3) turned.set(apply(this.scan.turn, positions.subarray(i, i + 3)), i);
+    return turned;
   }
 
   turnScan(axis) {
     this.scan.turn = product(TURNS[axis], this.scan.turn);
     this._placeScan();
     this.view.fit();
-    this.placeMarkers(this.markers ?? []);
+    this.placeMarkers(this.markers);
     if (this.scan.result) this.showResult(this.scan.result, this.scanParts);
   }
 
@@ -205,8 +210,7 @@ export class Stage extends EventTarget {
   showResult(result, parts) {
     this.scan.result = result;
     this.scanParts = parts;
-    const { turn } = this.scan, turned = new Float32Array(result.positions.length);
-    for (let i = 0; i < turned.length; i += 3) turned.set(apply(turn, result.positions.subarray(i, i + 3)), i);
+    const turned = this._turned(result.positions);
     this.view.setMesh("result", turned, result.faces, { colour: SKIN, pickable: false, visible: parts !== "scan" });
     this.view.setStyle("scan", { visible: parts !== "result", opacity: parts === "both" ? 0.45 : 1 });
     let scale = null;

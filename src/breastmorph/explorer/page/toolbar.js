@@ -1,10 +1,8 @@
 /* The controls over the 3D view: where to look from, colours, comparison of two shapes, parts and pose of a scan. */
 
 import { COLOURINGS } from "./colouring.js";
-import { make } from "./figures.js";
+import { make, part } from "./elements.js";
 import { say } from "./notices.js";
-
-const part = id => document.getElementById(id);
 
 export function startToolbar(stage) {
   const presets = [...part("presets").children];

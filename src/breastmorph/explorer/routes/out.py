@@ -41,7 +41,7 @@ def page(asked: Asked) -> Job:
         job.at("drawing", 0.2)
         name, content = sheet(session, values.get("kind"), values.get("shape"))
         kept = session.uploads.keep(name, content)
-        return {"file": kept.id, "name": kept.name}
+        return {"file": kept.id, "name": kept.path.name}
 
     return session.jobs.start("sheet", work)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from breastmorph.explorer.answering import Asked
 from breastmorph.explorer.jobs import Job
-from breastmorph.explorer.shapes import required_prediction
+from breastmorph.explorer.predicting import predict as predicted
 
 
 def predict(asked: Asked) -> Job:
@@ -15,18 +15,18 @@ def predict(asked: Asked) -> Job:
     patient = session.required_patient
 
     def work(job: Job) -> dict[str, Any]:
-        predicted = session.predicting.predict(patient.patient, asked.values, job)
+        found = predicted(session, patient.patient, asked.values, job)
         if session.patient is patient:
-            session.predicted = predicted
-        return predicted.record
+            session.predicted = found
+        return found.record
 
     return session.jobs.start("predict", work)
 
 
 def alternatives(asked: Asked) -> bytes:
     """For the sliders."""
-    predicted = required_prediction(asked.session)
-    return predicted.alternatives(asked.session.required_patient.to_shown)
+    session = asked.session
+    return session.required_prediction.alternatives(session.required_patient.to_shown)
 
 
 def forget(asked: Asked) -> None:

@@ -7,26 +7,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 
 from breastmorph.errors import FileProblem, MeshProblem
+from breastmorph.mesh.files import gltf, obj, off, ply, stl, vtk_legacy, vtk_xml
 from breastmorph.mesh.files.reading import problems_of, read_bytes
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 
 __all__ = ["READABLE", "WRITABLE", "load_mesh", "load_mesh_or_points", "save_mesh"]
 
-_MODULES = {
-    "PLY": "ply",
-    "OBJ": "obj",
-    "STL": "stl",
-    "OFF": "off",
-    "VTK": "vtk_legacy",
-    "VTP": "vtk_xml",
-    "GLB": "gltf",
+_READERS: dict[str, Callable[[bytes, Path], TriangleMesh]] = {
+    "PLY": ply.read,
+    "OBJ": obj.read,
+    "STL": stl.read,
+    "OFF": off.read,
+    "VTK": vtk_legacy.read,
+    "VTP": vtk_xml.read,
+    "GLB": gltf.read,
 }
-READABLE = tuple(f".{kind.lower()}" for kind in _MODULES)
-WRITABLE = (".ply", ".obj", ".stl", ".vtp", ".glb")
+_WRITERS: dict[str, Callable[[TriangleMesh, Path], None]] = {
+    ".ply": ply.write,
+    ".obj": obj.write,
+    ".stl": stl.write,
+    ".vtp": vtk_xml.write,
+    ".glb": gltf.write,
+}
+READABLE = tuple(f".{kind.lower()}" for kind in _READERS)
+WRITABLE = tuple(_WRITERS)
 
 _SUPPORTED = "Meshes are read from PLY, OBJ, STL, OFF, VTK/VTP (PolyData) and GLB files"
 _FOREIGN = {
@@ -80,34 +87,28 @@ def load_mesh_or_points(path: str | Path) -> TriangleMesh:
     data = read_bytes(path)
     kind = _kind(data, path)
     with problems_of(path, kind):
-        mesh: TriangleMesh = import_module(f"{__name__}.{_MODULES[kind]}").read(data, path)
-    return mesh
+        return _READERS[kind](data, path)
 
 
 def save_mesh(mesh: TriangleMesh, path: str | Path) -> None:
     """Write a mesh as PLY, OBJ, STL, VTP or GLB, by the extension of the name.
 
     Coordinates are written as they are: 64-bit in PLY, OBJ and VTP, 32-bit in STL and GLB, which have no
-    others. A texture's picture goes beside a PLY or OBJ and into a GLB. An existing file is replaced in one
-    step.
+    others. Other programs take those of a GLB for metres. A texture's picture goes beside a PLY or OBJ and into
+    a GLB. An existing file is replaced in one step.
     """
     path = Path(path)
     suffix = path.suffix.lower()
-    if suffix not in WRITABLE:
+    if suffix not in _WRITERS:
         raise FileProblem(
             f"meshes are not written to {suffix or 'names without extension'}",
             f"Choose one of {', '.join(WRITABLE)}",
             path,
         )
-    write: Callable[[TriangleMesh, Path], None] = import_module(
-        f"{__name__}.{_MODULES[suffix[1:].upper()]}"
-    ).write
-    write(mesh, path)
+    _WRITERS[suffix](mesh, path)
 
 
 def _kind(data: bytes, path: Path) -> str:
-    from breastmorph.mesh.files import gltf, obj, off, stl, vtk_legacy, vtk_xml
-
     if re.match(rb"ply[ \t]*[\r\n]", data):
         return "PLY"
     if data.startswith(gltf.SIGNATURE):

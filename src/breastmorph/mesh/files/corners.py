@@ -34,17 +34,18 @@ def unrolled_strip(strip: Ints) -> Ints:
     return faces
 
 
-def joined(vertices: Floats) -> tuple[Ints, Ints]:
-    """Join vertices at exactly the same position.
+def joined(rows: NDArray) -> tuple[Ints, Ints]:
+    """Join equal rows (n, w) of numbers, as vertices at exactly the same position.
 
     Returns
     -------
     kept : (k,) int
-        The first vertex of each position, in the order of the list.
+        The first of each, in the order of the list.
     new_id : (n,) int
-        Where each vertex went.
+        Where each row went.
     """
-    key = np.ascontiguousarray(vertices + 0.0).view(f"V{vertices.itemsize * 3}").ravel()  # + 0.0: -0 is 0
+    values = np.ascontiguousarray(rows + 0.0)  # -0 is 0
+    key = values.view(f"V{values.itemsize * values.shape[1]}").ravel()
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.int64)
     order = np.argsort(first)

@@ -11,7 +11,7 @@ import binascii
 import json
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -260,7 +260,7 @@ def _placed(part: _Part, transform: Floats) -> _Part:
     with np.errstate(invalid="ignore", over="ignore"):
         vertices = part.vertices @ transform[:3, :3].T + transform[:3, 3]
     mirrored = np.linalg.det(transform[:3, :3]) < 0
-    return _Part(vertices, part.faces[:, ::-1] if mirrored else part.faces, part.colors, part.uv, part.image)
+    return replace(part, vertices=vertices, faces=part.faces[:, ::-1] if mirrored else part.faces)
 
 
 def write(mesh: TriangleMesh, path: Path) -> None:

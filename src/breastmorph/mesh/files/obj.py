@@ -66,6 +66,7 @@ def read(data: bytes, path: Path) -> TriangleMesh:
 def _statements(data: bytes) -> _Statements:
     found = _Statements()
     material = ""
+    known: dict[bytes, tuple[int, int]] = {}  # a corner stands in about six faces
     for line in data.replace(b"\\\r\n", b" ").replace(b"\\\n", b" ").splitlines():
         words = line.split()
         if not words:
@@ -81,10 +82,17 @@ def _statements(data: bytes) -> _Statements:
                 raise damaged(f"a face has {len(corners)} corners")
             found.counts.append(len(corners))
             for corner in corners:
-                vertex, _, rest = corner.partition(b"/")
-                found.corners.append(_index(vertex, len(found.vertices)))
-                uv = rest.partition(b"/")[0]
-                found.corners_uv.append(_index(uv, len(found.uv)) if uv else _NONE)
+                pair = known.get(corner)
+                if pair is None:
+                    vertex, uv = (*corner.split(b"/", 2), b"")[:2]
+                    pair = (
+                        _index(vertex, len(found.vertices)),
+                        _index(uv, len(found.uv)) if uv else _NONE,
+                    )
+                    if b"-" not in corner:  # counted backwards, it means another vertex next time
+                        known[corner] = pair
+                found.corners.append(pair[0])
+                found.corners_uv.append(pair[1])
             if material and (not found.materials or found.materials[-1] != material):
                 found.materials.append(material)
         elif keyword == b"usemtl":
@@ -150,7 +158,8 @@ def write(mesh: TriangleMesh, path: Path) -> None:
     if mesh.colors is None:
         lines += [f"v {x!r} {y!r} {z!r}" for x, y, z in mesh.vertices.tolist()]
     else:
-        levels = (mesh.colors[:, :3] / 255.0).tolist()
+        # Rounded up: MeshLab cuts 253.9999 of 255 to 253.
+        levels = (np.ceil(mesh.colors[:, :3] / 255.0 * 1e6) / 1e6).tolist()
         lines += [
             f"v {x!r} {y!r} {z!r} {r:.6f} {g:.6f} {b:.6f}"
             for (x, y, z), (r, g, b) in zip(mesh.vertices.tolist(), levels, strict=True)
@@ -160,7 +169,7 @@ def write(mesh: TriangleMesh, path: Path) -> None:
         lines += [f"f {a} {b} {c}" for a, b, c in corners.tolist()]
     else:
         uv = mesh.texture.uv.reshape(-1, 2)
-        kept, uv_id = joined(np.column_stack([uv, np.zeros(len(uv))]))
+        kept, uv_id = joined(uv)
         lines += [f"vt {u!r} {v!r}" for u, v in uv[kept].tolist()]
         if mesh.texture.image:
             lines.append("usemtl skin")

@@ -6,6 +6,7 @@ Not read with trimesh: it drops the colours and takes a file whose last faces ar
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from breastmorph.mesh.files.corners import fan, rgba
 from breastmorph.mesh.files.reading import damaged, floats, integers, space_in, truncated
 from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
 
-SIGNATURE = re.compile(rb"\s*(?:#[^\n]*\n\s*)*(ST)?(C)?(N)?(4)?(n)?OFF\b[ \t]*(BINARY)?")
+SIGNATURE = re.compile(rb"\s*(?:#[^\n]*\n\s*)*((?:ST|C|N)*)(4?n?)OFF\b[ \t]*(BINARY)?")
 
 
 def read(data: bytes, path: Path) -> TriangleMesh:
@@ -23,7 +24,8 @@ def read(data: bytes, path: Path) -> TriangleMesh:
     signature = SIGNATURE.match(data)
     if signature is None:
         raise damaged("the OFF file does not begin with 'OFF'")
-    has_uv, has_colors, has_normals, *others = (part is not None for part in signature.groups())
+    prefix, *others = signature.groups()
+    has_uv, has_colors, has_normals = (letter in prefix for letter in (b"ST", b"C", b"N"))
     if any(others):
         raise FileProblem(
             "this variant of OFF (binary or four-dimensional) is not read", "Save it as plain OFF"
@@ -52,12 +54,13 @@ def read(data: bytes, path: Path) -> TriangleMesh:
     ):
         raise damaged("the vertex lines do not all have the numbers that the first line announces")
     table = floats([number for row in vertex_rows for number in row], "OFF vertex").reshape(-1, width)
-    after_normals = 3 + 3 * has_normals
+    # The format says CN and means normals first; MeshLab says NC and means colours first.
+    colors_at = 3 if prefix.startswith(b"NC") else 3 + 3 * has_normals
     colors = None
     if has_colors:
-        levels = table[:, after_normals : after_normals + channels]
+        levels = table[:, colors_at : colors_at + channels]
         # The format lets a writer choose: whole numbers to 255, or fractions with a decimal point.
-        fractions = any(b"." in number for number in vertex_rows[0][after_normals : after_normals + channels])
+        fractions = any(b"." in number for number in vertex_rows[0][colors_at : colors_at + channels])
         colors = rgba(levels if fractions else np.clip(np.nan_to_num(levels), 0, 255).astype(np.int64))
 
     counts = integers([row[0] for row in face_rows], "corners of a face")
@@ -68,4 +71,4 @@ def read(data: bytes, path: Path) -> TriangleMesh:
     mesh = TriangleMesh(table[:, :3], faces, colors, space=space_in(comments))
     if not has_uv or not len(faces):
         return mesh
-    return TriangleMesh(mesh.vertices, faces, colors, Texture(table[:, -2:][faces]), mesh.space)
+    return replace(mesh, texture=Texture(table[:, -2:][faces]))

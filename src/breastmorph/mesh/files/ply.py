@@ -34,6 +34,7 @@ _TYPES = {
 }  # fmt: skip
 _LONGEST_HEADER = 1024**2
 _MOST_PROPERTIES = 1000  # of an element; scans have some ten
+_UNSEEN = 1e-6  # of the mesh's extent: below a micrometre on a torso
 _COLORS = (
     ("red", "green", "blue", "alpha"),
     ("r", "g", "b", "a"),
@@ -240,7 +241,7 @@ def _text_tables(elements: list[_Element], body: bytes) -> dict[str, dict[str, _
             raise _short(element)
         values: dict[str, list[bytes]] = {item.name: [] for item in element.properties}
         counts: dict[str, list[int]] = {item.name: [] for item in element.properties}
-        width = len(element.properties)
+        width, of = len(element.properties), f"of '{printable(element.name)}'"
         if any(item.count_type for item in element.properties):
             for _ in range(element.count):
                 for item in element.properties:
@@ -248,11 +249,7 @@ def _text_tables(elements: list[_Element], body: bytes) -> dict[str, dict[str, _
                     if item.count_type:
                         if at >= len(tokens):
                             raise _short(element)
-                        length = int(
-                            integers(tokens[at : at + 1], f"length of a list of '{printable(element.name)}'")[
-                                0
-                            ]
-                        )
+                        length = int(integers(tokens[at : at + 1], f"length of a list {of}")[0])
                         counts[item.name].append(length)
                         at += 1
                     if length < 0 or at + length > len(tokens):
@@ -266,9 +263,7 @@ def _text_tables(elements: list[_Element], body: bytes) -> dict[str, dict[str, _
             at = end
         tables[element.name] = {
             item.name: _Column(
-                _numbers(
-                    values[item.name], item.type, f"'{printable(item.name)}' of '{printable(element.name)}'"
-                ),
+                _numbers(values[item.name], item.type, f"'{printable(item.name)}' {of}"),
                 np.array(counts[item.name], np.int64) if item.count_type else None,
             )
             for item in element.properties
@@ -311,7 +306,7 @@ def _picture(comments: list[str], path: Path) -> bytes:
 
 
 def write(mesh: TriangleMesh, path: Path) -> None:
-    """Write binary little-endian PLY in 64-bit floats, and the texture's picture beside it."""
+    """Write binary little-endian PLY, and the texture's picture beside it."""
     picture = None
     if mesh.texture and mesh.texture.image:
         picture = path.with_suffix(mesh.texture.suffix)
@@ -320,19 +315,23 @@ def write(mesh: TriangleMesh, path: Path) -> None:
 
 
 def encoded(mesh: TriangleMesh, picture: str = "") -> bytes:
-    """The bytes of a binary PLY file that names a texture's picture beside it."""
+    """The bytes of a binary PLY file that names a texture's picture beside it.
+
+    Texture coordinates are in 32-bit floats: MeshLab ignores others.
+    """
     lines = ["ply", "format binary_little_endian 1.0"]
     if mesh.space:
         lines.append(f"comment SPACE={mesh.space}")
     if picture:
         lines.append(f"comment TextureFile {picture}")
 
+    kind = _coordinates(mesh.vertices)
     vertex: list[tuple[str, str, NDArray]] = [
-        ("double", axis, mesh.vertices[:, k]) for k, axis in enumerate("xyz")
+        (kind, axis, mesh.vertices[:, k]) for k, axis in enumerate("xyz")
     ]
     uv = uv_by_vertex(mesh)
     if uv is not None:
-        vertex += [("double", name, uv[:, k]) for k, name in enumerate("st")]
+        vertex += [("float", name, uv[:, k]) for k, name in enumerate("st")]
     if mesh.colors is not None:
         vertex += [("uchar", name, mesh.colors[:, k]) for k, name in enumerate(_COLORS[0])]
     lines.append(f"element vertex {mesh.n_vertices}")
@@ -344,11 +343,20 @@ def encoded(mesh: TriangleMesh, picture: str = "") -> bytes:
     lines += [f"element face {mesh.n_faces}", "property list uchar int vertex_indices"]
     parts: list[tuple] = [("n", "u1"), ("corners", "<i4", 3)]
     if mesh.texture is not None and uv is None:
-        lines.append("property list uchar double texcoord")
-        parts += [("n uv", "u1"), ("uv", "<f8", 6)]
+        lines.append("property list uchar float texcoord")
+        parts += [("n uv", "u1"), ("uv", "<f4", 6)]
     faces = np.empty(mesh.n_faces, parts)
     faces["n"], faces["corners"] = 3, mesh.faces
     if mesh.texture is not None and uv is None:
         faces["n uv"], faces["uv"] = 6, mesh.texture.uv.reshape(-1, 6)
     header = "\n".join([*lines, "end_header", ""]).encode()
     return header + rows.tobytes() + faces.tobytes()
+
+
+def _coordinates(vertices: Floats) -> str:
+    """32-bit floats: Scalismo opens no others. 64 where rounding would be seen, far from the origin."""
+    if len(vertices) == 0:
+        return "float"
+    with np.errstate(over="ignore", invalid="ignore"):  # NaN and infinities compare as False
+        rounding = np.abs(vertices - vertices.astype(np.float32)).max()
+        return "float" if rounding <= _UNSEEN * np.ptp(vertices, axis=0).max() else "double"

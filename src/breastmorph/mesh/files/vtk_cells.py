@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +11,11 @@ from breastmorph.mesh.files.corners import fan, rgba, unrolled_strip
 from breastmorph.mesh.files.reading import damaged
 from breastmorph.mesh.triangle_mesh import Floats, Ints, Texture, TriangleMesh
 
+NO_CELLS = (np.empty(0, np.int64), np.empty(0, np.int64))
 SEAM_ARRAY = "TextureCoordinatesByCorner"  # ours, for cells: VTK itself has no texture seams
 
 
-@dataclass
+@dataclass(frozen=True, eq=False)
 class PolyData:
     """One piece of VTK PolyData.
 
@@ -29,10 +30,10 @@ class PolyData:
 
     points: Floats
     polygons: tuple[Ints, Ints]
-    strips: tuple[Ints, Ints] = field(default_factory=lambda: (np.empty(0, np.int64), np.empty(0, np.int64)))
-    point_arrays: dict[str, NDArray] = field(default_factory=dict)
-    cell_arrays: dict[str, NDArray] = field(default_factory=dict)
-    uv_name: str = ""
+    strips: tuple[Ints, Ints]
+    point_arrays: dict[str, NDArray]
+    cell_arrays: dict[str, NDArray]
+    uv_name: str
 
 
 def split_by_offsets(offsets: Ints, corners: Ints) -> tuple[Ints, Ints]:
@@ -46,7 +47,7 @@ def split_by_offsets(offsets: Ints, corners: Ints) -> tuple[Ints, Ints]:
 
 
 def mesh_of(pieces: list[PolyData], space: str) -> TriangleMesh:
-    """One mesh of all pieces, in their order."""
+    """One mesh of all pieces, at least one, in their order."""
     start, faces, uvs, colors = 0, [], [], []
     for piece in pieces:
         counts, corners = piece.polygons
@@ -64,15 +65,14 @@ def mesh_of(pieces: list[PolyData], space: str) -> TriangleMesh:
         uvs.append(_uv(piece, own, counts))
         colors.append(_colors(piece))
         start += len(piece.points)
-    all_faces = np.concatenate(faces) if faces else np.empty((0, 3), np.int64)
+    all_faces = np.concatenate(faces)
     uv = [part for part in uvs if part is not None]
-    texture = Texture(np.concatenate(uv)) if uv and len(uv) == len(pieces) and len(all_faces) else None
     shades = [part for part in colors if part is not None]
     return TriangleMesh(
-        np.concatenate([piece.points for piece in pieces]) if pieces else np.empty((0, 3)),
+        np.concatenate([piece.points for piece in pieces]),
         all_faces,
-        np.concatenate(shades) if shades and len(shades) == len(pieces) else None,
-        texture,
+        np.concatenate(shades) if len(shades) == len(pieces) else None,
+        Texture(np.concatenate(uv)) if len(uv) == len(pieces) and len(all_faces) else None,
         space,
     )
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from breastmorph.errors import FileProblem
 from breastmorph.mesh.files.corners import rgba
 from breastmorph.mesh.files.reading import damaged, floats, integers, printable, space_in, truncated
-from breastmorph.mesh.files.vtk_cells import PolyData, mesh_of, split_by_offsets
+from breastmorph.mesh.files.vtk_cells import NO_CELLS, PolyData, mesh_of, split_by_offsets
 from breastmorph.mesh.triangle_mesh import Ints, TriangleMesh
 
 SIGNATURE = re.compile(rb"# vtk DataFile Version", re.IGNORECASE)
@@ -66,11 +66,21 @@ class _Reader:
 
     def next_line(self, what: str) -> list[str]:
         """The words of the next line that is not empty."""
+        words = self._words_or_end()
+        if not words:
+            raise truncated(what)
+        return words
+
+    def _words_or_end(self) -> list[str]:
         while self.at < len(self.data):
             words = self.line().split()
             if words:
                 return words
-        raise truncated(what)
+        return []
+
+    def _skip_metadata(self) -> None:
+        while self.at < len(self.data) and self.line():
+            pass  # it ends with an empty line
 
     def numbers(self, kind: str, count: int, what: str) -> NDArray:
         """The next ``count`` numbers of a VTK type, (count,)."""
@@ -128,20 +138,18 @@ class _Reader:
             elif keyword in ("POINT_DATA", "CELL_DATA") and len(words) >= 2:
                 section, rows = keyword, int(words[1])
             elif keyword == "METADATA":
-                while self.at < len(self.data) and self.line():
-                    pass  # it ends with an empty line
+                self._skip_metadata()
             elif not self._attribute(section, rows, keyword, words):
                 raise damaged(f"the VTK file has the line {' '.join(words)[:60]!r}")
         if "POLYGONS" not in self.cells and "TRIANGLE_STRIPS" not in self.cells and not len(self.points):
             raise truncated("POINTS are missing")
-        none = (np.empty(0, np.int64), np.empty(0, np.int64))
         space = self.arrays["FIELD"].get("SPACE")
         if space is not None and space.size:
             self.space = space_in(f"SPACE={space.ravel()[0]}") or self.space
         piece = PolyData(
             self.points.astype(np.float64),
-            self.cells.get("POLYGONS", none),
-            self.cells.get("TRIANGLE_STRIPS", none),
+            self.cells.get("POLYGONS", NO_CELLS),
+            self.cells.get("TRIANGLE_STRIPS", NO_CELLS),
             {
                 name: values
                 for name, values in self.arrays["POINT_DATA"].items()
@@ -151,13 +159,6 @@ class _Reader:
             self.uv_name,
         )
         return mesh_of([piece], self.space)
-
-    def _words_or_end(self) -> list[str]:
-        while self.at < len(self.data):
-            words = self.line().split()
-            if words:
-                return words
-        return []
 
     def _cells(self, keyword: str, first: int, second: int) -> tuple[Ints, Ints]:
         before = self.at
@@ -227,8 +228,7 @@ class _Reader:
     def _field_array(self, store: dict[str, NDArray]) -> None:
         words = self.next_line("an array of a FIELD")
         while words[0].upper() == "METADATA":
-            while self.at < len(self.data) and self.line():
-                pass
+            self._skip_metadata()
             words = self.next_line("an array of a FIELD")
         if len(words) < 4:
             raise damaged(f"a FIELD has the array {' '.join(words)[:60]!r}")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from breastmorph.errors import FileProblem
 from breastmorph.mesh.files.corners import uv_by_vertex
 from breastmorph.mesh.files.reading import damaged, floats, integers, printable, space_in, truncated
-from breastmorph.mesh.files.vtk_cells import SEAM_ARRAY, PolyData, mesh_of, split_by_offsets
+from breastmorph.mesh.files.vtk_cells import NO_CELLS, SEAM_ARRAY, PolyData, mesh_of, split_by_offsets
 from breastmorph.mesh.files.writing import write_file
 from breastmorph.mesh.files.xml_tree import parse_xml
 from breastmorph.mesh.triangle_mesh import Ints, TriangleMesh
@@ -134,7 +134,7 @@ class _Reader:
     def _cells(self, piece: Element, tag: str, count: int) -> tuple[Ints, Ints]:
         arrays = {array.get("Name"): array for array in piece.iterfind(f"./{tag}/DataArray")}
         if count == 0:
-            return np.empty(0, np.int64), np.empty(0, np.int64)
+            return NO_CELLS
         if not {"connectivity", "offsets"} <= arrays.keys():
             raise damaged(f"connectivity or offsets of {tag} are missing")
         offsets = self.table(arrays["offsets"], count, 1).ravel().astype(np.int64)
@@ -162,7 +162,7 @@ class _Reader:
         if layout == "ascii":
             tokens = (array.text or "").encode().split()
             values = floats(tokens, name) if dtype.kind == "f" else integers(tokens, name)
-            return values if kind not in ("u1",) else np.clip(values, 0, 255).astype(np.uint8)
+            return values if kind != "u1" else np.clip(values, 0, 255).astype(np.uint8)
         if layout == "binary":
             source, is_base64 = memoryview((array.text or "").encode().strip()), True
         elif layout == "appended":

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from breastmorph.errors import FileProblem
+from breastmorph.errors import BreastMorphError, FileProblem
 
 PART_FILES = ".*.part"  # what a killed process may leave behind
 
@@ -79,7 +79,7 @@ def problems_at(path: Path) -> Iterator[None]:
     """Turn what the system says against writing a file into an error of ours that names it."""
     try:
         yield
-    except FileProblem:
+    except BreastMorphError:
         raise
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the name
         reason = getattr(error, "strerror", None) or str(error)

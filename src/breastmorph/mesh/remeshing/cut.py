@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.remeshing.edges import edge_ids
 from breastmorph.mesh.topology import edge_table, face_components
 from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
 
@@ -107,7 +106,7 @@ def _with_point(
     on_edge = weights[order[0]] < _ON_EDGE
     if on_edge:
         table = edge_table(mesh.faces)
-        edge = edge_ids(table, corners[order[1:]][None])[0]
+        edge = table.ids_of(corners[order[1:]][None])[0]
         corner, cut = np.nonzero(table.of_half_edge.reshape(3, -1) == edge)
     else:
         corner, cut = np.arange(3), np.full(3, face)

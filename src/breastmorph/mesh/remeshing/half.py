@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from breastmorph.mesh.closest import closest_on_segments
 from breastmorph.mesh.geometry import edge_lengths, face_areas
 from breastmorph.mesh.remeshing.cut import insert_points
-from breastmorph.mesh.remeshing.isotropic import IsotropicParameters, closest_on_segments, isotropic
+from breastmorph.mesh.remeshing.isotropic import IsotropicParameters, isotropic
 from breastmorph.mesh.remeshing.symmetry import whole_of_half
 from breastmorph.mesh.topology import boundary_loops, edge_table
 from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
@@ -115,7 +116,7 @@ def _middles_of_longest(half: TriangleMesh, lacking: int) -> Floats:
     """
     table = edge_table(half.faces)
     ends = half.vertices[table.edges]
-    order = np.argsort(-np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1))
+    order = np.argsort(-edge_lengths(half.vertices, half.faces))
     middle = (ends[:, :, 0] == 0.0).all(axis=1)
     inner = (table.face_count == 2) & ~middle
     chosen = order[middle[order]][: lacking % 2].tolist()

@@ -7,16 +7,16 @@ import numpy as np
 from breastmorph.mesh.topology import boundary_loops, edge_table, split_pinched
 from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
 
+_LONGEST = 600  # vertices of a border; longer ones are left open
 
-def fill_holes(mesh: TriangleMesh, *, most_vertices: int = 600) -> tuple[TriangleMesh, int]:
+
+def fill_holes(mesh: TriangleMesh) -> tuple[TriangleMesh, int]:
     """Close every hole but the longest border, each with the triangles of least total area.
 
     Parameters
     ----------
     mesh : TriangleMesh
         Without edges of more than two faces; colours and texture are dropped.
-    most_vertices : int
-        Longer borders are left open.
 
     Returns
     -------
@@ -30,7 +30,7 @@ def fill_holes(mesh: TriangleMesh, *, most_vertices: int = 600) -> tuple[Triangl
     known = set((edges[:, 0] * len(vertices) + edges[:, 1]).tolist())
     patches = []
     for loop in boundary_loops(faces)[1:]:
-        if 3 <= len(loop) <= most_vertices and len(np.unique(loop)) == len(loop):
+        if 3 <= len(loop) <= _LONGEST and len(np.unique(loop)) == len(loop):
             patch = loop[_least_area(vertices[loop], _taken(loop, known, len(vertices)))]
             patches.append(patch[:, ::-1])  # a border runs along its face; the filling runs against it
     return TriangleMesh(vertices, np.concatenate([faces, *patches])), len(faces)

@@ -8,10 +8,13 @@ import numpy as np
 
 from breastmorph.errors import MeshProblem
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.geometry import face_normals, vertex_normals
+from breastmorph.mesh.geometry import face_normals
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.topology import boundary_vertices, is_manifold
-from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
+from breastmorph.mesh.triangle_mesh import MIRROR, Floats, Ints, TriangleMesh
+
+_STEPS = 40
+_ANCHORS = 0.2  # weight of all anchors together against all points
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +48,7 @@ class Plane:
         return Similarity(rotation, np.array([-self.offset, 0.0, 0.0]))
 
 
-def symmetry_plane(
-    surface: Surface,
-    points: Floats,
-    start: Plane,
-    anchors: Floats,
-    *,
-    anchor_weight: float = 0.2,
-    steps: int = 40,
-) -> tuple[Plane, float]:
+def symmetry_plane(surface: Surface, points: Floats, start: Plane, anchors: Floats) -> tuple[Plane, float]:
     """The plane that best mirrors a surface onto itself.
 
     Iterates closest points between the mirror image of ``points`` and the surface (Gauss-Newton on the
@@ -68,8 +63,6 @@ def symmetry_plane(
     start : Plane
     anchors : (a, 3) float
         Points the plane should contain, as the sternum's landmarks: without them a round chest lets it turn.
-    anchor_weight : float
-        Weight of all anchors together against all points.
 
     Returns
     -------
@@ -80,7 +73,7 @@ def symmetry_plane(
     normals = face_normals(surface.mesh.vertices, surface.mesh.faces)
     point_normals = normals[surface.closest(points).faces]
     plane, residual = start, np.inf
-    for _ in range(steps):
+    for _ in range(_STEPS):
         image = plane.reflected(points)
         hit = surface.closest(image)
         facing = normals[hit.faces]
@@ -99,7 +92,7 @@ def symmetry_plane(
         rows = [-2.0 * ((p @ axis) * along + depth * (m @ axis)) for axis in (u, w)]
         jacobian = np.column_stack([*rows, 2.0 * along])
         error = ((image[fits] - hit.points[fits]) * m).sum(axis=1)
-        weight = np.sqrt(anchor_weight * len(p) / max(len(anchors), 1)) * 2.0
+        weight = np.sqrt(_ANCHORS * len(p) / max(len(anchors), 1)) * 2.0
         anchored = np.column_stack([anchors @ u, anchors @ w, -np.ones(len(anchors))]) * weight
         system = np.concatenate([jacobian, anchored])
         right = np.concatenate([error, plane.distance(anchors) * weight])
@@ -128,17 +121,10 @@ def whole_of_half(half: TriangleMesh) -> tuple[TriangleMesh, Ints]:
     n = half.n_vertices
     partner = np.arange(n)
     partner[~middle] = n + np.arange(n - int(middle.sum()))
-    image = half.vertices[~middle] * np.array([-1.0, 1.0, 1.0])
+    image = half.vertices[~middle] * MIRROR
     faces = np.concatenate([half.faces, partner[half.faces][:, ::-1]])
     mirror = np.concatenate([partner, np.flatnonzero(~middle)])
     mesh = TriangleMesh(np.concatenate([half.vertices, image]), faces)
     if not is_manifold(mesh.faces):
         raise MeshProblem("the half surface touches the plane x = 0 apart from its border there")
     return mesh, mirror
-
-
-def normal_consistency(mesh: TriangleMesh) -> Floats:
-    """Cosine between every face's normal and the mean normal at its corners, (m,); negative means flipped."""
-    at_corners = vertex_normals(mesh.vertices, mesh.faces)[mesh.faces].sum(axis=1)
-    at_corners /= np.maximum(np.linalg.norm(at_corners, axis=1, keepdims=True), 1e-300)
-    return (face_normals(mesh.vertices, mesh.faces) * at_corners).sum(axis=1)

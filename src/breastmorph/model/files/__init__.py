@@ -19,7 +19,7 @@ from breastmorph.model.shape_model import ShapeModel
 
 __all__ = ["WRITABLE", "load_landmark_ids", "load_model", "save_model"]
 
-LARGEST_MODEL_FILE = 8 * 1024**3  # bytes
+_LARGEST = 8 * 1024**3  # bytes
 WRITABLE = (".h5", ".hdf5", ".npz", ".glb")
 
 _HDF5, _ZIP = b"\x89HDF\r\n\x1a\n", b"PK\x03\x04"
@@ -51,7 +51,7 @@ def load_model(path: str | Path, landmark_ids: Mapping[str, int] | None = None) 
         The file is missing, empty, cut off, damaged, of another kind or no model of a surface.
     """
     path = Path(path)
-    data = read_bytes(path, LARGEST_MODEL_FILE)
+    data = read_bytes(path, _LARGEST)
     kind = _kind(data, path)
     with problems_of(path, kind):
         if kind == "NPZ":

@@ -13,6 +13,7 @@ import numpy as np
 from breastmorph.mesh.files.gltf import Blob, packed
 from breastmorph.mesh.files.writing import write_file
 from breastmorph.mesh.geometry import vertex_normals
+from breastmorph.mesh.triangle_mesh import Floats, Ints
 from breastmorph.model.shape_model import ShapeModel
 
 _METRE = 0.001  # of a mm
@@ -32,7 +33,7 @@ def write_morph_targets(model: ShapeModel, path: Path, modes: int = 20, deviatio
         A target's weight of 1 moves its mode by so many standard deviations.
     """
     blob = Blob()
-    normals = vertex_normals(model.mean, model.faces)
+    normals = _normals(model.mean, model.faces)
     attributes = {
         "POSITION": blob.array((_METRE * model.mean).astype("<f4"), "VEC3", bounds=True),
         "NORMAL": blob.array(normals.astype("<f4"), "VEC3"),
@@ -42,7 +43,7 @@ def write_morph_targets(model: ShapeModel, path: Path, modes: int = 20, deviatio
         coefficients = np.zeros(mode + 1)
         coefficients[mode] = deviations * model.deviations[mode]
         shape = model.instance(coefficients)
-        turned = vertex_normals(shape, model.faces) - normals
+        turned = _normals(shape, model.faces) - normals
         targets.append(
             {
                 "POSITION": blob.array((_METRE * (shape - model.mean)).astype("<f4"), "VEC3", bounds=True),
@@ -66,3 +67,10 @@ def write_morph_targets(model: ShapeModel, path: Path, modes: int = 20, deviatio
         "materials": [{"pbrMetallicRoughness": skin, "doubleSided": True}],
     }
     write_file(path, packed(document, blob))
+
+
+def _normals(shape: Floats, faces: Ints) -> Floats:
+    """Unit normals; the format wants one of a vertex without faces too, which then looks to the front."""
+    normals = vertex_normals(shape, faces)
+    normals[~normals.any(axis=1)] = (0.0, 0.0, 1.0)
+    return normals

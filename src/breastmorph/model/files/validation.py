@@ -69,10 +69,11 @@ def checked_model(
     for label, vertex in others.get("landmark_ids", {}).items():
         if not (isinstance(label, str) and isinstance(vertex, int) and 0 <= vertex < size // 3):
             raise damaged(f"landmark {printable(str(label))!r} names no vertex of the model's {size // 3:,}")
+    as_given = variances
     kept, variances = _orthonormal(_as_float(basis), variances, scaled_basis)
     training = others.get("training")
-    if training is not None and training.scores.shape[1] != len(variances):
-        others["training"] = None  # of other components
+    if training is not None and not np.array_equal(variances, as_given):
+        others["training"] = None  # of other components, or of the same in another order
     return ShapeModel(
         mean.reshape(-1, 3).astype(np.float64),
         kept,

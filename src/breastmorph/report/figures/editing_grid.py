@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from breastmorph.clinical.measure.distances import DISTANCES, PAPER
 from breastmorph.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
 from breastmorph.report.figures.picture_panels import Page, cameras, height_of, levelled
@@ -18,12 +19,7 @@ from breastmorph.report.render import Camera, View, render
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# The paper's three distances, straight, by their ends.
-_DISTANCES = {
-    "SN-NL": ("sternal_notch", "nipple_left"),
-    "SN-NR": ("sternal_notch", "nipple_right"),
-    "NL-NR": ("nipple_left", "nipple_right"),
-}
+_ENDS = {name: DISTANCES[name].landmarks for name in PAPER}
 _VIEW = View()
 _LEFT, _GAP, _TOP, _LINE, _BETWEEN, _FOOT = 0.78, 0.05, 0.22, 0.13, 0.08, 0.14  # inches
 _STRONG = COLOURS[1]
@@ -90,7 +86,7 @@ def save_editing_grid(
         raise BreastMorphError(
             "subjects have no or different numbers of edits", "Edit all of them in the same way"
         )
-    missing = sorted({end for ends in _DISTANCES.values() for end in ends} - set(landmark_ids))
+    missing = sorted({end for ends in _ENDS.values() for end in ends} - set(landmark_ids))
     if missing:
         raise LandmarkProblem(
             f"the model lacks {', '.join(missing)}", "Give the vertices of these landmarks (--landmark-ids)"
@@ -99,7 +95,7 @@ def save_editing_grid(
     cell = min((WIDE - _LEFT) / len(rows[0]) - _GAP, 1.8)
     groups = [[version.shape for version in row if version.shape is not None] for row in rows]
     seen = cameras([(_VIEW, shapes) for shapes in groups], cell)
-    below = _LINE * (len(_DISTANCES) + 0.5) + _BETWEEN
+    below = _LINE * (len(_ENDS) + 0.5) + _BETWEEN
     width = _LEFT + len(rows[0]) * (cell + _GAP)
     height = _TOP + sum(height_of(camera) + below for camera in seen) + _FOOT
     with printed(path, (width, height), free=True) as figure:
@@ -109,7 +105,7 @@ def save_editing_grid(
         for subject, row, camera in zip(subjects, rows, seen, strict=True):
             under = top + height_of(camera)
             page.text(0.10, (top + under) / 2, subject.label, rotation=90, weight="bold")
-            for n, name in enumerate(_DISTANCES, 1):
+            for n, name in enumerate(_ENDS, 1):
                 page.text(_LEFT - 0.02, under + n * _LINE, f"{name} (cm)", ha="right")
             for k, version in enumerate(row):
                 left = _LEFT + k * (cell + _GAP)
@@ -138,7 +134,7 @@ def _draw_distances(
 ) -> dict[str, float]:
     """Draw the three distances over a picture; returns their lengths in mm."""
     lengths = {}
-    for name, ends in _DISTANCES.items():
+    for name, ends in _ENDS.items():
         points = shape[[landmark_ids[end] for end in ends]]
         lengths[name] = float(np.linalg.norm(points[0] - points[1]))
         places, strong = camera.project(points), name in changed

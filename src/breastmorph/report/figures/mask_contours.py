@@ -52,7 +52,7 @@ def save_mask_contours(path: Path, mesh: TriangleMesh, landmarks: Landmarks) -> 
             left = _LEFT + k * (cell + _GAP)
             values = mask.at(mesh.vertices)
             base = _bands(seen.at_pixels(values))
-            axes = page.picture(as_picture(seen.shaded(base, relief=RELIEF), _FINE), camera, left, _TOP)
+            axes = page.picture(as_picture(seen.shaded(base, RELIEF), _FINE), camera, left, _TOP)
             draw_levels(axes, mesh, camera, values, _LEVELS)
             page.text(left + cell / 2, _TOP / 2, label, weight="bold")
         page.scale_bar(_LEFT + 0.05, _TOP + tall + 0.06, camera)

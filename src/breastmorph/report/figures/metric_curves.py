@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from breastmorph.errors import BreastMorphError
-from breastmorph.evaluation.curve import Curve
-from breastmorph.evaluation.variation import Compactness
 from breastmorph.mesh.triangle_mesh import Floats, Ints
 from breastmorph.report.figures.printing import COLOURS, DASHES, NARROW, WIDE, count_components, printed
 
@@ -22,6 +20,7 @@ if TYPE_CHECKING:
 _HEIGHT = 2.75  # inches
 _TINY = 6.5  # points
 _NUMBER, _APART = 0.14, 0.07  # room of a number at a line's end, as a share of the panel's width and height
+_OVER_DRAWS = "1 sd over the draws"  # what a band around a line is
 _ORDERED = (0.78, 0.0)  # ends of viridis for lines that have an order: its yellow is too pale for paper
 
 
@@ -50,16 +49,6 @@ class Series:
         if len(shapes) != 1 or len(next(iter(shapes))) != 1:
             raise BreastMorphError(f"{self.label}: components, values and spread differ in length: {shapes}")
 
-    @classmethod
-    def of(cls, label: str, curve: Curve) -> Self:
-        """The mean of a curve with a band of one standard deviation."""
-        return cls(label, curve.components, curve.mean, curve.sd)
-
-    @classmethod
-    def of_compactness(cls, label: str, found: Compactness) -> Self:
-        """The share of the variance, 0 to 1."""
-        return cls(label, found.components, found.share)
-
 
 @dataclass(frozen=True, eq=False)
 class ModelCurves:
@@ -78,9 +67,7 @@ class ModelCurves:
     specificity: Series
 
 
-def save_model_curves(
-    path: Path, models: Sequence[ModelCurves], band: str = "1 sd over subjects or samples"
-) -> None:
+def save_model_curves(path: Path, models: Sequence[ModelCurves]) -> None:
     """Draw compactness, generalization and specificity of several models, a panel each.
 
     Parameters
@@ -89,25 +76,23 @@ def save_model_curves(
         Without an ending.
     models : sequence of ModelCurves
         Their labels are those of ``compactness``.
-    band : str
-        What the bands are; stands below the panels where there are any.
     """
-    _three_panels(path, models, band, _styles(len(models)))
+    _three_panels(path, models, "1 sd over subjects or samples", _styles(len(models)))
 
 
-def save_data_amount(path: Path, models: Sequence[ModelCurves], band: str = "range of the draws") -> None:
+def save_data_amount(path: Path, models: Sequence[ModelCurves]) -> None:
     """Draw the same for models of more and more subjects, the fewest first; colours follow that order."""
-    _three_panels(path, models, band, _ordered_styles(len(models)))
+    _three_panels(path, models, _OVER_DRAWS, _ordered_styles(len(models)))
 
 
-def save_operated(path: Path, series: Sequence[Series], band: str = "1 sd") -> None:
+def save_operated(path: Path, series: Sequence[Series]) -> None:
     """Draw the generalization (mm) of models of operated and of other breasts, both to breasts without operation."""
     with printed(path, (NARROW, _HEIGHT)) as figure:
         panel = figure.subplots()
         _draw(panel, series, _styles(len(series)))
         _finish(panel, "generalization error (mm)")
         _write_ends(panel, series, _styles(len(series)))
-        _legend(figure, panel, _band_note(series, band), columns=1)
+        _legend(figure, panel, _band_note(series, _OVER_DRAWS), columns=1)
 
 
 def save_clinical(
@@ -120,8 +105,7 @@ def save_clinical(
     path : Path
         Without an ending.
     straight : mapping from measure to Series
-        Absolute differences of straight distances, mm, drawn without bands; "average" is added where it is not
-        among them.
+        Absolute differences of straight distances, mm, drawn without bands; their average is added.
     tape : mapping from measure to Series, optional
         The same of distances along the skin, drawn as open marks.
     """
@@ -150,7 +134,7 @@ def save_clinical(
 def _with_average(measures: Mapping[str, Series]) -> dict[str, Series]:
     """The measures with their average over the components they share."""
     named = dict(measures)
-    if "average" in named or len(named) < 2:
+    if len(named) < 2:
         return named
     shared = set.intersection(*(set(one.components.tolist()) for one in named.values()))
     if shared:

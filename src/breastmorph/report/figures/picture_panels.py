@@ -95,7 +95,7 @@ class Page:
         axes = self.panel(left, top, width / _PER_INCH, height / _PER_INCH)
         axes.imshow(picture, extent=(0.0, width, height, 0.0), aspect="auto")
         axes.set_axis_off()
-        mark_sides(axes, camera)
+        mark_sides(axes, camera.axes)
         return axes
 
     def text(self, left: float, top: float, words: str, **style: Any) -> None:
@@ -147,15 +147,15 @@ class Page:
         return axes
 
 
-def mark_sides(axes: Axes, camera: Camera) -> None:
-    """Write L and R, the patient's, into the upper corners of a picture."""
-    towards_left = float(camera.axes[0, 0])  # how much of the patient's left is the picture's right
+def mark_sides(axes: Axes, view: Floats, size: float = _TINY) -> None:
+    """Write L and R, the patient's, into the upper corners of a picture seen along the axes (3, 3) of a view."""
+    towards_left = float(view[0, 0])  # how much of the patient's left is the picture's right
     if abs(towards_left) < 0.3:  # from the side: one is behind the other
         return
     letters = ("R", "L") if towards_left > 0 else ("L", "R")
     for across, letter, side in zip((0.05, 0.95), letters, ("left", "right"), strict=True):
         axes.text(
-            across, 0.99, letter, ha=side, va="top", fontsize=_TINY, color=GREY, transform=axes.transAxes,
+            across, 0.99, letter, ha=side, va="top", fontsize=size, color=GREY, transform=axes.transAxes,
         )  # fmt: skip
 
 
@@ -187,7 +187,6 @@ def draw_levels(
     camera: Camera,
     values: Floats,
     levels: Sequence[float],
-    color: str = "black",
 ) -> None:
     """Draw lines of equal value (n,) on the surface of a picture's mesh, where the camera sees it."""
     image = look(mesh, camera).as_image(values)
@@ -197,5 +196,5 @@ def draw_levels(
         return
     height, width = image.shape
     across, down = np.arange(width) + 0.5, np.arange(height) + 0.5
-    axes.contour(across, down, np.ma.masked_invalid(image), levels, colors=color, linewidths=0.6)
+    axes.contour(across, down, np.ma.masked_invalid(image), levels, colors="black", linewidths=0.6)
     axes.set(xlim=(0, width), ylim=(height, 0))

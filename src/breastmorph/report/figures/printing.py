@@ -105,6 +105,14 @@ def save_figure(
     return written
 
 
+def save_png(figure: Figure, path: Path, dpi: int, **how: Any) -> None:
+    """Write a figure as one PNG file, with what else ``savefig`` can be told."""
+    make_folder(path.parent)
+    data = io.BytesIO()
+    figure.savefig(data, format="png", dpi=dpi, metadata=_DATES["png"], **how)
+    write_file(path, data.getvalue())
+
+
 def count_components(panel: Axes) -> None:
     """Make the horizontal axis that of the number of components of the lines drawn: whole numbers from 0."""
     from matplotlib.ticker import MaxNLocator

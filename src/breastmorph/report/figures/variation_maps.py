@@ -7,12 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from breastmorph.clinical.patient import model_landmarks
 from breastmorph.errors import BreastMorphError, LandmarkProblem
-from breastmorph.mask import breast_mask
+from breastmorph.mask import IN_BREAST, breast_mask
 from breastmorph.mesh.triangle_mesh import Bools, Floats
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.registration.result import IN_BREAST
 from breastmorph.report.figures.picture_panels import (
     RELIEF,
     SPREAD,
@@ -86,7 +84,7 @@ def save_variation_maps(path: Path, models: Mapping[str, ShapeModel]) -> None:
 def _mask(model: ShapeModel) -> Floats | None:
     """The breast mask of the mean, (n,); None for a model that lacks landmarks."""
     try:
-        return breast_mask(model.mean_mesh, model_landmarks(model))
+        return breast_mask(model.mean_mesh, model.landmarks)
     except LandmarkProblem:
         return None
 

@@ -135,6 +135,6 @@ def _text(text: Text) -> str:
 
 def _figure(figure: Figure) -> str:
     return (
-        f"<figure>{image_html(figure, figure.alt or figure.caption)}"
+        f"<figure>{image_html(figure, figure.caption)}"
         f"<figcaption>{escape(figure.caption)}</figcaption></figure>"
     )

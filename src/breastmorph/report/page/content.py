@@ -97,30 +97,22 @@ class Figure:
     data : bytes
         A PNG or JPEG picture or an SVG drawing.
     caption : str
-        May be long; what the reader should see in it.
-    alt : str
-        What the picture shows, for those who cannot see it; the caption when empty.
+        May be long; what the reader should see in it, also said to those who cannot see it.
     """
 
     data: bytes
     caption: str
-    alt: str = ""
 
     @classmethod
-    def load(cls, path: Path, caption: str, alt: str = "") -> Self:
-        """Of ``<path>.svg`` and ``<path>.png`` (an ending of ``path`` is left off) the better one for a page.
-
-        The drawing, unless it is very large; else the picture.
-        """
-        known = path.suffix.lower() in (".svg", ".png")
-        stem = path.with_suffix("") if known else path
-        drawing, picture = (stem.with_name(stem.name + ending) for ending in (".svg", ".png"))
+    def load(cls, path: Path, caption: str) -> Self:
+        """Of ``<path>.svg`` and ``<path>.png`` the better one for a page: the drawing, unless it is very large."""
+        drawing, picture = (path.with_name(path.name + ending) for ending in (".svg", ".png"))
         there = [place for place in (drawing, picture) if place.is_file()]
         if not there:
             raise FileProblem("there is no such figure", "Make the figures first", picture)
         if len(there) == 2 and drawing.stat().st_size > _LARGE_DRAWING:
             there = [picture]
-        return cls(there[0].read_bytes(), caption, alt)
+        return cls(there[0].read_bytes(), caption)
 
     @cached_property
     def kind(self) -> str:
@@ -144,14 +136,11 @@ class ModelView:
     caption : str
     modes : int
         So many sliders, fewer if the model has fewer.
-    limit : float
-        Where the sliders end, in standard deviations.
     """
 
     model: ShapeModel
     caption: str
     modes: int = 8
-    limit: float = 3.0
 
 
 @dataclass(frozen=True)

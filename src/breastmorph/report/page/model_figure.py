@@ -18,6 +18,7 @@ _VIEWS = (
     *(("front", "Front"), ("oblique-right", "Oblique right"), ("oblique-left", "Oblique left")),
     *(("right", "Patient's right"), ("left", "Patient's left"), ("below", "Below")),
 )
+_LIMIT = 3.0  # standard deviations: where the sliders end
 
 
 def model_html(shown: ModelView, number: str) -> str:
@@ -32,7 +33,7 @@ def model_html(shown: ModelView, number: str) -> str:
         f'<output for="mode-{number}-{k}">0.0 sd</output>'
         f'<button type="button" data-play="{k}" aria-pressed="false" aria-label="Play mode {k + 1}" '
         f'title="Play"></button>'
-        f'<input type="range" id="mode-{number}-{k}" data-mode="{k}" min="{-shown.limit:g}" max="{shown.limit:g}" '
+        f'<input type="range" id="mode-{number}-{k}" data-mode="{k}" min="{-_LIMIT:g}" max="{_LIMIT:g}" '
         f'step="0.1" value="0"></div>'
         for k, share in enumerate(data["shares"])
     )

@@ -51,6 +51,12 @@ class LandmarkFile:
     space: str = ""
     unit: str = ""
 
+    @property
+    def labels_not_understood(self) -> str:
+        """The unknown labels as the end of a message; empty where there are none."""
+        labels = ", ".join(repr(label[:40]) for label in self.unknown[:8])
+        return f"; labels not understood: {labels}" if labels else ""
+
 
 def load_landmarks(path: str | Path, order: Sequence[str] | None = None) -> LandmarkFile:
     """Read landmarks; the content decides the format.

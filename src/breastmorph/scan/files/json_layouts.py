@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from breastmorph.errors import FileProblem, LandmarkProblem
-from breastmorph.scan.files.labelled import LabelledPoints, Point, point_of, space_of
+from breastmorph.scan.files.labelled import LabelledPoints, Point, listed, point_of, space_of
 from breastmorph.scan.landmarks import Landmarks
 
 _SLICER_SCHEMA = (
@@ -109,14 +109,14 @@ def _scalismo(content: list[dict[str, Any]]) -> LabelledPoints:
 
 def ours(landmarks: Landmarks, space: str) -> str:
     """Our own layout, one landmark a line. It has no axes: the frame is that of the scan."""
-    lines = [f"  {json.dumps(name)}: {json.dumps(list(point))}" for name, point in _items(landmarks)]
+    lines = [f"  {json.dumps(name)}: {json.dumps(list(point))}" for name, point in listed(landmarks)]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def scalismo(landmarks: Landmarks, space: str) -> str:
     """Scalismo's list of landmarks."""
     return (
-        json.dumps([{"id": name, "coordinates": point} for name, point in _items(landmarks)], indent=1) + "\n"
+        json.dumps([{"id": name, "coordinates": point} for name, point in listed(landmarks)], indent=1) + "\n"
     )
 
 
@@ -132,7 +132,7 @@ def slicer(landmarks: Landmarks, space: str) -> str:
             "visibility": True,
             "positionStatus": "defined",
         }
-        for number, (name, point) in enumerate(_items(landmarks), 1)
+        for number, (name, point) in enumerate(listed(landmarks), 1)
     ]
     markup = {
         "type": "Fiducial",
@@ -142,7 +142,3 @@ def slicer(landmarks: Landmarks, space: str) -> str:
         "controlPoints": controls,
     }
     return json.dumps({"@schema": _SLICER_SCHEMA, "markups": [markup]}, indent=1) + "\n"
-
-
-def _items(landmarks: Landmarks) -> list[tuple[str, list[float]]]:
-    return list(zip(landmarks.names, landmarks.points.tolist(), strict=True))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from breastmorph.errors import LandmarkProblem
+from breastmorph.scan.landmarks import Landmarks
 
 Point = tuple[float, float, float]
 
@@ -53,6 +54,11 @@ def point_of(label: str, coordinates: Any) -> Point:
             )
         point.append(number)
     return point[0], point[1], point[2]
+
+
+def listed(landmarks: Landmarks) -> list[tuple[str, list[float]]]:
+    """Names and coordinates of landmarks that are to be written."""
+    return list(zip(landmarks.names, landmarks.points.tolist(), strict=True))
 
 
 def space_of(text: str) -> str:

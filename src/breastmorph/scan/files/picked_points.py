@@ -6,7 +6,7 @@ from xml.sax.saxutils import quoteattr
 
 from breastmorph.errors import FileProblem
 from breastmorph.mesh.files.xml_tree import parse_xml
-from breastmorph.scan.files.labelled import LabelledPoints, point_of
+from breastmorph.scan.files.labelled import LabelledPoints, listed, point_of
 from breastmorph.scan.landmarks import Landmarks
 
 
@@ -31,6 +31,6 @@ def text_of(landmarks: Landmarks, space: str) -> str:
     lines = ["<!DOCTYPE PickedPoints>", "<PickedPoints>", " <DocumentData/>"]
     lines += [
         f' <point active="1" name={quoteattr(name)} x="{x!r}" y="{y!r}" z="{z!r}"/>'
-        for name, (x, y, z) in zip(landmarks.names, landmarks.points.tolist(), strict=True)
+        for name, (x, y, z) in listed(landmarks)
     ]
     return "\n".join([*lines, "</PickedPoints>"]) + "\n"

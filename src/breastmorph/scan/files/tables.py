@@ -6,7 +6,7 @@ import csv
 import re
 
 from breastmorph.errors import FileProblem, LandmarkProblem
-from breastmorph.scan.files.labelled import LabelledPoints, Point, point_of, space_of
+from breastmorph.scan.files.labelled import LabelledPoints, Point, listed, point_of, space_of
 from breastmorph.scan.landmarks import Landmarks
 
 FCSV = re.compile(
@@ -112,10 +112,7 @@ def _decimal_point(text: str) -> str:
 
 def plain(landmarks: Landmarks, space: str) -> str:
     """The table ``name,x,y,z``."""
-    return "name,x,y,z\n" + "".join(
-        f"{name},{x!r},{y!r},{z!r}\n"
-        for name, (x, y, z) in zip(landmarks.names, landmarks.points.tolist(), strict=True)
-    )
+    return "name,x,y,z\n" + "".join(f"{name},{x!r},{y!r},{z!r}\n" for name, (x, y, z) in listed(landmarks))
 
 
 def fcsv(landmarks: Landmarks, space: str) -> str:
@@ -127,8 +124,6 @@ def fcsv(landmarks: Landmarks, space: str) -> str:
     ]
     lines += [
         f"{number},{x!r},{y!r},{z!r},0,0,0,1,1,1,0,{name},,"
-        for number, (name, (x, y, z)) in enumerate(
-            zip(landmarks.names, landmarks.points.tolist(), strict=True), 1
-        )
+        for number, (name, (x, y, z)) in enumerate(listed(landmarks), 1)
     ]
     return "\n".join(lines) + "\n"

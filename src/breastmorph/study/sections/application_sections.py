@@ -12,8 +12,6 @@ from breastmorph.study.results import StudyResults
 from breastmorph.study.sections.shown import figure
 from breastmorph.study.summary import refusals
 
-_VIEWED_MODES = 8
-
 
 def model_section(results: StudyResults) -> Section:
     """The model of the default method with masks, to be turned and moved."""
@@ -38,11 +36,7 @@ def model_section(results: StudyResults) -> Section:
         )
         model = load_model(results.run.study.model("masks"))
         blocks.append(
-            ModelView(
-                model,
-                "The mean shape of the model with masks; on the screen with its first modes.",
-                modes=min(_VIEWED_MODES, model.n_components),
-            )
+            ModelView(model, "The mean shape of the model with masks; on the screen with its first modes.")
         )
     blocks.append(
         figure(
@@ -79,10 +73,10 @@ def editing_section(results: StudyResults) -> Section:
                 "Asked for and attained",
                 (
                     "subject and distance",
-                    Column("before", "mm", 1),
-                    Column("asked for", "mm", 1),
-                    Column("exact version", "mm", 1),
-                    Column("linear version", "mm", 1),
+                    Column("before", "cm", 2),
+                    Column("asked for", "cm", 2),
+                    Column("exact version", "cm", 2),
+                    Column("linear version", "cm", 2),
                     Column("change", "sd", 1),
                 ),
                 tuple(rows),
@@ -95,18 +89,12 @@ def editing_section(results: StudyResults) -> Section:
 
 def _edit_row(edit: dict[str, Any]) -> tuple[Cell, ...]:
     name = f"{edit['subject']}: {edit['measure']} {step_text(edit['step_sd'])}"
-
-    def after(method: str) -> Cell:
-        return "refused" if "refused" in edit[method] else float(edit[method]["after"])
-
-    return (
-        name,
-        edit.get("before"),
-        edit.get("requested"),
-        after("exact"),
-        after("linear"),
-        edit["exact"].get("length_sd"),
+    asked = (edit[key] / 10.0 if key in edit else None for key in ("before", "requested"))
+    attained = (
+        "refused" if "refused" in edit[method] else edit[method]["after"] / 10.0
+        for method in ("exact", "linear")
     )
+    return (name, *asked, *attained, edit["exact"].get("length_sd"))
 
 
 def _who(results: StudyResults, found: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from breastmorph.evaluation.experiments.masks import MaskExperiment, MaskVariant
 from breastmorph.evaluation.experiments.statement import Statement, plural
 from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.report.page import Block, Cell, Column, Section, Table, Text
-from breastmorph.study.plan import mask_pairs
+from breastmorph.study.plan import EXPERIMENTS, mask_pairs
 from breastmorph.study.results import StudyResults
 from breastmorph.study.sections.shown import figure, mean_sd
 
@@ -45,7 +45,7 @@ def masks_section(results: StudyResults) -> Section:
         blocks.append(Section(_METHODS[ending], tuple(_one_method(results, ending))))
     if not results.parameters.printed_method:
         blocks.append(Text(("The printed method was left out of this study; `breastmorph paper` has it.",)))
-    return Section("Experiment 1: the effect of masks", tuple(blocks))
+    return Section(EXPERIMENTS[1], tuple(blocks))
 
 
 def _one_method(results: StudyResults, ending: str) -> list[Block]:
@@ -120,10 +120,14 @@ def _overview(found: MaskExperiment) -> Table:
     variants = _variants(found)
     rows: list[tuple[Cell, ...]] = [
         ("generalization, mm", *(mean_sd(one.generalization[:, -1]) for one in variants.values())),
+        ("generalization to the raw scan, breast, mm", *(_to_scan(one) for one in variants.values())),
         ("specificity, mm", *(f"{one.specificity[-1]:.2f}" for one in variants.values())),
         ("variance in 8 components, %", *(_percent(one.share) for one in variants.values())),
         ("total variance of a point, mm²", *(f"{_of_a_point(one):.0f}" for one in variants.values())),
-        ("variance in the breasts over that elsewhere", *(f"{_calm(one):.2f}" for one in variants.values())),
+        (
+            "variance in the breasts over that elsewhere",
+            *(f"{one.inside_over_outside:.2f}" for one in variants.values()),
+        ),
         ("mean squared distance to the scan, mm²", *(_squared(one) for one in variants.values())),
         ("angle distortion, °", *(mean_sd(one.angle_distortion) for one in variants.values())),
     ]
@@ -169,8 +173,8 @@ def _squared(one: MaskVariant) -> str | None:
     return mean_sd(one.scans.mean_squared) or None if one.scans is not None else None
 
 
-def _calm(one: MaskVariant) -> float:
-    return one.variance_inside / one.variance_outside if one.variance_outside else float("nan")
+def _to_scan(one: MaskVariant) -> str | None:
+    return mean_sd(one.scans.reconstructed_breast[:, -1]) or None if one.scans is not None else None
 
 
 def _remarks(statements: Sequence[Statement], found: MaskExperiment) -> list[Block]:
@@ -199,10 +203,9 @@ def _remarks(statements: Sequence[Statement], found: MaskExperiment) -> list[Blo
 
 def data_section(results: StudyResults) -> Section:
     """Experiment 2."""
-    title = "Experiment 2: how much data is needed"
     found = results.amounts
     if found is None or found.impossible:
-        return Section(title, _without(results, 2))
+        return _without(results, 2)
     rows: list[tuple[Cell, ...]] = []
     for amount in found.amounts:
         cells: list[Cell] = [amount.name, str(len(amount.draws))]
@@ -217,7 +220,7 @@ def data_section(results: StudyResults) -> Section:
             cells.append(f"{factor * mean[at]:.{digits}f}{around}")
         rows.append(tuple(cells))
     return Section(
-        title,
+        EXPERIMENTS[2],
         (
             Text(
                 (
@@ -249,16 +252,15 @@ def data_section(results: StudyResults) -> Section:
 
 def operated_section(results: StudyResults) -> Section:
     """Experiment 3."""
-    title = "Experiment 3: operated and non-operated breasts"
     found = results.operated
     if found is None or found.impossible:
-        return Section(title, _without(results, 3))
+        return _without(results, 3)
     size, tested = len(found.draws[0].training), len(found.draws[0].tested)
     counts = [int(c) for c in found.components if c in (0, *_AT) or c == found.components[-1]]
     curves = {name: found.curve(name)[0] for name in ("operated", "not_operated")}
     rows = tuple((str(c), float(curves["operated"][c]), float(curves["not_operated"][c])) for c in counts)
     return Section(
-        title,
+        EXPERIMENTS[3],
         (
             Text(
                 (
@@ -287,10 +289,9 @@ def operated_section(results: StudyResults) -> Section:
 
 def clinical_section(results: StudyResults) -> Section:
     """Experiment 4."""
-    title = "Experiment 4: clinical distances"
     found = results.clinical
     if found is None or found.impossible:
-        return Section(title, _without(results, 4))
+        return _without(results, 4)
     counts = [int(c) for c in found.components if c in (0, *_AT) or c == found.components[-1]]
     rows: list[tuple[Cell, ...]] = [
         (f"straight, {plural(c, 'component')}", *(float(v) for v in found.mean[c]), float(found.average[c]))
@@ -311,7 +312,7 @@ def clinical_section(results: StudyResults) -> Section:
         ("registration alone, straight", *(float(v) for v in of_registered), float(np.nanmean(of_registered)))
     )
     return Section(
-        title,
+        EXPERIMENTS[4],
         (
             Text(
                 (
@@ -335,5 +336,5 @@ def clinical_section(results: StudyResults) -> Section:
     )
 
 
-def _without(results: StudyResults, experiment: int) -> tuple[Block, ...]:
-    return (Text((results.why_not(f"experiment-{experiment}"),)),)
+def _without(results: StudyResults, experiment: int) -> Section:
+    return Section(EXPERIMENTS[experiment], (Text((results.why_not(f"experiment-{experiment}"),)),))

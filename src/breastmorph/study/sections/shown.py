@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
+from breastmorph.errors import FileProblem
 from breastmorph.evaluation.experiments.paired import BOOTSTRAP, RANK_SUM, SIGNED_RANKS
 from breastmorph.evaluation.experiments.statement import NO, YES, Statement
 from breastmorph.report.page import Block, Figure, Table, Text, Verdict
@@ -21,12 +21,12 @@ def figure(results: StudyResults, part: str, name: str, caption: str) -> Block:
     why = results.why_not(part)
     if why:
         return Text((f"There is no figure here. {why}",))
-    path = results.run.study.path / "figures" / name
-    if not any(Path(f"{path}{ending}").is_file() for ending in (".svg", ".png")):
+    try:
+        return Figure.load(results.run.study.figure(name), caption)
+    except FileProblem:
         return Text(
             (f"The figure {name} is not in the study's folder any more; run `breastmorph paper` again.",)
         )
-    return Figure.load(path, caption)
 
 
 def statement_table(statements: Sequence[Statement], caption: str) -> Table:

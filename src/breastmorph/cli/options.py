@@ -1,0 +1,110 @@
+"""Options that several commands have, and the values they become."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from breastmorph.model.shape_model import ShapeModel
+    from breastmorph.template import Template
+
+
+class _Folder(click.Path):
+    """A path for which the shell offers folders only; a file is refused where it is used, in our own words."""
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        return [CompletionItem(incomplete, type="dir")]
+
+
+PATH = click.Path(path_type=Path)
+FOLDER = _Folder(path_type=Path)
+COUNT = click.IntRange(min=1)
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON for machines.")
+jobs_option = click.option(
+    "--jobs", type=COUNT, show_default="all cores", help="Worker processes; the result does not depend on it."
+)
+landmarks_option = click.option(
+    "--landmarks",
+    type=PATH,
+    help="Landmark folder (or file, for one scan); beside the scans when not given.",
+)
+table_option = click.option("--table", type=PATH, help="CSV file about the subjects, with a column id.")
+model_argument = click.argument("model_file", metavar="MODEL", type=PATH)
+landmark_ids_option = click.option(
+    "--landmark-ids",
+    type=PATH,
+    help='JSON file of landmark vertices that the model file lacks: {"xiphoid": 15120}.',
+)
+
+
+def seed_option(same: str, default: int = 1) -> Callable[..., Any]:
+    """``--seed``; ``same`` names what the same seed gives."""
+    return click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=default,
+        show_default=True,
+        help=f"Same seed, same {same}.",
+    )
+
+
+def opened_model(path: Path, landmark_ids: Path | None) -> ShapeModel:
+    """The model with the landmarks that ``--landmark-ids`` adds."""
+    from breastmorph.model.files import load_landmark_ids, load_model
+
+    return load_model(path, load_landmark_ids(landmark_ids) if landmark_ids is not None else None)
+
+
+def template_options(whose: str) -> Callable[..., Any]:
+    """``--template``, with help in the words of ``whose``, and ``--template-landmarks``; see :func:`own_template`."""
+    mesh = click.option("--template", "template_file", type=PATH, help=whose)
+    landmarks = click.option("--template-landmarks", type=PATH, help="Landmarks of that template.")
+    return lambda command: mesh(landmarks(command))
+
+
+def own_template(mesh: Path | None, landmarks: Path | None, coarse: Path | None = None) -> Template | None:
+    """The template of ``--template`` and ``--template-landmarks``; None where they are not given."""
+    from breastmorph.template.files import load_template
+
+    if (mesh is None) != (landmarks is None):
+        raise click.UsageError("--template and --template-landmarks go together.")
+    if coarse is not None and mesh is None:
+        raise click.UsageError("--template-coarse belongs to --template.")
+    return load_template(mesh, landmarks, coarse) if mesh is not None and landmarks is not None else None
+
+
+def scan_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options of every command that reads scans; they reach the command as ``check``, a CheckParameters."""
+    from breastmorph.scan.check import CheckParameters
+
+    @click.option(
+        "--unit",
+        type=click.Choice(["auto", "mm", "cm", "m"]),
+        default="auto",
+        show_default=True,
+        help="Unit of the files; auto decides from the length of the sternum.",
+    )
+    @click.option("--landmark-order", help="Names of a bare x,y,z list in its order, separated by commas.")
+    @click.option(
+        "--max-faces",
+        type=COUNT,
+        default=CheckParameters.max_faces,
+        show_default=True,
+        help="Refuse larger scans.",
+    )
+    @functools.wraps(command)
+    def with_check(*args: Any, unit: str, landmark_order: str | None, max_faces: int, **others: Any) -> Any:
+        order = tuple(name.strip() for name in landmark_order.split(",")) if landmark_order else None
+        check = CheckParameters(unit=unit, landmark_order=order, max_faces=max_faces)
+        return command(*args, check=check, **others)
+
+    return with_check

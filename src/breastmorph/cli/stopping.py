@@ -1,0 +1,26 @@
+"""Long runs that can be stopped at any time: how they end, and what is said then."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+STOPPED = "Stopped. What is done is kept: run the same command again to go on."
+
+
+@contextmanager
+def ended_like_ctrl_c() -> Iterator[None]:
+    """Let a polite request to end (SIGTERM, a closed terminal) stop a run as Ctrl-C does: in order."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {getattr(signal, name): signal.signal(getattr(signal, name), stop) for name in names}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,132 @@
+"""What a prediction learns from left-out subjects: noise, share of the mirror image, uncertainty; and who they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from breast_cohort import breast_template
+from breastmorph.clinical.predict.leave_one_out import LeftOut, choose
+from breastmorph.clinical.predict.prediction import BreastPredictor, predict_breast
+from breastmorph.clinical.predict.training_shapes import training_shapes
+from breastmorph.cohort import Cohort
+from breastmorph.errors import BreastMorphError
+from breastmorph.mesh.geometry import vertex_normals
+from breastmorph.model.building import BuildParameters, build_model
+from predicted_people import alike, model, predictor, strangers
+
+
+def test_residuals_of_left_out_subjects_are_those_of_refitting():
+    rng = np.random.default_rng(0)
+    known, targets = rng.normal(size=(12, 30)), rng.normal(size=(12, 4))
+    subjects = np.repeat(np.arange(6), 2)
+    left_out = LeftOut(known @ known.T, subjects)
+    noise = 0.8
+    residuals = left_out.residual_weights(noise) @ targets
+    for subject in range(6):
+        rest, own = subjects != subject, subjects == subject
+        centre, mean = known[rest].mean(axis=0), targets[rest].mean(axis=0)
+        a = known[rest] - centre
+        solved = np.linalg.solve(a @ a.T + left_out.strength(noise) * np.eye(10), targets[rest] - mean)
+        refitted = targets[own] - mean - (known[own] - centre) @ a.T @ solved
+        assert np.allclose(residuals[own], refitted)
+
+
+@pytest.mark.parametrize(("told", "expected"), [(True, "little"), (False, "much")])
+def test_the_noise_is_small_where_the_known_tells_and_large_where_not(told, expected):
+    rng = np.random.default_rng(3)
+    known = rng.normal(size=(60, 5))
+    targets = known @ rng.normal(size=(5, 7)) if told else rng.normal(size=(60, 7))
+    left_out = LeftOut(known @ known.T, np.arange(60))
+    noises = left_out.noises([1e-4, 1e-2, 1.0, 1e2])
+    choice = choose(left_out, targets, np.zeros_like(targets), noises, [0.0])
+    assert choice.noise == noises[0 if expected == "little" else -1]
+
+
+def test_a_perfect_mirror_image_is_taken_whole():
+    rng = np.random.default_rng(4)
+    targets = rng.normal(size=(40, 6))
+    left_out = LeftOut(np.eye(40), np.arange(40))
+    mirrors = targets + 0.05 * rng.normal(size=targets.shape)
+    choice = choose(left_out, targets, mirrors, left_out.noises([1e-2, 1.0]), [0.0, 0.5, 1.0])
+    assert choice.mirror_share == 1.0
+
+
+def test_a_left_out_subject_leaves_no_trace():
+    shape = model().instance(model().training.scores[4])
+    with_her, without_her = predictor(), predictor().without(4)
+    breast = with_her.region.breast
+    off = [
+        np.linalg.norm(one.predict(shape).shape - shape, axis=1)[breast].mean()
+        for one in (with_her, without_her)
+    ]
+    assert off[0] < off[1]
+    others = build_model(
+        Cohort.of(np.delete(alike(30, 1), 4, axis=0), breast_template()), BuildParameters(keep_scores=True)
+    )
+    refitted = predict_breast(others, shape, "right", absent=False)
+    apart = np.linalg.norm(refitted.shape - without_her.predict(shape).shape, axis=1)[breast].mean()
+    assert apart < 0.15 * off[1]  # the common mean differs by one of thirty
+
+
+# --- whose subjects ---------------------------------------------------------------------------------------------------
+
+
+def test_drawn_subjects_have_the_models_mean_and_variances():
+    bare = replace(model(), training=None)
+    drawn = training_shapes(bare, seed=3)
+    scores = np.array([bare.project(drawn.shape(i)) for i in range(drawn.count)])
+    assert drawn.count == 30
+    assert np.allclose(scores.mean(axis=0), 0.0, atol=1e-2)
+    assert np.allclose(np.cov(scores.T), np.diag(bare.variances), atol=2e-3 * bare.variances[0])
+
+
+@pytest.mark.parametrize("keeps_scores", [True, False])
+@pytest.mark.parametrize("evidence", ["points", "surface"])
+def test_what_a_truncated_model_cut_off_is_noise_and_not_a_reason_to_refuse(keeps_scores, evidence):
+    few = model().truncate(12)
+    few = few if keeps_scores else few.without_training()
+    assert training_shapes(few).lost_variance == few.noise_variance > 0.0
+    assert training_shapes(model()).lost_variance == 0.0
+    one, breast = BreastPredictor(few, "right", evidence), predictor().region.breast
+    errors, covered = [], []
+    for shape in strangers():
+        found = one.predict(shape)  # none is refused
+        assert not found.warnings
+        error = ((shape - found.shape) * vertex_normals(found.shape, found.faces)).sum(axis=1)[breast]
+        covered.append((np.abs(error) <= 1.96 * found.normal_deviation[breast]).mean())
+        errors.append(np.linalg.norm(shape - found.shape, axis=1)[breast].mean())
+    by_all = [
+        np.linalg.norm(shape - predictor(evidence).predict(shape).shape, axis=1)[breast].mean()
+        for shape in strangers()
+    ]
+    assert np.mean(covered) > 0.85
+    assert np.mean(errors) < 1.6 * np.mean(by_all)
+
+
+def test_without_stored_subjects_the_uncertainty_is_about_the_same():
+    bare = BreastPredictor(replace(model(), training=None), "right", "points")
+    shape = strangers()[3]
+    here, there = predictor().predict(shape), bare.predict(shape)
+    breast = here.region.breast
+    assert "drawn" in there.source
+    assert there.normal_deviation[breast].mean() == pytest.approx(
+        here.normal_deviation[breast].mean(), rel=0.35
+    )
+
+
+def test_a_cohort_counts_as_the_models_own_subjects():
+    cohort = Cohort.of(alike(30, 1), breast_template())
+    shape = strangers()[3]
+    by_cohort = predict_breast(
+        model(), shape, "right", absent=False, subjects=training_shapes(model(), cohort)
+    )
+    assert np.allclose(by_cohort.shape, predictor().predict(shape).shape, atol=0.05)
+
+
+def test_models_of_few_subjects_are_refused():
+    few = build_model(Cohort.of(alike(3, 1), breast_template()))
+    with pytest.raises(BreastMorphError, match="too few"):
+        BreastPredictor(few, "right")

@@ -1,0 +1,37 @@
+"""Whose breasts tests of prediction predict: people alike on both sides, a model of thirty, strangers to it."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from breast_cohort import breast_model, breast_shapes, breast_template
+from breastmorph.clinical.predict.missing_region import mirror_frame
+from breastmorph.clinical.predict.prediction import BreastPredictor
+from breastmorph.cohort import Cohort
+from breastmorph.model.building import BuildParameters, build_model
+from breastmorph.model.shape_model import ShapeModel
+
+
+def alike(k: int, seed: int) -> np.ndarray:
+    """People whose breasts are alike: what one side has, the other has nearly too."""
+    shapes = breast_shapes(k, seed=seed)
+    twin = mirror_frame(breast_model()).twin
+    other = np.stack([twin.at(shape) for shape in shapes]) * [-1.0, 1.0, 1.0]
+    return 0.75 * shapes + 0.25 * other
+
+
+@cache
+def model(k: int = 30) -> ShapeModel:
+    return build_model(Cohort.of(alike(k, 1), breast_template()), BuildParameters(keep_scores=True))
+
+
+@cache
+def predictor(evidence: str = "points", side: str = "right") -> BreastPredictor:
+    return BreastPredictor(model(), side, evidence)
+
+
+@cache
+def strangers() -> np.ndarray:
+    return alike(12, 77)

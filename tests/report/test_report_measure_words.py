@@ -1,0 +1,68 @@
+"""Measures as people read them: in words and cm."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from breastmorph.clinical.edit.result import Change
+from breastmorph.clinical.measure.distances import DISTANCES, PAIRS
+from breastmorph.clinical.predict.predicted_measures import PredictedMeasure
+from breastmorph.report.editing_sheet import change_row
+from breastmorph.report.measure_words import NAMES, in_cm, in_words
+from breastmorph.report.prediction_sheet import measure_row
+
+
+def test_every_measure_has_words():
+    assert {*DISTANCES, *PAIRS["volume"]} < set(NAMES)
+    assert len(set(NAMES.values())) == len(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("SN-NL", "Sternal notch to left nipple"),
+        ("SN-NL tape", "Sternal notch to left nipple, tape"),
+        ("bmi", "bmi"),
+    ],
+)
+def test_a_name_in_words(name, words):
+    assert in_words(name) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "digits", "text"),
+    [
+        (215.04, "mm", 1, "21.5 cm"),
+        (215.04, "mm", 2, "21.50 cm"),
+        (-0.02, "mm", 2, "0.00 cm"),
+        (433.4, "cc", 2, "433 cc"),
+        (23.66, "", 1, "23.7"),
+        (math.nan, "mm", 1, ""),
+    ],
+)
+def test_lengths_in_cm_and_volumes_in_whole_cc(value, unit, digits, text):
+    assert in_cm(value, unit, digits) == text
+
+
+def test_an_edit_reads_differently_on_a_sheet_and_on_the_terminal():
+    change = Change("SN-NL", "mm", 200.0, 214.96, requested=215.0)
+    sheet = ["Sternal notch to left nipple", "20.00 cm", "21.50 cm", "21.50 cm", "+0.00 cm"]
+    assert change_row(change, for_people=True) == sheet
+    assert change_row(change, for_people=False) == ["SN-NL", "200.0 mm", "215.0 mm", "215.0 mm", "-0.04 mm"]
+
+
+def test_what_is_held_or_not_told_by_the_shape():
+    held = Change("volume-left", "cc", 400.0, 400.2, requested=400.0, held=True)
+    assert change_row(held, for_people=True) == ["Left breast volume", "400 cc", "held", "400 cc", "+0 cc"]
+    column = Change("bmi", "", math.nan, math.nan, requested=math.nan)
+    assert change_row(column, for_people=True) == ["bmi", "", "changed", "", ""]
+
+
+def test_a_small_spread_is_not_zero():
+    one = PredictedMeasure("NL-NR", "mm", math.nan, 203.1, 0.3, 209.8)
+    assert measure_row(one, for_people=True) == ["Nipple to nipple", "", "20.3 cm", "< 0.1 cm", "21.0 cm"]
+    assert measure_row(one, for_people=False) == ["NL-NR", "", "203.1 mm", "0.3 mm", "209.8 mm"]
+    volume = PredictedMeasure("volume", "cc", 711.0, 488.2, 0.4, 727.0)
+    assert measure_row(volume, for_people=True)[3] == measure_row(volume, for_people=False)[3] == "< 1 cc"

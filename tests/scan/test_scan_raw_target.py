@@ -1,0 +1,83 @@
+"""What a model can be fitted to: with all landmarks, with a few, with none; surfaces and points."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from breastmorph.errors import BreastMorphError, LandmarkProblem
+from breastmorph.mesh.files import save_mesh
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.scan import raw_target
+from breastmorph.scan.files import save_landmarks
+from breastmorph.scan.landmarks import STERNUM
+from breastmorph.scan.raw_target import load_target
+from torso import torso
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A scan in cm whose axes are not ours, and its landmarks in the same coordinates."""
+    mesh, landmarks = torso(edge=7)
+    turned = mesh.vertices[:, [2, 0, 1]] / 10.0
+    save_mesh(TriangleMesh(turned, mesh.faces), tmp_path / "a.ply")
+    np.savetxt(tmp_path / "a.xyz", turned)
+    save_landmarks(
+        type(landmarks)(landmarks.names, landmarks.points[:, [2, 0, 1]] / 10.0), tmp_path / "a.json"
+    )
+    return tmp_path, turned
+
+
+@pytest.mark.parametrize("scan", ["a.ply", "a.xyz"])
+@pytest.mark.parametrize("names", [None, STERNUM, ("nipple_left",), "all"])
+def test_every_target_is_in_mm_and_knows_the_way_back(files, scan, names):
+    folder, turned = files
+    marks = folder / "a.json"
+    whole = raw_target.load_landmarks(marks).landmarks
+    if names is None:
+        marks = None
+    elif names != "all":
+        save_landmarks(whole.only(names), marks)
+    target = load_target(folder / scan, marks)
+    points = target.shape.vertices if isinstance(target.shape, TriangleMesh) else target.shape
+    assert np.allclose(target.to_file.apply(points), turned, atol=1e-6)
+    assert target.to_file.scale == pytest.approx(0.1)
+    assert [finding.code for finding in target.findings] == ["unit"]
+    if marks is not None:
+        here = target.to_file.apply(target.landmarks.points)
+        assert np.allclose(here, whole.array(target.landmarks.names), atol=1e-6)
+
+
+def test_a_checked_surface_is_read_once(files, monkeypatch):
+    folder, _ = files
+    read = []
+    monkeypatch.setattr(
+        "breastmorph.mesh.files.read_bytes",
+        lambda path, kept=raw_target.read_bytes: read.append(path) or kept(path),
+    )
+    target = load_target(folder / "a.ply", folder / "a.json")
+    assert target.landmarks["nipple_left"][0] > 50  # upright: it passed the check
+    assert read == [folder / "a.ply"]
+
+
+@pytest.mark.parametrize("scan", ["a.ply", "a.xyz"])
+def test_a_landmark_file_without_a_known_name_is_refused(files, scan):
+    folder, _ = files
+    (folder / "a.json").write_text('{"left thing": [1, 2, 3]}')
+    with pytest.raises(LandmarkProblem, match="left thing") as caught:
+        load_target(folder / scan, folder / "a.json")
+    assert caught.value.where == folder / "a.json"
+
+
+@pytest.mark.parametrize("scan", ["a.ply", "a.xyz"])
+def test_problems_name_the_file_that_has_them(files, scan):
+    folder, _ = files
+    off = raw_target.load_landmarks(folder / "a.json").landmarks.only(("nipple_left", "nipple_right"))
+    save_landmarks(type(off)(off.names, off.points + 50.0), folder / "a.json")
+    with pytest.raises(LandmarkProblem, match=r"lie off|off the surface") as caught:
+        load_target(folder / scan, folder / "a.json")
+    assert caught.value.where == folder / "a.json"
+    (folder / scan).write_text("")
+    with pytest.raises(BreastMorphError) as caught:
+        load_target(folder / scan)
+    assert caught.value.where == folder / scan
