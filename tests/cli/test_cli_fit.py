@@ -69,7 +69,9 @@ def test_a_cloud_with_five_landmarks(folder, tmp_path):
     assert Surface(truth).closest(fit.vertices).distances.mean() < 0.6
     assert record["start"] == "landmarks"
     assert len(record["coefficients"]) == len(record["scores"]) == 11
-    assert np.linalg.norm(np.array(record["landmarks"]["xiphoid"]) - fit.vertices, axis=1).min() < 1e-4  # the file has 32 bits
+    assert (
+        np.linalg.norm(np.array(record["landmarks"]["xiphoid"]) - fit.vertices, axis=1).min() < 1e-4
+    )  # the file has 32 bits
     rows = (tmp_path / "out" / "residuals.csv").read_text().splitlines()
     assert len(rows) == 1 + truth.n_vertices
     assert (tmp_path / "out" / "fit.png").read_bytes().startswith(b"\x89PNG")
