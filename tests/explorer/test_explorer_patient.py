@@ -1,4 +1,4 @@
-"""A patient from the upload to the download: register, edit, predict, take home, and open the session again."""
+"""A patient from the upload to the download: register, edit, predict, take home."""
 
 from __future__ import annotations
 
@@ -6,86 +6,19 @@ import csv
 import io
 import json
 import time
-import zipfile
 from dataclasses import replace
-from functools import cache
 
-import igl
 import numpy as np
 import pytest
 
-from breast_cohort import breast_shapes, breast_template
-from breastmorph.cohort import Cohort
-from breastmorph.explorer.settings import Settings
 from breastmorph.explorer.worker_calls import SharedCalls
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.files import load_mesh, save_mesh
-from breastmorph.mesh.similarity import Similarity, rotation_about
-from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.model.building import BuildParameters, build_model
-from breastmorph.model.files import save_model
+from breastmorph.mesh.files import load_mesh
 from breastmorph.model.regions import breast_regions
-from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.files import load_landmarks, save_landmarks
-from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.files import load_landmarks
 from breastmorph.workers import Limits
-from explorer_client import Visitor, running
-
-POSE = Similarity(rotation_about([0, 1, 0], 5.0), np.array([3.0, 1.0, 2.0]), 0.1)  # in cm, a little turned
-
-
-@cache
-def model() -> ShapeModel:
-    """A model whose subjects slid a little along their skin, as registrations do."""
-    shapes, rng = breast_shapes(40), np.random.default_rng(7)
-    points = breast_template().mesh.vertices
-    centres = points[rng.choice(len(points), 60, replace=False)]
-    bumps = np.exp(-0.5 * (np.linalg.norm(points[:, None] - centres, axis=2) / 30.0) ** 2)
-    slid = np.einsum("nc,kcd->knd", bumps, rng.normal(scale=2.5, size=(len(shapes), 60, 3)))
-    return build_model(Cohort.of(shapes + slid, breast_template()), BuildParameters(keep_scores=True))
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A model and the scan of somebody it does not know, with landmarks, in centimetres."""
-    home = tmp_path_factory.mktemp("patient")
-    save_model(model(), home / "model.h5")
-    template = breast_template()
-    shape = breast_shapes(41)[40]
-    marks = Landmarks(tuple(template.landmark_ids), shape[list(template.landmark_ids.values())])
-    vertices, faces = igl.upsample(shape, np.array(template.mesh.faces))  # not the model's own triangles
-    save_mesh(TriangleMesh(POSE.apply(vertices), faces[::-1]), home / "scan.ply")
-    save_landmarks(marks.transformed(POSE), home / "scan.json")
-    return home
-
-
-@pytest.fixture(scope="module")
-def explorer(folder):
-    with running(Settings(model=folder / "model.h5")) as found:
-        yield found
-
-
-def uploaded(explorer, folder) -> tuple[Visitor, str]:
-    visitor = Visitor.of(explorer)
-    answer = visitor.ask("POST", "/api/scans?name=scan.ply", (folder / "scan.ply").read_bytes())
-    assert answer.status == 201, answer.content
-    scan = answer.json["scan"]
-    marks = visitor.ask(
-        "POST", f"/api/scans/{scan}/landmarks?name=scan.json", (folder / "scan.json").read_bytes()
-    )
-    assert marks.json["complete"], marks.content
-    return visitor, scan
-
-
-@pytest.fixture(scope="module")
-def patient(explorer, folder):
-    """A tab with a registered patient, an edit and a prediction."""
-    visitor, scan = uploaded(explorer, folder)
-    done = visitor.job(f"/api/scans/{scan}/register")
-    assert done["state"] == "done", done
-    predicted = visitor.job("/api/predict", {"side": "right"})
-    assert predicted["state"] == "done", predicted
-    return visitor, scan
+from explored_patient import model, uploaded
+from explorer_client import Visitor
 
 
 def test_a_registered_scan_lies_on_the_scan(patient, folder):
@@ -330,124 +263,4 @@ def test_an_obj_brings_its_texture(explorer):
     assert visitor.get(f"/api/scans/{state['scan']}/geometry").arrays["uv"].shape == (4, 2)
     assert visitor.ask("DELETE", f"/api/scans/{state['scan']}").status == 204
     assert visitor.get(f"/api/files/{ids[0]}").status == 404
-    visitor.leave()
-
-
-# --- the session file -------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def session_file(patient) -> bytes:
-    visitor, _ = patient
-    now = {one["name"]: one["value"] for one in visitor.get("/api/edit?base=patient").json["features"]}
-    wish = {"name": "SN-NR", "value": now["SN-NR"] + 4.0, "unit": "mm"}
-    visitor.post("/api/edit", {"base": {"kind": "patient"}, "wishes": [wish], "hold": ["thorax"]})
-    answer = visitor.post("/api/download/session", {"page": {"tab": "patient"}})
-    assert answer.status == 200
-    return answer.content
-
-
-def test_a_session_file_reopens_everything(patient, explorer, session_file):
-    visitor, _ = patient
-    other = Visitor.of(explorer)
-    done = other.job("/api/session-file?name=session.zip", session_file)
-    assert done["state"] == "done", done
-    assert done["result"]["page"] == {"tab": "patient"}
-    before, after = visitor.get("/api/state").json, other.get("/api/state").json
-    assert after["patient"]["residual"] == before["patient"]["residual"]
-    assert after["prediction"]["measures"] == before["prediction"]["measures"]
-    for kind in ("patient", "edit", "prediction"):
-        first, second = (
-            one.post("/api/shape", {"shape": {"kind": kind}}).arrays["vertices"] for one in (visitor, other)
-        )
-        assert np.abs(first - second).max() < 0.01
-    scan = other.get(f"/api/scans/{after['scan']}").json
-    assert scan["complete"]
-    other.leave()
-
-
-def test_a_session_file_of_a_scan_without_a_patient_shows_the_scan_and_nobody_else(explorer, folder):
-    visitor, _ = uploaded(explorer, folder)
-    content = visitor.post("/api/download/session", {"page": None}).content
-    other, scan = uploaded(explorer, folder)
-    assert other.job(f"/api/scans/{scan}/fit")["state"] == "done"
-    assert other.job("/api/session-file?name=session.zip", content)["state"] == "done"
-    state = other.get("/api/state").json
-    assert state["patient"] is None  # the one that was there before is somebody else
-    assert state["scan"] not in ("", scan)
-    assert other.get(f"/api/scans/{state['scan']}").json["complete"]
-    visitor.leave()
-    other.leave()
-
-
-def tampered(data: bytes, change) -> bytes:
-    """The archive with its parts changed."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        parts = {name: archive.read(name) for name in archive.namelist()}
-    parts = change(parts)
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in parts.items():
-            archive.writestr(name, content)
-    return buffer.getvalue()
-
-
-def noted(parts, **changes):
-    notes = json.loads(parts["session.json"])
-    for name, value in changes.items():
-        notes[name] = (
-            {**notes[name], **value}
-            if isinstance(value, dict) and isinstance(notes.get(name), dict)
-            else value
-        )
-    return parts | {"session.json": json.dumps(notes).encode()}
-
-
-def array(values, **options) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, values, **options)
-    return buffer.getvalue()
-
-
-TAMPERED = {
-    "kind": lambda parts: noted(parts, kind="something else"),
-    "another model": lambda parts: noted(parts, model={"fingerprint": "0" * 64}),
-    "no notes": lambda parts: {name: data for name, data in parts.items() if name != "session.json"},
-    "notes are a list": lambda parts: parts | {"session.json": b"[]"},
-    "notes nest deeply": lambda parts: parts | {"session.json": b"[" * 200_000},
-    "pickle": lambda parts: parts | {"patient.npy": array(np.array([{}], dtype=object), allow_pickle=True)},
-    "another shape": lambda parts: parts | {"patient.npy": array(np.zeros((3, 3)))},
-    "no adult": lambda parts: parts | {"patient.npy": array(np.zeros_like(model().mean))},
-    "not finite": lambda parts: parts | {"patient.npy": array(np.full_like(model().mean, np.nan))},
-    "turned inside out": lambda parts: noted(
-        parts, patient={"to_file": {"rotation": [[9] * 3] * 3, "translation": [0] * 3, "scale": 1}}
-    ),
-    "no scan": lambda parts: {name: data for name, data in parts.items() if not name.startswith("scan/")},
-    "climbing": lambda parts: parts | {"scan/../../evil.ply": b"x"},
-    "elsewhere": lambda parts: parts | {"/etc/evil.ply": b"x"},
-    "bomb": lambda parts: parts | {"scan/zeros.bin": bytes(40 * 1024**2)},
-    "broken scan": lambda parts: parts | {"scan/scan.ply": b"ply\nformat binary_little_endian 1.0\n"},
-    "bad edit": lambda parts: noted(parts, edit={"wishes": "all of them"}),
-    "bad landmarks": lambda parts: noted(parts, scan={"landmarks": {"xiphoid": "here"}}),
-}
-
-
-@pytest.mark.parametrize("case", TAMPERED)
-def test_a_tampered_session_file_is_refused(explorer, session_file, case):
-    visitor = Visitor.of(explorer)
-    done = visitor.job("/api/session-file?name=session.zip", tampered(session_file, TAMPERED[case]))
-    assert done["state"] == "failed", done
-    assert done["error"]["cause"]
-    assert done["error"]["code"] != "unexpected"
-    assert visitor.get("/api/state").status == 200
-    visitor.leave()
-
-
-@pytest.mark.parametrize("cut", [0.0, 0.3, 0.9, 0.99])
-def test_a_session_file_cut_off_is_refused(explorer, session_file, cut):
-    visitor = Visitor.of(explorer)
-    data = session_file[: int(cut * len(session_file))] or b"PK"
-    done = visitor.job("/api/session-file?name=session.zip", data)
-    assert done["state"] == "failed"
-    assert done["error"]["code"] != "unexpected"
     visitor.leave()

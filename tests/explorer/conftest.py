@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import igl
+import numpy as np
+import pytest
+
+from breast_cohort import breast_shapes, breast_template
+from breastmorph.explorer.settings import Settings
+from breastmorph.mesh.files import save_mesh
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.model.files import save_model
+from breastmorph.scan.files import save_landmarks
+from breastmorph.scan.landmarks import Landmarks
+from explored_patient import POSE, model, uploaded
+from explorer_client import running
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A model and the scan of somebody it does not know, with landmarks, in centimetres."""
+    home = tmp_path_factory.mktemp("patient")
+    save_model(model(), home / "model.h5")
+    template = breast_template()
+    shape = breast_shapes(41)[40]
+    marks = Landmarks(tuple(template.landmark_ids), shape[list(template.landmark_ids.values())])
+    vertices, faces = igl.upsample(shape, np.array(template.mesh.faces))  # not the model's own triangles
+    save_mesh(TriangleMesh(POSE.apply(vertices), faces[::-1]), home / "scan.ply")
+    save_landmarks(marks.transformed(POSE), home / "scan.json")
+    return home
+
+
+@pytest.fixture(scope="module")
+def explorer(folder):
+    with running(Settings(model=folder / "model.h5")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def patient(explorer, folder):
+    """A tab with a registered patient, an edit and a prediction."""
+    visitor, scan = uploaded(explorer, folder)
+    done = visitor.job(f"/api/scans/{scan}/register")
+    assert done["state"] == "done", done
+    predicted = visitor.job("/api/predict", {"side": "right"})
+    assert predicted["state"] == "done", predicted
+    return visitor, scan
