@@ -115,6 +115,22 @@ def test_two_shapes_stand_side_by_side_and_over_each_other(tab):
     assert not page.is_visible("#layout")
 
 
+def test_measures_that_arrive_do_not_overwrite_what_is_being_typed(tab):
+    page = tab.page
+    page.click("#tab-measures")
+    page.wait_for_selector("#edit-SN-NL-number")
+    page.wait_for_selector("#row-SN-NL")
+    now = page.input_value("#edit-SN-NL-number")
+    page.fill("#edit-SN-NL-number", "1")  # the first digit
+    page.evaluate("explorer.measures.dispatchEvent(new Event('change'))")
+    assert page.input_value("#edit-SN-NL-number") == "1"
+    page.fill("#edit-SN-NL-number", "x")
+    page.keyboard.press("Enter")  # no number: refused, and back to what is shown
+    page.wait_for_function("now => document.querySelector('#edit-SN-NL-number').value === now", arg=now)
+    assert page.evaluate("explorer.state.edit") is None
+    page.click("#tab-model")
+
+
 def test_set_a_distance_and_get_it(tab):
     page = tab.page
     page.click("#tab-measures")

@@ -11,7 +11,7 @@ const HOLDS = "When you change one breast, the other one is held if that is poss
 const shownValue = (value, unit) => unit === "mm" ? value / 10 : value;  // as in the number fields
 
 export function startEditingTab(page) {
-  let base = "mean", loaded = "", features = [], rows = new Map(), wishes = new Map(), attained = [], timer = 0, round = 0;
+  let base = "mean", loaded = "", features = [], rows = new Map(), wishes = new Map(), attained = [], timer = 0, round = 0, typing = "";
   const holds = { left: null, right: null };  // true or false once the user has said so
 
   const baseSpec = () => base === "model" ? page.tabs.model.shape().spec : { kind: base };
@@ -63,7 +63,10 @@ export function startEditingTab(page) {
     const number = make("input", { type: "text", id: `${id}-number`, className: "number", inputMode: "decimal", autocomplete: "off",
       "aria-label": `${wording(feature)} in ${small ? "cm" : "cc"}` });
     number.value = shownValue(feature.value, unit).toFixed(small ? 1 : 0);
+    number.addEventListener("input", () => { typing = name; });
+    number.addEventListener("blur", () => { typing = ""; });
     number.addEventListener("change", () => {
+      typing = "";
       const value = typed(number.value);
       if (value > 0) { wish(name, value); return; }
       complain(new Refusal({ cause: `\u201C${number.value}\u201D is not a number above 0`, remedy: "Type for example 21.5 or 21,5." }));
@@ -183,11 +186,11 @@ export function startEditingTab(page) {
     page.changed();
   }
 
-  /* Sliders that nobody has set follow the shown shape. */
+  /* Sliders that nobody has set follow the shown shape, but not under the fingers of somebody who types. */
   page.measures.addEventListener("change", () => {
     for (const [name, { unit }] of rows) {
       const measure = page.measures.value(name);
-      if (measure && !wishes.has(name) && typeof measure.value === "number") place(name, shownValue(measure.value, unit));
+      if (measure && !wishes.has(name) && name !== typing && typeof measure.value === "number") place(name, shownValue(measure.value, unit));
     }
   });
 
