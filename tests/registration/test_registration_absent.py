@@ -7,7 +7,7 @@ from breastmorph.mask import breast_mask
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.similarity import Similarity, rotation_about
 from breastmorph.registration import Registrar
-from breastmorph.registration.absent import share_standing_out, without_breast
+from breastmorph.registration.absent import BreastHeight, without_breast
 from breastmorph.registration.result import shape_metrics
 from breastmorph.scan.scan import Scan
 from breastmorph.template import template_from
@@ -56,7 +56,7 @@ def test_how_far_a_scan_stands_out_does_not_depend_on_its_pose(pose):
     for size in (0.0, 0.5, 1.0):
         scan = torso(edge=6, size=size)[0]
         placed = Surface(scan.with_vertices(pose.apply(scan.vertices)))
-        shares.append(share_standing_out(placed, pose, mesh, bare))
+        shares.append(BreastHeight.of(mesh, bare).share_in(placed, pose))
     assert shares[0] < 0.3
     assert shares[0] < shares[1] < shares[2]
     assert shares[2] == pytest.approx(1.0, abs=0.01)
@@ -66,7 +66,7 @@ def test_a_scan_with_a_hole_there_shows_no_breast():
     mesh, landmarks = torso(edge=6)
     bare = without_breast(mesh, breast_mask(mesh, landmarks, "left"), "left")
     right = mesh.kept(mesh.vertices[mesh.faces, 0].max(axis=1) < 0.0)
-    assert share_standing_out(Surface(right), Similarity(), mesh, bare) == 0.0
+    assert BreastHeight.of(mesh, bare).share_in(Surface(right), Similarity()) == 0.0
 
 
 def one_sided(size_left):

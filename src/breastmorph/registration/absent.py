@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.sparse.linalg import splu
 
@@ -43,33 +45,54 @@ def without_breast(mesh: TriangleMesh, probability: Floats, side: str) -> Triang
     return mesh.with_vertices(vertices)
 
 
-def share_standing_out(
-    scan: Surface, transform: Similarity, whole: TriangleMesh, bare: TriangleMesh
-) -> float:
-    """How far a scan stands out where a template has a breast: about 0 on a flat chest, 1 like the template.
+@dataclass(frozen=True, eq=False)
+class BreastHeight:
+    """How a template's breast stands out, seen from the front at places on a grid.
 
-    The least-squares share of the template's breast in the scan's height, seen from the front. Closest points could not
-    tell: on a flat chest they find skin beside and below the breast, and not far away.
-
-    Parameters
+    Attributes
     ----------
-    scan : Surface
-    transform : Similarity
-        From template to scan coordinates.
-    whole, bare : TriangleMesh
-        The upright template with and without the breast.
+    places : (k, 3) float
+        In front of the template.
+    level : (k,) float
+        Height of the skin behind them without the breast; NaN where there is none.
+    breast : (k,) float
+        What the breast adds to it.
     """
-    taken = np.linalg.norm(whole.vertices - bare.vertices, axis=1) > _RAISED
-    if not taken.any():
-        return 0.0
-    low, high = (end(whole.vertices[taken, :2], axis=0) for end in (np.min, np.max))
-    across, up = np.meshgrid(*(np.arange(a, b, _GRID) for a, b in zip(low, high, strict=True)))
-    places = np.column_stack([across.ravel(), up.ravel(), np.full(across.size, _IN_FRONT)])
-    level = _height(Surface(bare), places, Similarity())
-    breast = _height(Surface(whole), places, Similarity()) - level
-    seen = _height(scan, places, transform) - level
-    known = (breast > _RAISED) & np.isfinite(seen)
-    return float(seen[known] @ breast[known] / (breast[known] @ breast[known])) if known.any() else 0.0
+
+    places: Floats
+    level: Floats
+    breast: Floats
+
+    @classmethod
+    def of(cls, whole: TriangleMesh, bare: TriangleMesh) -> BreastHeight:
+        """Of an upright template with and without the breast."""
+        taken = np.linalg.norm(whole.vertices - bare.vertices, axis=1) > _RAISED
+        if not taken.any():
+            return cls(np.empty((0, 3)), np.empty(0), np.empty(0))
+        low, high = (end(whole.vertices[taken, :2], axis=0) for end in (np.min, np.max))
+        across, up = np.meshgrid(*(np.arange(a, b, _GRID) for a, b in zip(low, high, strict=True)))
+        places = np.column_stack([across.ravel(), up.ravel(), np.full(across.size, _IN_FRONT)])
+        level = _height(Surface(bare), places, Similarity())
+        return cls(places, level, _height(Surface(whole), places, Similarity()) - level)
+
+    def share_in(self, scan: Surface, transform: Similarity) -> float:
+        """How far a scan stands out where the template has a breast: about 0 on a flat chest, 1 like the template.
+
+        The least-squares share of the template's breast in the scan's height. Closest points could not tell: on a flat
+        chest they find skin beside and below the breast, and not far away.
+
+        Parameters
+        ----------
+        scan : Surface
+        transform : Similarity
+            From template to scan coordinates.
+        """
+        if not len(self.places):
+            return 0.0
+        seen = _height(scan, self.places, transform) - self.level
+        known = (self.breast > _RAISED) & np.isfinite(seen)
+        breast = self.breast[known]
+        return float(seen[known] @ breast / (breast @ breast)) if known.any() else 0.0
 
 
 def _height(surface: Surface, places: Floats, transform: Similarity) -> Floats:

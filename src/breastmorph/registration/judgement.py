@@ -9,7 +9,7 @@ import numpy as np
 from breastmorph.errors import LandmarkProblem, MeshProblem
 from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.registration.target import Target
-from breastmorph.scan.landmarks import OF_A_BREAST, SIDES, STERNUM, Landmarks
+from breastmorph.scan.landmarks import OF_A_BREAST, SIDES, SIGN, STERNUM, Landmarks
 
 _OFF_SURFACE = 20.0  # mm between a landmark and the scan: these are not this scan's landmarks
 _NEAR_SURFACE = 8.0  # mm: worth a warning
@@ -123,7 +123,7 @@ def _require_sides(landmarks: Landmarks, outward: Floats, scan_id: str) -> None:
     middle = landmarks.array(STERNUM).mean(axis=0)
     up = landmarks["sternal_notch"] - landmarks["xiphoid"]
     left = np.zeros(3)
-    for side, sign in zip(SIDES, (1.0, -1.0), strict=True):
+    for side, sign in SIGN.items():
         for part in OF_A_BREAST:
             if f"{part}_{side}" in landmarks:
                 left += sign * (landmarks[f"{part}_{side}"] - middle)

@@ -12,7 +12,6 @@ from breastmorph.mask import IN_BREAST, BreastMask, measure_breasts
 from breastmorph.mesh.geometry import vertex_normals
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
-from breastmorph.registration.absent import share_standing_out
 from breastmorph.registration.judgement import judge_result, judge_thorax, landmarks_on_surface
 from breastmorph.registration.minimiser import Deformation, Trace, fit
 from breastmorph.registration.parameters import FitParameters, RegistrationParameters
@@ -154,8 +153,8 @@ class _Run:
         if not absent or self.parameters.warp is None:
             return whole
         bare = self.prepared.without_breast(absent)
-        if share_standing_out(self.target.surface, self.transform, whole[0], bare[0]) < 0.5:
-            return bare
+        if bare.height.share_in(self.target.surface, self.transform) < 0.5:
+            return bare.fine, bare.coarse
         self.warnings.append(
             f"the {absent} side has no landmarks, yet its surface looks like a breast; annotate it if it is there"
         )

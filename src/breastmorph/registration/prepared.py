@@ -10,7 +10,7 @@ import numpy as np
 
 from breastmorph.mask import BreastMask, measure_breasts
 from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
-from breastmorph.registration.absent import without_breast
+from breastmorph.registration.absent import BreastHeight, without_breast
 from breastmorph.registration.cells import Cells, spokes_and_rims
 from breastmorph.registration.embedded import EmbeddedDeformation
 from breastmorph.registration.linear import EdgeSystem
@@ -50,6 +50,15 @@ class Level:
         return cls(mesh, landmark_ids, mask.at(mesh.vertices), cells, system)
 
 
+@dataclass(frozen=True, eq=False)
+class OneSided:
+    """The template and its coarse twin with one breast taken off, and how that breast stood out."""
+
+    fine: TriangleMesh
+    coarse: TriangleMesh
+    height: BreastHeight
+
+
 class PreparedTemplate:
     """A template with all that does not depend on the scan.
 
@@ -74,21 +83,21 @@ class PreparedTemplate:
         self.coarse = Level.of(template.coarse, template.coarse_landmark_ids, self._mask)
         self.peak = float(self.fine.mask.max())
         self.basis = None if parameters.warp is None else self._basis(parameters.warp)
-        self._one_sided: dict[str, tuple[TriangleMesh, TriangleMesh]] = {}
+        self._one_sided: dict[str, OneSided] = {}
 
     @cached_property
     def embedded(self) -> EmbeddedDeformation:
         """Carries a deformation of the coarse twin to the template."""
         return EmbeddedDeformation(self.fine.mesh.vertices, self.coarse.mesh.vertices)
 
-    def without_breast(self, side: str) -> tuple[TriangleMesh, TriangleMesh]:
-        """The template and its coarse twin with one breast taken off."""
+    def without_breast(self, side: str) -> OneSided:
+        """The template with one breast taken off."""
         if side not in self._one_sided:
             fine, coarse = (
                 without_breast(level.mesh, self._mask.at(level.mesh.vertices, side), side)
                 for level in (self.fine, self.coarse)
             )
-            self._one_sided[side] = fine, coarse
+            self._one_sided[side] = OneSided(fine, coarse, BreastHeight.of(self.fine.mesh, fine))
         return self._one_sided[side]
 
     def _basis(self, parameters: WarpParameters) -> WarpBasis:

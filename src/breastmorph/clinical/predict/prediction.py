@@ -15,9 +15,7 @@ from breastmorph.threads import in_one_thread
 __all__ = ["BreastPredictor", "Prediction", "PredictionParameters", "is_gone", "predict_breast"]
 
 _GONE = 0.35  # of the other breast's volume: what a flat chest may seem to hold
-_STATED_GONE = (
-    0.7  # the same where the scan came without landmarks of that side: only a clear breast contradicts
-)
+_STATED_GONE = 0.7  # the same without landmarks of that side: only a clear breast contradicts
 _NO_BREAST = 40.0  # cc: less than any adult breast
 _FLAT = 100.0  # cc that a volume may be wrong by on a flat chest
 
