@@ -31,10 +31,11 @@ docs: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest tests/docs/test_docs_site.py
 	@echo "Open build/site/index.html"
 
-# Hostile and mutated files for every reader; `make fuzz FUZZ=1000` is shorter.
+# Hostile and mutated files for every reader, new cases for the property tests; `make fuzz FUZZ=1000` is shorter.
 FUZZ ?= 20000
 fuzz: $(VENV)/dev.stamp
 	$(BIN)/python -m fuzz --inputs $(FUZZ)
+	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=new tests
 
 # Hundreds of small registrations with kills and faults; takes most of an hour.
 soak: $(VENV)/dev.stamp

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from breastmorph.errors import BreastMorphError
@@ -49,7 +49,6 @@ def assert_equal_to_naive(model, shapes, samples=12, seed=3):
         assert np.abs(found[name].values - expected).max() < 1e-4
 
 
-@settings(deadline=None, max_examples=20)
 @given(st.integers(2, 12), st.sampled_from([5, 31, 300, 1025]), st.integers(0, 10**6))
 def test_equal_to_the_definition(k, n, seed):
     rng = np.random.default_rng(seed)

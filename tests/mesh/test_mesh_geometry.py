@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import trimesh
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from breastmorph.mesh import geometry
@@ -38,7 +38,6 @@ angles = st.floats(-180, 180)
 coordinate = st.floats(-500, 500)
 
 
-@settings(max_examples=50, deadline=None)
 @given(angles, st.floats(0.01, 100), st.lists(coordinate, min_size=3, max_size=3), st.booleans())
 def test_a_known_similarity_is_recovered(degrees, scale, shift, weighted):
     rng = np.random.default_rng(0)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial import Delaunay
 
@@ -48,7 +48,6 @@ def pulls_for(rng: np.random.Generator, vertices: np.ndarray) -> Pulls:
     )
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 10**6),
     stiffness=st.floats(0.01, 1000.0),

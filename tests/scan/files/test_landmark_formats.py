@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from breastmorph.errors import FileProblem, LandmarkProblem
@@ -20,7 +20,6 @@ def loaded(tmp_path, name, text, **options):
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.csv", "a.pp", "a.mrk.json", "a.fcsv"])
-@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_round_trip_is_exact(name, data, tmp_path_factory):
     names = data.draw(st.lists(st.sampled_from(NAMES), unique=True, min_size=1))

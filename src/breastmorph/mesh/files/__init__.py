@@ -93,9 +93,9 @@ def load_mesh_or_points(path: str | Path) -> TriangleMesh:
 def save_mesh(mesh: TriangleMesh, path: str | Path) -> None:
     """Write a mesh as PLY, OBJ, STL, VTP or GLB, by the extension of the name.
 
-    Coordinates are written as they are: 64-bit in PLY, OBJ and VTP, 32-bit in STL and GLB, which have no
-    others. Other programs take those of a GLB for metres. A texture's picture goes beside a PLY or OBJ and into
-    a GLB. An existing file is replaced in one step.
+    Coordinates are written as they are: 64-bit in OBJ and VTP, and in PLY where 32 bits would round visibly;
+    32-bit in STL and GLB, which have no others. Other programs take those of a GLB for metres. A texture's
+    picture goes beside a PLY or OBJ and into a GLB. An existing file is replaced in one step.
     """
     path = Path(path)
     suffix = path.suffix.lower()

@@ -268,14 +268,17 @@ def write(mesh: TriangleMesh, path: Path) -> None:
 
     Coordinates are written as they are, in 32-bit floats (the format has no others).
     """
-    if not np.all(np.isfinite(mesh.vertices)):
-        raise MeshProblem("GLB cannot hold vertices that are not finite", "Repair the mesh first", path)
+    with np.errstate(over="ignore"):
+        vertices = mesh.vertices.astype("<f4")
+    if not np.all(np.isfinite(vertices)):
+        raise MeshProblem(
+            "GLB cannot hold vertices that are not finite in 32 bits", "Repair the mesh first", path
+        )
     source, faces, uv = np.arange(mesh.n_vertices), mesh.faces, None
     if mesh.texture is not None:
         source, faces, uv = split_at_seams(mesh)
-    positions = mesh.vertices[source].astype("<f4")
     blob = Blob()
-    attributes = {"POSITION": blob.array(positions, "VEC3", bounds=True)}
+    attributes = {"POSITION": blob.array(vertices[source], "VEC3", bounds=True)}
     if uv is not None:
         attributes["TEXCOORD_0"] = blob.array(
             np.stack([uv[:, 0], 1.0 - uv[:, 1]], axis=1).astype("<f4"), "VEC2"

@@ -17,7 +17,7 @@ from breastmorph.mesh.files.reading import damaged, floats, picture_beside, read
 from breastmorph.mesh.files.writing import write_file
 from breastmorph.mesh.triangle_mesh import Floats, Texture, TriangleMesh
 
-LOOKS_LIKE = re.compile(rb"(?:^|[\r\n])[ \t]*v[ \t]+[-+.\d]")
+LOOKS_LIKE = re.compile(rb"(?i)(?:^|[\r\n])[ \t]*v[ \t]+(?:[-+.\d]|nan|inf)")
 _LARGEST_MATERIAL_FILE = 4 * 1024**2
 _MOST_LIBRARIES = 16  # each is a file to read, and a line is enough to name one
 _NONE = -1  # a corner without texture coordinates

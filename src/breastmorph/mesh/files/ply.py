@@ -357,6 +357,7 @@ def _coordinates(vertices: Floats) -> str:
     """32-bit floats: Scalismo opens no others. 64 where rounding would be seen, far from the origin."""
     if len(vertices) == 0:
         return "float"
-    with np.errstate(over="ignore", invalid="ignore"):  # NaN and infinities compare as False
+    with np.errstate(over="ignore", invalid="ignore"):  # NaN compares as False
         rounding = np.abs(vertices - vertices.astype(np.float32)).max()
-        return "float" if rounding <= _UNSEEN * np.ptp(vertices, axis=0).max() else "double"
+        seen = _UNSEEN * np.ptp(vertices, axis=0).max()
+    return "float" if np.isfinite(rounding) and rounding <= seen else "double"
