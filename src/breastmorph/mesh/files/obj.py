@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 
 import numpy as np
 
 from breastmorph.mesh.files.corners import fan, joined, rgba
-from breastmorph.mesh.files.reading import damaged, floats, picture_beside, read_beside, space_in
+from breastmorph.mesh.files.reading import damaged, floats, integers, picture_beside, read_beside, space_in
 from breastmorph.mesh.files.writing import write_file
-from breastmorph.mesh.triangle_mesh import Floats, Texture, TriangleMesh
+from breastmorph.mesh.triangle_mesh import Floats, Ints, Texture, TriangleMesh
 
 LOOKS_LIKE = re.compile(rb"(?i)(?:^|[\r\n])[ \t]*v[ \t]+(?:[-+.\d]|nan|inf)")
 _LARGEST_MATERIAL_FILE = 4 * 1024**2
@@ -25,11 +25,11 @@ _NONE = -1  # a corner without texture coordinates
 
 @dataclass
 class _Statements:
-    vertices: list[list[bytes]] = field(default_factory=list)
-    uv: list[list[bytes]] = field(default_factory=list)
-    counts: list[int] = field(default_factory=list)
-    corners: list[int] = field(default_factory=list)
-    corners_uv: list[int] = field(default_factory=list)
+    """Lines of a file by what they say; of faces also how many vertices and texture coordinates stand before them."""
+
+    vertices: list[bytes] = field(default_factory=list)
+    uv: list[bytes] = field(default_factory=list)
+    faces: list[tuple[list[bytes], int, int]] = field(default_factory=list)
     libraries: list[str] = field(default_factory=list)
     materials: list[str] = field(default_factory=list)  # those that faces use
 
@@ -37,27 +37,20 @@ class _Statements:
 def read(data: bytes, path: Path) -> TriangleMesh:
     """A mesh from the bytes of an OBJ file; ``path`` is where materials and pictures are looked for."""
     found = _statements(data)
-    width = min((len(row) for row in found.vertices), default=3)
-    if width < 3:
+    table = _table(found.vertices, "OBJ vertex")
+    if table.shape[1] < 3:
         raise damaged("a vertex has fewer than three coordinates")
-    table = floats([number for row in found.vertices for number in row[:width]], "OBJ vertex").reshape(
-        -1, width
-    )
-    colors = (
-        _colors(table[:, 3:6]) if width in (6, 7) else None
-    )  # x y z w has 4: the weight says nothing here
+    # x y z w has 4: the weight says nothing here
+    colors = _colors(table[:, 3:6]) if table.shape[1] in (6, 7) else None
 
-    order = fan(np.array(found.counts, np.int64))
-    faces = np.array(found.corners, np.int64)[order]
-    corner_uv = np.array(found.corners_uv, np.int64)[order]
+    runs = [_triangles(*run) for run in found.faces]
+    faces = np.concatenate([run[..., 0] for run in runs]) if runs else np.zeros((0, 3), np.int64)
+    corner_uv = np.concatenate([run[..., 1] for run in runs]) if runs else faces
     texture = None
     if found.uv and np.any(corner_uv != _NONE):
         if corner_uv.max() >= len(found.uv) or corner_uv.min() < _NONE:
             raise damaged(f"a face names texture coordinate {corner_uv.max() + 1:,} of {len(found.uv):,}")
-        if any(not row for row in found.uv):
-            raise damaged("a texture coordinate has no number")
-        numbers = [number for row in found.uv for number in (*row, b"0")[:2]]
-        uv = np.vstack([floats(numbers, "OBJ texture coordinate").reshape(-1, 2), [[0.0, 0.0]]])
+        uv = np.vstack([_uv(found.uv), [[0.0, 0.0]]])
         texture = Texture(uv[corner_uv], _picture(found, path))
     comments = b"\n".join(re.findall(rb"#[^\r\n]*", data[:4096])).decode("latin-1")
     return TriangleMesh(table[:, :3], faces, colors, texture, space_in(comments))
@@ -66,40 +59,92 @@ def read(data: bytes, path: Path) -> TriangleMesh:
 def _statements(data: bytes) -> _Statements:
     found = _Statements()
     material = ""
-    known: dict[bytes, tuple[int, int]] = {}  # a corner stands in about six faces
-    for line in data.replace(b"\\\r\n", b" ").replace(b"\\\n", b" ").splitlines():
-        words = line.split()
-        if not words:
-            continue
-        keyword = words[0]
+    text = data.replace(b"\\\r\n", b" ").replace(b"\\\n", b" ")
+    for keyword, lines in groupby(text.splitlines(), lambda line: (line.split(None, 1) or [b""])[0]):
         if keyword == b"v":
-            found.vertices.append(words[1:])
+            found.vertices += lines
         elif keyword == b"vt":
-            found.uv.append(words[1:])
+            found.uv += lines
         elif keyword == b"f":
-            corners = [word for word in words[1:] if not word.startswith(b"#")]
-            if len(corners) < 3:
-                raise damaged(f"a face has {len(corners)} corners")
-            found.counts.append(len(corners))
-            for corner in corners:
-                pair = known.get(corner)
-                if pair is None:
-                    vertex, uv = (*corner.split(b"/", 2), b"")[:2]
-                    pair = (
-                        _index(vertex, len(found.vertices)),
-                        _index(uv, len(found.uv)) if uv else _NONE,
-                    )
-                    if b"-" not in corner:  # counted backwards, it means another vertex next time
-                        known[corner] = pair
-                found.corners.append(pair[0])
-                found.corners_uv.append(pair[1])
+            found.faces.append((list(lines), len(found.vertices), len(found.uv)))
             if material and (not found.materials or found.materials[-1] != material):
                 found.materials.append(material)
         elif keyword == b"usemtl":
-            material = _argument(line)
+            material = _argument(list(lines)[-1])
         elif keyword == b"mtllib":
-            found.libraries.append(_argument(line))
+            found.libraries += map(_argument, lines)
     return found
+
+
+def _words(lines: list[bytes], width: int) -> list[bytes] | None:
+    """The words behind the keyword of all lines, one after the other, if every line has ``width`` of them."""
+    words = b" ".join(lines).split()
+    keyword = words[0]
+    if words[:: width + 1] != [keyword] * len(lines) or words.count(keyword) != len(lines):
+        return None
+    del words[:: width + 1]
+    return words if len(words) == width * len(lines) else None
+
+
+def _table(lines: list[bytes], what: str) -> Floats:
+    """Numbers (n, w) of the lines, as many of each as the shortest has."""
+    if not lines:
+        return np.zeros((0, 3))
+    width = len(lines[0].split()) - 1
+    words = _words(lines, width)
+    if words is None:
+        rows = [line.split()[1:] for line in lines]
+        width = min(map(len, rows))
+        words = [word for row in rows for word in row[:width]]
+    return floats(words, what).reshape(len(lines), width)
+
+
+def _uv(lines: list[bytes]) -> Floats:
+    """Texture coordinates (n, 2); the second may be left out."""
+    words = _words(lines, 2)
+    if words is None:
+        rows = [line.split()[1:] for line in lines]
+        if not all(rows):
+            raise damaged("a texture coordinate has no number")
+        words = [word for row in rows for word in (*row, b"0")[:2]]
+    return floats(words, "OBJ texture coordinate").reshape(-1, 2)
+
+
+def _triangles(lines: list[bytes], n_vertices: int, n_uv: int) -> Ints:
+    """Triangles (m, 3, 2) of face lines: vertex and texture coordinate of every corner."""
+    words = _words(lines, 3)
+    if words is not None:
+        pairs = _counted_from_one(words)
+        if pairs is not None:
+            return pairs.reshape(-1, 3, 2)
+    corners = [[word for word in line.split()[1:] if not word.startswith(b"#")] for line in lines]
+    counts = np.array([len(face) for face in corners])
+    if counts.min() < 3:
+        raise damaged(f"a face has {counts.min()} corners")
+    known: dict[bytes, tuple[int, int]] = {}  # a corner stands in about six faces
+    for word in (word for face in corners for word in face):
+        if word not in known:
+            vertex, uv = (*word.split(b"/", 2), b"")[:2]
+            known[word] = (_index(vertex, n_vertices), _index(uv, n_uv) if uv else _NONE)
+    pairs = np.array([known[word] for face in corners for word in face], np.int64)
+    return pairs[fan(counts)]
+
+
+def _counted_from_one(words: list[bytes]) -> Ints | None:
+    """Corners (k, 2) that are all written alike and from 1, as in most files; None where they are not."""
+    text = b" ".join(words)
+    slashes = words[0].count(b"/")
+    if text.translate(None, b"0123456789") != b" ".join([b"/" * slashes] * len(words)):
+        return None
+    numbers = text.replace(b"/", b" ").split()
+    without_uv = slashes == 0 or text.count(b"//") == len(words)  # v, or v//normal
+    columns = slashes + 1 - (slashes > 0 and without_uv)
+    if slashes > 2 or len(numbers) != columns * len(words):
+        return None
+    table = integers(numbers, "OBJ face").reshape(len(words), columns) - 1
+    if table.min() < 0:
+        return None
+    return np.stack([table[:, 0], np.full(len(words), _NONE) if without_uv else table[:, 1]], axis=1)
 
 
 def _index(token: bytes, count: int) -> int:
