@@ -10,7 +10,7 @@ import numpy as np
 
 from breastmorph.errors import LandmarkProblem, MeshProblem
 from breastmorph.mesh.geodesic import Geodesics, near_lines
-from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
+from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
 from breastmorph.scan.landmarks import SIDES, STERNUM, Landmarks
 
 IN_BREAST = 0.2  # the paper's threshold: a mask above it means breast
@@ -67,6 +67,12 @@ class BreastMask:
         if side is not None:
             return self.sides[side].probability(points)
         return sum((part.probability(points) for part in self.sides.values()), np.zeros(len(points)))
+
+    def breasts_at(self, points: Floats) -> dict[str, Bools]:
+        """Which points (k, 3) belong to which breast, (k,) by side."""
+        left, right = (self.at(points, side) for side in SIDES)
+        inside = self.at(points) > IN_BREAST
+        return dict(zip(SIDES, (inside & (left >= right), inside & (right >= left)), strict=True))
 
 
 @dataclass(frozen=True, eq=False)

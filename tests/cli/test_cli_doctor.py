@@ -26,6 +26,15 @@ def test_a_sound_installation_is_well():
     assert "a synthetic scan met to 0." in result.output
 
 
+def test_it_says_where_compiled_code_is_kept(monkeypatch):
+    def read_only(*args, **others):
+        raise OSError(30, "Read-only file system")
+
+    assert doctor._kernels().startswith("compiled once, kept for later runs")
+    monkeypatch.setattr("tempfile.TemporaryFile", read_only)  # how numba finds out whether it may write
+    assert "compiled anew by every process" in doctor._kernels()
+
+
 def test_one_broken_library_is_named_and_the_rest_still_examined(monkeypatch):
     def broken():
         raise ImportError("libsolver.so not found")

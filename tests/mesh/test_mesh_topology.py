@@ -96,3 +96,13 @@ def test_edges_of_a_mesh_are_found_once_and_those_of_a_changing_array_each_time(
     faces[1, 2] = 4
     assert topology.edge_table(faces).edges.tolist() != before
     assert topology.edge_table(mesh.faces).edges.tolist() == before
+
+
+def test_a_mesh_made_again_of_a_changed_array_has_its_own_edges():
+    faces = np.array([[0, 1, 2], [2, 1, 3]])
+    vertices = np.random.default_rng(0).normal(size=(5, 3))
+    assert topology.orientation_conflicts(TriangleMesh(vertices, faces).faces) == 0
+    faces[1] = [1, 2, 4]  # the caller goes on working with the array
+    again = TriangleMesh(vertices, faces).faces
+    assert topology.orientation_conflicts(again) == 1
+    assert 4 in topology.edge_table(again).edges

@@ -6,8 +6,9 @@ import pytest
 from breastmorph.mask import breast_mask
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.similarity import Similarity, rotation_about
-from breastmorph.registration import Registrar
+from breastmorph.registration import Registrar, preset
 from breastmorph.registration.absent import BreastHeight, without_breast
+from breastmorph.registration.prepared import PreparedTemplate
 from breastmorph.registration.result import shape_metrics
 from breastmorph.scan.scan import Scan
 from breastmorph.template import template_from
@@ -88,3 +89,16 @@ def test_an_absent_breast_is_taken_off_and_a_present_one_is_kept_with_a_warning(
         assert any("looks like a breast" in warning for warning in result.warnings) == present
         assert Surface(scan.mesh).closest(result.vertices[nipple][None]).distances[0] < 0.5
         assert result.metrics["flipped_percent"] == 0.0
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_a_template_may_stand_anywhere(side):
+    mesh, landmarks = torso(edge=6)
+    away = Similarity(translation=np.array([400.0, 0.0, 900.0]))
+    there, marks = mesh.with_vertices(away.apply(mesh.vertices)), landmarks.transformed(away)
+    heights = []
+    for whole, points in ((mesh, landmarks), (there, marks)):
+        prepared = PreparedTemplate(template_from(whole, points, whole), preset("rigid"))
+        heights.append(prepared.without_breast(side).height)
+    assert np.nanmax(heights[0].breast) > 30.0
+    assert np.allclose(heights[0].breast, heights[1].breast, equal_nan=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 import pytest
 from numba.core.caching import IndexDataCacheFile
+from numba.core.registry import CPUDispatcher
 
-from breastmorph.registration.compiled import share_compiled_code
+from breastmorph.registration.compiled import compiled, share_compiled_code
 
 
 @pytest.fixture(autouse=True)
@@ -46,3 +48,28 @@ def test_a_process_killed_while_saving_leaves_no_older_version_behind(tmp_path, 
     assert again.load("key") is None  # it will be compiled again
     again.save("key", "new code")
     assert again.load("key") == "new code"
+
+
+def test_without_a_place_for_the_code_it_is_compiled_all_the_same(monkeypatch):
+    def read_only(*args, **others):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", read_only)  # how numba finds out whether it may write
+    with pytest.raises(RuntimeError, match="cannot cache"):
+        CPUDispatcher(doubled, {}, {"nopython": True}).enable_caching()
+    assert compiled()(doubled)(21.0) == 42.0
+
+
+def test_code_that_cannot_be_saved_is_not_missed(tmp_path, monkeypatch):
+    def full(*args, **others):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "open", full)
+    cache = IndexDataCacheFile(str(tmp_path), "kernels.f", "stamp")
+    cache.save("key", "code")
+    monkeypatch.undo()
+    assert cache.load("key") is None
+
+
+def doubled(value):
+    return 2.0 * value

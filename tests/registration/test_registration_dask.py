@@ -35,11 +35,15 @@ class LocalDask:
         self.processes = []
         file = folder / "scheduler.json"
         self._start("scheduler", "--port", "0", "--scheduler-file", str(file), "--host", "127.0.0.1")
-        for _ in range(300):
+        for _ in range(1200):
             if file.exists() and file.stat().st_size:
                 break
             time.sleep(0.1)
         self.address = json.loads(file.read_text())["address"]
+
+    def wait_for_workers(self, n):
+        with distributed.Client(self.address, timeout=120, set_as_default=False) as client:
+            client.wait_for_workers(n, timeout=120)
 
     def worker(self, *options):
         return self._start("worker", self.address, "--nthreads", "1", "--memory-limit", "4GB", *options)
@@ -68,10 +72,11 @@ class LocalDask:
 def dask(tmp_path_factory):
     cluster = LocalDask(tmp_path_factory.mktemp("dask"))
     cluster.workers = [cluster.worker(), cluster.worker()]
-    with distributed.Client(cluster.address, set_as_default=False) as client:
-        client.wait_for_workers(2, timeout=60)
-    yield cluster
-    cluster.end()
+    try:
+        cluster.wait_for_workers(2)
+        yield cluster
+    finally:
+        cluster.end()
 
 
 @pytest.fixture(scope="module")
@@ -143,9 +148,10 @@ def test_a_fatal_scan_fails_alone_on_a_cluster_too(dask, cohort, tmp_path):
 
 def test_what_is_wrong_with_a_cluster_is_said(dask, cohort, tmp_path, monkeypatch):
     found, rules, _, _ = cohort
-    monkeypatch.setattr(cluster_module, "_CONNECTING", 1.0)
-    with pytest.raises(BreastMorphError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1"):
-        register_batch(found, rules, tmp_path / "a", Cluster("tcp://127.0.0.1:1"))
+    with monkeypatch.context() as short:
+        short.setattr(cluster_module, "_CONNECTING", 1.0)
+        with pytest.raises(BreastMorphError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1"):
+            register_batch(found, rules, tmp_path / "a", Cluster("tcp://127.0.0.1:1"))
     with pytest.raises(BreastMorphError, match="no Dask scheduler answers at nonsense"):
         register_batch(found, rules, tmp_path / "b", Cluster("nonsense"))
     monkeypatch.setattr(cluster_module, "__version__", "9.9.9")
@@ -158,6 +164,7 @@ def test_a_lost_scheduler_stops_the_run_with_what_is_done_kept(cohort, tmp_path)
     short = LocalDask(tmp_path)
     try:
         short.worker("--no-nanny")
+        short.wait_for_workers(1)
         slow = replace(rules, pictures=Troubles(slow=0.2))
         with pytest.raises(BreastMorphError, match="connection to the cluster was lost"):
             register_batch(

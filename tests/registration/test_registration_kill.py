@@ -30,9 +30,8 @@ from tiny_cohort import Troubles, tiny_recipe
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
-    outcomes = register_batch(
-        find_scans(folder / "scans"), tiny_recipe(Troubles()), folder / "out", LocalProcesses(2)
-    )
+    rules = tiny_recipe(Troubles(slow=0.5))  # a fast machine must not be done before it is killed
+    outcomes = register_batch(find_scans(folder / "scans"), rules, folder / "out", LocalProcesses(2))
     sys.exit(any(outcome.status == "failed" for outcome in outcomes))
 """
 
@@ -49,13 +48,16 @@ def test_a_run_killed_again_and_again_ends_as_an_undisturbed_one(tmp_path):
     registered, progress = tmp_path / "out" / "registered", [0]
     for kill in range(KILLS):
         run = subprocess.Popen(arguments, env=environment, start_new_session=True)
-        # Half of the kills come at any time, half when work is under way, where they hurt most.
+        # Half of the kills come at any time before a scan is done, half just after one, where they hurt most.
+        moment = time.monotonic() + (random_moments.uniform(0.3, 2.5) if kill % 2 == 0 else 300.0)
+        while (
+            run.poll() is None
+            and time.monotonic() < moment
+            and len(list(registered.glob("*.json"))) <= progress[-1]
+        ):
+            time.sleep(0.01)
         if kill % 2:
-            while run.poll() is None and len(list(registered.glob("*.json"))) <= progress[-1]:
-                time.sleep(0.01)
             time.sleep(random_moments.uniform(0.0, 0.3))
-        else:
-            time.sleep(random_moments.uniform(0.3, 2.5))
         os.killpg(run.pid, signal.SIGKILL)
         run.wait()
         progress.append(require_whole(tmp_path / "out") if registered.exists() else 0)

@@ -134,6 +134,17 @@ def test_a_hole_under_the_breast_stays_smooth(registrar, scan):
     assert filled.max() < 8.0  # the bridge stays near the skin that was not scanned
 
 
+def test_half_a_breast_that_was_not_scanned_is_said(registrar, scan):
+    above = scan.landmarks["nipple_left"] + [0.0, 75.0, -20.0]
+    keep = np.linalg.norm(scan.mesh.vertices - above, axis=1) > 85
+    keep |= np.linalg.norm(scan.mesh.vertices - scan.landmarks["nipple_left"], axis=1) < 10
+    holed = replace(scan, mesh=scan.mesh.kept(keep[scan.mesh.faces].all(axis=1)))
+    result = registrar.register(holed)
+    assert result.metrics["distance_inside"] < 0.15  # speaks of the rest
+    assert len(result.warnings) == 1
+    assert "of the left breast is in the scan" in result.warnings[0]
+
+
 def test_jittered_landmarks_hardly_move_the_surface(registrar, result, scan):
     rng = np.random.default_rng(4)
     names, points = scan.landmarks.names, scan.landmarks.points
@@ -164,6 +175,20 @@ def test_swapped_sides_are_refused(registrar, scan):
     names = tuple("_".join(swap.get(word, word) for word in name.split("_")) for name in scan.landmarks.names)
     with pytest.raises(LandmarkProblem, match="plain: sides swapped"):
         registrar.register(replace(scan, landmarks=Landmarks(names, scan.landmarks.points)))
+
+
+@pytest.mark.parametrize("turn", [0.0, 100.0])
+def test_a_nipple_and_a_lower_pole_that_are_exchanged_are_doubted(registrar, scan, turn):
+    # On a hanging breast the two are so close that no range is left; in any pose of the scan.
+    points = dict(scan.landmarks)
+    low = points["nipple_left"] + [0.0, -15.0, 0.0]
+    points["lower_pole_left"], points["nipple_left"] = points["nipple_left"], low
+    move = Similarity(rotation_about(np.array([1.0, 0.0, 0.0]), turn))
+    placed = scan.mesh.with_vertices(move.apply(scan.mesh.vertices))
+    result = registrar.register(replace(scan, mesh=placed, landmarks=Landmarks.of(points).transformed(move)))
+    doubts = [warning for warning in result.warnings if "exchanged" in warning]
+    assert len(doubts) == 1
+    assert "lower_pole_left lies above nipple_left" in doubts[0]
 
 
 def test_a_sphere_is_refused_or_loudly_doubted(registrar, scan):

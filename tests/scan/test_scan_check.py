@@ -88,10 +88,14 @@ def test_files_are_never_changed(tmp_path):
 
 
 def test_unit_needs_an_adults_sternum():
-    _, landmarks = torso(edge=20)
+    _, landmarks = torso()
     assert unit_of(landmarks) == "mm"
-    with pytest.raises(LandmarkProblem, match="--unit"):
-        unit_of(landmarks.transformed(Similarity(scale=2.0)))
+    too_long = landmarks.transformed(Similarity(scale=2.0))
+    for unit in ("auto", "mm", "cm", "m"):  # no --unit helps, so none may be advised
+        with pytest.raises(LandmarkProblem) as caught:
+            unit_of(too_long, unit)
+        assert "give the unit" not in caught.value.remedy
+        assert "these two landmarks" in caught.value.remedy
 
 
 @pytest.mark.parametrize(
@@ -124,7 +128,7 @@ def test_nothing_to_work_on_is_said(tmp_path):
 
 
 def test_two_scans_of_one_name_are_refused_before_one_overwrites_the_other(tmp_path):
-    for name in ("a.ply", "a.stl"):
+    for name in ("a.ply", "a.old.ply", "a.obj"):  # another stem sorts between the two
         (tmp_path / name).write_bytes(b"x")
-    with pytest.raises(FileProblem, match=r"a\.ply and a\.stl"):
+    with pytest.raises(FileProblem, match=r"a\.obj and a\.ply"):
         find_scans(tmp_path)

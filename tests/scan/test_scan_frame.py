@@ -5,7 +5,10 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from breastmorph.errors import LandmarkProblem
+from breastmorph.mesh.geometry import vertex_normals
 from breastmorph.mesh.similarity import Similarity, rotation_about
+from breastmorph.mesh.topology import boundary_loops, edge_table
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan import frame
 from torso import torso
 
@@ -114,3 +117,33 @@ def test_alignment_recovers_a_known_pose_and_size():
         mesh, landmarks, mesh.with_vertices(truth.apply(mesh.vertices)), landmarks.transformed(truth)
     )
     assert np.abs(found.apply(mesh.vertices) - truth.apply(mesh.vertices)).max() < 0.05
+
+
+@pytest.mark.parametrize("seed", [15, 24, 34])
+def test_noise_does_not_turn_a_scan_inside_out(seed):
+    # Of the faces that happen to lie under the landmarks, most face inwards in these draws.
+    mesh, landmarks = torso(edge=3)
+    noise = np.random.default_rng(seed).normal(scale=3.0, size=mesh.vertices.shape)
+    noisy = mesh.with_vertices(mesh.vertices + noise)
+    assert not frame.faces_inside_out(noisy, landmarks)
+    assert frame.faces_inside_out(noisy.flipped(), landmarks)
+
+
+def test_the_inner_wall_of_a_thick_shell_does_not_count():
+    mesh, landmarks = torso()
+    inner = mesh.with_vertices(mesh.vertices - 4.0 * vertex_normals(mesh.vertices, mesh.faces)).flipped()
+    rim = edge_table(mesh.faces).boundary
+    a, b = rim.T
+    walls = np.vstack(
+        [
+            np.column_stack([b, a, a + mesh.n_vertices]),
+            np.column_stack([b, a + mesh.n_vertices, b + mesh.n_vertices]),
+        ]
+    )
+    closed = TriangleMesh(
+        np.vstack([mesh.vertices, inner.vertices]),
+        np.vstack([mesh.faces, inner.faces + mesh.n_vertices, walls]),
+    )
+    assert not len(boundary_loops(closed.faces))
+    assert not frame.faces_inside_out(closed, landmarks)
+    assert frame.faces_inside_out(closed.flipped(), landmarks)

@@ -43,6 +43,8 @@ def test_every_target_is_in_mm_and_knows_the_way_back(files, scan, names):
     assert np.allclose(target.to_file.apply(points), turned, atol=1e-6)
     assert target.to_file.scale == pytest.approx(0.1)
     assert [finding.code for finding in target.findings] == ["unit"]
+    by_sternum = names in (STERNUM, "all")
+    assert target.findings[0].message.endswith("sternum" if by_sternum else "size")
     if marks is not None:
         here = target.to_file.apply(target.landmarks.points)
         assert np.allclose(here, whole.array(target.landmarks.names), atol=1e-6)
@@ -81,3 +83,15 @@ def test_problems_name_the_file_that_has_them(files, scan):
     with pytest.raises(BreastMorphError) as caught:
         load_target(folder / scan)
     assert caught.value.where == folder / scan
+
+
+@pytest.mark.parametrize(
+    "head", ["x y z nx ny nz", "  x   y   z   nx  ny  nz", "x,y,z,nx,ny,nz", '"nx" "ny"  "nz"  "x"  "y" "z"']
+)
+def test_named_columns_are_found_however_they_are_set_apart(head, tmp_path):
+    points = np.random.default_rng(0).normal(size=(5, 3)).round(3)
+    rows = np.hstack([np.full((5, 3), 9.0), points] if "nx" in head[:4] else [points, np.full((5, 3), 9.0)])
+    mark = "," if "," in head else "   "
+    lines = [head, *(mark.join(map(str, row)) for row in rows.tolist())]
+    (tmp_path / "cloud.txt").write_text("\n".join(lines))
+    assert np.array_equal(raw_target.load_points(tmp_path / "cloud.txt"), points)

@@ -1,13 +1,19 @@
-"""Bugs that fuzzing found in the reader of templates."""
+"""Templates that must not be taken: damaged archives that fuzzing found, and users' files that cannot be bent."""
 
 import io
 import zipfile
+from functools import cache
 
 import numpy as np
 import pytest
 
-from breastmorph.errors import FileProblem
-from breastmorph.template.files import default_template, from_npz, to_npz
+from breastmorph.errors import FileProblem, LandmarkProblem, MeshProblem
+from breastmorph.mesh.files import save_mesh
+from breastmorph.mesh.similarity import Similarity, rotation_about
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.scan.files import save_landmarks
+from breastmorph.template import template_from
+from breastmorph.template.files import default_template, from_npz, load_template, to_npz
 
 
 @pytest.fixture(scope="module")
@@ -71,3 +77,81 @@ def test_vertices_that_are_not_finite(data, tmp_path):
         vertices = parts["coarse_vertices"].copy()
     vertices[3, 1] = np.nan
     assert "out of range" in refused(changed(data, coarse_vertices=vertices), tmp_path)
+
+
+def written(folder, mesh=None, landmarks=None, coarse=None):
+    """A user's template in files, with some parts changed, read again."""
+    template = small()
+    save_mesh(mesh or template.mesh, folder / "t.ply")
+    save_landmarks(landmarks or template.landmarks, folder / "t.json")
+    save_mesh(coarse or template.coarse, folder / "c.ply")
+    return load_template(folder / "t.ply", folder / "t.json", folder / "c.ply")
+
+
+@cache
+def small():
+    template = default_template()
+    return template_from(template.coarse, template.coarse_landmarks)
+
+
+def moved(transform):
+    template = small()
+    return {
+        "mesh": template.mesh.with_vertices(transform.apply(template.mesh.vertices)),
+        "landmarks": template.landmarks.transformed(transform),
+        "coarse": template.coarse.with_vertices(transform.apply(template.coarse.vertices)),
+    }
+
+
+def test_a_sound_template_of_a_user_is_read_as_it_is_wherever_it_stands(tmp_path):
+    assert np.allclose(written(tmp_path).mesh.vertices, small().mesh.vertices)
+    there = Similarity(rotation_about(np.array([1.0, 0.0, 0.0]), 10.0), np.array([300.0, 1200.0, -50.0]))
+    assert dict(written(tmp_path, **moved(there)).landmark_ids) == dict(small().landmark_ids)
+
+
+@pytest.mark.parametrize(
+    ("transform", "message"),
+    [
+        (Similarity(scale=0.001), "apart"),  # in metres it was bent with every length of the method wrong
+        (Similarity(scale=0.1), "apart"),
+        (Similarity(rotation_about(np.array([1.0, 0.0, 0.0]), 90.0)), "upright"),
+        (Similarity(rotation_about(np.array([0.0, 1.0, 0.0]), 180.0)), "upright"),
+    ],
+)
+def test_a_template_in_another_unit_or_frame_is_refused(transform, message, tmp_path):
+    with pytest.raises(LandmarkProblem, match=message) as caught:
+        written(tmp_path, **moved(transform))
+    assert caught.value.where == tmp_path / "t.json"
+
+
+def test_a_template_that_cannot_be_bent_is_refused_by_name(tmp_path):
+    mesh = small().mesh
+    not_finite = mesh.vertices.copy()
+    not_finite[7] = np.nan
+    broken = {
+        "not finite": mesh.with_vertices(not_finite),
+        "without faces": TriangleMesh(np.vstack([mesh.vertices, [[900.0, 0.0, 0.0]]]), mesh.faces),
+        "doubled faces": TriangleMesh(mesh.vertices, np.vstack([mesh.faces, mesh.faces[:1]])),
+        "several pieces": TriangleMesh(
+            np.vstack([mesh.vertices, mesh.vertices[mesh.faces[0]] + 30.0]),
+            np.vstack([mesh.faces, mesh.n_vertices + np.arange(3)]),
+        ),
+        "inside out": mesh.flipped(),
+    }
+    for message, odd in broken.items():
+        with pytest.raises(MeshProblem, match=message) as caught:
+            written(tmp_path, mesh=odd)
+        assert caught.value.where == tmp_path / "t.ply"
+
+
+def test_a_twin_of_another_surface_is_refused(tmp_path):
+    twin = small().coarse
+    turned = Similarity(rotation_about(np.array([1.0, 0.0, 0.0]), 90.0))
+    for odd in (
+        twin.with_vertices(0.001 * twin.vertices),
+        twin.with_vertices(turned.apply(twin.vertices)),
+        twin.flipped(),
+    ):
+        with pytest.raises(MeshProblem, match="coarse twin") as caught:
+            written(tmp_path, coarse=odd)
+        assert caught.value.where == tmp_path / "c.ply"

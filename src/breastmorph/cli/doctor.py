@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.markup import escape
@@ -70,25 +71,20 @@ def _folders() -> str:
 
 
 def _kernels() -> str:
-    from breastmorph.registration.compiled import share_compiled_code
+    from breastmorph.registration.compiled import compiled, share_compiled_code
 
     share_compiled_code()
-    from numba import njit
-
-    @njit
-    def double(value: float) -> float:
-        return 2.0 * value
-
-    if double(21.0) != 42.0:
+    kernel: Any = compiled()(_doubled)
+    if kernel(21.0) != 42.0:
         raise _Unwell("compiled code computes wrongly. Install numba again")
-    import breastmorph
+    if kernel.stats.cache_path is None:
+        return "compiled anew by every process: there is no folder for it that may be written"
+    ours = Path(__file__).parent in Path(kernel.stats.cache_path).parents
+    return "compiled once, kept for later runs" + ("" if ours else f" in {kernel.stats.cache_path}")
 
-    cache = Path(breastmorph.__file__).parent / "__pycache__"
-    try:
-        with tempfile.TemporaryFile(dir=cache if cache.is_dir() else cache.parent):
-            return "compiled once, kept for later runs"
-    except OSError:
-        return "compiled; kept in the user's cache folder, because the installation is read-only"
+
+def _doubled(value: float) -> float:
+    return 2.0 * value
 
 
 def _solver() -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from breastmorph.mesh.triangle_mesh import Bools, Floats
+from breastmorph.registration.compiled import compiled
 
 Singles = NDArray[np.float32]
 
@@ -15,7 +15,7 @@ _SLACK = 1e-5  # relative rounding of a bound
 
 
 # Sums may be reordered: that is what lets the compiler use vector registers.
-@njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+@compiled(fastmath={"reassoc", "contract", "nsz"})
 def _summed_distance(one: Singles, other: Singles) -> float:
     """Sum of the distances between corresponding points of (3, n), n a multiple of the block."""
     total = np.float64(0.0)
@@ -28,14 +28,14 @@ def _summed_distance(one: Singles, other: Singles) -> float:
     return total
 
 
-@njit(cache=True)
+@compiled()
 def _add(points: Singles, mode: Singles, coefficient: np.float32) -> None:
     for axis in range(3):
         for v in range(points.shape[1]):
             points[axis, v] += coefficient * mode[axis, v]
 
 
-@njit(cache=True)
+@compiled()
 def nearest_distances(
     shapes: Singles,
     leaf_shapes: Singles,

@@ -38,6 +38,11 @@ class EdgeTable:
         """Directed border edges (b, 2), each as its face runs through it."""
         return self.directed[self.face_count[self.of_half_edge] == 1]
 
+    @property
+    def corners(self) -> Ints:
+        """The faces that the table was made of, (m, 3)."""
+        return self.directed[:, 0].reshape(3, -1).T
+
     def ids_of(self, pairs: Ints) -> Ints:
         """Row in ``edges`` of every vertex pair (k, 2), (k,); -1 where the pair is no edge."""
         n = int(max(self.edges.max(initial=0), pairs.max(initial=0))) + 1
@@ -57,7 +62,8 @@ def edge_table(faces: Ints) -> EdgeTable:
     if faces.flags.writeable:
         return _built(faces)
     for known, table in _recent:
-        if _is_same_memory(known, faces):
+        # A read-only view does not keep its owner from writing.
+        if _is_same_memory(known, faces) and np.array_equal(table.corners, faces):
             return table
     table = _built(faces)
     _recent = (

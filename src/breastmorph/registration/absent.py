@@ -17,11 +17,11 @@ _BREAST = 0.03  # mask above which skin belongs to the breast and its fold
 _MIDLINE = 5.0  # mm beside the sternum that stay as they are
 _RAISED = 5.0  # mm that a breast stands out where it is looked for
 _GRID = 6.0  # mm between the places looked at
-_IN_FRONT = 600.0  # mm: from where they are looked at
+_IN_FRONT = 600.0  # mm before the template: from where they are looked at
 
 
-def without_breast(mesh: TriangleMesh, probability: Floats, side: str) -> TriangleMesh:
-    """Take one breast off an upright template whose sternum lies at x = 0.
+def without_breast(mesh: TriangleMesh, probability: Floats, side: str, middle: float = 0.0) -> TriangleMesh:
+    """Take one breast off an upright template.
 
     Pressed onto a flat chest, a template's fold would stay folded. A membrane (the harmonic map from the breast's own
     skin) has no fold, and spreads the breast's triangles evenly without turning any over.
@@ -32,10 +32,12 @@ def without_breast(mesh: TriangleMesh, probability: Floats, side: str) -> Triang
     probability : (n,) float
         Mask of that side.
     side : str
+    middle : float
+        Where the sternum lies, on x.
     """
     import igl
 
-    outwards = mesh.vertices[:, 0] * SIGN[side]
+    outwards = (mesh.vertices[:, 0] - middle) * SIGN[side]
     free = (probability > _BREAST) & (outwards > _MIDLINE) & ~boundary_vertices(mesh.faces, mesh.n_vertices)
     if not free.any():
         return mesh
@@ -71,7 +73,8 @@ class BreastHeight:
             return cls(np.empty((0, 3)), np.empty(0), np.empty(0))
         low, high = (end(whole.vertices[taken, :2], axis=0) for end in (np.min, np.max))
         across, up = np.meshgrid(*(np.arange(a, b, _GRID) for a, b in zip(low, high, strict=True)))
-        places = np.column_stack([across.ravel(), up.ravel(), np.full(across.size, _IN_FRONT)])
+        front = np.full(across.size, whole.vertices[:, 2].max() + _IN_FRONT)
+        places = np.column_stack([across.ravel(), up.ravel(), front])
         level = _height(Surface(bare), places, Similarity())
         return cls(places, level, _height(Surface(whole), places, Similarity()) - level)
 

@@ -16,10 +16,9 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial import KDTree
 
 from breastmorph.errors import LandmarkProblem
-from breastmorph.mask import IN_BREAST, BreastMask, measure_breasts
+from breastmorph.mask import BreastMask, measure_breasts
 from breastmorph.mesh.topology import edge_table
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints
-from breastmorph.scan.landmarks import SIDES
 from breastmorph.template import Template
 
 
@@ -115,7 +114,5 @@ def _neighbours(template: Template) -> tuple[Ints, Mapping[str, Bools]]:
         mask: BreastMask = measure_breasts(template.mesh, template.landmarks).mask(template.landmarks)
     except LandmarkProblem:  # a template without breasts' landmarks: one region
         return ends, {"outside": np.ones(len(ends), bool)}
-    by_side = {side: mask.at(middle, side) for side in SIDES}
-    inside = mask.at(middle) > IN_BREAST
-    regions = {side: inside & (by_side[side] >= by_side[other]) for side, other in (SIDES, SIDES[::-1])}
-    return ends, {**regions, "outside": ~inside}
+    breasts = mask.breasts_at(middle)
+    return ends, {**breasts, "outside": ~np.any(list(breasts.values()), axis=0)}

@@ -16,6 +16,7 @@ _NEAR_SURFACE = 8.0  # mm: worth a warning
 _NO_TORSO = 25.0  # mm between the rigid template and the thorax: no torso, or not its landmarks (torsos: < 7)
 _ODD_TORSO = 12.0  # mm: worth a warning
 _TOO_LITTLE, _LITTLE = 0.5, 0.75  # of the template finds the scan: refused, worth a warning
+_LITTLE_OF_A_BREAST = 0.7  # finds the scan (under hanging breasts scanners miss up to a fifth)
 BREAST_OFF = 1.0  # mm between breasts and scan
 _NIPPLE_OFF = 2.0  # mm
 FOLDED = 0.05  # per cent of the triangles
@@ -53,6 +54,16 @@ def landmarks_on_surface(landmarks: Landmarks, target: Target, scan_id: str) -> 
         if distance > _NEAR_SURFACE
     ]
     return Landmarks(landmarks.names, found.points), warnings
+
+
+def judge_landmarks(landmarks: Landmarks) -> list[str]:
+    """Warnings of landmarks that contradict each other; they are given upright, as the template sees them."""
+    return [
+        f"landmark lower_pole_{side} lies above nipple_{side}, yet it is the lowest point of the breast; are the two "
+        "exchanged?"
+        for side in landmarks.complete_sides
+        if landmarks[f"lower_pole_{side}"][1] > landmarks[f"nipple_{side}"][1]
+    ]
 
 
 def judge_thorax(gap: float, scan_id: str) -> list[str]:
@@ -116,6 +127,21 @@ def judge_result(metrics: Mapping[str, float], fitted: bool, scan_id: str) -> li
             "the landmarks of this scan?"
         )
     return warnings
+
+
+def judge_breasts(shares: Mapping[str, float]) -> list[str]:
+    """Warnings of breasts that the scan hardly shows: the figures of a result speak only of what is there.
+
+    Parameters
+    ----------
+    shares : mapping from side to float
+        Share of the breast's points that found the scan.
+    """
+    return [
+        f"only {100 * share:.0f} % of the {side} breast is in the scan; the rest of it is a guess"
+        for side, share in shares.items()
+        if share < _LITTLE_OF_A_BREAST
+    ]
 
 
 def _require_sides(landmarks: Landmarks, outward: Floats, scan_id: str) -> None:

@@ -6,9 +6,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from breastmorph.mesh.triangle_mesh import Floats, Ints
+from breastmorph.registration.compiled import compiled
 
 _SMALLEST_SCALE = 1e-3  # eps
 
@@ -44,7 +44,7 @@ class Regulariser(NamedTuple):
     scale_stiffness: float
 
 
-@njit(cache=True)
+@compiled()
 def fit_cells(
     f: Regulariser,
     points: Floats,
@@ -114,7 +114,7 @@ def fit_cells(
         _closest_rotation(moment, rotations[i], product)
 
 
-@njit(cache=True)
+@compiled()
 def _closest_rotation(moment: Floats, rotation: Floats, m: Floats) -> None:
     """Rotation R with the largest tr(R S), in place, from where it stands: Newton steps among rotations."""
     for _ in range(12):
@@ -151,7 +151,7 @@ def _closest_rotation(moment: Floats, rotation: Floats, m: Floats) -> None:
     _rotation_by_jacobi(moment, rotation)
 
 
-@njit(cache=True)
+@compiled()
 def _turn(rotation: Floats, w0: float, w1: float, w2: float) -> None:
     """rotation <- exp([w]) rotation, in place, by the quaternion so that it stays orthonormal."""
     angle = math.sqrt(w0 * w0 + w1 * w1 + w2 * w2)
@@ -166,7 +166,7 @@ def _turn(rotation: Floats, w0: float, w1: float, w2: float) -> None:
         rotation[2, k] = z + q0 * t2 + q1 * t1 - q2 * t0
 
 
-@njit(cache=True)
+@compiled()
 def _rotation_by_jacobi(moment: Floats, rotation: Floats) -> None:
     """The same rotation from scratch: Horn's 4 x 4 matrix, its largest eigenvector by Jacobi sweeps."""
     s = moment.T  # rows: new, columns: rest
@@ -223,7 +223,7 @@ def _rotation_by_jacobi(moment: Floats, rotation: Floats) -> None:
     rotation[1, 2], rotation[2, 1] = 2.0 * (q2 * q3 - q0 * q1), 2.0 * (q2 * q3 + q0 * q1)
 
 
-@njit(cache=True)
+@compiled()
 def wanted_edges(f: Regulariser, scales: Floats, rotations: Floats) -> Floats:
     """Right-hand side of the regulariser, (n, 3): what the cells would like their edges to be, over 3."""
     right = np.zeros_like(f.rest)
@@ -253,7 +253,7 @@ def wanted_edges(f: Regulariser, scales: Floats, rotations: Floats) -> Floats:
     return right
 
 
-@njit(cache=True)
+@compiled()
 def regulariser_energy(f: Regulariser, points: Floats, scales: Floats, rotations: Floats) -> float:
     """F_R of equation 8, over 3 so that K is the Laplacian where all cell weights are 1."""
     total = 0.0

@@ -11,8 +11,14 @@ import numpy as np
 from breastmorph.mask import IN_BREAST, BreastMask, measure_breasts
 from breastmorph.mesh.geometry import vertex_normals
 from breastmorph.mesh.similarity import Similarity
-from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
-from breastmorph.registration.judgement import judge_result, judge_thorax, landmarks_on_surface
+from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
+from breastmorph.registration.judgement import (
+    judge_breasts,
+    judge_landmarks,
+    judge_result,
+    judge_thorax,
+    landmarks_on_surface,
+)
 from breastmorph.registration.minimiser import Deformation, Trace, fit
 from breastmorph.registration.parameters import FitParameters, RegistrationParameters
 from breastmorph.registration.prepared import Level, PreparedTemplate
@@ -82,6 +88,7 @@ class _Run:
         self.transform, iterations = self._rigid(target)
         self.target = target.seen_through(self.transform)
         self.marks = self.landmarks.transformed(self.transform.inverse())
+        self.warnings += judge_landmarks(self.marks)
         self.mask = self._mask_seen_through(self.transform)
         if self.mask.mirrored_side:
             self.warnings.append(
@@ -105,18 +112,22 @@ class _Run:
         if parameters.fine is not None:
             deformation, trace = self._fit(fine, vertices, parameters.fine)
             vertices = deformation.points
-            inside, outside, overlap, residuals = self._close_stage("fine", fine, vertices, len(trace), trace)
+            inside, outside, sound, residuals = self._close_stage("fine", fine, vertices, len(trace), trace)
         else:
-            inside, outside, overlap, residuals = self._standing(fine, vertices)
+            inside, outside, sound, residuals = self._standing(fine, vertices)
         metrics = {
             "distance_inside": inside,
             "distance_outside": outside,
-            "overlap": overlap,
+            "overlap": float(sound.mean()),
             **shape_metrics(fine.mesh.vertices, vertices, fine.mesh.faces),
             **{f"residual_{name}": value for name, value in residuals.items()},
         }
         self._tick("metrics")
         self.warnings += judge_result(metrics, parameters.fine is not None, self.scan.id)
+        if parameters.fine is not None:
+            self.warnings += judge_breasts(
+                {side: float(sound[self.prepared.breasts[side]].mean()) for side in self.marks.complete_sides}
+            )
         return Registration(
             id=self.scan.id,
             mesh=TriangleMesh(self.transform.apply(vertices), fine.mesh.faces),
@@ -212,7 +223,7 @@ class _Run:
 
     def _close_stage(
         self, name: str, level: Level, points: Floats, iterations: int, trace: Sequence[Trace] = ()
-    ) -> tuple[float, float, float, dict[str, float]]:
+    ) -> tuple[float, float, Bools, dict[str, float]]:
         """Keep how things stand after a stage; gives what :meth:`_standing` gives."""
         self._tick(name)
         standing = inside, outside, _, residuals = self._standing(level, points)
@@ -230,8 +241,8 @@ class _Run:
         self._tick("metrics")
         return standing
 
-    def _standing(self, level: Level, points: Floats) -> tuple[float, float, float, dict[str, float]]:
-        """Mean distances to the scan in the breasts and outside, share that faces it, landmarks' residuals (mm)."""
+    def _standing(self, level: Level, points: Floats) -> tuple[float, float, Bools, dict[str, float]]:
+        """Mean distances to the scan in the breasts and outside, which points face it, landmarks' residuals (mm)."""
         scale = self.transform.scale
         pairs = self.target.pairs(points, vertex_normals(points, level.mesh.faces), _FACING)
         distances = pairs.distances * scale
@@ -245,7 +256,7 @@ class _Run:
             for name, vertex in level.landmark_ids.items()
             if name in self.marks
         }
-        return inside, outside, float(pairs.sound.mean()), residuals
+        return inside, outside, pairs.sound, residuals
 
     def _tick(self, step: str) -> None:
         now = time.perf_counter()

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from breastmorph.mask import BreastMask, measure_breasts
-from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
+from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
 from breastmorph.registration.absent import BreastHeight, without_breast
 from breastmorph.registration.cells import Cells, spokes_and_rims
 from breastmorph.registration.embedded import EmbeddedDeformation
@@ -90,11 +90,17 @@ class PreparedTemplate:
         """Carries a deformation of the coarse twin to the template."""
         return EmbeddedDeformation(self.fine.mesh.vertices, self.coarse.mesh.vertices)
 
+    @cached_property
+    def breasts(self) -> Mapping[str, Bools]:
+        """Vertices of the template's breasts by side."""
+        return self._mask.breasts_at(self.fine.mesh.vertices)
+
     def without_breast(self, side: str) -> OneSided:
         """The template with one breast taken off."""
         if side not in self._one_sided:
+            middle = float(self.template.landmarks.array(STERNUM)[:, 0].mean())
             fine, coarse = (
-                without_breast(level.mesh, self._mask.at(level.mesh.vertices, side), side)
+                without_breast(level.mesh, self._mask.at(level.mesh.vertices, side), side, middle)
                 for level in (self.fine, self.coarse)
             )
             self._one_sided[side] = OneSided(fine, coarse, BreastHeight.of(self.fine.mesh, fine))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from breastmorph.mesh.triangle_mesh import Floats, Ints
+from breastmorph.registration.compiled import compiled
 
 
-@njit(cache=True)
+@compiled()
 def nearest_triangles(
     points: Floats, faces: Ints, width: int, height: int
 ) -> tuple[Ints, Floats, Floats, Floats]:
@@ -64,7 +64,7 @@ def nearest_triangles(
     return face, second, third, depth
 
 
-@njit(cache=True)
+@compiled()
 def interpolated(values: Floats, faces: Ints, face: Ints, weights: Floats) -> Floats:
     """Values of vertices (n, c) at points of faces (k,) with barycentric weights (k, 3): (k, c)."""
     out = np.empty((len(face), values.shape[1]))

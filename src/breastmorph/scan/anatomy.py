@@ -47,7 +47,7 @@ def unit_of(landmarks: Landmarks, given: str = "auto") -> str:
         raise LandmarkProblem(
             f"sternal notch to xiphoid measures {length:.4g} in the file's unit; "
             f"an adult's {adult} mm fits neither mm, cm nor m",
-            "Check these two landmarks, or give the unit with --unit",
+            "Check these two landmarks; files in other units (inches) have to be converted first",
             code="unknown-unit",
         )
     raise LandmarkProblem(
@@ -120,7 +120,7 @@ def require_adult_anatomy(landmarks: Landmarks, extent: float) -> None:
     if problems:
         raise LandmarkProblem(
             f"not an adult torso: {'; '.join(problems)}",
-            "Check the unit (--unit) and that each name sits on the right point",
+            "Check the unit (--unit), that each name sits on the right point, and for stray points far off",
             code="implausible-anatomy",
         )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 from breastmorph.errors import FileProblem
@@ -50,8 +49,10 @@ def find_scans(scans: Path, landmarks: Path | None = None) -> list[ScanFiles]:
         if path is not None and not path.exists():
             raise FileProblem("there is no such file or folder", "Check the path", path)
     meshes = [scans] if scans.is_file() else _files(scans, mesh_files.READABLE)
-    for one, other in pairwise(meshes):
-        if one.stem == other.stem:
+    first: dict[str, Path] = {}
+    for other in meshes:
+        one = first.setdefault(other.stem, other)
+        if one is not other:
             raise FileProblem(
                 f"two scans have the same name: {one.name} and {other.name}",
                 "Rename or remove one of them",

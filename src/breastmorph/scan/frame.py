@@ -12,13 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from breastmorph.errors import LandmarkProblem
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.geometry import face_normals, vertex_normals
+from breastmorph.mesh.geometry import face_cross, face_normals, vertex_normals
 from breastmorph.mesh.similarity import Similarity
-from breastmorph.mesh.topology import boundary_vertices
-from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
+from breastmorph.mesh.topology import boundary_vertices, face_components
+from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
 from breastmorph.scan.landmarks import STERNUM, Landmarks
 
 LANDMARK_TOLERANCE = 15.0  # degrees: how far off "up" may be when neither file nor reference helps
@@ -29,6 +30,7 @@ _FILE_AXIS_TOLERANCE = 20.0
 _EDGE_TOLERANCE = 30.0  # degrees between the start and the normal of a level lower edge
 _LEVEL_TOLERANCE = 3.0  # degrees between the file's up axis and the lower edge's for the two to agree
 _ON_PLANE = 4.0  # mm that a vertex of a level edge may lie off its plane
+_AROUND = 25.0  # mm around a landmark: what shows which side of the surface is out
 
 # Alignment of an upright reference to a scan.
 _ITERATIONS = 60
@@ -185,12 +187,18 @@ def _require_notch_above(landmarks: Landmarks) -> None:
 
 
 def faces_inside_out(mesh: TriangleMesh, landmarks: Landmarks) -> bool:
-    """Whether most of the surface near the landmarks faces the body's inside."""
-    found = Surface(mesh).closest(landmarks.points)
-    normals = face_normals(mesh.vertices, mesh.faces)[found.faces]
-    front = _front(landmarks)
-    ahead = [name.startswith(("nipple", "sternal", "xiphoid", "lower")) for name in landmarks.names]
-    return bool((normals[ahead] @ front).mean() < 0)
+    """Whether most of the surface around the landmarks of the body's front (in mm) faces its inside."""
+    ahead = [name for name in landmarks if name.startswith(("nipple", "sternal", "xiphoid", "lower"))]
+    found = Surface(mesh).closest(landmarks.array(ahead))
+    # Single faces of a noisy scan face anywhere. Those of a patch add up to what its border alone decides.
+    close = cKDTree(found.points).query(mesh.vertices)[0] < _AROUND
+    near: Bools = np.all(close[mesh.faces], axis=1)
+    near[found.faces] = True
+    # Only what hangs together with the landmarks there: a thick shell has another wall, facing the other way.
+    patch = face_components(mesh.faces[near])
+    wanted = np.isin(patch, patch[(np.cumsum(near) - 1)[found.faces]])
+    outwards = face_cross(mesh.vertices, mesh.faces[near][wanted]).sum(axis=0)
+    return bool(outwards @ _front(landmarks) < 0)
 
 
 def align(

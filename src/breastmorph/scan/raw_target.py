@@ -107,8 +107,8 @@ def load_points(path: Path) -> Floats:
         raise MeshProblem("the file holds no points", _EXAMPLE, path, code="too-few-points")
     mark = next((mark for mark in ";\t," if mark in lines[0]), None)
     columns = (0, 1, 2)
-    try:
-        header = next(csv.reader(lines[:1], delimiter=mark or " "))
+    try:  # columns may be set apart by any number of blanks
+        header = next(csv.reader(lines[:1], delimiter=mark)) if mark else lines[0].split()
     except csv.Error as error:
         raise FileProblem(f"the file is no table of points ({error})", _EXAMPLE, path) from error
     header = [name.strip().strip('"').lower() for name in header]
@@ -174,11 +174,11 @@ def _finite(points: Floats, note: Note) -> Floats:
 def _unit(points: Floats, given: LandmarkFile | None, unit: str, note: Note) -> str:
     """The unit as the user says it; for "auto" by the sternum or, without its landmarks, by the size."""
     if given is not None and all(name in given.landmarks for name in STERNUM):
-        found = unit_of(given.landmarks, unit)
+        found, told_by = unit_of(given.landmarks, unit), "the length of the sternum"
     else:
-        found = _unit_by_size(points) if unit == "auto" else unit
+        found, told_by = _unit_by_size(points) if unit == "auto" else unit, "the size"
     if unit == "auto" and found != "mm":
-        note(Finding("unit", f"unit taken as {found} from the size"))
+        note(Finding("unit", f"unit taken as {found} from {told_by}"))
     return found
 
 

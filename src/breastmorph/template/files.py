@@ -13,25 +13,103 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.errors import LandmarkProblem, about
+from breastmorph.errors import LandmarkProblem, MeshProblem, about
+from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.files.numpy_archive import open_archive
 from breastmorph.mesh.files.reading import damaged, problems_of
 from breastmorph.mesh.files.writing import make_folder, write_file
+from breastmorph.mesh.geometry import face_normals, vertex_normals
+from breastmorph.mesh.repair import without_unreferenced
+from breastmorph.mesh.topology import face_components, is_manifold
 from breastmorph.mesh.triangle_mesh import Ints, TriangleMesh
+from breastmorph.scan.anatomy import STERNUM_LENGTH
 from breastmorph.scan.files import load_landmarks, save_landmarks
+from breastmorph.scan.frame import faces_inside_out, landmark_axes
+from breastmorph.scan.landmarks import STERNUM, Landmarks
 from breastmorph.template.template import Template, template_from
 
 _DEFAULT = "template.npz"
+_TWIN_OFF = 15.0  # mm between the template and nearly all vertices of its coarse twin
+_UPRIGHT = 45.0  # degrees between the axes of a template's file and those its landmarks tell
 
 
 def load_template(mesh: Path, landmarks: Path, coarse: Path | None = None) -> Template:
-    """A template from files in mm and upright; the coarse twin is derived when not given."""
+    """A template from files in mm and upright; the coarse twin is derived when not given.
+
+    Nothing is repaired: vertices that vanish or change places would part it from what was made with it before.
+
+    Raises
+    ------
+    MeshProblem
+        A surface that cannot be bent: not finite, not one manifold piece, vertices without faces, inside out.
+    LandmarkProblem
+        They are missing, not this mesh's, or tell that it is not in mm or not upright.
+    """
+    surface = _sound(mesh)
+    twin = None if coarse is None else _sound(coarse)
     with about(landmarks, LandmarkProblem):
-        return template_from(
-            load_mesh(mesh),
-            load_landmarks(landmarks).landmarks,
-            None if coarse is None else load_mesh(coarse),
+        template = template_from(surface, load_landmarks(landmarks).landmarks, twin)
+        _require_upright(template.landmarks)
+    if faces_inside_out(surface, template.landmarks):
+        raise MeshProblem("the template's surface is inside out", "Turn its faces over", mesh)
+    if twin is not None:
+        _require_twin(surface, twin, coarse)
+    return template
+
+
+def _sound(path: Path) -> TriangleMesh:
+    """A surface that can be bent as it is."""
+    mesh = load_mesh(path)
+    problem = ""
+    if not np.isfinite(mesh.vertices).all():
+        problem = "coordinates that are not finite"
+    elif without_unreferenced(mesh)[1]:
+        problem = "vertices without faces"
+    elif not is_manifold(mesh.faces):
+        problem = "edges of more than two faces, doubled faces, or faces turned against their neighbours"
+    elif face_components(mesh.faces).max() > 0:
+        problem = "several pieces"
+    if problem:
+        raise MeshProblem(
+            f"the template's surface has {problem}",
+            "Clean it (for example in MeshLab), or make a template with `breastmorph template`",
+            path,
+        )
+    return mesh
+
+
+def _require_twin(mesh: TriangleMesh, twin: TriangleMesh, path: Path | None) -> None:
+    """Refuse a coarse mesh that is not the same surface."""
+    found = Surface(twin).closest(mesh.vertices)
+    back = Surface(mesh).closest(twin.vertices)
+    away = max(float(np.quantile(part.distances, 0.95)) for part in (found, back))
+    normals = face_normals(twin.vertices, twin.faces)[found.faces]
+    agree = (normals * vertex_normals(mesh.vertices, mesh.faces)).sum(axis=1)
+    if away > _TWIN_OFF or np.median(agree) < 0.0:
+        how = f"up to {away:.0f} mm away" if away > _TWIN_OFF else "inside out"
+        raise MeshProblem(
+            f"the coarse twin is not the template's surface ({how})",
+            "Give the same surface in the same unit and frame with fewer vertices, or leave it to be derived",
+            path,
+        )
+
+
+def _require_upright(landmarks: Landmarks) -> None:
+    """Refuse a template in another unit or frame: it would be bent without a word, and worse."""
+    notch, xiphoid = landmarks.array(STERNUM)
+    length = float(np.linalg.norm(notch - xiphoid))
+    if not STERNUM_LENGTH[0] <= length <= STERNUM_LENGTH[1]:
+        raise LandmarkProblem(
+            f"the template's sternal notch and xiphoid lie {length:.4g} mm apart "
+            f"(an adult's {STERNUM_LENGTH[0]:.0f}-{STERNUM_LENGTH[1]:.0f})",
+            "Templates are read in mm: scale mesh and landmarks, or check these two landmarks",
+            code="wrong-unit",
+        )
+    if (np.diag(landmark_axes(landmarks)) < np.cos(np.radians(_UPRIGHT))).any():
+        raise LandmarkProblem(
+            "the template does not stand upright in its file",
+            "Turn mesh and landmarks: x to the patient's left, y up, z forward",
         )
 
 

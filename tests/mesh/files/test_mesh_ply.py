@@ -129,6 +129,13 @@ def test_meshlab_texture_by_corner(tmp_path, picture):
     assert mesh.texture.image == picture()
 
 
+@pytest.mark.parametrize("name", ["Müller", "Żółć 2", "scan"])
+@pytest.mark.parametrize("suffix", [".ply", ".obj"])
+def test_a_texture_is_found_again_whatever_the_files_name(name, suffix, smooth_texture, tmp_path):
+    save_mesh(smooth_texture, tmp_path / f"{name}{suffix}")
+    assert load_mesh(tmp_path / f"{name}{suffix}").texture.image == smooth_texture.texture.image
+
+
 @pytest.mark.parametrize(("u", "v"), [("s", "t"), ("u", "v"), ("texture_u", "texture_v")])
 def test_texture_by_vertex(u, v, tmp_path):
     text = (

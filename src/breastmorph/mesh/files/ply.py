@@ -7,6 +7,7 @@ floats, so that a registration would not come back as it was saved.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -302,7 +303,12 @@ def _texture_coordinates(
 def _picture(comments: list[str], path: Path) -> bytes:
     names = {line.split(None, 1)[1] for line in comments if re.match(r"(?i)texturefile\s+\S", line)}
     # With several pictures one could not say which face shows which: coordinates alone are kept.
-    return picture_beside(path, names.pop()) if len(names) == 1 else b""
+    if len(names) != 1:
+        return b""
+    name = names.pop()
+    with suppress(UnicodeDecodeError):  # the header was read byte by byte; names are mostly in UTF-8
+        name = name.encode("latin-1").decode("utf-8")
+    return picture_beside(path, name)
 
 
 def write(mesh: TriangleMesh, path: Path) -> None:
