@@ -142,3 +142,11 @@ def test_a_packed_file_with_a_strange_header_is_made_again_without_a_warning(tmp
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert np.array_equal(load_cohort(tmp_path).array(), expected)
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+def test_a_table_in_another_encoding_says_how_to_save_it(tmp_path, encoding):
+    path = tmp_path / "cohort.csv"
+    path.write_bytes("id;place;bmi\n000;Köln;22,6\n".encode(encoding))
+    with pytest.raises(FileProblem, match="CSV UTF-8"):
+        read_table(path)

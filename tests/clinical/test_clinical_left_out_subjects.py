@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 
 from breast_cohort import breast_template
+from breastmorph.clinical.features import Reading
 from breastmorph.clinical.predict.leave_one_out import LeftOut, choose
 from breastmorph.clinical.predict.prediction import BreastPredictor, predict_breast
 from breastmorph.clinical.predict.training_shapes import training_shapes
 from breastmorph.cohort import Cohort
+from breastmorph.cohort.doubts import doubts
 from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.geometry import vertex_normals
+from breastmorph.mesh.similarity import Similarity, rotation_about
 from breastmorph.model.building import BuildParameters, build_model
 from predicted_people import alike, model, predictor, strangers
 
@@ -106,6 +109,27 @@ def test_what_a_truncated_model_cut_off_is_noise_and_not_a_reason_to_refuse(keep
     assert np.mean(errors) < 1.6 * np.mean(by_all)
 
 
+def test_what_a_truncated_model_cut_off_is_uncertain_in_measures_too():
+    found = BreastPredictor(model().truncate(1), "right", "points").predict(strangers()[0])
+    nipple = model().landmark_ids["nipple_right"]
+    for axis in np.eye(3):
+        along = found.deviation_of(Reading(0.0, np.array([nipple]), axis[None]))
+        assert along >= np.sqrt(found.rest_variance) > 0.0
+    whole = [found.deviation_of(Reading(0.0, np.array([nipple]), axis[None])) for axis in np.eye(3)]
+    assert np.linalg.norm(whole) == pytest.approx(found.deviation[nipple], rel=1e-5)
+
+
+def test_a_copy_in_another_pose_counts_once():
+    shapes = alike(8, 1)
+    turned = Similarity(rotation_about(np.array([0.0, 1.0, 0.0]), 4.0), np.array([30.0, 5.0, -9.0]))
+    copy = np.round(turned.apply(shapes[2]), 2)
+    found = build_model(
+        Cohort.of(np.concatenate([shapes, [copy]]), breast_template()), BuildParameters(keep_scores=True)
+    )
+    assert training_shapes(found).count == 8
+    assert training_shapes(model()).count == 30
+
+
 def test_without_stored_subjects_the_uncertainty_is_about_the_same():
     bare = BreastPredictor(replace(model(), training=None), "right", "points")
     shape = strangers()[3]
@@ -130,3 +154,10 @@ def test_models_of_few_subjects_are_refused():
     few = build_model(Cohort.of(alike(3, 1), breast_template()))
     with pytest.raises(BreastMorphError, match="too few"):
         BreastPredictor(few, "right")
+
+
+def test_a_cohort_of_patients_after_a_mastectomy_has_nobody_to_learn_from():
+    cohort = replace(Cohort.of(alike(6, 1), breast_template()), absent=("left",) * 6)
+    with pytest.raises(BreastMorphError, match="0 subjects are too few to predict from"):
+        training_shapes(model(), cohort)
+    assert doubts(cohort.chosen([])).warnings() == []

@@ -15,6 +15,7 @@ from breastmorph.clinical.edit.most_likely import most_likely
 from breastmorph.clinical.features import Request
 from breastmorph.clinical.patient import mean_patient
 from breastmorph.errors import BreastMorphError
+from breastmorph.model.shape_model import Training
 from edited_people import change, editor, features, stranger
 
 
@@ -84,6 +85,14 @@ def test_columns_need_the_scores():
     one = Editor(breast_model(scores=False), mean_patient(breast_model(scores=False)), features())
     with pytest.raises(BreastMorphError, match="'weight' is not known here"):
         one.linear([Request("weight", 3.0, relative=True)])
+
+
+def test_columns_of_too_few_subjects_are_said_to_be_that():
+    model = breast_model()
+    few = Training(model.training.scores[:2], model.training.scales[:2], {"weight": np.array([60.0, 70.0])})
+    two = replace(model, training=few)
+    with pytest.raises(BreastMorphError, match="2 subjects are too few to learn weight from"):
+        Editor(two, mean_patient(two), features()).linear([Request("weight", 3.0, relative=True)])
 
 
 # --- the parts --------------------------------------------------------------------------------------------------------

@@ -109,6 +109,17 @@ def test_five_landmarks_give_what_they_can_and_reasons_for_the_rest():
     assert all(np.isnan(m.value) for m in found if not m.known)
 
 
+def test_landmarks_that_no_distance_needs_may_lie_beyond_the_mesh():
+    mesh, landmarks = torso(10.0)
+    below = {"navel": mesh.vertices.min(axis=0) - 80.0, "coracoid_left": mesh.vertices.max(axis=0) + 60.0}
+    more = Landmarks.of({**landmarks, **below})
+    found, usual = ([m for m in measure_distances(mesh, marks) if m.known] for marks in (more, landmarks))
+    assert len(usual) > 10
+    assert found == usual
+    with pytest.raises(LandmarkProblem, match="nipple_left lies"):
+        measure_distances(mesh, Landmarks.of({**landmarks, "nipple_left": below["navel"]}))
+
+
 def test_an_absent_side_leaves_the_other_one_measured():
     mesh, landmarks = torso(10.0)
     one = landmarks.only([name for name in landmarks if not name.endswith("right")])

@@ -40,7 +40,7 @@ def test_registered_meshes_come_back_in_their_own_frame_and_unit(tmp_path):
     to_file = Similarity(
         Rotation.from_euler("x", 90, degrees=True).as_matrix(), np.array([1.0, 2.0, 3.0]), 0.001
     )
-    path = tmp_path / "anna.ply"
+    path = tmp_path / "subject.ply"
     save_mesh(model.mesh(to_file.apply(stranger().shape)), path)
     patient = registered_patient(model, path)
     assert patient.to_file.apply(patient.shape) == pytest.approx(to_file.apply(stranger().shape), abs=1e-6)
@@ -49,9 +49,18 @@ def test_registered_meshes_come_back_in_their_own_frame_and_unit(tmp_path):
     save_mesh(model.mesh(7.7e-6 * stranger().shape), path)
     with pytest.raises(FileProblem, match="no adult's size"):
         registered_patient(model, path)
-    (tmp_path / "anna.json").write_text("{}")
+    (tmp_path / "subject.json").write_text('{"absent_side": ""}')
     with pytest.raises(FileProblem, match="record cannot be read"):
         registered_patient(model, path)
+
+
+@pytest.mark.parametrize("beside", ['{"nipple_left": [1, 2, 3]}', "[]", '{"coefficients": [0.1]}'])
+def test_another_file_of_the_same_name_is_no_record_of_a_registration(beside, tmp_path):
+    path = tmp_path / "subject.ply"
+    save_mesh(breast_model().mesh(stranger().shape), path)
+    alone = registered_patient(breast_model(), path)
+    path.with_suffix(".json").write_text(beside)
+    assert np.array_equal(registered_patient(breast_model(), path).shape, alone.shape)
 
 
 def test_the_template_of_a_model_has_its_triangles():

@@ -140,3 +140,11 @@ def test_without_landmarks_there_is_a_reason_and_no_crash():
     assert "landmarks of the raw scans" in found.impossible
     assert {statement.holds for statement in clinical_statements(found)} == {"not testable"}
     assert "too few" in clinical_generalization(annotated(breast_shapes(3))).impossible
+
+
+def test_scans_of_others_are_a_reason_and_no_measurement(cohort, tmp_path):
+    save_mesh(cohort.template.mesh, tmp_path / "somebody.ply")
+    save_landmarks(cohort.landmarks[0], tmp_path / "somebody.json")
+    found = clinical_generalization(replace(cohort, landmarks=()), scans=find_scans(tmp_path))
+    assert "no scan of this name" in found.impossible
+    assert {statement.holds for statement in clinical_statements(found)} == {"not testable"}

@@ -183,7 +183,7 @@ def test_a_record_gives_the_same_value_back(collapsed):
     text = json.dumps(collapsed.record(), allow_nan=False)
     again = MaskExperiment.from_record(json.loads(text))
     assert again.record() == collapsed.record()
-    assert mask_statements(again) == mask_statements(collapsed)
+    assert repr(mask_statements(again)) == repr(mask_statements(collapsed))  # nan is not equal to itself
     assert again.with_masks.components.dtype == np.int64
 
 

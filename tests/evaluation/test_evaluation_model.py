@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -72,6 +73,13 @@ def test_a_foreign_model_that_lies_elsewhere_is_met_in_its_own_frame():
     assert there.specificity[1].mean == pytest.approx(here.specificity[1].mean, abs=1e-3)
 
 
+def test_a_model_in_another_unit_is_refused_because_all_figures_are_in_its_unit():
+    cohort = small_cohort()
+    metres = replace(build_model(cohort).transform(Similarity(scale=0.001)), info={})
+    with pytest.raises(BreastMorphError, match="its unit is not mm"):
+        training_set(metres, cohort)
+
+
 def test_a_model_of_other_subjects_is_said_so():
     cohort = small_cohort(9)
     model = build_model(cohort.chosen(range(5)))
@@ -105,6 +113,19 @@ def test_a_symmetric_model_leaves_out_the_mirror_image_too():
     assert whole.values.shape == (6, 2 * 6 - 2)
     assert whole.components[-1] == 2 * 6 - 3
     assert whole.mean[-1] > 0.1
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_the_shapes_of_a_large_cohort_are_in_memory_once(symmetric):
+    cohort = Cohort.of(np.concatenate([random_shapes(6, seed) for seed in range(60)]), small_template())
+    model = build_model(cohort, BuildParameters(components=2, symmetric=symmetric))
+    training_set(model, small_cohort(3))  # what is prepared once does not count
+    tracemalloc.start()
+    shapes = training_set(model, cohort).shapes
+    decoupling(shapes, np.arange(shapes.shape[1]) < 100)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert shapes.nbytes < peak < 2.0 * shapes.nbytes
 
 
 def test_compactness_rises_to_the_whole_variance():

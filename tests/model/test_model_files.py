@@ -129,6 +129,19 @@ def test_scores_of_components_in_another_order_are_not_taken_for_others(model, t
     assert rising.training is None
 
 
+def test_scores_of_a_component_without_variance_can_be_read_again(model, tmp_path):
+    variances = model.variances.copy()
+    variances[-1] = 0.0
+    flat = replace(model, variances=variances)
+    save_model(flat, tmp_path / "flat.h5")
+    scores = load_model(tmp_path / "flat.h5").training.scores
+    assert np.allclose(scores[:, :-1], model.training.scores[:, :-1], rtol=1e-5, atol=1e-4)
+    assert not scores[:, -1].any()
+    with h5py.File(tmp_path / "flat.h5", "r+") as file:
+        file["modelinfo/scores"][-1] = np.nan  # what other builders make of 0 / 0
+    assert np.array_equal(load_model(tmp_path / "flat.h5").training.scores, scores)
+
+
 def test_types_and_shapes_are_those_of_the_format(model, tmp_path):
     save_model(model, tmp_path / "m.h5")
     n, q = model.n_vertices, model.n_components

@@ -160,11 +160,13 @@ def registered_patient(model: ShapeModel, path: Path) -> Patient:
 
 
 def _record(path: Path) -> tuple[Similarity, str] | None:
-    """Frame and absent side that `breastmorph register` wrote beside a mesh."""
+    """Frame and absent side that `breastmorph register` wrote beside a mesh; None where another file lies there."""
     if not path.is_file():
         return None
     try:
         record: dict[str, Any] = json.loads(path.read_bytes())
+        if isinstance(record, (dict, list)) and not {"to_file", "absent_side"} & set(map(str, record)):
+            return None  # landmarks, or the record of a fit
         return Similarity.from_dict(record["to_file"]), str(record["absent_side"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise FileProblem(
@@ -184,7 +186,7 @@ def template_of(model: ShapeModel) -> Template:
     except LandmarkProblem as error:
         raise LandmarkProblem(
             f"scans cannot be registered with this model ({error.cause})",
-            "Complete its landmarks with --landmark-ids, or give a mesh that has its triangles with --registered",
+            "Complete its landmarks with --landmark-ids, or give a registered mesh (one with its triangles) instead",
         ) from error
 
 

@@ -67,7 +67,7 @@ def doubts(cohort: Cohort) -> Doubts:
     laid, distances, mirrored = _on_template(cohort)
     group = _alike(laid)
     together = [np.flatnonzero(group == g) for g in range(group.max(initial=-1) + 1)]
-    usual = float(np.median(distances))
+    usual = float(np.median(distances)) if len(distances) else 0.0
     unlike = np.flatnonzero((distances > _UNLIKE * usual) & (distances > _SAME))
     return Doubts(
         tuple(tuple(cohort.ids[i] for i in members) for members in together if len(members) > 1),
@@ -106,8 +106,22 @@ def _on_template(cohort: Cohort) -> tuple[Floats, Floats, Bools]:
 
 def _alike(laid: Floats) -> Ints:
     """Groups of subjects whose sites agree, (k,)."""
-    flat = laid.reshape(len(laid), -1)
-    pairs = cKDTree(flat).query_pairs(_SAME * np.sqrt(laid.shape[1]), output_type="ndarray")
-    links = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(laid),) * 2)
+    return alike(laid.reshape(len(laid), 3 * laid.shape[1]), laid.shape[1])
+
+
+def alike(points: Floats, vertices: int) -> Ints:
+    """Groups of rows that are copies of one shape, (k,).
+
+    Parameters
+    ----------
+    points : (k, d) float
+        Coordinates of shapes, or their coefficients in an orthonormal basis, mm.
+    vertices : int
+        Of the shapes.
+    """
+    if not len(points):  # nobody is left, of whom there would be no tree
+        return np.zeros(0, np.int64)
+    pairs = cKDTree(points).query_pairs(_SAME * np.sqrt(vertices), output_type="ndarray")
+    links = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(points),) * 2)
     groups: Ints = connected_components(links, directed=False)[1]
     return groups

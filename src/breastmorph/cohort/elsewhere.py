@@ -63,6 +63,8 @@ def read_elsewhere(folder: Path, landmarks: Path, place: Path, on_packed: OnPack
 def mesh_in_correspondence(path: Path, faces: Ints, remedy: str) -> TriangleMesh:
     """Read a mesh that must have these triangles, and finite coordinates."""
     mesh = load_mesh(path)
+    if np.array_equal(mesh.faces[:, ::-1], faces):
+        mesh = mesh.flipped()  # the same triangles, inside out
     if not np.array_equal(mesh.faces, faces):
         raise FileProblem(
             "this mesh does not have the same triangles as the others", remedy, path, code=OTHER_TRIANGLES

@@ -167,7 +167,9 @@ def read_table(path: Path) -> dict[str, dict[str, str]]:
     try:
         text = read_bytes(path, _LARGEST_TABLE).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise FileProblem(f"the table cannot be read ({error})", "Give a CSV file", path) from error
+        raise FileProblem(
+            "the table's text is not UTF-8", "Save it as `CSV UTF-8` in your spreadsheet program", path
+        ) from error
     lines = text.splitlines()
     # Spreadsheets of some countries write 22,6;yes where others write 22.6,yes.
     semicolons = bool(lines) and ";" in lines[0] and "," not in lines[0]

@@ -11,13 +11,15 @@ from breastmorph.cohort import Cohort
 from breastmorph.cohort.doubts import copy_groups
 from breastmorph.errors import BreastMorphError
 from breastmorph.evaluation.curve import whole
+from breastmorph.evaluation.variation import vertex_variances
 from breastmorph.mask import IN_BREAST, breast_mask
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints
 from breastmorph.model.building import built_with, part_vertices, usable
-from breastmorph.model.procrustes import common_frame, mirrored
+from breastmorph.model.procrustes import Frame, common_frame, mirrored
 from breastmorph.model.shape_model import ShapeModel
 
+_OTHER_UNIT = 3.0  # times the size: no two adult means differ so much, but metres and millimetres do
 _SAME_VARIANCE = 0.02  # relative: a model of the same subjects has this variance, up to rounding
 
 
@@ -87,25 +89,24 @@ def training_set(model: ShapeModel, cohort: Cohort) -> TrainingSet:
             "Give the cohort that the model was built from",
         )
     frame = common_frame(used.packed, used.rows, template.mesh.vertices, p.procrustes, mirror)
-    shapes = np.stack([t.apply(s) for t, s in zip(frame.transforms, used.shapes(), strict=True)])
     groups = copy_groups(used)
     copies = len(used) - len(np.unique(groups))
-    if mirror is not None:
-        images = mirrored(shapes, mirror)
-        if p.asymmetry:
-            shapes = frame.mean + (shapes - images) / 2.0
-        else:
-            shapes, groups = np.concatenate([shapes, images]), np.concatenate([groups, groups])
+    shapes = _aligned(used, frame, mirror, asymmetry=p.asymmetry)
+    groups = np.resize(groups, len(shapes))  # once more for the mirror images
     vertices = np.arange(len(frame.mean))
     if p.part is not None:
         mean = template.mesh.with_vertices(shapes.mean(axis=0))
         vertices = part_vertices(mean, template.landmark_ids, p.part)
         shapes = shapes[:, vertices]
     _require_topology(model, template.mesh.faces, vertices)
+    _require_one_unit(model, shapes.mean(axis=0))
     # The identity for a model of these very subjects; a foreign model may lie elsewhere.
     to_model = Similarity.fit(shapes.mean(axis=0), model.mean, with_scale=p.procrustes.with_scale)
     breast: Bools = breast_mask(template.mesh, template.landmarks)[vertices] > IN_BREAST
-    shapes = to_model.apply(shapes)
+    for i, shape in enumerate(
+        shapes
+    ):  # in place: thousands of subjects fill the memory once, not several times
+        shapes[i] = to_model.apply(shape)
     return TrainingSet(
         used,
         shapes,
@@ -118,6 +119,20 @@ def training_set(model: ShapeModel, cohort: Cohort) -> TrainingSet:
     )
 
 
+def _aligned(used: Cohort, frame: Frame, mirror: Ints | None, *, asymmetry: bool) -> Floats:
+    """The subjects in their common frame, (k, n, 3): their asymmetry, or with their mirror images after them."""
+    k = len(used)
+    doubled = mirror is not None and not asymmetry
+    shapes = np.empty((2 * k if doubled else k, *frame.mean.shape))
+    for i, (transform, shape) in enumerate(zip(frame.transforms, used.shapes(), strict=True)):
+        shapes[i] = transform.apply(shape)
+        if mirror is not None and asymmetry:
+            shapes[i] = frame.mean + (shapes[i] - mirrored(shapes[i], mirror)) / 2.0
+        elif mirror is not None:
+            shapes[k + i] = mirrored(shapes[i], mirror)
+    return shapes
+
+
 def _require_topology(model: ShapeModel, faces: Ints, vertices: Ints) -> None:
     new = np.full(int(faces.max(initial=-1)) + 1, -1)
     new[vertices] = np.arange(len(vertices))
@@ -128,6 +143,16 @@ def _require_topology(model: ShapeModel, faces: Ints, vertices: Ints) -> None:
             f"the model has {model.n_vertices:,} vertices and {len(model.faces):,} triangles, the cohort "
             f"{len(vertices):,} and {len(expected):,}, or they are joined otherwise",
             "Give the folder of registrations that the model was built from",
+        )
+
+
+def _require_one_unit(model: ShapeModel, mean: Floats) -> None:
+    """All figures are in the model's unit: one in metres would give them a thousand times too small."""
+    ratio = float(np.ptp(model.mean, axis=0).max() / np.ptp(mean, axis=0).max())
+    if not 1.0 / _OTHER_UNIT < ratio < _OTHER_UNIT:
+        raise BreastMorphError(
+            f"the model is {ratio:.3g} times as large as the cohort, so its unit is not mm",
+            "Give it landmarks, which tell its unit: `breastmorph convert MODEL in-mm.h5 --landmark-ids ids.json`",
         )
 
 
@@ -146,7 +171,7 @@ def _doubts(model: ShapeModel, shapes: Floats, subjects: int) -> tuple[str, ...]
     said = model.info.get("subjects")
     if isinstance(said, int) and said != subjects:
         doubts.append(f"the model was built from {said} subjects, the cohort has {subjects}")
-    spread = float(shapes.var(axis=0, ddof=1).sum())
+    spread = float(vertex_variances(shapes).sum())
     total = float(model.variances.sum()) + model.noise_variance * model.mean.size
     if abs(total - spread) > _SAME_VARIANCE * max(spread, total):
         doubts.append(

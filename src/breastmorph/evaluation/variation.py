@@ -12,6 +12,8 @@ from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.plain import plain
 
+_BLOCK = 128  # vertices at a time: no second copy of the shapes
+
 
 @dataclass(frozen=True, eq=False)
 class Compactness:
@@ -84,5 +86,12 @@ class Decoupling:
 
 def decoupling(shapes: Floats, breast: Bools) -> Decoupling:
     """Variance of aligned shapes (k, n, 3) at vertices inside and outside the breast (n,)."""
-    variance = shapes.var(axis=0, ddof=1 if len(shapes) > 1 else 0).sum(axis=1)
+    variance = vertex_variances(shapes).sum(axis=1)
     return Decoupling(*(float(mean_of_known(variance[part])) for part in (breast, ~breast)))
+
+
+def vertex_variances(shapes: Floats) -> Floats:
+    """Variance of every coordinate over shapes (k, n, 3), (n, 3); a block of vertices at a time."""
+    ddof = 1 if len(shapes) > 1 else 0
+    starts = range(0, shapes.shape[1], _BLOCK)
+    return np.concatenate([shapes[:, start : start + _BLOCK].var(axis=0, ddof=ddof) for start in starts])

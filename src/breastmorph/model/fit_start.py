@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import permutations, product
 
 import numpy as np
 
 from breastmorph.errors import LandmarkProblem
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import MIRROR, Floats
+from breastmorph.model.landmark_frame import axis_rotations
 from breastmorph.model.matching import Sites, TargetPoints
 from breastmorph.model.pose_and_shape import Prior, State, cost, improve
 from breastmorph.model.shape_model import ShapeModel
@@ -128,14 +128,7 @@ def distinct(
 
 def _rotations() -> list[Floats]:
     """The 24 rotations along the axes (files are often so), and others spread evenly over all rotations."""
-    along = []
-    for order in permutations(range(3)):
-        for signs in product((1.0, -1.0), repeat=3):
-            matrix = np.zeros((3, 3))
-            matrix[range(3), order] = signs
-            if np.linalg.det(matrix) > 0:
-                along.append(matrix)
-    return along + [_rotation(quaternion) for quaternion in _spread_quaternions(_TURNS)]
+    return axis_rotations() + [_rotation(quaternion) for quaternion in _spread_quaternions(_TURNS)]
 
 
 def _spread_quaternions(count: int) -> Floats:

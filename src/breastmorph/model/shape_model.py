@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from breastmorph.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
+from breastmorph.model.landmark_frame import landmark_frame
 from breastmorph.model.posterior import condition
 from breastmorph.scan.landmarks import NAMES, Landmarks, canonical_name
 
@@ -248,7 +249,15 @@ class ShapeModel:
             if name is None:
                 raise LandmarkProblem(f"landmark {label!r} is not known", f"Names are {', '.join(NAMES)}")
             known[name] = int(vertex)
-        return replace(self, landmark_ids={**self.landmark_ids, **known})
+        completed = replace(self, landmark_ids={**self.landmark_ids, **known})
+        frame = landmark_frame(completed.landmarks)
+        if frame is not None and frame.swapped:
+            raise LandmarkProblem(
+                "the landmarks fit the mirror image of a body: sides swapped or model mirrored",
+                "Check the names of the left and right landmarks; sides are the patient's",
+                code="sides-swapped",
+            )
+        return completed
 
     def without_training(self) -> Self:
         """The model without anything about single subjects."""
@@ -292,6 +301,7 @@ class ShapeModel:
         -----
         With Q = basis * deviations and W = 1 / noise, coefficients in standard deviations have the covariance
         C = (I + Q*' W Q*)^-1 and the mean C Q*' W (points - mean*). ``noise_variance`` is not added to ``noise``.
+        A model that was not truncated has none: what it cannot express of a new person does not count.
         """
         ids = self._vertices(ids)
         noise = np.asarray(noise, dtype=float)

@@ -83,8 +83,10 @@ def regress(
     if training is not None and len(training.scores) > len(features) + len(columns) + 1:
         scores, source = training.scores, f"the {len(training.scores)} subjects of the model"
     elif columns:
+        count = 0 if training is None else len(training.scores)
         raise BreastMorphError(
-            f"the model does not know its subjects' {columns[0]}", "Build it with --keep-scores and --table"
+            f"{count} subjects are too few to learn {columns[0]} from",
+            "Build the model of more subjects with --keep-scores and --table",
         )
     else:
         few = all(support is not None for support in supports)

@@ -225,7 +225,10 @@ def measure_distances(mesh: TriangleMesh, landmarks: Landmarks) -> tuple[Measure
 
     What landmarks do not determine is there too, with the reason.
     """
-    return Gauge(mesh.faces, SkinLandmarks.on(Surface(mesh), landmarks)).measures(mesh.vertices)
+    # Others (navel, coracoid) may lie where a registered mesh does not reach, and no distance needs them.
+    used = {mark for distance in DISTANCES.values() for mark in distance.landmarks}
+    needed = landmarks.only(name for name in landmarks.names if name in used)
+    return Gauge(mesh.faces, SkinLandmarks.on(Surface(mesh), needed)).measures(mesh.vertices)
 
 
 def asymmetries(measures: Iterable[Measure]) -> tuple[Measure, ...]:

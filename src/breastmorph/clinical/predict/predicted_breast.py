@@ -79,8 +79,9 @@ class Prediction:
         """Standard deviation of a measure, from its derivative by the vertices."""
         gradient = np.zeros_like(self.shape)
         gradient[reading.vertices] = reading.gradient
-        by_mode = np.tensordot(self.modes, gradient[self.region.missing].astype(np.float32), 2)
-        return float(np.linalg.norm(by_mode))
+        missing = gradient[self.region.missing]
+        by_mode = np.tensordot(self.modes, missing.astype(np.float32), 2)
+        return float(np.hypot(np.linalg.norm(by_mode), np.sqrt(self.rest_variance) * np.linalg.norm(missing)))
 
     def sample(self, rng: np.random.Generator) -> Floats:
         """A plausible alternative, (n, 3), of the directions that hold nearly all of the variance.

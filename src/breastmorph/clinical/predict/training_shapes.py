@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from breastmorph.cohort import Cohort
-from breastmorph.cohort.doubts import without_copies
+from breastmorph.cohort.doubts import alike, without_copies
 from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.model.building import usable
@@ -62,7 +62,7 @@ def training_shapes(model: ShapeModel, cohort: Cohort | None = None, seed: int =
             )
         subjects = TrainingShapes(len(found), found.shape, f"{len(found)} registered subjects", 0.0)
     elif model.training is not None:
-        scores = _different(model.training.scores)
+        scores = _different(model, model.training.scores)
         subjects = _of_scores(model, scores, f"the model's {len(scores)} subjects")
     else:
         scores = _drawn(model, seed)
@@ -70,8 +70,9 @@ def training_shapes(model: ShapeModel, cohort: Cohort | None = None, seed: int =
             model, scores, f"{len(scores)} subjects drawn to fit the model, which keeps none"
         )
     if subjects.count < _FEWEST:
+        enough = "a model of" if cohort is None else "a cohort with both breasts of"
         raise BreastMorphError(
-            f"{subjects.count} subjects are too few to predict from", f"Use a model of at least {_FEWEST}"
+            f"{subjects.count} subjects are too few to predict from", f"Use {enough} at least {_FEWEST}"
         )
     return subjects
 
@@ -80,9 +81,11 @@ def _of_scores(model: ShapeModel, scores: Floats, source: str) -> TrainingShapes
     return TrainingShapes(len(scores), lambda i: model.instance(scores[i]), source, model.noise_variance)
 
 
-def _different(scores: Floats) -> Floats:
+def _different(model: ShapeModel, scores: Floats) -> Floats:
     """Scores (k, q) with every subject once."""
-    first = np.unique(np.round(scores, 2), axis=0, return_index=True)[1]
+    # Of a truncated model too little is left to tell two people from one: only equal scores are copies.
+    groups = alike(scores, model.n_vertices) if not model.noise_variance else np.round(scores, 2)
+    first = np.unique(groups, axis=0, return_index=True)[1]
     return scores if len(first) == len(scores) else scores[np.sort(first)]
 
 

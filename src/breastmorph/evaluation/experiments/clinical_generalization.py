@@ -146,6 +146,9 @@ def clinical_generalization(
             rows.append(_one(one, subject, annotated[subject], marks, at, pairs, counts, taped, read))
             notes += [f"{used.ids[subject]}: {rows[-1].no_scan}"] if rows[-1].no_scan else []
     on_scan = np.array([row.on_scan for row in rows])
+    if not np.isfinite(on_scan).any():
+        why = "".join(f" ({note})" for note in notes[:1])
+        return _impossible(used, p, f"no raw scan with these landmarks could be read{why}")
     lacking = np.isnan(on_scan).sum(axis=0)
     return ClinicalGeneralization(
         "",

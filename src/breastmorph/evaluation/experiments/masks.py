@@ -17,7 +17,7 @@ from breastmorph.evaluation.experiments.recorded import Recorded, rounded
 from breastmorph.evaluation.experiments.true_shapes import VariantTruth, true_cohort, variant_truth
 from breastmorph.evaluation.experiments.variation_by_chance import ResampledVariation, resampled_variation
 from breastmorph.evaluation.specificity import draw_coefficients, specificity
-from breastmorph.evaluation.variation import compactness, decoupling
+from breastmorph.evaluation.variation import compactness, decoupling, vertex_variances
 from breastmorph.mesh.triangle_mesh import Floats, Ints
 from breastmorph.registration.result import shape_metrics
 from breastmorph.scan.check import CheckParameters
@@ -220,7 +220,7 @@ def _variant(
     left_out = rounded(modelled.folds.point_distances(regions, counts))
     near = specificity(model, training.shapes, regions, p.samples, p.seed)
     calm = decoupling(training.shapes, modelled.breast)
-    spread = training.shapes.var(axis=0, ddof=1).sum(axis=1)
+    spread = vertex_variances(training.shapes).sum(axis=1)
     template = training.cohort.template.mesh
     angles = [
         shape_metrics(template.vertices, shape, template.faces)["angle_distortion"]

@@ -7,18 +7,23 @@ NPZ is read and written, GLB with morph targets is written for viewers.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from breastmorph.errors import BreastMorphError, FileProblem
 from breastmorph.mesh.files.reading import problems_of, read_bytes
-from breastmorph.model.files.content import content_hash
+from breastmorph.model.files.content import CONTENT, content_hash
 from breastmorph.model.files.tree import Tree
+from breastmorph.model.landmark_frame import faces_backwards, landmark_frame
 from breastmorph.model.shape_model import ShapeModel
 
 __all__ = ["WRITABLE", "load_landmark_ids", "load_model", "save_model"]
 
+_log = logging.getLogger(__name__)
 _LARGEST = 8 * 1024**3  # bytes
 WRITABLE = (".h5", ".hdf5", ".npz", ".glb")
 
@@ -45,6 +50,12 @@ def load_model(path: str | Path, landmark_ids: Mapping[str, int] | None = None) 
     landmark_ids : mapping from name to vertex, optional
         Completes the landmarks of a foreign model; see :func:`load_landmark_ids`.
 
+    Returns
+    -------
+    ShapeModel
+        In mm and upright where its landmarks tell how the file stands (see
+        :func:`breastmorph.model.landmark_frame.landmark_frame`), otherwise as in the file.
+
     Raises
     ------
     FileProblem
@@ -63,10 +74,35 @@ def load_model(path: str | Path, landmark_ids: Mapping[str, int] | None = None) 
 
             model = model_from(_tree(data, kind))
     if not model.landmark_ids and model.n_vertices == _PUBLISHED_VERTICES:
-        model = model.with_landmark_ids(_PUBLISHED_LANDMARKS)
+        model = replace(model, landmark_ids=_PUBLISHED_LANDMARKS)
     if landmark_ids:
         model = model.with_landmark_ids(landmark_ids)
-    return model
+    return _upright_in_mm(model)
+
+
+def _upright_in_mm(model: ShapeModel) -> ShapeModel:
+    """The model in our frame, where its landmarks tell that it is in another."""
+    frame = landmark_frame(model.landmarks)
+    if frame is None:
+        return model
+    if frame.swapped:
+        _log.warning(
+            "The model's landmarks fit the mirror image of a body: sides swapped or model mirrored. "
+            "Do not rely on sides, regions and volumes"
+        )
+        return model
+    upright = model if frame.is_ours else model.transform(frame.to_ours)
+    turned = faces_backwards(upright.mean_mesh, upright.landmarks)
+    if frame.is_ours and not turned:
+        return model
+    how = [f"in {frame.unit}"] if frame.unit != "mm" else []
+    how += ["along other axes"] if (frame.axes != np.eye(3)).any() else []
+    how += ["inside out"] if turned else []
+    _log.warning("The model is %s: it is read in mm, upright and looking outwards", " and ".join(how))
+    faces = model.faces[:, ::-1] if turned else model.faces
+    # Its numbers are no longer those that the file's hash was taken of.
+    said = {key: value for key, value in model.info.items() if key != CONTENT}
+    return replace(upright, faces=faces, info=said)
 
 
 def save_model(model: ShapeModel, path: str | Path) -> None:
@@ -76,7 +112,7 @@ def save_model(model: ShapeModel, path: str | Path) -> None:
     """
     path = Path(path)
     suffix = path.suffix.lower()
-    model = replace(model, info={**model.info, "content": content_hash(model)})
+    model = replace(model, info={**model.info, CONTENT: content_hash(model)})
     if suffix in (".h5", ".hdf5"):
         from breastmorph.model.files.statismo import write_statismo
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from breastmorph.model.shape_model import ShapeModel
 
-_OWN = "content"  # the hash itself
+CONTENT = "content"  # where a model's info has the hash itself
 
 
 def content_hash(model: ShapeModel) -> str:
@@ -21,12 +21,12 @@ def content_hash(model: ShapeModel) -> str:
     for values in (model.mean, model.basis, model.variances, np.array([model.noise_variance])):
         digest.update(np.asarray(values, dtype=np.float32).tobytes())
     digest.update(model.faces.astype(np.int32).tobytes())
-    said = {key: value for key, value in model.info.items() if key != _OWN}
+    said = {key: value for key, value in model.info.items() if key != CONTENT}
     digest.update(json.dumps([sorted(model.landmark_ids.items()), said], sort_keys=True).encode())
     return digest.hexdigest()
 
 
 def is_unchanged(model: ShapeModel) -> bool | None:
     """Whether a model that was read is what was written; None where its file carries no hash."""
-    said = model.info.get(_OWN)
+    said = model.info.get(CONTENT)
     return None if said is None else bool(said == content_hash(model))

@@ -122,7 +122,9 @@ def _training(tree: Tree, root: str, variances: NDArray) -> Any:
     for name in tree.children(f"{_OURS}/training/columns"):
         columns[name] = _needed(tree, f"{_OURS}/training/columns/{name}").astype(np.float64)
     deviations = np.sqrt(np.maximum(variances.astype(np.float64), 0.0))
-    return checked_training(scores.T * deviations, tree.array(f"{_OURS}/training/scales"), columns, q)
+    # Of a component without variance other builders write what a division by 0 gives.
+    given = np.where(deviations > 0.0, scores.T, 0.0) * deviations
+    return checked_training(given, tree.array(f"{_OURS}/training/scales"), columns, q)
 
 
 def _plain(name: Any) -> str:
@@ -160,8 +162,9 @@ def write_statismo(model: ShapeModel, path: Path) -> None:
         file.create_group("modelinfo/modelBuilder-0/dataInfo")
         if model.training is not None:
             # Statismo's scores: a column a subject, in standard deviations.
-            scores = (model.training.scores / model.deviations).T
-            _put(file, "modelinfo/scores", scores.astype(np.float32))
+            given, deviations = model.training.scores, model.deviations
+            scores = np.divide(given, deviations, out=np.zeros_like(given), where=deviations > 0.0)
+            _put(file, "modelinfo/scores", scores.T.astype(np.float32))
             _put(file, f"{_OURS}/training/scales", model.training.scales)
             for name, values in model.training.columns.items():
                 _put(file, f"{_OURS}/training/columns/{name.replace('/', '_')}", values)
