@@ -31,6 +31,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+PATIENCE = 120_000  # ms; a busy machine must not fail a test
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 SWITCHES = (
     *("--no-sandbox", "--disable-gpu", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"),
@@ -78,6 +79,7 @@ class Browser:
     def tab(self, address: str, *, width: int = 1280, height: int = 900, **options: Any) -> Iterator[Tab]:
         """Open a page in a context of its own; ``options`` as in playwright's ``new_context``."""
         context = self.chromium.new_context(viewport={"width": width, "height": height}, **options)
+        context.set_default_timeout(PATIENCE)
         try:
             tab = Tab(context.new_page())
             own = urlsplit(address)

@@ -34,7 +34,7 @@ def running(settings: Settings | None = None) -> Iterator[Explorer]:
         yield explorer
     finally:
         server.should_exit = True
-        thread.join(10.0)
+        thread.join(60.0)
         listening.close()
 
 
@@ -85,7 +85,7 @@ class Visitor:
     @classmethod
     def of(cls, explorer: Explorer) -> Visitor:
         """A tab with a session, once the model is there."""
-        assert explorer.source.wait(30)
+        assert explorer.source.wait(120)
         visitor = cls(explorer.settings.port, explorer=explorer)
         answer = visitor.ask("POST", "/api/sessions")
         assert answer.status == 201
@@ -94,7 +94,7 @@ class Visitor:
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         """One request; a dict is sent as JSON, bytes and iterables as they are."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         sent = json.dumps(body).encode() if isinstance(body, dict) else body
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         try:
@@ -115,7 +115,7 @@ class Visitor:
         answer = self.post(path, body)
         assert answer.status == 202, answer.content
         record = answer.json
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while record["state"] == "running" and time.monotonic() < end:
             time.sleep(0.05)
             record = self.get(f"/api/jobs/{record['job']}").json

@@ -12,8 +12,6 @@ from typing import Any
 
 from browser import Browser, Tab
 
-PATIENCE = 60_000  # ms; a busy machine must not fail a test
-
 
 @contextmanager
 def explore(*words: object) -> Iterator[str]:
@@ -33,14 +31,13 @@ def explore(*words: object) -> Iterator[str]:
         yield found[0]
     finally:
         process.terminate()
-        process.communicate(timeout=20)
+        process.communicate(timeout=120)
 
 
 @contextmanager
 def window(browser: Browser, address: str, **options: Any) -> Iterator[Tab]:
     """A tab with the page, once it shows the model."""
     with browser.tab(address, width=1280, height=860, **options) as tab:
-        tab.page.set_default_timeout(PATIENCE)
         tab.page.wait_for_selector("body[data-ready]")
         yield tab
 

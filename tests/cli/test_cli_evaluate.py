@@ -177,6 +177,7 @@ def test_truth_of_another_template_is_a_message(folder, tmp_path):
     ("arguments", "words"),
     [
         (("model.h5", "--scans", "cohort"), "need --cohort"),
+        (("model.h5", "--cohort", "cohort", "--landmarks", "nowhere"), "--landmarks belongs to --scans"),
         (("model.h5", "--cohort", "nowhere"), "no folder of registered scans"),
         (("nothing.h5",), "nothing.h5"),
         (("cohort.csv",), "cohort.csv"),

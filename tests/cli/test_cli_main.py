@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -45,3 +46,26 @@ def test_importing_the_package_loads_nothing_heavy():
 def test_public_names_resolve():
     for name in breastmorph.__all__:
         assert getattr(breastmorph, name) is not None
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a full disk at hand")
+def test_results_that_do_not_fit_on_the_disk_are_no_traceback(tmp_path):
+    code = f"from breastmorph.cli import main; main(['check', {str(tmp_path / 'scan.ply')!r}, '--json'])"
+    (tmp_path / "scan.ply").write_bytes(b"ply")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert "No space left" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_name_that_the_output_cannot_show_does_not_end_the_command(tmp_path):
+    (tmp_path / "\u60a3\u8005.ply").write_bytes(
+        b"ply"
+    )  # on Windows a redirected output often knows Latin letters only
+    code = f"from breastmorph.cli import main; main(['check', {str(tmp_path)!r}])"
+    environment = {**os.environ, "PYTHONIOENCODING": "cp1252"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
+    assert done.returncode == 1, done.stderr
+    assert b"\\u60a3\\u8005" in done.stdout
+    assert b"Traceback" not in done.stderr

@@ -188,3 +188,20 @@ def _written(path):
     else:
         path.write_text("some words")
     return path
+
+
+@pytest.mark.parametrize(
+    ("target", "words", "said"),
+    [
+        ("model.h5", ["--distances-only"], "are for scans"),
+        ("model.h5", ["--landmarks", "nowhere.json"], "are for scans"),
+        ("out", ["--distances-only"], "is for scans"),
+        ("s.ply", ["--distances-only", "--figures", "maps"], "leaves out"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(registered, scan, target, words, said):
+    save_small_model(scan.parent / "model.h5")
+    shutil.copytree(registered, scan.parent / "out")
+    result = measure(scan.parent / target, *words)
+    assert result.exit_code == 2
+    assert said in " ".join(result.output.split())

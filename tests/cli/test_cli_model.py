@@ -203,3 +203,12 @@ def test_what_is_no_model_is_refused(tmp_path, monkeypatch, command):
     assert result.exit_code == 2
     assert "no model file" in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["x.h5"]
+
+
+@pytest.mark.parametrize("option", ["--modes", "--sd"])
+def test_what_a_model_file_has_not_is_refused(folder, tmp_path, option):
+    built(folder, tmp_path)
+    result = run("convert", tmp_path / "m.h5", tmp_path / "n.h5", option, 2)
+    assert result.exit_code == 2
+    assert "--components" in result.stderr
+    assert not (tmp_path / "n.h5").exists()

@@ -132,3 +132,19 @@ def test_a_folder_without_results_is_refused(tmp_path):
     result = CliRunner().invoke(main, ["verify", str(tmp_path)])
     assert result.exit_code == 2
     assert "holds no results" in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["{out}", "--landmarks", "nowhere"], "--landmarks belongs to --scans"),
+        (["{model}", "--scans", "{scans}"], "--scans are the inputs"),
+        (["{out}", "--cohort", "nowhere"], "--cohort is what a model was built from"),
+    ],
+)
+def test_an_option_that_would_compare_nothing_is_refused(registered, model_file, words, said):
+    places = {"out": registered / "out", "scans": registered / "scans", "model": model_file}
+    result = CliRunner().invoke(main, ["verify", *(word.format(**places) for word in words)])
+    assert result.exit_code == 2
+    assert said in " ".join(result.output.split())
+    assert "as it was written" not in result.output

@@ -183,7 +183,7 @@ def test_a_refusal_that_comes_late_is_not_shown_elsewhere(tab):
         """() => { const real = window.fetch; window.answers = 0;
         window.fetch = async (path, asked) => {
           if (path !== 'api/edit' || asked.method !== 'POST') return real(path, asked);
-          await new Promise(done => setTimeout(done, 1200));
+          await new Promise(done => { window.letGo = done; });
           window.fetch = real;
           return real(path, asked).finally(() => { window.answers += 1; }); }; }"""
     )
@@ -192,6 +192,7 @@ def test_a_refusal_that_comes_late_is_not_shown_elsewhere(tab):
     page.wait_for_function("() => document.querySelector('#status').innerText === 'Computing.'")
     page.click("#edit-reset")
     page.click("#tab-model")
+    page.evaluate("window.letGo()")
     page.wait_for_function("() => window.answers === 1")
     page.wait_for_timeout(200)
     assert page.is_hidden("#error")

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from breast_cohort import breast_model
 from breastmorph.cli import main
 from breastmorph.errors import BreastMorphError
+from breastmorph.explorer import server
 from breastmorph.explorer.private_folder import private_folder
 from breastmorph.explorer.server import address_of, bound_socket, serve
 from breastmorph.explorer.settings import Settings
@@ -39,7 +40,7 @@ def test_help_shows_examples():
         (["{json}"], "not a model"),
         (["{empty}", "--model", "{scan}"], "not a model"),
         (["--token", "short"], "at least 16"),
-        (["--host", "203.0.113.7"], "cannot listen"),
+        (["--host", "203.0.113.7"], "Give an address of this computer"),
         (["--port", "99999"], "range"),
     ],
 )
@@ -56,8 +57,19 @@ def test_what_cannot_start_is_said(tmp_path, words, said):
 
 
 def test_a_taken_port_is_said():
-    with bound_socket("127.0.0.1", 0) as taken, pytest.raises(BreastMorphError, match="cannot listen"):
+    with (
+        bound_socket("127.0.0.1", 0) as taken,
+        pytest.raises(BreastMorphError, match=r"cannot .* another --port"),
+    ):
         bound_socket("127.0.0.1", taken.getsockname()[1])
+
+
+def test_what_other_computers_must_write_is_said(monkeypatch):
+    monkeypatch.setattr(server, "serve", lambda settings, ready: ready(address_of(settings)))
+    monkeypatch.setattr(os, "_exit", lambda code: None)
+    result = CliRunner().invoke(main, ["explore", "--no-browser", "--host", "0.0.0.0", "--port", "81"])
+    assert "http://127.0.0.1:81/?token=" in result.output
+    assert "instead of 127.0.0.1" in result.output
 
 
 def test_other_computers_are_never_served_without_a_token():
@@ -84,7 +96,12 @@ def test_what_a_killed_process_left_behind_is_deleted(tmp_path, monkeypatch):
     assert new.stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def hear_the_terminal() -> None:
+    """The tests themselves may run under nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGINT)])
 def test_it_serves_until_it_is_ended_and_deletes_all(tmp_path, number):
     save_model(breast_model(), tmp_path / "model.h5")
     place = tmp_path / "temporary"
@@ -105,6 +122,7 @@ def test_it_serves_until_it_is_ended_and_deletes_all(tmp_path, number):
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "TMPDIR": str(place), "PYTHONUNBUFFERED": "1"},
+        preexec_fn=hear_the_terminal if os.name == "posix" else None,
     )
     try:
         assert process.stdout is not None
@@ -112,11 +130,11 @@ def test_it_serves_until_it_is_ended_and_deletes_all(tmp_path, number):
         found = re.search(r"http://127\.0\.0\.1:\d+/\?token=[\w-]{30,}", line)
         assert found, line
         opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-        with opener.open(found[0], timeout=20) as answer:
+        with opener.open(found[0], timeout=120) as answer:
             assert "<html" in answer.read().decode().lower()
         assert [Path(entry).name.startswith("breastmorph-") for entry in place.iterdir()] == [True]
         process.send_signal(number)
-        _, noise = process.communicate(timeout=20)
+        _, noise = process.communicate(timeout=120)
         assert noise == ""
     finally:
         process.kill()

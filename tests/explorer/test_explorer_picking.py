@@ -264,7 +264,8 @@ def test_check_and_register_go_straight_from_the_queue(folder, model_file):
     with running(Settings(model=model_file, folder=folder)) as explorer:
         visitor = Visitor.of(explorer)
         key = visitor.get("/api/queue").json["scans"][0]["scan"]
-        place(visitor, key, shown_from_torso(visitor, key, 0.8), 0.8)
+        to_shown, (_, landmarks) = shown_from_torso(visitor, key, 0.8), torso(edge=6.0, size=0.8)
+        place(visitor, key, to_shown, 0.8)
         checked = visitor.job("/api/queue/check")
         assert [one["verdict"] for one in checked["result"]["checks"]] == ["usable"]
         done = visitor.job("/api/queue/register")
@@ -276,6 +277,13 @@ def test_check_and_register_go_straight_from_the_queue(folder, model_file):
         result = visitor.get(f"/api/scans/{key}/result").arrays
         shown = visitor.get(f"/api/scans/{key}/geometry").arrays
         assert np.abs(result["vertices"].mean(axis=0) - shown["vertices"].mean(axis=0)).max() < 60.0
+        # With another landmark it is registered anew, and that is what is used then.
+        click = {"landmark": "xiphoid", "ray": shown_ray(to_shown, landmarks["xiphoid"] - [0.0, 8.0, 0.0])}
+        assert visitor.post(f"/api/scans/{key}/pick", click).status == 200
+        assert visitor.job("/api/queue/register")["state"] == "done"
+        visitor.post(f"/api/scans/{key}/use")
+        again = visitor.get(f"/api/scans/{key}/result").arrays
+        assert np.abs(again["vertices"] - result["vertices"]).max() > 0.1
     assert (folder / "registration" / "summary.csv").is_file()
     found = find_scans(folder, folder / "landmarks")
     assert load_scan(found[0].mesh, found[0].landmarks[0]).landmarks.complete_sides == ("left", "right")
@@ -333,3 +341,18 @@ def test_a_coracoid_is_bone_and_stays_when_a_breast_is_missing():
 def test_a_pose_guess_needs_no_scan_to_be_a_torso():
     triangle = TriangleMesh(np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]]), np.array([[0, 1, 2]]))
     assert np.isfinite(guessed_pose(triangle).apply(triangle.vertices)).all()
+
+
+@pytest.mark.parametrize(
+    "content", ['{"xiphoid": [1, 2', '{"xiphoid": [0.1, 0.2, 0.3], "clavicle_left": [0.1, 0.2, 0.3]}']
+)
+def test_a_landmark_file_that_is_not_understood_whole_is_not_lost(folder, model_file, content):
+    (folder / "landmarks").mkdir()
+    (folder / "landmarks" / "torso 0.json").write_text(content, encoding="utf-8")
+    with running(Settings(model=model_file, folder=folder)) as explorer:
+        visitor = Visitor.of(explorer)
+        key = visitor.get("/api/queue").json["scans"][0]["scan"]
+        place(visitor, key, shown_from_torso(visitor, key, 0.8), 0.8, ("sternal_notch", "nipple_left"))
+    assert (folder / "landmarks" / "torso 0.json.before").read_text(encoding="utf-8") == content
+    assert "sternal_notch" in load_landmarks(folder / "landmarks" / "torso 0.json").landmarks
+    assert len(list((folder / "landmarks").iterdir())) == 2

@@ -122,8 +122,10 @@ def test_the_token_opens_once_and_the_cookie_after_that(settings):
         cookie = first.headers["set-cookie"]
         assert "HttpOnly" in cookie
         assert "samesite=strict" in cookie.lower()
-        visitor.headers["Cookie"] = cookie.partition(";")[0]
-        assert visitor.ask("POST", "/api/sessions").status == 201
+        own = cookie.partition(";")[0]
+        for others in ("", 'theme={"dark": true}; ', "a[b]=c d; "):  # of other programs on this computer
+            visitor.headers["Cookie"] = f"{others}{own}"
+            assert visitor.ask("POST", "/api/sessions").status == 201
 
 
 def test_other_hosts_need_a_token():
@@ -148,7 +150,7 @@ def test_on_all_addresses_only_addresses_are_let_in():
 
 
 def test_a_two_gigabyte_upload_is_refused_at_once(visitor, explorer):
-    connection = http.client.HTTPConnection("127.0.0.1", visitor.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", visitor.port, timeout=120)
     connection.putrequest("POST", "/api/scans?name=huge.ply")
     connection.putheader("Content-Length", str(2 * 1024**3))
     connection.putheader("X-Session", visitor.headers["X-Session"])
@@ -162,13 +164,13 @@ def test_a_two_gigabyte_upload_is_refused_at_once(visitor, explorer):
 
 def test_an_upload_of_unknown_length_ends_at_the_limit(visitor, explorer):
     resource = pytest.importorskip("resource")
+    explorer.source.view.mean_editing.prepare()  # what happens in the background needs memory too
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    pieces = (bytes(64 * 1024) for _ in range(2400))  # 150 MB, of which 3 are allowed
+    pieces = (bytes(64 * 1024) for _ in range(4800))  # 300 MB, of which 3 are allowed
     answer = visitor.ask("POST", "/api/scans?name=endless.ply", pieces)
     assert refusal(answer) == (413, "too-large")
-    assert (
-        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000
-    )  # kB: what follows is thrown away
+    # kB: what follows is thrown away; the explorer may still be preparing itself
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 150_000
     assert not list(visitor.session.folder.rglob("*"))
 
 
@@ -238,6 +240,19 @@ def test_names_of_files_become_harmless(climb):
     assert not name.startswith(".")
 
 
+@pytest.mark.parametrize(
+    "name", ["Scan's #1 & 2.obj", "Mu\u0308ller.mtl", "\u60a3\u8005.png", "P-03 (a)+b,c.ply"]
+)
+def test_a_harmless_name_stays_as_it_is_because_other_files_mention_it(name):
+    assert harmless_name(name) == name
+
+
+def test_a_long_name_fits_on_the_disk():
+    name = harmless_name("\U00020000" * 300 + ".ply")
+    assert name.endswith(".ply")
+    assert len(name.encode()) < 200
+
+
 @pytest.mark.parametrize("name", ["", "ply", ".ply", "..", "x.", "a/", "x.a b"])
 def test_a_file_without_a_proper_name_is_refused(name):
     with pytest.raises(RequestProblem):
@@ -284,14 +299,15 @@ def test_there_are_only_so_many_sessions(settings):
 
 
 def test_an_idle_session_ends_and_the_end_leaves_nothing(settings):
-    with running(replace(settings, idle=0.4)) as explorer:
+    with running(settings) as explorer:
         visitor = Visitor.of(explorer)
-        folder = visitor.session.folder
+        session = visitor.session
         visitor.ask("POST", "/api/files?name=a.mtl", b"newmtl skin")
-        end = time.monotonic() + 5.0
-        while folder.exists() and time.monotonic() < end:
-            time.sleep(0.05)
-        assert not folder.exists()
+        explorer.end_idle()
+        assert session.folder.exists()
+        session.seen -= settings.idle + 1.0
+        explorer.end_idle()
+        assert not session.folder.exists()
         Visitor.of(explorer).ask("POST", "/api/files?name=a.mtl", b"newmtl skin")
         whole = explorer.folder
     assert not whole.exists()
@@ -302,7 +318,7 @@ def troubled():
 
     def read(item: str) -> str:
         if item == "hangs":
-            time.sleep(60)
+            time.sleep(600)
         if item == "crashes":
             os.kill(os.getpid(), signal.SIGSEGV)
         if item == "is greedy":
@@ -317,7 +333,7 @@ def troubled():
 
 
 def test_a_hostile_file_costs_its_own_process_only():
-    with WorkerCalls(troubled, Limits(seconds=1.5, memory=2 * 1024**3)) as calls:
+    with WorkerCalls(troubled, Limits(seconds=4.0, memory=2 * 1024**3)) as calls:
         codes = []
         for item in ("hangs", "crashes", "is greedy", "is broken", "surprises"):
             with pytest.raises(BreastMorphError) as refused:
@@ -343,7 +359,7 @@ def while_one_hangs(most: int):
         except Cancelled as end:
             ends.append(end)
 
-    with closing(SharedCalls(troubled, Limits(seconds=30.0), most)) as calls:
+    with closing(SharedCalls(troubled, Limits(seconds=300.0), most)) as calls:
         slow = threading.Thread(target=wait)
         slow.start()
         while not calls._busy:
@@ -351,7 +367,7 @@ def while_one_hangs(most: int):
         yield calls
         assert slow.is_alive()
         stop.set()
-        slow.join(10.0)
+        slow.join(60.0)
         assert len(ends) == 1
         assert calls.call("the next") == "the next, read"
 
@@ -376,3 +392,13 @@ def test_an_unexpected_error_tells_no_secrets(visitor, monkeypatch):
     answer = visitor.get("/api/model")
     assert answer.status == 500
     assert "secret" not in answer.content.decode()
+
+
+def test_whoever_waits_for_a_file_is_told_that_the_explorer_ends(visitor, explorer, monkeypatch):
+    def ended(*_: object) -> None:
+        raise Cancelled
+
+    monkeypatch.setattr(explorer.reading, "call", ended)
+    answer = visitor.ask("POST", "/api/scans?name=a.obj", b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+    assert answer.status == 409
+    assert "ending" in answer.json["cause"]

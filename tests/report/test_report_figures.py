@@ -22,6 +22,7 @@ from breastmorph.report.figures.mask_contours import save_mask_contours
 from breastmorph.report.figures.modes import save_modes
 from breastmorph.report.figures.picture_panels import cameras, levelled, mark_sides, round_end
 from breastmorph.report.figures.prediction_pairs import save_prediction_pairs
+from breastmorph.report.figures.printing import house_style, save_figure, save_png
 from breastmorph.report.figures.random_samples import save_random_samples
 from breastmorph.report.figures.variation_maps import save_variation_maps
 from breastmorph.report.prediction_sheet import Example
@@ -298,3 +299,14 @@ def test_the_same_values_give_the_same_files(tmp_path, model):
         save_variation_maps(tmp_path / folder / "map", {"model": model})
     for file in ("modes.svg", "modes.png", "map.svg", "map.png"):
         assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
+
+
+def test_dollar_signs_in_a_name_make_no_formula(tmp_path):
+    name = r"P$1 \b{$ x_y"
+    figure = Figure(figsize=(4, 1))
+    figure.text(0.1, 0.5, name)
+    with house_style():
+        save_figure(figure, tmp_path / "named", ("svg",))
+    save_png(figure, tmp_path / "named.png", dpi=50)
+    assert name in texts(tmp_path / "named")
+    assert Image.open(tmp_path / "named.png").size == (200, 50)

@@ -84,6 +84,16 @@ def picture(tab) -> np.ndarray:
     return np.asarray(Image.open(io.BytesIO(b64decode(address.partition(",")[2]))).convert("RGB")).astype(int)
 
 
+def eventually(tab, script: str, is_right):
+    """What a script gives once it is right: a busy machine draws late."""
+    for _ in range(600):
+        found = tab.page.evaluate(script)
+        if is_right(found):
+            break
+        tab.page.wait_for_timeout(100)
+    return found
+
+
 def test_the_page_opens_offline_without_complaint(tab):
     tab.page.wait_for_timeout(300)
     assert tab.complaints() == []
@@ -106,14 +116,17 @@ def test_a_slider_moves_the_mesh_and_the_picture(tab):
 
 
 def test_the_picture_is_drawn_only_when_something_changes(tab):
-    tab.page.wait_for_timeout(600)
     frames = "document.querySelector('.model').modelView.view.frames"
+
+    def comes_to_rest() -> bool:
+        before = tab.page.evaluate(frames)
+        tab.page.wait_for_timeout(500)
+        return tab.page.evaluate(frames) == before
+
+    assert any(comes_to_rest() for _ in range(30))
     before = tab.page.evaluate(frames)
-    tab.page.wait_for_timeout(500)
-    assert tab.page.evaluate(frames) == before
     slide(tab, 1, 1)
-    tab.page.wait_for_timeout(300)
-    assert tab.page.evaluate(frames) > before
+    assert eventually(tab, frames, lambda now: now > before) > before
 
 
 def test_playing_a_mode_moves_it_until_it_is_stopped(tab):
@@ -124,7 +137,11 @@ def test_playing_a_mode_moves_it_until_it_is_stopped(tab):
     tab.page.wait_for_timeout(200)
     assert tab.page.get_attribute("[data-play='1']", "aria-pressed") == "false"
     assert np.array_equal(positions(tab), stopped)
-    assert np.abs(stopped - small_model().mean).max() > 0.1
+    amount = float(tab.page.input_value("[data-mode='1']"))  # on its way to and fro it may just be 0
+    model = small_model()
+    np.testing.assert_allclose(
+        stopped, model.instance(np.array([0.0, amount]) * model.deviations[:2]), atol=0.05
+    )
 
 
 def test_colours_show_the_distance_from_the_mean(tab):
@@ -215,8 +232,7 @@ def test_labels_of_the_sides_are_where_the_sides_are(tab, preset, left, right):
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_from_the_side_the_label_names_the_side(tab, side):
     tab.page.click(f"[data-view='{side}']")
-    tab.page.wait_for_timeout(100)
-    (_, edges, _), _, (text, shown, _) = tab.page.evaluate(LABELS)
+    (_, edges, _), _, (text, shown, _) = eventually(tab, LABELS, lambda labels: labels[2][1] > 0.9)
     assert text == f"Seen from patient's {side}"
     assert shown > 0.9
     assert edges < 0.1

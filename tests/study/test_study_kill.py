@@ -49,7 +49,8 @@ def test_a_study_killed_again_and_again_ends_as_an_undisturbed_one(tmp_path):
             time.sleep(0.01)
         time.sleep(random_moments.uniform(0.0, 0.3))
         # Ctrl-C reaches the whole group once, death the other times.
-        os.killpg(run.pid, signal.SIGINT if kill == 1 else signal.SIGKILL)
+        if run.poll() is None:
+            os.killpg(run.pid, signal.SIGINT if kill == 1 else signal.SIGKILL)
         run.wait()
         progress.append(_finished(parts, meshes))
     assert progress == sorted(progress)  # no work is lost ...

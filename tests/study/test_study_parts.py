@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import shlex
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
 import invented_parts as do
 from breastmorph.errors import FileProblem
+from breastmorph.scan.check import CheckParameters
 from breastmorph.study import running
 from breastmorph.study.folder import StudyFolder
 from breastmorph.study.parameters import StudyParameters, demo_parameters
 from breastmorph.study.part import Part, State
 from breastmorph.study.plan import Inputs, make_plan
+from breastmorph.study.report import command_of
 from breastmorph.study.running import run_study
 from small_cohort import small_template
 
@@ -164,3 +168,18 @@ def test_a_folder_that_is_no_study(tmp_path):
     (tmp_path / "study.json").write_text("{}")
     with pytest.raises(FileProblem, match="Run `breastmorph paper` again"):
         StudyFolder(tmp_path).description()
+
+
+def test_the_command_of_a_report_can_be_pasted_and_says_all(tmp_path):
+    check = CheckParameters(unit="cm", landmark_order=("xiphoid", "navel"), max_faces=9_000_000)
+    results = SimpleNamespace(
+        parameters=StudyParameters(seed=3, samples=50, printed_method=False, check=check),
+        description={"cohort": "/elsewhere/my cohort"},
+        run=SimpleNamespace(study=StudyFolder(tmp_path / "first study")),
+    )
+    words = shlex.split(command_of(results))
+    assert words == [
+        *("breastmorph", "paper", "--cohort", "my cohort/", "--out", "first study/"),
+        *("--seed", "3", "--samples", "50", "--no-printed-method", "--unit", "cm"),
+        *("--landmark-order", "xiphoid,navel", "--max-faces", "9000000"),
+    ]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import platform
 import sys
+from contextlib import suppress
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Any
 
 import click
@@ -39,6 +42,9 @@ _COMMANDS = {
 }
 
 
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
 class _LazyGroup(click.Group):
     """A group that imports a command's module when the command is asked for."""
 
@@ -62,10 +68,22 @@ class _LazyGroup(click.Group):
             formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
+        if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+            # A name that the terminal's or the file's encoding lacks must not end a run that did its work.
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             return super().invoke(ctx)
         except BreastMorphError as error:
             click.echo(f"breastmorph: {error}", err=True)
+            sys.exit(2)
+        except OSError as error:
+            if error.errno not in _FULL:
+                raise
+            click.echo(
+                f"breastmorph: {error.strerror}. Free some space, then run the same command again", err=True
+            )
+            with suppress(OSError):  # what waits to be printed has no place either
+                sys.stdout.close()
             sys.exit(2)
 
 

@@ -46,6 +46,11 @@ def command(
       breastmorph convert model.h5 model.glb
       breastmorph convert model.h5 modes/
     """
+    as_model = out.suffix and out.suffix.lower() != ".glb" and not out.is_dir()
+    if as_model and (modes is not None or sd is not None):
+        raise click.UsageError(
+            "--modes and --sd are for .glb files and folders; a model file has --components."
+        )
     model = opened_model(source, landmark_ids)
     if components is not None and components < model.n_components:
         model = model.truncate(components)

@@ -91,6 +91,8 @@ def command(
         privacy or any(value is not None for value in (table, where, exclude, scans, truth))
     ):
         raise click.UsageError("--table, --where, --exclude, --scans, --truth and --privacy need --cohort.")
+    if landmarks is not None and scans is None:
+        raise click.UsageError("--landmarks belongs to --scans.")
     model = load_model(model_file)
     found = find_scans(scans, landmarks) if scans is not None else None
     if out is not None:

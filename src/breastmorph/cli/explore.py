@@ -12,7 +12,7 @@ import click
 
 from breastmorph.cli.options import PATH
 from breastmorph.errors import FileProblem
-from breastmorph.explorer.settings import MEGABYTE, Settings, chosen_token, is_loopback
+from breastmorph.explorer.settings import EVERYWHERE, MEGABYTE, Settings, chosen_token, is_loopback
 
 _MODELS = (b"\x89HDF\r\n\x1a\n", b"PK\x03\x04")  # how HDF5 and NPZ files begin
 
@@ -96,6 +96,10 @@ def command(
         click.echo(f"The explorer is at {address}")
         if not is_loopback(host):
             click.echo("Other computers can reach it; whoever has this address with its token can use it.")
+        if host in EVERYWHERE:
+            click.echo(
+                f"There, write this computer's own address (as 192.168.1.5) instead of {EVERYWHERE[host]}."
+            )
         click.echo("Ctrl-C ends it.")
         if not no_browser:
             threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()

@@ -76,6 +76,8 @@ def command(
       breastmorph measure registered-cohort/ --csv measures.csv --figures maps/
       breastmorph measure model.h5 --json
     """
+    if distances_only and figures is not None:
+        raise click.UsageError("--figures draws the symmetry, which --distances-only leaves out.")
     total, results = _examined(target, landmarks, landmark_ids, check, distances_only)
     done: list[Examination] = []
     failed: list[tuple[str, BreastMorphError]] = []
@@ -124,6 +126,10 @@ def _examined(
     if not target.exists():
         raise FileProblem("there is no such file or folder", "Check the path", target)
     if target.is_file() and target.suffix.lower() in _MODEL_SUFFIXES:
+        if landmarks is not None or distances_only:
+            raise click.UsageError(
+                "--landmarks and --distances-only are for scans; models take --landmark-ids."
+            )
         return 1, _of_model(target, landmark_ids)
     if landmark_ids is not None:
         raise click.UsageError("--landmark-ids is for models; scans take --landmarks.")
@@ -140,6 +146,8 @@ def _examined(
         return len(found), _of_scans(found, check, distances_only)
     if landmarks is not None:
         raise click.UsageError("A registered folder has its landmarks; --landmarks is for scans.")
+    if distances_only:
+        raise click.UsageError("--distances-only is for scans; registered ones need no further registration.")
     return len(cohort), _of_cohort(cohort)
 
 

@@ -12,13 +12,17 @@ STOPPED = "Stopped. What is done is kept: run the same command again to go on."
 
 @contextmanager
 def ended_like_ctrl_c() -> Iterator[None]:
-    """Let a polite request to end (SIGTERM, a closed terminal) stop a run as Ctrl-C does: in order."""
+    """Let a polite request to end (SIGTERM, a closed terminal) stop a run as Ctrl-C does: in order.
+
+    What whoever started the run wants to be ignored stays ignored: under ``nohup`` a closed terminal stops nothing.
+    """
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    names = [name for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {getattr(signal, name): signal.signal(getattr(signal, name), stop) for name in names}
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in heard}
     try:
         yield
     finally:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -35,18 +35,20 @@ def command(
       breastmorph verify registered-cohort/ --scans scans/ --landmarks landmarks/
       breastmorph verify model.h5 --cohort registered-cohort/
     """
-    inputs = {files.id: files for files in find_scans(scans, landmarks)} if scans is not None else None
-    report = []
     for path in results:
         if not path.exists():
             raise FileProblem("there is no such file or folder", "Check the path", path)
+    _require_use_of(results, scans, landmarks, cohort)
+    inputs = {files.id: files for files in find_scans(scans, landmarks)} if scans is not None else None
+    report = []
+    for path in results:
         if path.is_file():
             problems = list(_model_drift(path, cohort))
-        elif (path / "study.json").exists():
+        elif _is_study(path):
             from breastmorph.study.verification import study_drift
 
             problems = list(study_drift(path))
-        elif (path / "registered").is_dir():
+        elif _is_registered(path):
             from breastmorph.registration.drift import folder_drift
 
             problems = list(folder_drift(path, inputs))
@@ -75,6 +77,26 @@ def command(
                 click.echo(str(problem))
             click.echo(f"{path}: " + (f"{len(problems)} differences" if problems else "as it was written"))
     sys.exit(1 if changed else 0)
+
+
+def _is_study(path: Path) -> bool:
+    return (path / "study.json").exists()
+
+
+def _is_registered(path: Path) -> bool:
+    return (path / "registered").is_dir() and not _is_study(path)
+
+
+def _require_use_of(
+    results: Sequence[Path], scans: Path | None, landmarks: Path | None, cohort: Path | None
+) -> None:
+    """Refuse options that would compare nothing: "as it was written" must not be said of what nobody looked at."""
+    if landmarks is not None and scans is None:
+        raise click.UsageError("--landmarks belongs to --scans.")
+    if scans is not None and not any(map(_is_registered, results)):
+        raise click.UsageError("--scans are the inputs of a folder of `register`, and none is given.")
+    if cohort is not None and not any(path.is_file() for path in results):
+        raise click.UsageError("--cohort is what a model was built from, and no model file is given.")
 
 
 def _model_drift(path: Path, cohort: Path | None) -> Iterator[BreastMorphError]:

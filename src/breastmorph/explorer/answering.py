@@ -20,8 +20,8 @@ from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from breastmorph.explorer.jobs import Job
-from breastmorph.explorer.problems import as_record, bad_request, status_of, unknown
+from breastmorph.explorer.jobs import Cancelled, Job
+from breastmorph.explorer.problems import as_record, bad_request, not_now, status_of, unknown
 from breastmorph.explorer.session import Explorer, Session
 from breastmorph.explorer.uploads import Upload, body
 from breastmorph.plain import plain
@@ -100,6 +100,8 @@ def endpoint(
             asked = await _asked(explorer, session, request, limit)
             result = await to_thread.run_sync(partial(_run, handler, asked))
             return _response(result)
+        except Cancelled:  # somebody ended the explorer while a file was read
+            return refusal(not_now("the explorer is ending", "Start it again: breastmorph explore"))
         except Exception as error:
             return refusal(error)
 

@@ -39,6 +39,7 @@ _ENDPOINTS = {  # handlers are functions of modules in ``routes``
     "GET /api/edit": "model.features",
     "POST /api/edit": "model.edit",
     "DELETE /api/edit": "model.forget_edit",
+    "POST /api/kept": "model.keep",
     "GET /api/queue": "scans.queue",
     "POST /api/queue/check": "scans.check_queue",
     "POST /api/queue/register": "scans.register_queue",

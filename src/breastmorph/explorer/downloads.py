@@ -73,7 +73,7 @@ def landmark_file(scan: OpenScan, kind: Any) -> tuple[str, str, bytes]:
     """Name, media type and content of a landmark file, in the scan's own coordinates."""
     if kind not in WRITABLE:
         raise bad_request(f"landmarks are written as {', '.join(WRITABLE)}")
-    name = _named(Path(scan.name).stem, kind)
+    name = _named(scan.name, kind)
     if kind == ".json":
         return name, "application/json", scan.landmark_json
     with tempfile.TemporaryDirectory() as folder:

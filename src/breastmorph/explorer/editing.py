@@ -94,6 +94,7 @@ class Editing:
             "held": held,
             "held_by_itself": other if other in held else "",
             "not_held": other if other not in held else "",
+            "asked": dict(asked),
         }
         return Edited(base, self.patient, edit, dict(asked), record)
 

@@ -26,15 +26,19 @@ class Job:
     Parameters
     ----------
     kind : str
+    scan : str
+        Key of the scan that it is about; empty where it is about none.
     """
 
-    def __init__(self, kind: str) -> None:
-        self.id, self.kind = secrets.token_urlsafe(12), kind
+    def __init__(self, kind: str, scan: str = "") -> None:
+        self.id, self.kind, self.scan = secrets.token_urlsafe(12), kind, scan
         self.state, self.step = "running", ""
         self.progress: float | None = None
         self.result: dict[str, Any] | None = None
         self.error: dict[str, Any] | None = None
         self._cancelled = threading.Event()
+        self._settled = False
+        self._lock = threading.Lock()
 
     @property
     def is_over(self) -> bool:
@@ -47,8 +51,17 @@ class Job:
         return self._cancelled.is_set()
 
     def cancel(self) -> None:
-        """Ask it to stop."""
-        self._cancelled.set()
+        """Ask it to stop; too late once its result is kept."""
+        with self._lock:
+            if not self._settled:
+                self._cancelled.set()
+
+    def settle(self) -> None:
+        """Its result is kept now and nobody can cancel it any more; raises where somebody was faster."""
+        with self._lock:
+            if self.is_cancelled:
+                raise Cancelled
+            self._settled = True
 
     def at(self, step: str, progress: float | None = None) -> None:
         """Say how far it is; raises where it was cancelled meanwhile."""
@@ -77,6 +90,7 @@ class Job:
         """For the page."""
         return {
             "job": self.id,
+            "kind": self.kind,
             "state": self.state,
             "progress": self.progress,
             "step": self.step,
@@ -92,17 +106,16 @@ class Jobs:
         self._jobs: dict[str, Job] = {}
         self._lock = threading.Lock()
 
-    def start(self, kind: str, work: Callable[[Job], dict[str, Any]]) -> Job:
+    def start(self, kind: str, work: Callable[[Job], dict[str, Any]], scan: str = "") -> Job:
         """Start work in a thread of its own."""
         with self._lock:
-            busy = next((job for job in self._jobs.values() if not job.is_over), None)
-            if busy is not None:
+            if self.running is not None:
                 raise not_now(
                     "something else is still being computed", "Wait for it, or cancel it first", code="busy"
                 )
             for old in [job.id for job in self._jobs.values() if job.is_over][:-_KEPT]:
                 del self._jobs[old]
-            job = Job(kind)
+            job = Job(kind, scan)
             self._jobs[job.id] = job
         threading.Thread(target=job.run, args=(work,), name=f"job {kind}", daemon=True).start()
         return job
@@ -114,10 +127,16 @@ class Jobs:
         except KeyError:
             raise unknown("job") from None
 
-    def cancel_all(self) -> None:
-        """Ask all to stop."""
+    @property
+    def running(self) -> Job | None:
+        """The one that is not over yet."""
+        return next((job for job in list(self._jobs.values()) if not job.is_over), None)
+
+    def cancel_all(self, scan: str = "") -> None:
+        """Ask all to stop, or all that are about one scan."""
         for job in list(self._jobs.values()):
-            job.cancel()
+            if not scan or job.scan == scan:
+                job.cancel()
 
     def wait(self, seconds: float) -> None:
         """Wait until all are over, at most so long."""

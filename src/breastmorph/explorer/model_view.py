@@ -18,6 +18,7 @@ from breastmorph.clinical.patient import mean_patient, place
 from breastmorph.errors import BreastMorphError
 from breastmorph.explorer.arrays import packed
 from breastmorph.explorer.model_source import ModelOrigin
+from breastmorph.explorer.page_words import in_page_words
 from breastmorph.explorer.problems import bad_request
 from breastmorph.mask import measure_breasts
 from breastmorph.mesh.triangle_mesh import Floats, Ints
@@ -131,7 +132,7 @@ class ModelView:
         found = Gauge.of_vertices(faces, ids).measures(shape, asked)
         found += tuple(self._volume(shape, side, absent) for side in SIDES)
         return {
-            "measures": [measure_record(one) for one in found],
+            "measures": [_in_page_words(measure_record(one)) for one in found],
             "left_minus_right": [measure_record(one) for one in asymmetries(found)],
         }
 
@@ -157,3 +158,7 @@ class ModelView:
         from breastmorph.explorer.editing import Editing  # takes long to load; the page needs it late
 
         return Editing(self.model, mean_patient(self.model))
+
+
+def _in_page_words(record: dict[str, Any]) -> dict[str, Any]:
+    return record | {"reason": in_page_words(record["reason"])} if "reason" in record else record

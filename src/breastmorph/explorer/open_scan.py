@@ -59,6 +59,7 @@ class OpenScan:
         self.saved = False
         self.has_result = False
         self._stamp: int | None = None
+        self._whole = False  # whether all that the landmark file says is in the picks
         self._lock = threading.Lock()
 
     @cached_property
@@ -133,8 +134,13 @@ class OpenScan:
         self.picks, self.saved = picks, False
         if self.landmark_file is not None:
             make_folder(self.landmark_file.parent)
+            if (
+                not self._whole and self.landmark_file.is_file()
+            ):  # somebody's work, of which we know only a part
+                before = self.landmark_file.with_name(f"{self.landmark_file.name}.before")
+                write_file(before, self.landmark_file.read_bytes())
             write_file(self.landmark_file, self.landmark_json)
-            self._stamp = self.landmark_file.stat().st_mtime_ns
+            self._stamp, self._whole = self.landmark_file.stat().st_mtime_ns, True
             self.saved = True
 
     # --- files --------------------------------------------------------------------------------------------------------
@@ -148,15 +154,18 @@ class OpenScan:
         stamp = path.stat().st_mtime_ns
         if stamp == self._stamp:
             return
+        self._whole = False
         try:
-            marks = load_landmarks(path).landmarks.transformed(self.read.to_file.inverse())
+            found = load_landmarks(path)
         except BreastMorphError:
             return
+        marks = found.landmarks.transformed(self.read.to_file.inverse())
         picks = Picks.given(marks, declared_absent(path, marks.names))
         if own is not None:  # begun here: what was not skipped is still asked for
             picks = replace(picks, skipped=frozenset(nulls(path) & set(OPTIONAL)))
         with self._lock:
             self.picks, self.saved, self._stamp = picks, own is not None, stamp
+            self._whole = own is not None and not found.unknown
 
     @property
     def landmark_json(self) -> bytes:
@@ -177,6 +186,7 @@ class OpenScan:
             raise not_now("there are no landmarks yet", "Pick them on the scan, or load a landmark file")
         path = self.landmark_file
         if path is None or not path.is_file():
-            path = folder / f"{self.mesh_file.stem}.json"
+            path = folder / f"landmarks-{self.key}" / f"{self.mesh_file.stem}.json"  # names may be alike
+            make_folder(path.parent)
             write_file(path, self.landmark_json)
         return ScanFiles(self.mesh_file.stem, self.mesh_file, (path,))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ipaddress
 import secrets
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import cookie_parser
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from breastmorph.explorer.problems import RequestProblem, as_record
-from breastmorph.explorer.settings import is_loopback
+from breastmorph.explorer.settings import EVERYWHERE, is_loopback
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -26,7 +26,6 @@ HEADERS = {
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
 _OURS = ("same-origin", "none")  # of Sec-Fetch-Site; another port of this computer is "same-site", not ours
-_EVERYWHERE = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 
 
 class Doorkeeper:
@@ -91,7 +90,7 @@ class Doorkeeper:
             return True
         if is_loopback(self.host):
             return host == "localhost" or is_loopback(host)
-        if self.host in _EVERYWHERE:  # any address of this computer; an address cannot be pointed elsewhere
+        if self.host in EVERYWHERE:  # any address of this computer; an address cannot be pointed elsewhere
             try:
                 ipaddress.ip_address(host)
             except ValueError:
@@ -134,11 +133,8 @@ class Doorkeeper:
         return None
 
     def _shown(self, headers: Headers) -> str:
-        try:
-            found = SimpleCookie(headers.get("cookie", "")).get(self.cookie)
-        except CookieError:
-            return ""
-        return found.value if found is not None else ""
+        # Other programs on this computer may have set cookies too, and in any shape.
+        return cookie_parser(headers.get("cookie", "")).get(self.cookie, "")
 
     def _is_right(self, token: str) -> bool:
         return secrets.compare_digest(token.encode(), self.token.encode())

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from breastmorph.errors import BreastMorphError
-from breastmorph.explorer.jobs import Jobs
+from breastmorph.explorer.jobs import Job, Jobs
 from breastmorph.explorer.model_source import ModelOrigin, ModelSource
 from breastmorph.explorer.private_folder import private_folder
 from breastmorph.explorer.problems import RequestProblem, not_now, unknown
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from breastmorph.explorer.patients import ShownPatient
     from breastmorph.explorer.predicting import Predicted
     from breastmorph.explorer.scan_queue import ScanQueue
+    from breastmorph.explorer.shapes import NamedShape
 
-_ABANDONED = 600.0  # seconds: a session left alone so long makes room for a new one
+_ABANDONED = 180.0  # seconds: pages that are open ask every minute, so this one was closed
 _PATIENCE = 2.0  # seconds that jobs have to end
 
 
@@ -53,6 +54,7 @@ class Session:
         self.patient: ShownPatient | None = None
         self.edited: Edited | None = None
         self.predicted: Predicted | None = None
+        self.kept: NamedShape | None = None  # to compare with, as it was then
         self.lock = threading.RLock()
         self._own_view: ModelView | None = None
         self._patient_editing: Editing | None = None
@@ -98,15 +100,24 @@ class Session:
         return self.edited
 
     @property
+    def required_kept(self) -> NamedShape:
+        """The shape that was kept to compare; raises where there is none."""
+        if self.kept is None:
+            raise not_now("no shape is kept to compare", "Keep one first", code="no-kept")
+        return self.kept
+
+    @property
     def required_prediction(self) -> Predicted:
         """The prediction; raises where there is none."""
         if self.predicted is None:
             raise not_now("nothing has been predicted", "Choose the missing side first", code="no-prediction")
         return self.predicted
 
-    def take_patient(self, patient: ShownPatient) -> None:
-        """Work on another patient."""
+    def take_patient(self, patient: ShownPatient, job: Job | None = None) -> None:
+        """Work on another patient; not where the job that found her was cancelled, or her scan was removed."""
         with self.lock:
+            if job is not None:
+                job.settle()
             self.patient, self.predicted, self._patient_editing = patient, None, None
             if self.edited is not None and self.edited.base == "patient":
                 self.edited = None
@@ -116,7 +127,14 @@ class Session:
     def forget_patient(self) -> None:
         """Nobody's results are left."""
         with self.lock:
-            self.patient = self.edited = self.predicted = self._patient_editing = None
+            self.patient = self.edited = self.predicted = self.kept = self._patient_editing = None
+
+    def take_prediction(self, predicted: Predicted, patient: ShownPatient, job: Job) -> None:
+        """Keep a prediction, unless its job was cancelled or somebody else is the patient by now."""
+        with self.lock:
+            job.settle()
+            if self.patient is patient:
+                self.predicted = predicted
 
     # --- scans --------------------------------------------------------------------------------------------------------
 
@@ -160,8 +178,9 @@ class Session:
             self.scans[scan.key], self.mesh_uploads[scan.key] = scan, upload
 
     def drop_scan(self, key: str) -> None:
-        """Forget a scan and what was made of it; an upload's files are deleted."""
+        """Forget a scan and what was made or is being made of it; an upload's files are deleted."""
         with self.lock:
+            self.jobs.cancel_all(key)
             if self.patient is not None and self.patient.scan == key:
                 self.forget_patient()
             elif key not in self.scans:
@@ -188,7 +207,7 @@ class Session:
         from breastmorph.report.measure_words import NAMES
         from breastmorph.scan import files as landmark_files
 
-        patient = self.patient
+        patient, running = self.patient, self.jobs.running
         return {
             "model": self.model_record(),
             "queue": self.explorer.queue is not None,
@@ -201,6 +220,7 @@ class Session:
             "edit": self.edited.record if self.edited is not None else None,
             "prediction": self.predicted.record if self.predicted is not None else None,
             "scan": self.latest_scan,
+            "job": running.as_record() if running is not None else None,
         }
 
     def model_record(self) -> dict[str, Any]:
@@ -260,8 +280,8 @@ class Explorer:
                 if time.monotonic() - oldest.seen < _ABANDONED:
                     raise RequestProblem(
                         429,
-                        f"{len(self._sessions)} tabs are open",
-                        f"Close one of them; its place is free {_ABANDONED / 60.0:.0f} minutes after its last use",
+                        f"{len(self._sessions)} tabs are open, or were a moment ago",
+                        f"Close one of them; its place is free {_ABANDONED / 60.0:.0f} minutes later",
                         code="too-many-sessions",
                     )
                 del self._sessions[oldest.id]
@@ -296,10 +316,14 @@ class Explorer:
     def _sweep(self) -> None:
         """End sessions that nobody uses."""
         while not self._over.wait(min(30.0, self.settings.idle / 4)):
-            now = time.monotonic()
-            for session in list(self._sessions.values()):
-                if now - session.seen > self.settings.idle:
-                    self.close(session)
+            self.end_idle()
+
+    def end_idle(self) -> None:
+        """End the sessions that nobody used for long."""
+        now = time.monotonic()
+        for session in list(self._sessions.values()):
+            if now - session.seen > self.settings.idle:
+                self.close(session)
 
     def _prepare(self) -> None:
         self.source.wait()

@@ -12,6 +12,7 @@ from breastmorph.machine import memory_share
 from breastmorph.workers import Limits
 
 MEGABYTE = 1024**2
+EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - all addresses, and which of them is this computer
 READERS = 2  # files that are read at a time: a slow one must not hold up another tab
 _SHORTEST_TOKEN = 16
 _MOST_MEMORY = 6 * 1024**3  # bytes

@@ -15,7 +15,7 @@ from breastmorph.mesh.triangle_mesh import Floats
 if TYPE_CHECKING:
     from breastmorph.explorer.session import Session
 
-KINDS = ("model", "mean", "patient", "edit", "prediction", "alternative", "mirrored")
+KINDS = ("model", "mean", "patient", "edit", "prediction", "alternative", "mirrored", "kept")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +66,8 @@ def shape_of(session: Session, spec: Any) -> NamedShape:
         )
     if kind == "edit":
         return _edit(session)
+    if kind == "kept":
+        return session.required_kept
     return _prediction(session, str(kind), spec)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
+import unicodedata
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +18,9 @@ _LONGEST_NAME = 100
 _SPARE = 200 * MEGABYTE  # of disk that is never filled
 _MOST_FILES = 40
 _WRITE = MEGABYTE  # bytes that are written at a time
-_ALSO = set("._-() +,")
+_LONGEST_STEM = 160  # bytes: file systems count these, and results get longer names
+# An OBJ file names its materials and pictures, so what does no harm is kept as it is.
+_ALSO = set("._-() +,'&#@!~[]{}=;$^%`")
 
 
 @dataclass(frozen=True)
@@ -46,11 +49,16 @@ def harmless_name(name: str) -> str:
         Nothing usable is left.
     """
     last = name.replace("\\", "/").rsplit("/", 1)[-1]
-    kept = "".join(one if one.isalnum() or one in _ALSO else "_" for one in last).strip(" .")
+    kept = "".join(one if _is_harmless(one) else "_" for one in last).strip(" .")
     stem, dot, suffix = kept.rpartition(".")
     if not stem or not dot or not suffix.isalnum():
         raise bad_request("a file needs a name with an ending", "Name it for example torso.ply")
-    return f"{stem[: _LONGEST_NAME - 12]}.{suffix[:10]}"
+    short = stem[: _LONGEST_NAME - 12].encode()[:_LONGEST_STEM].decode(errors="ignore")
+    return f"{short}.{suffix[:10]}"
+
+
+def _is_harmless(letter: str) -> bool:
+    return letter.isalnum() or letter in _ALSO or unicodedata.combining(letter) > 0  # accents of their own
 
 
 async def body(request: Request, limit: int) -> AsyncIterator[bytes]:

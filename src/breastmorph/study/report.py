@@ -6,12 +6,14 @@ import platform
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from breastmorph import __version__
 from breastmorph.plain import plain
 from breastmorph.registration.parameters import preset
 from breastmorph.report.page import Block, Code, Page, Reproducibility, Section, Table, Text, write_page
+from breastmorph.scan.check import CheckParameters
 from breastmorph.study.parameters import making_command
 from breastmorph.study.plan import EXPERIMENTS
 from breastmorph.study.results import StudyResults
@@ -156,13 +158,17 @@ def command_of(results: StudyResults) -> str:
     """The command that makes the study; folders by name only, since reports are passed on."""
     p = results.parameters
     own = results.description.get("cohort")
+    out = quote(f"{results.run.study.path.resolve().name}/")
     if making_command(p, own) == "demo":
-        name = results.run.study.path.resolve().name
-        return f"breastmorph demo --n {p.phantom} --seed {p.seed} --out {name}/"
-    words = ["breastmorph paper", f"--cohort {Path(own).name}/" if own else f"--phantom {p.phantom}"]
-    words.append(f"--out {results.run.study.path.resolve().name}/ --seed {p.seed} --samples {p.samples}")
+        return f"breastmorph demo --n {p.phantom} --seed {p.seed} --out {out}"
+    cohort = quote(f"{Path(own).name}/") if own else ""
+    words = ["breastmorph paper", f"--cohort {cohort}" if own else f"--phantom {p.phantom}"]
+    words.append(f"--out {out} --seed {p.seed} --samples {p.samples}")
     words += [] if p.printed_method else ["--no-printed-method"]
-    words += [f"--unit {p.check.unit}"] if p.check.unit != "auto" else []
+    usual = CheckParameters()
+    words += [f"--unit {p.check.unit}"] if p.check.unit != usual.unit else []
+    words += [f"--landmark-order {','.join(p.check.landmark_order)}"] if p.check.landmark_order else []
+    words += [f"--max-faces {p.check.max_faces}"] if p.check.max_faces != usual.max_faces else []
     return " ".join(words)
 
 

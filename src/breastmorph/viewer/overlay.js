@@ -167,5 +167,15 @@ const BreastOverlay = (() => {
     }
   }
 
-  return { Overlay };
+  /* A text in a box at the upper left of a picture, `scale` pixels a CSS pixel. */
+  function stamp(context, text, scale) {
+    context.font = `600 ${15 * scale}px system-ui, sans-serif`;
+    context.textBaseline = "middle";
+    context.fillStyle = "#ffe8cc";
+    context.fillRect(8 * scale, 8 * scale, context.measureText(text).width + 20 * scale, 28 * scale);
+    context.fillStyle = "#5c2b00";
+    context.fillText(text, 18 * scale, 22 * scale);
+  }
+
+  return { Overlay, stamp };
 })();

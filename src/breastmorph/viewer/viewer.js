@@ -188,8 +188,9 @@ class BreastView {
     this.onFrame?.();
   }
 
-  /* The picture as a PNG data URL, with the patient's sides, names of markers and colour bar in it. */
-  screenshot({ overlay = true } = {}) {
+  /* The picture as a PNG data URL, with the patient's sides, names of markers and colour bar in it; `note` is a text that
+     nobody may overlook. */
+  screenshot({ overlay = true, note = "" } = {}) {
     if (!this.available) return "";
     this.render({ fine: true });
     const picture = document.createElement("canvas"), from = this.canvas;
@@ -199,6 +200,7 @@ class BreastView {
     context.drawImage(from, 0, 0);
     this._fadeMarkers();
     if (overlay) this.overlay.draw(context, from.width / from.clientWidth);
+    if (note) BreastOverlay.stamp(context, note, from.width / from.clientWidth);
     return picture.toDataURL("image/png");
   }
 

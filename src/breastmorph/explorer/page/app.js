@@ -17,6 +17,8 @@ import { loadMaps, loadModel } from "./shapes.js";
 import { Stage } from "./stage.js";
 import { startToolbar } from "./toolbar.js";
 
+const ALIVE = 60000;  // ms: a session lives as long as its page is open
+
 const page = {
   state: null, model: null, picker: null, tab: null, tabs: {},
   stage: new Stage(part("stage"), part("captions")),
@@ -52,6 +54,7 @@ const page = {
 
   async setPatient(patient) {
     await page.tabs.missing.forget();
+    if (page.state.edit) await server.remove("api/edit");
     page.state.patient = patient;
     page.state.edit = null;
     page.tabs.measures.choose(patient ? "patient" : "mean");
@@ -59,19 +62,21 @@ const page = {
   },
 
   /* The scan whose landmarks can be saved. */
-  openScan: () => page.tabs.scan.state() ?? page.tabs.folder.state(),
+  openScan() {
+    const open = [page.tabs.scan.state(), page.tabs.folder.state()].filter(Boolean);
+    return open.find(({ scan }) => scan === page.stage.scan?.key) ?? open[0];
+  },
 
   remember: () => ({ tab: page.tab, scores: page.tabs.model.scores(), editing: page.tabs.measures.remember() }),
 
   async openSession(file) {
     const title = "Opening the session";
-    const found = await follow(title, () => server.upload(`api/session-file?name=${encodeURIComponent(file.name)}`, file));
-    await busy(title, async () => {
-      page.state = { ...page.state, ...await server.get("api/state") };
-      await useModel();
-      page.tabs.model.landmarksChanged();
-      await restore(found.page);
-    });
+    let found = null;
+    try {
+      found = await follow(title, () => server.upload(`api/session-file?name=${encodeURIComponent(file.name)}`, file));
+    } finally {
+      await busy(title, () => takeUp(found?.page ?? null, { always: Boolean(found) }));
+    }
     say("The session is open again.");
   },
 
@@ -99,14 +104,52 @@ const page = {
   },
 };
 
+const TITLES = {
+  register: "Registering", fit: "Fitting the model to the scan", predict: "Predicting the breast", check: "Checking the scans",
+  sheet: "Drawing the page", reopen: "Opening the session",
+};
+
+/* Something that was started before the page was loaded again still runs. */
+async function followOn(job) {
+  const before = page.tab;
+  try {
+    await follow(TITLES[job.kind] ?? "Computing", async () => job);
+    say("Done.");
+  } finally {
+    await page.tabs.folder.again();
+    await takeUp({ tab: before });
+  }
+}
+
+/* Show what the server has by now; without `always` only where somebody else is the patient, or other results are
+   there: nothing of the ones before may stand beside them. */
+async function takeUp(remembered, { always = false } = {}) {
+  const now = await server.get("api/state"), about = ({ patient, edit, prediction }) => JSON.stringify([patient, edit, prediction]);
+  if (!always && about(now) === about(page.state)) return;
+  page.state = { ...page.state, ...now };
+  await useModel();
+  page.tabs.model.landmarksChanged();
+  await restore(remembered);
+}
+
 /* Bring back what a session held. */
 async function restore(remembered) {
-  page.tabs.measures.restore(remembered?.editing);
-  if (remembered?.scores) page.tabs.model.set(remembered.scores);
+  if (page.stage.kept) page.stage.forget();
+  const asked = page.state.edit?.asked, scores = remembered?.scores ?? asked?.base.scores;
+  page.tabs.measures.restore(remembered?.editing ?? editingOf(asked));
+  if (scores) page.tabs.model.set(scores);
   await page.tabs.scan.restore();
   await page.tabs.missing.restore();
   page.changed();
-  await page.go(remembered?.tab ?? (page.state.scan ? "scan" : page.state.queue ? "folder" : "model"));
+  const tab = remembered?.tab === "save" ? null : remembered?.tab;  // where it was saved there is nothing to see
+  await page.go(tab ?? (page.state.scan ? "scan" : page.state.queue ? "folder" : "model"));
+}
+
+/* What was set in the tab of measures, from the request for an edit. */
+function editingOf(asked) {
+  if (!asked) return null;
+  const said = side => asked.hold_other ? null : asked.hold.includes(side);
+  return { base: asked.base.kind, wishes: asked.wishes.map(({ name, value }) => [name, value]), holds: { left: said("left"), right: said("right") } };
 }
 
 async function modelReady() {
@@ -166,6 +209,8 @@ async function start() {
   await restore(null);
   document.body.dataset.ready = "true";
   say("Ready.");
+  setInterval(() => server.get("api/model").catch(() => {}), ALIVE);
+  if (page.state.job) await attempt(() => followOn(page.state.job));
 }
 
 window.explorer = page;  // for the console and the tests

@@ -211,8 +211,10 @@ export function startEditingTab(page) {
 
   return {
     async enter() {
-      if (base === "model" || !page.state.edit) await showBase();
-      else await showEdit();
+      const { edit } = page.state;
+      if (edit && JSON.stringify(edit.asked.base) !== JSON.stringify(baseSpec())) await reset();  // the Model sliders moved
+      else if (edit) await showEdit();
+      else await showBase();
       await loadFeatures();
       if (page.state.edit) { showHolds(page.state.edit.held); showChanges(page.state.edit); }
       page.measures.again();
@@ -232,7 +234,7 @@ export function startEditingTab(page) {
     restore(saved) {
       loaded = "";
       forget();
-      base = saved?.base ?? (page.state.edit?.base === "patient" ? "patient" : "mean");
+      base = saved?.base ?? (page.state.patient ? "patient" : "mean");
       Object.assign(holds, saved?.holds);
       attained = saved?.wishes ?? [];
       wishes = new Map(attained);

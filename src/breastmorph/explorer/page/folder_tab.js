@@ -138,6 +138,11 @@ export function startFolderTab(page) {
       const first = queue.scans.findIndex(row => row.status !== "done" && canBeUsed(row));
       await open(Math.max(first, 0));
     },
+    async again() {
+      if (!queue) return;
+      queue = await get("api/queue");
+      describe();
+    },
     state: () => state,
   };
 }

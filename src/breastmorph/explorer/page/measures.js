@@ -17,7 +17,9 @@ export class Measures extends EventTarget {
     this.other = null;      // the one for the second column
     this.tape = false;
     this.beside = { label: "Average", spec: { kind: "mean" } };
-    this.follow = newest(spec => this._follow(spec));
+    this.spec = null;       // the shape whose measures are wanted; null where nothing is shown that has any
+    this.asking = null;     // the one that the server measures now: an older one while a slider moves
+    this.ask = newest(spec => this._follow(spec));
     for (const radio of document.getElementsByName("distance-kind")) {
       radio.addEventListener("change", () => {
         this.tape = radio.value === "tape";
@@ -25,6 +27,11 @@ export class Measures extends EventTarget {
         this.again();
       });
     }
+  }
+
+  follow(spec) {
+    this.spec = spec;
+    return this.ask(spec);
   }
 
   again() { if (this.spec) this.follow(this.spec); }
@@ -36,17 +43,18 @@ export class Measures extends EventTarget {
   }
 
   clear(text) {
-    this.spec = this.shown = null;
+    this.spec = this.asking = this.shown = null;
     part("strip").replaceChildren(make("p", { className: "hint" }, text));
   }
 
   async _follow(spec) {
-    this.spec = spec;
+    if (!this.spec) return;  // it waited, and is no longer shown
+    this.asking = spec;
     try {
       const ask = shape => patiently(() => post("api/measures", { shape, tape: this.tape }));
       await pictureFirst();
       const shown = await ask(spec);
-      if (this.spec !== spec) return;
+      if (this.asking !== spec) return;
       this.shown = shown;
       this._strip();
       this._gauge();
@@ -59,7 +67,7 @@ export class Measures extends EventTarget {
         this._table();
       }
     } catch (error) {
-      complain(error);
+      if (this.spec === spec) complain(error);  // else it is about a shape that has gone
     }
   }
 

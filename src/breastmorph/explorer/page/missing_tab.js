@@ -94,6 +94,10 @@ export function startMissingTab(page) {
     } else {
       brush.setMode("off");
       if (page.stage.colouring === "painted") page.stage.setColouring("plain");
+      if (prediction) {
+        part("missing-show").value = "prediction";
+        attempt(value === answered ? showChoice : () => showPatient("plain"));
+      }
     }
     ready();
   }
@@ -141,7 +145,7 @@ export function startMissingTab(page) {
         choose(absent);
       }
       if (choice === "paint") brush.setMode(document.querySelector("[name=brush]:checked").value);
-      if (page.state.prediction) await showChoice();
+      if (page.state.prediction && choice === answered) await showChoice();
       else await showPatient(choice === "paint" ? "painted" : "plain");
     },
     leave() { brush.setMode("off"); },

@@ -13,6 +13,7 @@ export class Picker {
     this.onChange = onChange;
     this.state = null;
     this.chosen = null;  // a landmark that the user wants to set, out of turn
+    this.sending = false;  // a click is on its way to the server
     root.append(document.getElementById("picker-template").content.cloneNode(true));
     this.root = root.querySelector(".picker");
     const parts = this.parts = Object.fromEntries([...this.root.querySelectorAll("[data-part]")].map(element => [element.dataset.part, element]));
@@ -56,6 +57,9 @@ export class Picker {
     if (!name || !scan || this.page.stage.scan?.key !== scan) return;  // what is shown is not what would be marked
     const sight = this.page.stage.lineOfSight(clientX, clientY);
     if (!sight) { say("That is beside the scan. Click on the skin."); return; }
+    // The next click would be taken for the same point.
+    if (this.sending) { say(`One moment: ${this._label(name)} is being set. Click again then.`); return; }
+    this.sending = true;
     return attempt(async () => {
       const answer = await post(`api/scans/${scan}/pick`, {
         scan, landmark: name, ray: { origin: sight.origin, direction: sight.direction }, snap: this.parts.snap.checked });
@@ -65,7 +69,7 @@ export class Picker {
       this.update(answer);
       const next = this.current();
       say(`${label} is set.${moved} ${next ? `Next: ${this._label(next)}.` : "All points are set."}`);
-    });
+    }).finally(() => { this.sending = false; });
   }
 
   _label(name) { return this.landmarks.find(landmark => landmark.name === name)?.label ?? name.replaceAll("_", " "); }

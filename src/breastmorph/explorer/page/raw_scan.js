@@ -2,12 +2,18 @@
 
 import { arrays, blob } from "./server.js";
 
+/* A picture for the skin; null where the browser cannot read it. */
+async function picture(path) {
+  const content = await blob(path);
+  return createImageBitmap(content, { imageOrientation: "flipY" }).catch(() => null);
+}
+
 export async function loadScan(state) {
   const path = `api/scans/${state.scan}`, geometry = await arrays("GET", `${path}/geometry`);
   const scan = { key: state.scan, positions: geometry.vertices, faces: geometry.faces, colours: geometry.colors ?? null };
   if (state.texture && geometry.uv) {
     scan.uv = geometry.uv;
-    scan.image = await createImageBitmap(await blob(`${path}/texture`), { imageOrientation: "flipY" });
+    scan.image = await picture(`${path}/texture`);
   }
   return scan;
 }

@@ -3,9 +3,12 @@
 import { part } from "./elements.js";
 import { attempt, busy, runJob, say } from "./notices.js";
 import { download, saveBlob } from "./server.js";
+import { labelOf } from "./shapes.js";
 
 export function startSaveTab(page) {
-  const spec = () => page.stage.shape?.spec ?? { kind: "mean" };
+  /* The shape in the picture: the patient's where her scan with its result is shown. */
+  const onScan = () => page.stage.showing === "scan" && page.state.patient && page.stage.scan?.key === page.state.patient.scan;
+  const spec = () => onScan() ? { kind: "patient" } : page.stage.shape?.spec ?? { kind: "mean" };
   const saved = name => say(`${name} is saved in the folder of your browser\u2019s downloads.`);
 
   for (const button of part("save-mesh").children) {
@@ -17,7 +20,7 @@ export function startSaveTab(page) {
   }
 
   part("save-measures").addEventListener("click", () => attempt(async () => {
-    const shapes = [spec(), ...(page.stage.kept ? [page.stage.kept.spec] : []), ...(page.state.patient && spec().kind !== "patient" ? [{ kind: "patient" }] : [])];
+    const shapes = [spec(), ...(page.stage.kept ? [{ kind: "kept" }] : []), ...(page.state.patient && spec().kind !== "patient" ? [{ kind: "patient" }] : [])];
     await busy("Measuring", () => download("POST", "api/download/measures", { shapes }, "measures.csv"));
     saved("The table");
   }));
@@ -30,7 +33,8 @@ export function startSaveTab(page) {
   }));
 
   part("save-picture").addEventListener("click", () => attempt(async () => {
-    saveBlob(picture(page.stage.view.screenshot()), "view.png");
+    const note = page.state.model.synthetic ? part("model-synthetic").textContent : "";
+    saveBlob(picture(page.stage.view.screenshot({ note })), "view.png");
     saved("The picture");
   }));
 
@@ -54,7 +58,7 @@ export function startSaveTab(page) {
   return {
     enter() { this.refresh(); },
     refresh() {
-      part("save-shape").textContent = page.stage.shape?.label ?? "none yet";
+      part("save-shape").textContent = onScan() ? labelOf(spec()) : page.stage.shape?.label ?? "none yet";
       part("save-sheet-kind").querySelector("[value=edit]").disabled = !page.state.edit;
       part("save-sheet-kind").querySelector("[value=prediction]").disabled = !page.state.prediction;
       if (part("save-sheet-kind").selectedOptions[0]?.disabled) part("save-sheet-kind").value = "measures";

@@ -26,7 +26,9 @@ export function startScanTab(page) {
       else if (COMPANIONS.includes(kind)) found.companions.push(file);
       else if (meshes.includes(kind) && !found.mesh) found.mesh = file;
       else if (landmarks.some(suffix => file.name.toLowerCase().endsWith(suffix))) found.landmarks = file;
-      else throw new Refusal({ cause: `The file ${file.name} is not a scan that can be read`, remedy: `Use one of ${meshes.join(", ")}.` });
+      else if (meshes.includes(kind)) {
+        throw new Refusal({ cause: `${found.mesh.name} and ${file.name} are two scans`, remedy: "Open one scan at a time; for many, start with a folder: breastmorph explore FOLDER." });
+      } else throw new Refusal({ cause: `The file ${file.name} is not a scan that can be read`, remedy: `Use one of ${meshes.join(", ")}.` });
     }
     return found;
   }
@@ -47,16 +49,18 @@ export function startScanTab(page) {
     say(`${mesh.name} is loaded.`);
   }
 
+  /* A scan is open once all of it is here: what is shown and what is marked must be the same. */
   async function open(next) {
-    state = next;
-    await load();
+    const shown = await load(next);
+    [state, scene] = [next, shown];
     await page.go("scan");
     show();
   }
 
-  async function load() {
-    scene = await loadScan(state);
-    if (state.has_result) scene.result = await loadResult(state.scan);
+  async function load(next) {
+    const shown = await loadScan(next);
+    if (next.has_result) shown.result = await loadResult(next.scan);
+    return shown;
   }
 
   function show() {
@@ -82,8 +86,8 @@ export function startScanTab(page) {
     if (!state) return;
     part("scan-body").classList.toggle("complete", state.complete);
     const patient = isPatient() ? page.state.patient : null;
-    part("scan-about").replaceChildren(make("strong", {}, state.name),
-      ` \u2013 ${state.vertices.toLocaleString("en")} points${state.texture ? ", with texture" : ""}`);
+    const texture = !state.texture ? "" : scene?.image ? ", with texture" : ", its texture cannot be shown";
+    part("scan-about").replaceChildren(make("strong", {}, state.name), ` \u2013 ${state.vertices.toLocaleString("en")} points${texture}`);
     part("scan-register").disabled = !state.complete;
     part("scan-register").classList.toggle("primary", !patient);
     part("scan-continue").textContent = patient ? "Do it again, with other landmarks" : "Continue";
@@ -109,12 +113,17 @@ export function startScanTab(page) {
   }
 
   const compute = (title, action) => attempt(async () => {
-    const patient = await runJob(title, `api/scans/${state.scan}/${action}`);
+    const { scan } = state, patient = await runJob(title, `api/scans/${scan}/${action}`);
     await page.setPatient(patient);
-    state = await get(`api/scans/${state.scan}`);
-    scene.result = await loadResult(state.scan);
-    show();
-    say(`Done. The shape lies ${patient.residual.mean_mm.toFixed(1)} mm from the scan on average.`);
+    if (state?.scan === scan) {  // no other scan was opened meanwhile
+      const next = await get(`api/scans/${scan}`), result = await loadResult(scan);
+      if (state?.scan === scan) {
+        state = next;
+        scene.result = result;
+        if (page.tab === "scan") show();
+      }
+    }
+    say(`Done: ${patient.name}. The shape lies ${patient.residual.mean_mm.toFixed(1)} mm from the scan on average.`);
   });
 
   part("scan-choose").addEventListener("click", () => part("scan-files").click());
@@ -126,9 +135,14 @@ export function startScanTab(page) {
   part("scan-register").addEventListener("click", () => compute("Registering the scan", "register"));
   part("scan-fit").addEventListener("click", () => compute("Fitting the model to the scan", "fit"));
   part("scan-close").addEventListener("click", () => attempt(async () => {
-    await remove(`api/scans/${state.scan}`);
+    const { scan } = state, theirs = isPatient();
+    await remove(`api/scans/${scan}`);
     state = scene = null;
-    await page.setPatient(null);
+    picker.close();
+    if (theirs) {
+      if (page.stage.kept) page.stage.forget();  // it may show her
+      await page.setPatient(null);
+    }
     describe();
     page.showDefault();
     say("The scan is removed.");
@@ -153,9 +167,8 @@ export function startScanTab(page) {
     },
     open, state: () => state,
     async restore() {
-      state = page.state.scan ? await get(`api/scans/${page.state.scan}`) : null;
-      scene = null;
-      if (state) await load();
+      const next = page.state.scan ? await get(`api/scans/${page.state.scan}`) : null, shown = next ? await load(next) : null;
+      [state, scene] = [next, shown];
     },
   };
 }

@@ -1,6 +1,7 @@
 /* The page's side of the server: the session, requests, binary arrays, long jobs. */
 
 const KEY = "breastmorph-session";
+const LEAVING = 4000;  // ms that a page which is loaded again may take to leave
 
 /* The server said no, and why. */
 export class Refusal extends Error {
@@ -53,15 +54,30 @@ export async function patiently(ask, seconds = 60) {
   }
 }
 
+/* Whether no other tab works in a session: one that was duplicated starts with the memory of the first, and what one
+   does must not change what the other shows. The lock is held as long as the page is open. */
+async function isOurs(id) {
+  if (!navigator.locks) return true;  // on other addresses than this computer's, browsers have none
+  try {
+    await new Promise((held, refused) => {
+      navigator.locks.request(`${KEY}-${id}`, { signal: AbortSignal.timeout(LEAVING) }, () => { held(); return new Promise(() => {}); }).catch(refused);
+    });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /* The session of this tab: the one it had before, or a new one. */
 export async function start() {
-  if (session) {
+  if (session && await isOurs(session)) {
     try { return await get("api/state"); } catch (error) { if (error.code !== "no-session") throw error; }
   }
   session = null;
   const state = await (await request("POST", "api/sessions")).json();
   session = state.session;
   sessionStorage.setItem(KEY, session);
+  isOurs(session);
   return state;
 }
 
@@ -101,8 +117,8 @@ export async function job(begin, tell, cancelled) {
 /* Save an answer of the server as a file of the browser. */
 export async function download(method, path, body, fallback) {
   const answer = await request(method, path, { body });
-  const named = /filename="?([^";]+)"?/.exec(answer.headers.get("Content-Disposition") ?? "");
-  saveBlob(await answer.blob(), named ? named[1] : fallback);
+  const named = /filename\*=UTF-8''([^;]+)/.exec(answer.headers.get("Content-Disposition") ?? "");
+  saveBlob(await answer.blob(), named ? decodeURIComponent(named[1]) : fallback);
 }
 
 export function saveBlob(content, name) {

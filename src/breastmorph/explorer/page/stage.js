@@ -162,7 +162,8 @@ export class Stage extends EventTarget {
   /* {key, positions, faces, uv, image, colours}: shown with its texture, ready for picking. */
   showScan(scan) {
     this.showing = "scan";
-    this.scan = { turn: IDENTITY, result: null, ...scan };
+    // The same object again after a visit to another tab: it stands as it was turned.
+    this.scan = Object.assign(scan, { turn: scan.turn ?? IDENTITY, result: scan.result ?? null });
     this.scanParts = "scan";
     this.view.remove("result");
     this._placeScan();

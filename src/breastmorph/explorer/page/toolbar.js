@@ -2,7 +2,8 @@
 
 import { COLOURINGS } from "./colouring.js";
 import { make, part } from "./elements.js";
-import { say } from "./notices.js";
+import { attempt, say } from "./notices.js";
+import { post } from "./server.js";
 
 export function startToolbar(stage) {
   const presets = [...part("presets").children];
@@ -14,10 +15,11 @@ export function startToolbar(stage) {
   stage.view.controls?.addEventListener("change", () => { if (place && !place.equals(stage.view.camera.position)) press(null); });
 
   part("colouring").addEventListener("change", event => stage.setColouring(event.target.value));
-  part("keep").addEventListener("click", () => {
+  part("keep").addEventListener("click", () => attempt(async () => {
+    await post("api/kept", { shape: stage.shape.spec });  // for tables: an edit or a patient may be another one by then
     stage.keep();
     say(`Kept for comparison: ${stage.kept.label}. Change the shape and compare.`);
-  });
+  }));
   part("forget").addEventListener("click", () => { stage.forget(); say("The kept shape is forgotten."); part("keep").focus(); });
   part("layout").addEventListener("change", event => stage.setLayout(event.target.value));
   part("scan-show").addEventListener("change", event => stage.showResult(stage.scan.result, event.target.value));
@@ -34,7 +36,7 @@ export function startToolbar(stage) {
     part("layout").value = stage.layout;
     part("scan-show-label").hidden = shape || !stage.scan?.result;
     part("scan-show").value = stage.scanParts;
-    part("turning").hidden = shape || !stage.scan || Boolean(stage.scan.result);
+    part("turning").hidden = shape || !stage.scan;
   }
   stage.addEventListener("change", refresh);
   refresh();

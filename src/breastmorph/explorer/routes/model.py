@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,13 @@ def edit(asked: Asked) -> dict[str, Any]:
 def forget_edit(asked: Asked) -> None:
     """Drop the edit."""
     asked.session.edited = None
+
+
+def keep(asked: Asked) -> dict[str, Any]:
+    """Keep a shape to compare with: what it was made of may change."""
+    found = shape_of(asked.session, asked.values.get("shape"))
+    asked.session.kept = replace(found, name=f"{found.name.removesuffix('-kept')}-kept")
+    return {"name": asked.session.kept.name}
 
 
 def use_landmarks(asked: Asked) -> dict[str, Any]:

@@ -16,11 +16,10 @@ def predict(asked: Asked) -> Job:
 
     def work(job: Job) -> dict[str, Any]:
         found = predicted(session, patient.patient, asked.values, job)
-        if session.patient is patient:
-            session.predicted = found
+        session.take_prediction(found, patient, job)
         return found.record
 
-    return session.jobs.start("predict", work)
+    return session.jobs.start("predict", work, patient.scan)
 
 
 def alternatives(asked: Asked) -> bytes:

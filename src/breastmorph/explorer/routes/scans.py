@@ -146,10 +146,10 @@ def register(asked: Asked) -> Job:
 
     def work(job: Job) -> dict[str, Any]:
         patient = register_patient(model, scan, files, out, limits, job)
-        session.take_patient(patient)
+        session.take_patient(patient, job)
         return patient.as_record()
 
-    return session.jobs.start("register", work)
+    return session.jobs.start("register", work, scan.key)
 
 
 def register_queue(asked: Asked) -> Job:
@@ -184,15 +184,15 @@ def fit(asked: Asked) -> Job:
 
     def work(job: Job) -> dict[str, Any]:
         patient = fit_patient(view, scan, mesh, marks, limits, job)
-        session.take_patient(patient)
+        session.take_patient(patient, job)
         return patient.as_record()
 
-    return session.jobs.start("fit", work)
+    return session.jobs.start("fit", work, scan.key)
 
 
 def use(asked: Asked) -> dict[str, Any]:
-    """A scan of the folder that was registered before becomes the patient."""
-    patient = _registered(asked)
+    """A scan of the folder that was registered before becomes the patient, as its newest result is."""
+    patient = _from_folder(asked)
     asked.session.take_patient(patient)
     return patient.as_record()
 
@@ -206,9 +206,14 @@ def result(asked: Asked) -> bytes:
 
 
 def _registered(asked: Asked) -> ShownPatient:
-    session, scan = asked.session, _scan(asked)
-    if session.patient is not None and session.patient.scan == scan.key:
+    session = asked.session
+    if session.patient is not None and session.patient.scan == asked.ids["scan"]:
         return session.patient
+    return _from_folder(asked)
+
+
+def _from_folder(asked: Asked) -> ShownPatient:
+    session, scan = asked.session, _scan(asked)
     line = session.explorer.queue
     if scan.source != "queue" or line is None or not line.is_registered(scan.key):
         raise not_now("this scan is not registered yet", "Register it first", code="not-registered")

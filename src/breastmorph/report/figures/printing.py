@@ -93,6 +93,7 @@ def save_figure(
     The same figure gives the same bytes: no dates, no random names inside.
     """
     make_folder(path.parent)
+    _take_as_written(figure)
     written = []
     for kind in kinds:
         for axes in figure.axes:
@@ -108,9 +109,18 @@ def save_figure(
 def save_png(figure: Figure, path: Path, dpi: int, **how: Any) -> None:
     """Write a figure as one PNG file, with what else ``savefig`` can be told."""
     make_folder(path.parent)
+    _take_as_written(figure)
     data = io.BytesIO()
     figure.savefig(data, format="png", dpi=dpi, metadata=_DATES["png"], **how)
     write_file(path, data.getvalue())
+
+
+def _take_as_written(figure: Figure) -> None:
+    """Names come from people's files: two dollar signs in one must not be taken for a formula."""
+    from matplotlib.text import Text
+
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
 
 
 def count_components(panel: Axes) -> None:

@@ -1,0 +1,366 @@
+"""What the explorer's page shows and saves after reloads, quick hands, other scans and damaged files."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from breastmorph.mesh.files import load_mesh
+from browser import open_browser
+from explorer_window import explore, settled, window
+
+# The next request to a path waits until ``letGo()``; ``asked`` lists the bodies of all that were sent there.
+HOLD = """path => { const real = window.fetch; let first = true; window.asked = [];
+    window.fetch = async (to, how) => {
+      if (!String(to).endsWith(path) || how.method !== 'POST') return real(to, how);
+      window.asked.push(how.body);
+      if (first) { first = false; await new Promise(done => { window.letGo = done; }); }
+      return real(to, how); }; }"""
+
+EMPTY = """async () => { const headers = { 'X-Session': sessionStorage.getItem('breastmorph-session') };
+    for (;;) {
+      const { scan } = await (await fetch('api/state', { headers })).json();
+      if (!scan) break;
+      await fetch(`api/scans/${scan}`, { method: 'DELETE', headers }); }
+    await fetch('api/edit', { method: 'DELETE', headers }); }"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with open_browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def address(folder):
+    with explore(folder / "model.h5") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def only_tab(browser, address):
+    with window(browser, address) as found:
+        yield found
+
+
+@pytest.fixture
+def tab(only_tab):
+    """The page without scans and edits, as after its start: there are only so many sessions."""
+    yield only_tab
+    assert only_tab.complaints() == []
+    page = only_tab.page
+    page.unroute_all()
+    page.set_viewport_size({"width": 1280, "height": 860})
+    page.evaluate(EMPTY)
+    page.reload()
+    page.wait_for_selector("body[data-ready]")
+    only_tab.errors.clear()  # what the page asked for while its scans were taken away
+
+
+@pytest.fixture(scope="module")
+def textured(tmp_path_factory):
+    """A scan with a texture that was cut off on its way."""
+    home = tmp_path_factory.mktemp("textured")
+    (home / "skin.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(64))
+    (home / "torso.mtl").write_text("newmtl skin\nmap_Kd skin.png\n")
+    (home / "torso.obj").write_text(
+        "mtllib torso.mtl\nusemtl skin\nv 0 0 0\nv 300 0 0\nv 300 300 0\nv 0 300 0\n"
+        "vt 0 0\nvt 1 0\nvt 1 1\nvt 0 1\nf 1/1 2/2 3/3\nf 1/1 3/3 4/4\n"
+    )
+    return [str(home / name) for name in ("torso.obj", "torso.mtl", "skin.png")]
+
+
+def opened(page, folder) -> None:
+    page.click("#tab-scan")
+    page.set_input_files("#scan-files", [str(folder / "scan.ply"), str(folder / "scan.json")])
+    page.wait_for_function("() => explorer.tabs.scan.state()?.complete")
+    settled(page)
+
+
+def fitted(page, folder) -> None:
+    opened(page, folder)
+    page.click("#scan-fit")
+    page.wait_for_selector("#scan-predict")
+    settled(page)
+
+
+def downloaded(page, button, folder):
+    with page.expect_download() as waiting:
+        page.click(button)
+    target = folder / waiting.value.suggested_filename
+    waiting.value.save_as(target)
+    return target
+
+
+def set_measure(page, name, value) -> None:
+    page.wait_for_selector(f"#edit-{name}-number")
+    page.evaluate("document.querySelector('#status').textContent = ''")
+    page.fill(f"#edit-{name}-number", value)
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.querySelector('#status').textContent.startsWith('Computed')")
+
+
+def test_what_is_saved_is_the_patient_whose_scan_is_shown(tab, folder, tmp_path):
+    page = tab.page
+    fitted(page, folder)
+    page.click("#tab-save")
+    assert page.inner_text("#save-shape") == "patient"
+    target = downloaded(page, "[data-format=stl]", tmp_path)
+    assert target.name == "scan.stl"
+    assert np.ptp(load_mesh(target).vertices, axis=0).max() < 60.0  # cm, as the scan; the average is in mm
+    with open(downloaded(page, "#save-measures", tmp_path), newline="") as table:
+        assert [row["id"] for row in csv.DictReader(table)] == ["scan"]
+
+
+def test_an_edit_and_what_was_wished_for_are_there_after_a_reload(tab, tmp_path):
+    page = tab.page
+    page.click("#tab-model")
+    page.fill("#mode-1", "1")
+    page.click("#tab-measures")
+    page.select_option("#edit-base", "model")
+    page.wait_for_function("() => explorer.measures.shown && explorer.measures.asking?.scores?.[0] === 1")
+    page.wait_for_selector("#edit-NL-NR-number")
+    wished = f"{float(page.input_value('#edit-NL-NR-number')) + 0.4:.1f}"
+    set_measure(page, "NL-NR", wished)
+    page.click("#keep")
+    page.wait_for_selector("#layout")
+    again = f"{float(wished) + 0.4:.1f}"
+    set_measure(page, "NL-NR", again)
+    page.click("#tab-save")
+    with open(downloaded(page, "#save-measures", tmp_path), newline="") as table:
+        rows = {row["id"]: float(row["NL-NR straight mm"]) for row in csv.DictReader(table)}
+    assert rows["model-edited"] == pytest.approx(10.0 * float(again), abs=0.2)
+    assert rows["model-edited-kept"] == pytest.approx(10.0 * float(wished), abs=0.2)  # as it was then
+
+    page.reload()
+    page.wait_for_selector("body[data-ready]")
+    page.click("#tab-measures")
+    page.wait_for_selector("#edit-NL-NR-number")
+    page.wait_for_function("() => explorer.stage.shape.spec.kind === 'edit'")
+    assert page.input_value("#edit-NL-NR-number") == again
+    assert page.input_value("#edit-base") == "model"
+    assert page.evaluate("explorer.tabs.model.scores()[0]") == 1
+    assert page.is_enabled("#edit-reset")
+    page.click("#tab-model")
+    page.fill("#mode-1", "-1")  # another start: the edit is not about it
+    page.click("#tab-measures")
+    page.wait_for_function("() => explorer.state.edit === null && explorer.stage.shape.spec.kind === 'model'")
+    assert page.is_hidden("#edit-changes")
+
+
+def test_measures_are_those_of_the_shape_that_is_shown(tab):
+    page = tab.page
+    page.wait_for_selector("#strip-NL-NR")
+    page.evaluate(HOLD, "api/measures")
+    page.evaluate("() => { explorer.measures.again(); }")
+    page.wait_for_function("() => window.letGo")
+    newest = {"kind": "model", "scores": [1.5]}
+    # Asked for while an older answer is awaited; opening a tab asks for the newest once more.
+    page.evaluate(
+        "spec => { explorer.measures.follow(spec); explorer.measures.again(); window.letGo(); }", newest
+    )
+    page.wait_for_function("() => window.asked.length >= 2")
+    assert json.loads(page.evaluate("window.asked.at(-1)"))["shape"] == newest
+    page.wait_for_function("() => explorer.measures.asking.scores?.[0] === 1.5")
+
+
+def test_measures_that_are_still_awaited_are_not_shown_beside_a_scan(tab, folder):
+    page = tab.page
+    page.wait_for_selector("#strip-NL-NR")
+    page.evaluate(HOLD, "api/measures")
+    page.evaluate("() => { explorer.measures.again(); }")
+    page.wait_for_function("() => window.letGo")
+    page.evaluate("() => { explorer.measures.follow({ kind: 'mean' }); }")  # waits behind it
+    opened(page, folder)
+    page.evaluate("window.letGo()")
+    page.wait_for_timeout(300)
+    assert "registered or fitted" in page.inner_text("#strip")
+    assert len(page.evaluate("window.asked")) == 1
+
+
+def test_a_second_click_is_not_taken_for_the_same_point(tab, folder):
+    page = tab.page
+    page.click("#tab-scan")
+    page.set_input_files("#scan-files", str(folder / "scan.ply"))
+    page.wait_for_function("() => explorer.picker !== null && explorer.stage.scan !== null")
+    settled(page)
+    page.evaluate(HOLD, "/pick")
+    page.evaluate(
+        "() => { const [x, y] = explorer.stage.centre(); explorer.picker.pick(x, y); explorer.picker.pick(x + 20, y); }"
+    )
+    page.wait_for_function("() => window.letGo")
+    assert "One moment" in page.inner_text("#status")
+    page.evaluate("window.letGo()")
+    page.wait_for_function("() => explorer.picker.current() === 'xiphoid'")
+    assert len(page.evaluate("window.asked")) == 1
+    assert page.evaluate("Object.keys(explorer.tabs.scan.state().landmarks)") == ["sternal_notch"]
+
+
+def test_a_scan_stays_as_it_was_turned(tab, folder):
+    page = tab.page
+    opened(page, folder)
+    before = page.evaluate("explorer.stage.scan.turn")
+    page.click("[data-turn=z]")
+    turned = page.evaluate("explorer.stage.scan.turn")
+    assert turned != before
+    page.click("#tab-model")
+    page.click("#tab-scan")
+    assert page.evaluate("explorer.stage.scan.turn") == turned
+    assert page.is_visible("[data-turn=z]")
+
+
+def test_a_texture_that_cannot_be_read_does_not_close_the_page(tab, textured):
+    page = tab.page
+    page.click("#tab-scan")
+    page.set_input_files("#scan-files", textured)
+    page.wait_for_function("() => explorer.tabs.scan.state()?.name === 'torso'")
+    settled(page)
+    assert "cannot be shown" in page.inner_text("#scan-about")
+    assert page.is_hidden("#error")
+    page.reload()
+    page.wait_for_selector("body[data-ready]")
+    assert page.evaluate("explorer.stage.scan.key === explorer.tabs.scan.state().scan")
+    assert page.is_hidden("#error")
+
+
+def test_two_scans_at_a_time_are_said_to_be_two(tab, folder, textured):
+    page = tab.page
+    page.click("#tab-scan")
+    page.set_input_files("#scan-files", [str(folder / "scan.ply"), textured[0]])
+    page.wait_for_selector("#error:not([hidden])")
+    assert "two scans" in page.inner_text("#error")
+
+
+def test_removing_another_scan_leaves_the_patient(tab, folder, textured):
+    page = tab.page
+    fitted(page, folder)
+    page.set_input_files("#scan-files", textured)
+    page.wait_for_function("() => explorer.tabs.scan.state()?.name === 'torso'")
+    settled(page)
+    page.click("#scan-close")
+    page.wait_for_function("() => document.querySelector('#status').innerText.includes('removed')")
+    assert page.evaluate("explorer.state.patient.name") == "scan"
+    page.click("#tab-measures")
+    page.wait_for_function("() => explorer.stage.shape?.spec.kind === 'patient'")
+
+
+def test_what_still_runs_can_be_cancelled_after_a_reload(tab):
+    page = tab.page
+    job = {
+        "job": "x",
+        "kind": "fit",
+        "state": "running",
+        "progress": None,
+        "step": "",
+        "result": None,
+        "error": None,
+    }
+
+    def with_job(route):
+        answer = route.fetch()
+        route.fulfill(response=answer, json={**answer.json(), "job": job})
+
+    def of_job(route):
+        if route.request.method == "DELETE":
+            job["state"] = "cancelled"
+        route.fulfill(json=job)
+
+    page.route("**/api/state", with_job)
+    page.route("**/api/jobs/x", of_job)
+    page.reload()
+    page.wait_for_selector("#busy-cancel:not([hidden])")
+    assert "Fitting" in page.inner_text("#busy")
+    page.click("#busy-cancel")
+    page.wait_for_function("() => document.querySelector('#status').innerText === 'Stopped.'")
+    settled(page)
+    assert job["state"] == "cancelled"
+
+
+def test_a_session_that_is_not_opened_leaves_no_stale_patient_on_the_page(tab, folder, tmp_path):
+    page = tab.page
+    fitted(page, folder)
+    page.click("#tab-save")
+    file = downloaded(page, "#save-session", tmp_path)
+    state = page.evaluate("explorer.state.patient.name")
+    assert state == "scan"
+    # The server has forgotten her before it finds that it cannot go on.
+    page.route(
+        "**/api/session-file*",
+        lambda route: route.fulfill(status=422, json={"cause": "cut", "remedy": "again"}),
+    )
+    key = page.evaluate("explorer.state.patient.scan")
+    page.evaluate(
+        "key => fetch(`api/scans/${key}`, { method: 'DELETE', headers: "
+        "{ 'X-Session': sessionStorage.getItem('breastmorph-session') } })",
+        key,
+    )
+    page.set_input_files("#session-file", str(file))
+    page.wait_for_selector("#error:not([hidden])")
+    settled(page)
+    assert page.evaluate("explorer.state.patient") is None
+    assert page.is_hidden("#scan-predict")
+    tab.errors[:] = [text for text in tab.errors if "status of 422" not in text]
+
+
+@pytest.mark.parametrize("size", [(390, 844), (700, 400), (1000, 480)])
+def test_the_picture_has_room_in_a_small_window(tab, size):
+    page = tab.page
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    box = page.locator(".bv-canvas").bounding_box()
+    assert box["height"] >= 240
+    assert box["width"] >= 300
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")  # nothing beside the window
+
+
+def test_a_duplicated_tab_gets_a_session_of_its_own_and_a_reloaded_one_keeps_its(tab):
+    page = tab.page
+    session = "sessionStorage.getItem('breastmorph-session')"
+    before = page.evaluate(session)
+    with page.expect_popup() as waiting:
+        page.evaluate(
+            "() => { window.open('/'); }"
+        )  # starts with the memory of this one, as a duplicate does
+    other = waiting.value
+    other.wait_for_selector("body[data-ready]")
+    assert other.evaluate(session) != before
+    page.reload()
+    page.wait_for_selector("body[data-ready]")
+    assert page.evaluate(session) == before
+    other.close()
+
+
+def test_a_picture_of_a_synthetic_model_says_so(tab, tmp_path):
+    page = tab.page
+    assert not page.evaluate("explorer.state.model.synthetic")
+    page.click("#tab-save")
+    plain = np.asarray(Image.open(downloaded(page, "#save-picture", tmp_path)).convert("RGB")).astype(int)
+    page.evaluate("() => { explorer.state.model.synthetic = true; }")
+    noted = np.asarray(Image.open(downloaded(page, "#save-picture", tmp_path)).convert("RGB")).astype(int)
+    changed = np.abs(noted - plain).max(axis=2) > 20
+    high, wide = changed.shape
+    assert changed[: high // 8, : wide // 2].mean() > 0.02  # a box with words at the upper left
+    assert not changed[high // 4 :].any()
+
+
+def test_a_prediction_is_not_shown_as_that_of_the_other_side(tab, folder):
+    page = tab.page
+    fitted(page, folder)
+    page.click("#scan-predict")
+    page.check("[name=missing][value=right]")
+    page.click("#missing-predict")
+    page.wait_for_selector("#missing-result:not([hidden])")
+    settled(page)
+    page.wait_for_function("() => explorer.stage.shape.spec.kind === 'prediction'")
+    page.check("[name=missing][value=left]")
+    page.wait_for_function("() => explorer.stage.shape.spec.kind === 'patient'")
+    assert page.is_hidden("#missing-result")
+    page.click("#tab-model")
+    page.click("#tab-missing")
+    page.wait_for_function("() => explorer.stage.shape.spec.kind === 'patient'")
+    page.check("[name=missing][value=right]")
+    page.wait_for_function("() => explorer.stage.shape.spec.kind === 'prediction'")
+    assert page.is_visible("#missing-result")
