@@ -35,7 +35,7 @@ def write_stand_in(model: ShapeModel, path: Path) -> dict[str, int]:
     order = np.argsort(place)  # the old vertex at every new place
     basis, triangle = np.linalg.qr(modes[order].reshape(3 * VERTICES, -1))
     basis *= np.sign(np.diag(triangle))
-    with h5py.File(path, "w") as file:
+    with h5py.File(path, "x") as file:  # never over the real one
         file["version/majorVersion"], file["version/minorVersion"] = np.int32(0), np.int32(9)
         file["representer/points"] = mean[order].T.astype(np.float32)
         file["representer/cells"] = place[faces].T.astype(np.int32)

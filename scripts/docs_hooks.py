@@ -18,6 +18,7 @@ from mkdocs.structure.pages import Page
 from breastmorph.cli import main
 
 _FORMULA = re.compile(r"^```math\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_SPACE_OF_A_NUMBER = re.compile(r"(?<=\d) (?=[±%]|(?:mm|cm|cc|s|ms|MB|GB)\b)|(?<=±) ")  # where no line ends
 _NO_RESULTS = "# Results\n\nNone yet: run `make bench`."
 _RESULTS = Path(__file__).parents[1] / "benchmarks" / "results.md"
 
@@ -37,8 +38,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Link pictures to themselves, to see them larger; leave out marks of other programs (:class: in docstrings)."""
+    """Link pictures to themselves, to see them larger; say where lines may break; leave out marks as :class:."""
     content = re.sub(r'(<img [^>]*src="([^"]+)"[^>]*>)', r'<a href="\2">\1</a>', content)
+    content = re.sub(r"<code>test_\w+</code>", lambda found: found[0].replace("_", "_<wbr>"), content)
+    content = re.sub(r"<code>(--[\w-]+)</code>", r'<code class="option">\1</code>', content)
+    content = re.sub(r"<td[^>]*>.*?</td>", lambda cell: _SPACE_OF_A_NUMBER.sub("&nbsp;", cell[0]), content)
     return re.sub(r":(?:class|func|meth|mod|attr):(?=<code)", "", content)
 
 
@@ -54,7 +58,7 @@ def formula(tex: str) -> str:
 
 def cli_reference() -> str:
     """Help texts of all commands as one page."""
-    overview = click.Context(main, info_name="breastmorph")
+    overview = click.Context(main, info_name="breastmorph", **main.context_settings)
     parts = ["# Commands", _help(main, overview)]
     for name in main.list_commands(overview):
         command = main.get_command(overview, name)

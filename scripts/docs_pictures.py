@@ -65,6 +65,8 @@ _FIGURES = {
     "experiment-2": "experiment-2",
     "experiment-4": "experiment-4",
 }
+# A palette would shift the colours of their scales.
+_WITH_SCALE = {"masks", "modes", "variation", "prediction"}
 # Optional landmarks on the mean torso, mm, drawn as "about here"; the folds lie behind the breasts.
 _OPTIONAL = {
     "navel": (0.0, -338.0, 97.0),
@@ -94,7 +96,8 @@ def main(study: Path) -> None:
     measure_picture()
     check_picture(study / "cohort" / "scans" / "000.ply", study / "cohort" / "landmarks" / "000.json")
     for figure, name in _FIGURES.items():
-        keep((study / "figures" / f"{figure}.png").read_bytes(), name)
+        drawn = (study / "figures" / f"{figure}.png").read_bytes()
+        keep(drawn, name, all_colours=name in _WITH_SCALE)
     registered = study / "registered" / "masks"
     symmetry_picture(registered, "004")
     scans = [
@@ -102,14 +105,19 @@ def main(study: Path) -> None:
         for k in range(6)
     ]
     scan = scans[3]
-    keep(quality_sheet_png(scan, Registrar(default_template()).register(scan)), "registration")
+    keep(
+        quality_sheet_png(scan, Registrar(default_template()).register(scan)),
+        "registration",
+        all_colours=True,
+        widest=1000,
+    )
     with tempfile.TemporaryDirectory() as folder:
         sheet = Path(folder) / "sheet.png"
         scan_sheet(scans, sheet)
         keep(sheet.read_bytes(), "phantom")
         fit = fit_model(demo_model(), scan.mesh, scan.landmarks)
         fit_sheet(scan.id, scan.mesh, fit, sheet, scan.landmarks)
-        keep(sheet.read_bytes(), "fit")
+        keep(sheet.read_bytes(), "fit", all_colours=True, widest=720)
         words = ["predict", f"{study}/models/masks.h5", f"{registered}/registered/000.ply", "--out", folder]
         breastmorph.main([*words, "--missing", "right", "--replace"], standalone_mode=False)
         keep(sheet.read_bytes(), "prediction-sheet", all_colours=True, widest=620)

@@ -24,6 +24,7 @@ PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rgl
 PAGES += ["README.md", "CONTRIBUTING.md"]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MARKS = {"bash", "python", "console", "text", "json", "math"}
+WIDEST = 96  # characters of an example that a page shows without scrolling, on a screen of 1280 pixels
 OTHERS = {"pip", "dask", "source", "echo"}  # programs of others that examples may call
 SMALLER = {  # what an example asks for, and what is enough to see that it works
     r"--n \d+": "--n 2",
@@ -105,6 +106,12 @@ def test_every_block_says_what_it_is(page):
         "a block that is indented or marked otherwise is not seen here"
     )
     assert {language for language, _ in blocks(page)} <= MARKS
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("docs/")])
+def test_examples_are_not_cut_at_the_border_of_the_page(page):
+    shown = [line for language, body in blocks(page) if language != "math" for line in body.splitlines()]
+    assert [line for line in shown if len(line) > WIDEST] == []
 
 
 @pytest.mark.parametrize("page", PAGES)

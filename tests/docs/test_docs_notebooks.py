@@ -62,3 +62,16 @@ def test_runs(name, beside):
         exec(compile("".join(cell["source"]), f"{name}, code cell {number}", "exec"), names)
         ran += 1
     assert ran >= 6
+
+
+def test_the_real_model_is_read_and_not_written_over(beside, tmp_path):
+    *_, (name, code) = ((name, cells(name, "code")) for name in NAMES)
+    names: dict[str, object] = {"__name__": "__main__"}
+    first = compile("".join(code[0]["source"]), name, "exec")
+    exec(first, names)  # without the file: a stand-in, which then plays the real one
+    real = shutil.copy(names["path"], tmp_path / "rbsm-0122.h5")
+    before = real.read_bytes()
+    for cell in code:
+        exec(compile("".join(cell["source"]), name, "exec"), names)
+    assert names["path"].resolve() == real
+    assert real.read_bytes() == before

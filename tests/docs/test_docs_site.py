@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import re
 import subprocess
@@ -12,8 +13,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import click
 import pytest
+from click.testing import CliRunner
+from PIL import Image
 
+from breastmorph.cli import main
 from browser import open_browser
 from docs_world import ROOT, shared
 
@@ -25,6 +30,16 @@ LOADED = {  # what a browser asks for by itself: the element and the attribute t
     ("iframe", "src"),
     ("link", "href"),
 }
+WITH_SCALE = (
+    "masks",
+    "modes",
+    "variation",
+    "prediction",
+    "prediction-sheet",
+    "registration",
+    "fit",
+    "symmetry",
+)
 NOT_LOADED = {"canonical", "next", "prev", "edit"}  # rel of links that only say something
 
 
@@ -94,6 +109,13 @@ def test_every_page_of_the_docs_is_built(site, pages):
     assert Path("reference/cli.html") in built
 
 
+def test_commands_are_shown_with_the_help_they_have(site):
+    shown = html.unescape((site / "reference" / "cli.html").read_text(encoding="utf-8"))
+    for name in main.list_commands(click.Context(main)):
+        said = CliRunner().invoke(main, [name, "--help"], prog_name="breastmorph", terminal_width=80).output
+        assert said.strip() in shown, name
+
+
 def test_links_and_anchors_lead_somewhere(pages):
     broken = []
     for path, page in pages.items():
@@ -136,6 +158,12 @@ def test_pictures_are_small_and_described(pages):
     large = [path.name for path in (ROOT / "docs" / "pictures").glob("*") if path.stat().st_size > 300 * 1024]
     assert not large
     assert not [page.pictures_without_words for page in pages.values() if page.pictures_without_words]
+
+
+@pytest.mark.parametrize("name", WITH_SCALE)
+def test_a_colour_scale_keeps_its_colours(name):
+    with Image.open(ROOT / "docs" / "pictures" / f"{name}.png") as picture:
+        assert picture.mode == "RGB", "a palette shifts colours that stand for millimetres"
 
 
 def test_every_picture_is_shown(pages):
