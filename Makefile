@@ -10,8 +10,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 demo: $(VENV)/run.stamp
 	$(BIN)/breastmorph demo $(if $(filter full,$(DEMO)),--full --out demo-full,--out demo)
 
+# The tests of a file stay in one process and in their order: those of a page go on where the last one stopped.
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n 2 --dist worksteal tests
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .

@@ -1,7 +1,19 @@
-"""What the property tests draw: the same cases in every run of `make test`, new ones in `make fuzz`."""
+"""What all tests start from, on whatever machine: what property tests draw, Ctrl-C, words about the terminal."""
+
+import os
+import signal
 
 from hypothesis import settings
 
+# The same cases in every run of `make test`, new ones in `make fuzz`.
 settings.register_profile("same", max_examples=40, deadline=None, derandomize=True, database=None)
 settings.register_profile("new", max_examples=3000, deadline=None)
 settings.load_profile("same")
+
+# A shell's `make test &` starts with Ctrl-C ignored. Processes that tests start would inherit that, and never stop.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Build services often set these; output of commands would then be coloured, or cut at another width.
+for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS", "LINES", "TERM"):
+    os.environ.pop(name, None)

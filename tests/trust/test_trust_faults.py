@@ -196,7 +196,7 @@ def test_a_second_run_in_one_folder_waits_or_is_told_who_is_there(tmp_path):
     rules, out = tiny_recipe(Troubles(slow=2.0)), tmp_path / "out"
     first = threading.Thread(target=register_batch, args=(found, rules, out, InProcess()))
     first.start()
-    while not (out / ".lock").exists():
+    while first.is_alive() and not ((out / ".lock").exists() and (out / ".lock").read_text()):
         time.sleep(0.01)
     with pytest.raises(FileProblem, match=r"another run works in this folder \(process \d+") as caught:
         register_batch(found, rules, out, InProcess())
