@@ -7,7 +7,7 @@ from hypothesis import settings
 
 # The same cases in every run of `make test`, new ones in `make fuzz`.
 settings.register_profile("same", max_examples=40, deadline=None, derandomize=True, database=None)
-settings.register_profile("new", max_examples=3000, deadline=None)
+settings.register_profile("new", max_examples=1000, deadline=None)
 settings.load_profile("same")
 
 # A shell's `make test &` starts with Ctrl-C ignored. Processes that tests start would inherit that, and never stop.
