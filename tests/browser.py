@@ -1,12 +1,6 @@
 """Headless Chromium for tests of our pages.
 
-A test module makes its own fixture of it::
-
-    @pytest.fixture(scope="module")
-    def browser():
-        with open_browser() as found:
-            yield found
-
+The fixture ``browser`` (one for a test module, see conftest.py) hands it to tests::
 
     def test_page(browser):
         with browser.tab(page_file.as_uri()) as tab:

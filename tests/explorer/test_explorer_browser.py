@@ -11,14 +11,7 @@ from breastmorph.mesh.files import load_mesh
 from breastmorph.phantom.files import write_cohort
 from breastmorph.template.files import default_template
 from breastmorph.viewer import SCRIPTS
-from browser import open_browser
 from explorer_window import cut_off, explore, settled, unnamed, window
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with open_browser() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

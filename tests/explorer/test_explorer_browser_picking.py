@@ -14,7 +14,6 @@ from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.model.files import load_model, save_model
 from breastmorph.scan.files import load_landmarks
-from browser import open_browser
 from explorer_window import explore, settled, window
 from torso import torso
 
@@ -29,12 +28,6 @@ def folder(tmp_path_factory):
     for name, size in (("torso1", 1.0), ("torso2", 1.3)):
         save_mesh(torso(edge=5.0, size=size)[0], home / f"{name}.ply")
     return home
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with open_browser() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

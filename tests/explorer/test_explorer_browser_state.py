@@ -10,7 +10,6 @@ import pytest
 from PIL import Image
 
 from breastmorph.mesh.files import load_mesh
-from browser import open_browser
 from explorer_window import explore, settled, window
 
 # The next request to a path waits until ``letGo()``; ``asked`` lists the bodies of all that were sent there.
@@ -27,12 +26,6 @@ EMPTY = """async () => { const headers = { 'X-Session': sessionStorage.getItem('
       if (!scan) break;
       await fetch(`api/scans/${scan}`, { method: 'DELETE', headers }); }
     await fetch('api/edit', { method: 'DELETE', headers }); }"""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with open_browser() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

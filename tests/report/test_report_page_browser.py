@@ -23,7 +23,6 @@ from breastmorph.report.page import (
     Verdict,
     write_page,
 )
-from browser import open_browser
 from small_cohort import small_cohort
 
 DRAWING = b'<svg xmlns="http://www.w3.org/2000/svg" width="90" height="30"><rect width="9" height="9"/></svg>'
@@ -37,12 +36,6 @@ LABELS = """() => ["left", "right", "middle"].map(side => {
 @cache
 def small_model() -> ShapeModel:
     return ShapeModel.build(small_cohort())
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with open_browser() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

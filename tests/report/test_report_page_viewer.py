@@ -9,12 +9,6 @@ from breastmorph.viewer import SCRIPTS, STYLES, asset
 from browser import open_browser
 
 
-@pytest.fixture(scope="module")
-def browser():
-    with open_browser() as found:
-        yield found
-
-
 @pytest.fixture
 def bare(browser, tmp_path):
     """A page with nothing but a view of a square of 100 mm at z = 0, facing forward."""

@@ -46,8 +46,9 @@ def command(
       breastmorph convert model.h5 model.glb
       breastmorph convert model.h5 modes/
     """
-    as_model = out.suffix and out.suffix.lower() != ".glb" and not out.is_dir()
-    if as_model and (modes is not None or sd is not None):
+    as_targets = out.suffix.lower() == ".glb"
+    as_sequence = not as_targets and (out.is_dir() or not out.suffix)
+    if not (as_targets or as_sequence) and (modes is not None or sd is not None):
         raise click.UsageError(
             "--modes and --sd are for .glb files and folders; a model file has --components."
         )
@@ -58,11 +59,11 @@ def command(
         model = model.without_training()
     made = provenance()  # before OUT is written: it may be IN
     written = [out]
-    if out.suffix.lower() == ".glb":
+    if as_targets:
         from breastmorph.model.files.morph_targets import write_morph_targets
 
         write_morph_targets(model, out, modes or 20, sd or 1.0)
-    elif out.is_dir() or not out.suffix:
+    elif as_sequence:
         from breastmorph.model.files.mode_sequence import write_mode_sequence
 
         written = write_mode_sequence(model, out, modes or 8, sd or 3.0)

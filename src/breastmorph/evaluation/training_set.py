@@ -103,9 +103,8 @@ def training_set(model: ShapeModel, cohort: Cohort) -> TrainingSet:
     # The identity for a model of these very subjects; a foreign model may lie elsewhere.
     to_model = Similarity.fit(shapes.mean(axis=0), model.mean, with_scale=p.procrustes.with_scale)
     breast: Bools = breast_mask(template.mesh, template.landmarks)[vertices] > IN_BREAST
-    for i, shape in enumerate(
-        shapes
-    ):  # in place: thousands of subjects fill the memory once, not several times
+    # In place: thousands of subjects fill the memory once, not several times.
+    for i, shape in enumerate(shapes):
         shapes[i] = to_model.apply(shape)
     return TrainingSet(
         used,

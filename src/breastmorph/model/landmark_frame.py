@@ -89,7 +89,12 @@ def landmark_frame(landmarks: Landmarks) -> LandmarkFrame | None:
 
 
 def faces_backwards(mesh: TriangleMesh, landmarks: Landmarks) -> bool:
-    """Whether the skin around the front landmarks of an upright mesh in mm looks backwards: it is inside out."""
+    """Whether the skin around the front landmarks of an upright mesh in mm looks backwards: it is inside out.
+
+    A model's landmarks are vertices of its one skin, and front is known.
+    :func:`breastmorph.scan.frame.faces_inside_out` serves scans in any pose; it needs the lateral poles, which the
+    published model lacks, and a closest-point tree.
+    """
     front = landmarks.only(name for name in _USUAL if not name.startswith("lateral"))
     near = cKDTree(front.points).query(mesh.vertices)[0] < _AROUND
     around = mesh.faces[near[mesh.faces].all(axis=1)]
