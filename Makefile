@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint format bench docs fuzz soak licences sbom clean
+.PHONY: demo test lowest lint format bench docs fuzz soak licences sbom clean
 
 # `make demo` ends in about two minutes, `DEMO=full make demo` has the paper's size.
 demo: $(VENV)/run.stamp
@@ -13,6 +13,15 @@ demo: $(VENV)/run.stamp
 # The tests of a file stay in one process and in their order: those of a page go on where the last one stopped.
 test: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest -n 2 --dist loadfile tests
+
+# The same tests with the lowest versions of all dependencies that pyproject.toml allows; the tests' own tools are newest.
+LOWEST := .venv-lowest
+lowest: requirements-lowest.txt requirements-dev.txt
+	$(PYTHON) -m venv --clear $(LOWEST)
+	sed -n 's/==.*//p' requirements-dev.txt > $(LOWEST)/tools.txt
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-lowest.txt -r $(LOWEST)/tools.txt
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	$(LOWEST)/bin/python -m pytest -n 2 --dist loadfile tests
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .
@@ -33,9 +42,10 @@ docs: $(VENV)/dev.stamp
 	@echo "Open build/site/index.html"
 
 # Hostile and mutated files for every reader, new cases for the property tests; `make fuzz FUZZ=1000` is shorter.
+# The whole run writes the table in docs/reliability.md anew.
 FUZZ ?= 20000
 fuzz: $(VENV)/dev.stamp
-	$(BIN)/python -m fuzz --inputs $(FUZZ)
+	$(BIN)/python -m fuzz --inputs $(FUZZ) $(if $(filter 20000,$(FUZZ)),--table docs/reliability.md)
 	$(BIN)/python -m pytest -m hypothesis --hypothesis-profile=new tests
 
 # Hundreds of small registrations with kills and faults; takes most of an hour.
@@ -50,7 +60,7 @@ sbom: $(VENV)/run.stamp
 	$(BIN)/python scripts/sbom.py --out build/sbom.json
 
 clean:
-	rm -rf $(VENV) demo demo-full build
+	rm -rf $(VENV) $(LOWEST) demo demo-full build
 
 $(VENV)/python.stamp:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; try: make PYTHON=python3.11")'

@@ -1,6 +1,6 @@
 """``python -m fuzz``: so many inputs for every reader, each in a process with limits, and a table of what came out.
 
-python -m fuzz --inputs 20000
+python -m fuzz --inputs 20000 --table docs/reliability.md
 python -m fuzz --reader GLB --inputs 1000 --keep found/
 """
 
@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
+import re
 import sys
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from breastmorph.machine import cores
 from fuzz.child import run
 from fuzz.hostile import HOSTILE
-from fuzz.targets import TARGETS, Target
+from fuzz.targets import TARGETS
 
 _KINDS = ("value", "own", "unexpected", "memory", "hang", "crash")
 _BAD = _KINDS[2:]
@@ -48,6 +52,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="folder for inputs that did harm; outside the repository")
     parser.add_argument("--hostile", action="store_true", help="the named hostile files instead")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--table", type=Path, help="page whose table of readers is written anew")
     chosen = parser.parse_args()
     rows = []
     if chosen.hostile:
@@ -55,11 +60,14 @@ def main() -> int:
     else:
         if not chosen.json:
             print(_line(_HEAD), flush=True)
-        for name in chosen.reader or TARGETS:
-            row = _fuzzed(TARGETS[name], range(chosen.first, chosen.first + chosen.inputs), chosen.keep)
-            rows.append(row)
-            if not chosen.json:
-                print(_line(_cells(row)), flush=True)
+        fuzzed = partial(_fuzzed, numbers=range(chosen.first, chosen.first + chosen.inputs), keep=chosen.keep)
+        with multiprocessing.get_context("fork").Pool(cores()) as readers:
+            for row in readers.imap(fuzzed, chosen.reader or TARGETS):
+                rows.append(row)
+                if not chosen.json:
+                    print(_line(_cells(row)), flush=True)
+        if chosen.table is not None:
+            chosen.table.write_text(_renewed(chosen.table.read_text("utf-8"), rows), "utf-8")
     if chosen.json:
         print(json.dumps(rows))
     elif chosen.hostile:
@@ -73,10 +81,11 @@ def main() -> int:
     return int(bad)
 
 
-def _fuzzed(target: Target, numbers: range, keep: Path | None) -> dict[str, Any]:
+def _fuzzed(name: str, numbers: range, keep: Path | None) -> dict[str, Any]:
+    target = TARGETS[name]
     start, counts, peak, bad = time.perf_counter(), Counter(dict.fromkeys(_KINDS, 0)), 0.0, []
-    with TemporaryDirectory(dir=_FAST) as name:
-        path, made = target.prepared(Path(name))
+    with TemporaryDirectory(dir=_FAST) as folder:
+        path, made = target.prepared(Path(folder))
         for outcome in run(target.read, path, numbers, lambda number: target.input(made, number)):
             counts[outcome.kind] += 1
             peak = max(peak, outcome.peak)
@@ -112,6 +121,16 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
         f"{row['peak']:.0f}",
         f"{row['seconds']:.0f}",
     )
+
+
+def _renewed(page: str, rows: Iterable[dict[str, Any]]) -> str:
+    """A page in Markdown with the rows of its table of readers exchanged."""
+    table = "\n".join(f"| {' | '.join(_cells(row))} |" for row in rows)
+    head = re.escape(f"| {' | '.join(_HEAD)} |") + r"\n\|[-:|]+\|\n"
+    renewed, found = re.subn(rf"({head})(\|.*\n)+", lambda old: f"{old.group(1)}{table}\n", page)
+    if found != 1:
+        raise SystemExit("the page has no table of readers")
+    return renewed
 
 
 def _line(cells: Iterable[str]) -> str:
