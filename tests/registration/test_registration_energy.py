@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from scipy.spatial import Delaunay
 
 from breastmorph.mesh.similarity import rotation_about
+from breastmorph.registration import energy as plain
+from breastmorph.registration import kernels
 from breastmorph.registration.cells import spokes_and_rims
 from breastmorph.registration.embedded import EmbeddedDeformation
 from breastmorph.registration.linear import EdgeSystem
@@ -72,6 +74,28 @@ def test_every_update_lowers_the_energy(seed, stiffness, consistency, scale_stif
             energy = after
         assert np.allclose(state.rotations @ state.rotations.transpose(0, 2, 1), np.eye(3), atol=1e-9)
         assert (np.linalg.det(state.rotations) > 0).all()
+
+
+@pytest.mark.parametrize(("consistency", "scale_stiffness"), [(0.0, 0.0), (0.02, 0.0), (5.0, 0.3)])
+def test_the_compiled_kernels_are_equation_8_in_plain_numpy(consistency, scale_stiffness):
+    rng = np.random.default_rng(7)
+    vertices, faces = patch(rng)
+    parameters = replace(preset("default").fine, consistency=consistency, scale_stiffness=scale_stiffness)
+    state = deformation(vertices, faces, vertices + rng.normal(0, 8, vertices.shape), parameters)
+    pulls = pulls_for(rng, vertices)
+    state.scales = rng.uniform(0.5, 2.0, len(vertices))
+    state.rotations = np.stack([rotation_about(axis, 60.0) for axis in rng.normal(size=(len(vertices), 3))])
+    f = state._regulariser(pulls)
+    scales, rotations = state.scales.copy(), state.rotations.copy()
+    for i in range(len(vertices)):  # one after the other, as the kernel does
+        scales[i] = plain.best_scale(f, i, state.points, rotations, kernels._SMALLEST_SCALE)
+        rotations[i] = plain.best_rotation(f, i, state.points, scales, rotations)
+    state.update_cells(pulls)
+    assert np.allclose(state.scales, scales, atol=1e-9)
+    assert np.allclose(state.rotations, rotations, atol=1e-7)
+    energy = plain.regulariser_energy(f, state.points, scales, rotations)
+    assert np.isclose(kernels.regulariser_energy(f, state.points, scales, rotations), energy, rtol=1e-12)
+    assert np.allclose(kernels.wanted_edges(f, scales, rotations), plain.wanted_edges(f, scales, rotations))
 
 
 def test_updates_are_stationary_points():
