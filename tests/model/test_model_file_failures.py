@@ -51,14 +51,16 @@ DAMAGE = {
     "mean not in space": ("model/mean", lambda m: np.zeros(m.mean.size - 1, "f4"), "no shape of points"),
     "basis not finite": ("model/pcaBasis", lambda m: np.full(m.basis.shape, np.inf, "f4"), "not finite"),
     "basis transposed": ("model/pcaBasis", lambda m: m.basis.T, "does not fit"),
-    "basis nonsense": ("model/pcaBasis", lambda m: np.ones(m.basis.shape, "f4"), "not orthonormal"),
+    "basis beyond the range": ("model/pcaBasis", lambda m: np.full(m.basis.shape, 1e200), "beyond the range"),
+    "variance beyond the range": ("model/pcaVariance", lambda m: 1e60 * m.variances, "beyond the range"),
     "basis of text": ("model/pcaBasis", lambda m: np.full(m.basis.shape, b"x"), "not numbers"),
     "negative variance": ("model/pcaVariance", lambda m: -m.variances, "negative"),
     "fewer variances": ("model/pcaVariance", lambda m: m.variances[:2], "does not fit"),
     "negative noise": ("model/noiseVariance", lambda m: np.array([-1.0]), "noise"),
     "vertex out of range": ("representer/cells", lambda m: m.faces.T + 1, "does not have|do not have"),
     "negative vertex": ("representer/cells", lambda m: m.faces.T - 1, "do not have"),
-    "tetrahedra": ("representer/cells", lambda m: np.zeros((4, 9), "i4"), "no triangles"),
+    "tetrahedra": ("representer/cells", lambda m: np.zeros((4, 9), "i4"), "tetrahedra"),
+    "lines": ("representer/cells", lambda m: np.zeros((2, 9), "i4"), "no triangles"),
     "mirror nonsense": ("breastmorph/mirror", lambda m: np.zeros(m.n_vertices, "i4"), "permutation"),
     "version": ("version/minorVersion", lambda m: np.int32(3), "version 0.3"),
 }
@@ -77,6 +79,16 @@ def test_landmarks_outside_the_model_are_refused(model, saved):
     replaced(saved, "breastmorph/landmark_vertices", np.full(len(model.landmark_ids), model.n_vertices))
     with pytest.raises(BreastMorphError, match="landmark"):
         load_model(saved)
+
+
+def test_models_of_tetrahedra_are_refused_for_what_they_are(saved):
+    with h5py.File(saved, "a") as file:
+        file["representer"].attrs["datasetType"] = "VOLUME_MESH"
+    assert "tetrahedra" in refused(saved)
+    with h5py.File(saved, "a") as file:
+        file.move("model", "volume/model")
+        file["catalog/v/modelPath"], file["catalog/v/modelType"] = "/volume", "VOLUME_MESH_MODEL"
+    assert "outer surface" in refused(saved)
 
 
 def test_models_of_images_are_refused(saved):

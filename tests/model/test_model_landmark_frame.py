@@ -99,6 +99,18 @@ def test_a_file_with_swapped_sides_is_read_with_a_warning(tmp_path, caplog):
     assert "sides swapped or model mirrored" in caplog.text
 
 
+@pytest.mark.parametrize("names", [["nipple_left", "nipple_right"], None], ids=["only nipples", "all"])
+def test_a_file_with_one_pair_exchanged_is_read_with_a_warning(names, tmp_path, caplog):
+    ids = {name: vertex for name, vertex in model().landmark_ids.items() if names is None or name in names}
+    save_model(replace(model(), landmark_ids=ids), tmp_path / "right.h5")
+    load_model(tmp_path / "right.h5")
+    assert not caplog.text
+    ids["nipple_left"], ids["nipple_right"] = ids["nipple_right"], ids["nipple_left"]
+    save_model(replace(model(), landmark_ids=ids), tmp_path / "exchanged.h5")
+    assert load_model(tmp_path / "exchanged.h5").landmark_ids == ids
+    assert "exchanged (nipple)" in caplog.text
+
+
 def test_few_landmarks_and_those_of_no_torso_tell_nothing():
     marks = model().landmarks
     assert landmark_frame(marks.only(FIVE[:4])) is None

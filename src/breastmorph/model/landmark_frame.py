@@ -88,6 +88,13 @@ def landmark_frame(landmarks: Landmarks) -> LandmarkFrame | None:
     return LandmarkFrame(units[0], nearest, swapped)
 
 
+def exchanged_sides(landmarks: Landmarks) -> list[str]:
+    """Names of landmarks, without their sides, whose left one lies to the right in our frame."""
+    pairs = [name.removesuffix("_left") for name in landmarks if name.endswith("_left")]
+    both = [name for name in pairs if f"{name}_right" in landmarks]
+    return [name for name in both if landmarks[f"{name}_left"][0] < landmarks[f"{name}_right"][0]]
+
+
 def faces_backwards(mesh: TriangleMesh, landmarks: Landmarks) -> bool:
     """Whether the skin around the front landmarks of an upright mesh in mm looks backwards: it is inside out.
 

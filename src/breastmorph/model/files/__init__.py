@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from breastmorph.errors import BreastMorphError, FileProblem
 from breastmorph.mesh.files.reading import problems_of, read_bytes
 from breastmorph.model.files.content import CONTENT, content_hash
 from breastmorph.model.files.tree import Tree
-from breastmorph.model.landmark_frame import faces_backwards, landmark_frame
+from breastmorph.model.landmark_frame import exchanged_sides, faces_backwards, landmark_frame
 from breastmorph.model.shape_model import ShapeModel
 
 __all__ = ["WRITABLE", "load_landmark_ids", "load_model", "save_model"]
@@ -27,6 +27,13 @@ _log = logging.getLogger(__name__)
 _LARGEST = 8 * 1024**3  # bytes
 WRITABLE = (".h5", ".hdf5", ".npz", ".glb")
 
+_BODY = (50.0, 3000.0)  # mm: the largest extent of a mean that may be a body
+_SPREAD = (
+    1e-3,
+    200.0,
+)  # mm: root mean square of the vertices' standard deviations in models that may be of bodies
+_TELL_THE_UNIT = "Five landmarks tell the unit (--landmark-ids)"
+_NAME_THE_SIDES = "If names were exchanged, name the vertices with --landmark-ids; sides are the patient's"
 _HDF5, _ZIP = b"\x89HDF\r\n\x1a\n", b"PK\x03\x04"
 _SUPPORTED = "Models are read from statismo/Scalismo files (HDF5 or HDF5-JSON) and from our NPZ files"
 # A model without landmarks but with this many vertices is the published Regensburg model; by its authors' reader:
@@ -77,19 +84,16 @@ def load_model(path: str | Path, landmark_ids: Mapping[str, int] | None = None) 
         model = replace(model, landmark_ids=_PUBLISHED_LANDMARKS)
     if landmark_ids:
         model = model.with_landmark_ids(landmark_ids)
-    return _upright_in_mm(model)
+    model = _upright_in_mm(model)
+    for doubt in _doubts(model):
+        _log.warning(doubt)
+    return model
 
 
 def _upright_in_mm(model: ShapeModel) -> ShapeModel:
     """The model in our frame, where its landmarks tell that it is in another."""
     frame = landmark_frame(model.landmarks)
-    if frame is None:
-        return model
-    if frame.swapped:
-        _log.warning(
-            "The model's landmarks fit the mirror image of a body: sides swapped or model mirrored. "
-            "Do not rely on sides, regions and volumes"
-        )
+    if frame is None or frame.swapped:
         return model
     upright = model if frame.is_ours else model.transform(frame.to_ours)
     turned = faces_backwards(upright.mean_mesh, upright.landmarks)
@@ -103,6 +107,40 @@ def _upright_in_mm(model: ShapeModel) -> ShapeModel:
     # Its numbers are no longer those that the file's hash was taken of.
     said = {key: value for key, value in model.info.items() if key != CONTENT}
     return replace(upright, faces=faces, info=said)
+
+
+def _doubts(model: ShapeModel) -> Iterator[str]:
+    """What speaks against a model of an upright torso in mm; it can be sampled and converted all the same."""
+    with np.errstate(all="ignore"):
+        extent = float(np.ptp(model.mean, axis=0).max())
+        spread = float(np.sqrt(model.variances.sum() / model.n_vertices))
+    if not model.mean.any():
+        yield "The model's mean is all zero: the file may hold deformations instead of shapes"
+    elif not _BODY[0] <= extent <= _BODY[1]:
+        yield f"The model's mean is {extent:.3g} mm large, which is no torso: is it in another unit? {_TELL_THE_UNIT}"
+    if not spread:
+        yield "The model has no variance: all its shapes are the mean"
+    elif not _SPREAD[0] <= spread <= _SPREAD[1]:
+        yield (
+            f"The model's vertices vary by {spread:.3g} mm (standard deviation), which no body does: "
+            f"is it in another unit, or its basis of another kind? {_TELL_THE_UNIT}"
+        )
+    if not model.landmark_ids:
+        yield (
+            "The model has no landmarks: nothing tells that it is a torso, upright and in mm. "
+            "Measures, edits and predictions need them (--landmark-ids)"
+        )
+    frame = landmark_frame(model.landmarks)
+    if frame is not None and frame.swapped:
+        yield (
+            "The model's landmarks fit the mirror image of a body: sides swapped or model mirrored. Do not rely on "
+            f"sides, regions and volumes. {_NAME_THE_SIDES}"
+        )
+    elif exchanged := exchanged_sides(model.landmarks):
+        yield (
+            f"Left and right of the model's landmarks are exchanged ({', '.join(exchanged)}), or it looks backwards: "
+            f"do not rely on sides. {_NAME_THE_SIDES}"
+        )
 
 
 def save_model(model: ShapeModel, path: str | Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,10 @@ from breastmorph.model.files.validation import (
 )
 from breastmorph.model.shape_model import ShapeModel
 
+_log = logging.getLogger(__name__)
 _OURS = "/breastmorph"
+_SURFACE, _VOLUME = "POLYGON_MESH_MODEL", "VOLUME_MESH_MODEL"  # kinds in a catalog
+_MOST_NAMED = 100  # entries of a catalog that are looked at beyond the one that is read
 _RAW_REFERENCE = ("vtkPolyDataRepresenter", "itkMeshRepresenter")  # hold a whole VTK file instead of arrays
 
 
@@ -35,7 +39,7 @@ def model_from(tree: Tree) -> ShapeModel:
     mean, basis, variances = (
         _needed(tree, f"{root}/model/{name}") for name in ("mean", "pcaBasis", "pcaVariance")
     )
-    version = _version(tree)
+    version = _version(tree, root)
     if version not in ((0, 8), (0, 9)) and version[0] != 1:
         raise FileProblem(
             f"this is statismo version {version[0]}.{version[1]}; 0.8, 0.9 and 1.x are read",
@@ -64,24 +68,47 @@ def _model_path(tree: Tree) -> str:
     """Where the model lies: at the root, or where the catalog says."""
     if tree.array("/model/mean") is not None:
         return ""
-    for name in sorted(tree.children("/catalog")):
+    names, kinds = sorted(tree.children("/catalog")), {}
+    for number, name in enumerate(names):
         where = (tree.text(f"/catalog/{name}/modelPath") or "").rstrip("/")
-        kind = tree.text(f"/catalog/{name}/modelType") or "POLYGON_MESH_MODEL"
-        if kind == "POLYGON_MESH_MODEL" and tree.array(f"{where}/model/mean") is not None:
+        kinds[name] = kind = tree.text(f"/catalog/{name}/modelType") or _SURFACE
+        if kind == _SURFACE and tree.array(f"{where}/model/mean") is not None:
+            _speak_of_others(tree, name, names[number + 1 : number + 1 + _MOST_NAMED])
             return where
+    if _VOLUME in kinds.values():
+        raise _of_tetrahedra()
     raise FileProblem(
         "the file holds no statistical shape model of a surface",
         "Give a model that statismo, Scalismo or `breastmorph build` wrote",
     )
 
 
-def _version(tree: Tree) -> tuple[int, int]:
-    """Statismo's version; files without one are as old as 0.8."""
-    parts = [tree.array(f"/version/{name}Version") for name in ("major", "minor")]
-    if any(part is None or part.size != 1 or part.dtype.kind not in "iuf" for part in parts):
-        return 0, 8
-    major, minor = (int(np.asarray(part).reshape(-1)[0]) for part in parts)
-    return major, minor
+def _speak_of_others(tree: Tree, chosen: str, others: list[str]) -> None:
+    more = [name for name in others if tree.text(f"/catalog/{name}/modelType") == _SURFACE]
+    if more:
+        _log.warning(
+            "The file holds %d models of a surface: %s is read, and not %s",
+            len(more) + 1,
+            printable(chosen),
+            ", ".join(map(printable, more[:5])) + (" ..." if len(more) > 5 else ""),
+        )
+
+
+def _of_tetrahedra() -> FileProblem:
+    return FileProblem(
+        "this is a model of a volume: its cells are tetrahedra and no triangles",
+        "Make a model of its outer surface (getOuterSurface in Scalismo) and give that",
+    )
+
+
+def _version(tree: Tree, root: str) -> tuple[int, int]:
+    """Statismo's version, of the file or of the model in it; files without one are as old as 0.8."""
+    for place in ("/version", f"{root}/version"):
+        parts = [tree.array(f"{place}/{name}Version") for name in ("major", "minor")]
+        if not any(part is None or part.size != 1 or part.dtype.kind not in "iuf" for part in parts):
+            major, minor = (int(np.asarray(part).reshape(-1)[0]) for part in parts)
+            return major, minor
+    return 0, 8
 
 
 def _needed(tree: Tree, path: str) -> NDArray:
@@ -101,11 +128,15 @@ def _faces(tree: Tree, root: str) -> NDArray:
         mesh = vtk_legacy.read(raw.reshape(-1).astype(np.uint8).tobytes(), Path("reference.vtk"))
         return np.array(mesh.faces)
     kind = tree.attribute(f"{root}/representer", "datasetType")
+    if kind == "VOLUME_MESH":
+        raise _of_tetrahedra()
     if kind not in (None, "POLYGON_MESH"):
         raise FileProblem(
             f"this is a model of a {printable(kind)}, not of a surface", "Give a POLYGON_MESH model"
         )
     cells = _needed(tree, f"{root}/representer/cells")
+    if cells.ndim == 2 and cells.shape[0] == 4:  # older writers call these a POLYGON_MESH too
+        raise _of_tetrahedra()
     if cells.ndim != 2 or cells.shape[0] != 3:
         raise FileProblem(
             f"the file's cells of shape {cells.shape} are no triangles", "Give a model of a triangle mesh"
@@ -124,7 +155,11 @@ def _training(tree: Tree, root: str, variances: NDArray) -> Any:
     deviations = np.sqrt(np.maximum(variances.astype(np.float64), 0.0))
     # Of a component without variance other builders write what a division by 0 gives.
     given = np.where(deviations > 0.0, scores.T, 0.0) * deviations
-    return checked_training(given, tree.array(f"{_OURS}/training/scales"), columns, q)
+    scales = tree.array(f"{_OURS}/training/scales")
+    if scales is None and not np.isfinite(given).all():
+        _log.warning("The model's training scores are not finite: they are left out")
+        return None
+    return checked_training(given, scales, columns, q)
 
 
 def _plain(name: Any) -> str:
