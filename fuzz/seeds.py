@@ -255,6 +255,22 @@ def catalog_model() -> bytes:
     return buffer.getvalue()
 
 
+def crooked_model() -> bytes:
+    """A model whose basis is not orthonormal, with a component that carries nothing, and with training scores."""
+    import h5py
+
+    kept, buffer, rng = model(), io.BytesIO(), np.random.default_rng(3)
+    with h5py.File(buffer, "w") as file:
+        file["version/majorVersion"], file["version/minorVersion"] = np.int32(0), np.int32(9)
+        file["model/mean"], file["model/noiseVariance"] = kept.mean.ravel(), [0.1]
+        file["model/pcaBasis"] = np.c_[kept.basis @ rng.normal(size=(3, 5)), np.full(60, np.nan)].astype("f4")
+        file["model/pcaVariance"] = np.array([9.0, 4.0, 1.0, 0.5, 0.1, 0.0])
+        file["modelinfo/scores"] = rng.normal(size=(6, 4))
+        file["representer/cells"] = kept.faces.T
+        file["representer"].attrs["datasetType"] = "POLYGON_MESH"
+    return buffer.getvalue()
+
+
 def reference_model() -> bytes:
     """A model of statismo's old representer, which keeps its triangles as a whole VTK file."""
     import h5py

@@ -215,7 +215,10 @@ def _all() -> tuple[Target, ...]:
         Target("painted region", "p.txt", "text", lambda folder: [b"1, 2, 3\n4;5\n[6]\n"], _painted),
         Target(
             "model HDF5", "m.h5", "hdf5",
-            lambda folder: [seeds.model_file(folder, ".h5"), seeds.catalog_model(), seeds.reference_model()], _model,
+            lambda folder: [
+                seeds.model_file(folder, ".h5"), seeds.catalog_model(), seeds.reference_model(), seeds.crooked_model(),
+            ],
+            _model,
         ),
         Target("model HDF5-JSON", "m.json", "json", lambda folder: [seeds.json_model()], _model),
         Target("model NPZ", "m.npz", "npz", lambda folder: [seeds.model_file(folder, ".npz")], _model),

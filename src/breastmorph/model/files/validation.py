@@ -16,6 +16,7 @@ from breastmorph.errors import FileProblem
 from breastmorph.mesh.files.reading import damaged, printable
 from breastmorph.mesh.triangle_mesh import Floats, Ints
 from breastmorph.model.shape_model import ShapeModel, Training
+from breastmorph.threads import in_one_thread
 
 _log = logging.getLogger(__name__)
 _EXACT = 1e-4  # deviation from orthonormal that 32-bit floats explain
@@ -205,6 +206,7 @@ def _speak_of_a_scaled_basis(basis: NDArray[np.floating], variances: Floats) -> 
         )
 
 
+@in_one_thread
 def _from_covariance(
     basis: NDArray[np.floating], variances: Floats
 ) -> tuple[NDArray[np.floating], Floats, Floats]:
