@@ -212,11 +212,16 @@ def test_an_old_file_may_hold_its_reference_as_a_whole_vtk_file(model, tmp_path)
     assert same_shapes(model, load_model(tmp_path / "m.h5"))
 
 
-def test_a_basis_that_is_orthonormal_is_believed_whatever_the_version_says(model, tmp_path):
+@pytest.mark.parametrize("null", [False, True])
+def test_a_basis_that_is_orthonormal_is_believed_whatever_the_version_says(model, tmp_path, caplog, null):
     arrays, attributes = statismo_tree(model, (0, 9))
     arrays["/version/minorVersion"] = np.int32(8)
+    if null:
+        arrays["/model/pcaBasis"] = np.c_[arrays["/model/pcaBasis"], np.zeros(3 * model.n_vertices)]
+        arrays["/model/pcaVariance"] = np.r_[arrays["/model/pcaVariance"], 0.0]
     write_hdf5(tmp_path / "m.h5", arrays, attributes)
     assert same_shapes(model, load_model(tmp_path / "m.h5"))
+    assert "the numbers are believed" in caplog.text
 
 
 def test_a_little_drift_of_the_basis_is_repaired_with_the_covariance_kept(model, tmp_path):

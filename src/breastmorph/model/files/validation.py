@@ -23,6 +23,10 @@ _EXACT = 1e-4  # deviation from orthonormal that 32-bit floats explain
 _DRIFT = 0.05  # deviation of a basis that was meant to be orthonormal
 _NOTHING = 1e-12  # of the largest variance: rounding, not shape
 _ROUNDING = 1e-6  # of the largest variance: so far below 0 rounding brings one that should be 0
+_BELIEVED = (
+    "The model's version says that its basis is multiplied by the standard deviations, its numbers say that it is "
+    "not: the numbers are believed"
+)
 _ROWS = 4096  # of a basis at a time: what is computed needs little memory beside it
 
 
@@ -146,7 +150,7 @@ def _orthonormal(
 ) -> tuple[NDArray[np.floating], Floats, _Turn]:
     """An orthonormal basis and falling variances with the covariance that the file means.
 
-    Other programs write components that carry nothing (no variance, or a column of zeros, of what was left of a
+    Other programs write components that carry nothing (no variance, or a column of zeros or of what was left of a
     division by 0) and functions of another normalisation: a covariance is meant by them all the same.
     """
     kept, turn = np.arange(len(variances)), None
@@ -161,10 +165,7 @@ def _orthonormal(
                 _speak_of_a_scaled_basis(basis, variances)
             basis, variances, turn = _from_covariance(basis, variances)
     elif scaled and not np.allclose(variances, 1.0, rtol=_EXACT):
-        _log.warning(
-            "The model's version says that its basis is multiplied by the standard deviations, its numbers say that "
-            "it is not: the numbers are believed"
-        )
+        _log.warning(_BELIEVED)
     order = np.argsort(-variances, kind="stable")
     if (order != np.arange(len(order))).any():
         basis, variances = basis[:, order], variances[order]
@@ -193,7 +194,10 @@ def _divided(basis: NDArray[np.floating], variances: Floats) -> NDArray[np.float
     """The components of a basis that holds components times standard deviations."""
     divided = basis / np.sqrt(variances).astype(basis.dtype)
     # Some writers call a basis that is nearly orthonormal 0.8: believe the numbers.
-    return basis if _error(basis) <= min(_DRIFT, _error(divided)) else divided
+    if not _error(basis) <= min(_DRIFT, _error(divided)):
+        return divided
+    _log.warning(_BELIEVED)
+    return basis
 
 
 def _speak_of_a_scaled_basis(basis: NDArray[np.floating], variances: Floats) -> None:
