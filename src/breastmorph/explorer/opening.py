@@ -12,7 +12,7 @@ import numpy as np
 from breastmorph.explorer.open_scan import OpenScan
 from breastmorph.explorer.picks import Picks
 from breastmorph.explorer.problems import not_now
-from breastmorph.explorer.scan_reading import ReadScan, shown_scan
+from breastmorph.explorer.scan_reading import ReadScan, read_scan, shown_scan
 from breastmorph.mesh.similarity import Similarity
 
 if TYPE_CHECKING:
@@ -74,5 +74,5 @@ def picked_vertices(view: ModelView, scan: OpenScan) -> dict[str, int]:
 
 
 def _read(explorer: Explorer, path: Path) -> ReadScan:
-    read: ReadScan = explorer.reading.call((path, explorer.settings.max_shown_faces))
+    read: ReadScan = explorer.reading.call((read_scan, path, explorer.settings.max_shown_faces))
     return read

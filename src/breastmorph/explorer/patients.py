@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -33,6 +34,9 @@ from breastmorph.workers import Limits
 
 if TYPE_CHECKING:
     from breastmorph.explorer.model_view import ModelView
+    from breastmorph.explorer.session import Session
+
+_FEWEST = 3  # landmarks that help a fit
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +53,8 @@ class ShownPatient:
         Signed distance of every vertex from the scan, mm; NaN where the scan shows nothing.
     to_shown : Similarity
         From her upright frame to where the page shows her: on the model's mean, at her own size.
+    landmarks : bytes
+        Those that were used, as a JSON file of ours; empty where there were none.
     """
 
     patient: Patient
@@ -56,6 +62,7 @@ class ShownPatient:
     how: str
     residual: Floats
     to_shown: Similarity
+    landmarks: bytes = b""
 
     def as_record(self) -> dict[str, Any]:
         """For the page."""
@@ -83,6 +90,27 @@ def shown_patient(model: ShapeModel, patient: Patient, scan: str, how: str, resi
 def residual(surface: Surface, shape: Floats, faces: Ints) -> Floats:
     """Signed distance of a shape's vertices from a scan as it was read; see :func:`surface_residuals`."""
     return surface_residuals(surface, shape, vertex_normals(shape, faces), may_be_turned=True)
+
+
+def computed_patient(session: Session, scan: OpenScan, how: str, job: Job) -> ShownPatient:
+    """Register (or, ``how`` is "fitted", fit) a scan; of an upload nothing stays on the disk.
+
+    Raises
+    ------
+    BreastMorphError
+        Why it cannot be done.
+    """
+    view, line, limits = session.view, session.explorer.queue, session.explorer.settings.computing
+    marks = scan.landmark_json if scan.picks.points else b""
+    with tempfile.TemporaryDirectory(dir=session.folder, ignore_cleanup_errors=True) as place:
+        folder = Path(place)
+        if how == "fitted":
+            enough = len(scan.picks.points) >= _FEWEST
+            found = fit_patient(view, scan, scan.files(folder) if enough else None, limits, job)
+            return replace(found, landmarks=marks if enough else b"")
+        out = line.registration if scan.source == "queue" and line else folder / "registration"
+        found = register_patient(view.model, scan, scan.files(folder), out, limits, job)
+        return replace(found, landmarks=marks)
 
 
 # --- registration -----------------------------------------------------------------------------------------------------
@@ -191,12 +219,16 @@ class Fitted:
 
 
 def fit_patient(
-    view: ModelView, scan: OpenScan, mesh: Path, marks: Path | None, limits: Limits, job: Job
+    view: ModelView, scan: OpenScan, files: ScanFiles | None, limits: Limits, job: Job
 ) -> ShownPatient:
-    """Fit the model to one scan: its shape upright as the model is, at the scan's size in mm."""
+    """Fit the model to one scan: its shape upright as the model is, at the scan's size in mm.
+
+    ``files`` are the scan's where its landmarks shall be used.
+    """
     job.at("fitting pose and shape", 0.1)
+    asked = (scan.mesh_file, files.landmarks[0] if files is not None else None)
     with WorkerCalls(partial(fitter, view.origin), limits) as calls:
-        found: Fitted = calls.call((mesh, marks), lambda: job.is_cancelled)
+        found: Fitted = calls.call(asked, lambda: job.is_cancelled)
     job.at("laying it on the model", 0.95)
     in_mm = scan.read.to_file.inverse().apply(found.vertices)
     lay = view.model.align(in_mm)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,13 +54,13 @@ class ReadScan:
     image: bytes = b""
 
 
-def reader() -> Callable[[tuple[Path, int]], ReadScan]:
-    """Setup of a reading process."""
+def reader() -> Callable[[tuple[Any, ...]], Any]:
+    """Setup of a reading process; an item is a function, the path of a file from elsewhere, and its other arguments."""
 
-    def read(item: tuple[Path, int]) -> ReadScan:
-        path, most_faces = item
+    def read(item: tuple[Any, ...]) -> Any:
+        function, path, *more = item
         try:
-            return read_scan(path, most_faces)
+            return function(path, *more)
         except BreastMorphError as error:
             error.where = path.name  # the folder is the server's own business
             raise

@@ -4,8 +4,9 @@
 
     session.json       what was done, and the page's own notes
     scan/<file>        the scan and its companions, as they came
-    patient.npy        the patient's shape, upright, mm
-    residual.npy       its distances from the scan, mm
+    patient.npy        the patient's shape, upright, mm: only compared with the one that is computed again
+
+Files of kind 1 also hold ``residual.npy``, which nobody reads any more.
 """
 
 from __future__ import annotations
@@ -14,34 +15,51 @@ import hashlib
 import io
 import json
 import zipfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from breastmorph import __version__
-from breastmorph.clinical.patient import Patient
 from breastmorph.errors import FileProblem
-from breastmorph.explorer.open_scan import OpenScan
-from breastmorph.explorer.patients import ShownPatient, shown_patient
 from breastmorph.explorer.uploads import harmless_name
 from breastmorph.mesh.files.reading import printable
-from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.landmarks import SIDES
 
 if TYPE_CHECKING:
+    from breastmorph.explorer.open_scan import OpenScan
     from breastmorph.explorer.session import Session
 
-_KIND = "BreastMorph session 1"
+_KIND = "BreastMorph session 2"
+_KINDS = (_KIND, "BreastMorph session 1")
 _LARGEST_NOTES = 2 * 1024**2  # bytes of session.json
 _LARGEST_ARRAY = 64 * 1024**2
 _MOST_MEMBERS = 24
 _MOST_COMPRESSED = 200  # times: more is an archive made to burst
 _REMEDY = "Save the session again from the explorer"
-_ADULT = (150.0, 2500.0)  # mm: largest side of a torso
+
+
+@dataclass(frozen=True, eq=False)
+class SavedPatient:
+    """What a session file says of the patient: how to compute her again.
+
+    Attributes
+    ----------
+    how : {"registered", "fitted"}
+    landmarks : bytes
+        Those that were used, as a JSON file of ours; empty where there were none.
+    shape : (n, 3) float
+        What came out when it was saved, mm; not to be believed.
+    version : str
+        Of BreastMorph, when it was saved.
+    """
+
+    how: str
+    landmarks: bytes
+    shape: Floats
+    version: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,19 +75,15 @@ class SavedSession:
     scan_name : str
         Which of them is the scan; empty where there is none.
     landmarks : bytes
-        As a JSON file of ours; empty where there are none.
-    patient : Patient, optional
-    how : str
-    residual : (n,) float, optional
+        Those of the scan, as a JSON file of ours; empty where there are none.
+    patient : SavedPatient, optional
     """
 
     notes: dict[str, Any]
     files: dict[str, bytes]
     scan_name: str = ""
     landmarks: bytes = b""
-    patient: Patient | None = None
-    how: str = "registered"
-    residual: Floats | None = None
+    patient: SavedPatient | None = None
 
 
 def fingerprint(model: ShapeModel) -> str:
@@ -82,7 +96,8 @@ def fingerprint(model: ShapeModel) -> str:
 
 def saved(session: Session, page: Any) -> bytes:
     """A session as the bytes of its file."""
-    patient, scan = session.patient, session.scans.get(session.latest_scan)
+    patient, latest = session.patient, session.latest_scan
+    scan = session.scan(latest) if latest else None  # one of the queue may have to be read again
     notes: dict[str, Any] = {
         "kind": _KIND,
         "version": __version__,
@@ -97,15 +112,8 @@ def saved(session: Session, page: Any) -> bytes:
         if scan is not None and scan.mesh_file is not None:
             notes["scan"] = _write_scan(archive, scan)
         if patient is not None:
-            notes["patient"] = {
-                "name": patient.patient.id,
-                "how": patient.how,
-                "absent_side": patient.patient.absent_side,
-                "to_file": patient.patient.to_file.as_dict(),
-                "warnings": list(patient.patient.warnings),
-            }
+            notes["patient"] = {"how": patient.how, "landmarks": _json_or_none(patient.landmarks)}
             archive.writestr("patient.npy", _npy(patient.patient.shape))
-            archive.writestr("residual.npy", _npy(patient.residual))
         archive.writestr("session.json", json.dumps(notes, indent=1))
     return buffer.getvalue()
 
@@ -123,8 +131,22 @@ def _write_scan(archive: zipfile.ZipFile, scan: OpenScan) -> dict[str, Any]:
     }
 
 
-def opened(path: Path, model: ShapeModel, largest: int) -> SavedSession:
-    """Read a session file; everything in it is checked before it is used.
+def _json_or_none(data: bytes) -> Any:
+    return json.loads(data) if data else None
+
+
+def opened(path: Path, model: str, n_vertices: int, largest: int) -> SavedSession:
+    """Read a session file; everything in it is checked before it is used. For the reading process.
+
+    Parameters
+    ----------
+    path : Path
+    model : str
+        Fingerprint of the model that it must belong to.
+    n_vertices : int
+        Of that model.
+    largest : int
+        Bytes that it may unpack to.
 
     Raises
     ------
@@ -141,8 +163,8 @@ def opened(path: Path, model: ShapeModel, largest: int) -> SavedSession:
                 for name in members
                 if name.startswith("scan/")
             }
-            found = SavedSession(notes, files, *_scan(notes, files))
-            return _with_patient(found, archive, members, model)
+            scan = _scan(notes, files)
+            return SavedSession(notes, files, *scan, _patient(notes, archive, members, n_vertices))
     except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError, OSError) as error:
         raise FileProblem(
             f"this is no session file, or it is damaged ({printable(str(error), 160)})", _REMEDY
@@ -151,13 +173,6 @@ def opened(path: Path, model: ShapeModel, largest: int) -> SavedSession:
         if isinstance(error, FileProblem):
             raise
         raise FileProblem(f"the session file is damaged ({type(error).__name__})", _REMEDY) from error
-
-
-def restored_patient(found: SavedSession, model: ShapeModel, key: str) -> ShownPatient | None:
-    """The patient of a session file."""
-    if found.patient is None or found.residual is None:
-        return None
-    return shown_patient(model, found.patient, key, found.how, found.residual)
 
 
 # --- checking ---------------------------------------------------------------------------------------------------------
@@ -199,7 +214,7 @@ def _notes(data: bytes) -> dict[str, Any]:
     if len(data) > _LARGEST_NOTES:
         raise FileProblem("the notes of the session file are too large", _REMEDY)
     notes = json.loads(data)
-    if not isinstance(notes, dict) or notes.get("kind") != _KIND:
+    if not isinstance(notes, dict) or notes.get("kind") not in _KINDS:
         raise FileProblem("this is no session file", "Give a file that the explorer saved")
     for part in ("edit", "prediction", "scan", "patient"):
         if not isinstance(notes.get(part), (dict, type(None))):
@@ -207,9 +222,9 @@ def _notes(data: bytes) -> dict[str, Any]:
     return notes
 
 
-def _require_model(notes: dict[str, Any], model: ShapeModel) -> None:
+def _require_model(notes: dict[str, Any], model: str) -> None:
     wanted = notes["model"]
-    if wanted.get("fingerprint") != fingerprint(model):
+    if wanted.get("fingerprint") != model:
         name = str(wanted.get("name", "another model"))[:80]
         raise FileProblem(
             f"the session was saved with another model ({name})",
@@ -224,28 +239,30 @@ def _scan(notes: dict[str, Any], files: dict[str, bytes]) -> tuple[str, bytes]:
         return "", b""
     if part.get("file") not in files:
         raise FileProblem("the session file lacks its scan", _REMEDY)
+    return str(part["file"]), _landmarks(part)
+
+
+def _landmarks(part: dict[str, Any]) -> bytes:
     marks = part.get("landmarks")
-    return str(part["file"]), json.dumps(marks).encode() if isinstance(marks, dict) else b""
+    return json.dumps(marks).encode() if isinstance(marks, dict) else b""
 
 
-def _with_patient(
-    found: SavedSession, archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], model: ShapeModel
-) -> SavedSession:
-    part = found.notes.get("patient")
+def _patient(
+    notes: dict[str, Any], archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], n_vertices: int
+) -> SavedPatient | None:
+    part, scan = notes.get("patient"), notes.get("scan")
     if part is None:
-        return found
-    shape = _array(_content(archive, members, "patient.npy"), model.mean.shape)
-    residual = _array(_content(archive, members, "residual.npy"), (model.n_vertices,))
-    extent = float(np.ptp(shape, axis=0).max())
-    if not np.isfinite(shape).all() or not _ADULT[0] <= extent <= _ADULT[1]:
-        raise FileProblem("the patient in the session file has no adult's size", _REMEDY)
-    to_file = Similarity.from_dict(part["to_file"])
-    absent, how = part.get("absent_side", ""), part.get("how")
-    if absent not in (*SIDES, "") or how not in ("registered", "fitted"):
+        return None
+    if scan is None:
+        raise FileProblem(
+            "the session file has a patient's shape without the scan it was computed from",
+            "Open the scan itself, and register it again",
+        )
+    how, used = part.get("how"), part if "landmarks" in part else scan  # kind 1 has those of the scan only
+    shape = _array(_content(archive, members, "patient.npy"), (n_vertices, 3))
+    if how not in ("registered", "fitted") or not np.isfinite(shape).all():
         raise FileProblem("the session file is damaged: the patient", _REMEDY)
-    warnings = tuple(str(one)[:300] for one in part.get("warnings", [])[:20])
-    patient = Patient(str(part.get("name", "patient"))[:100], shape, to_file, absent, warnings)
-    return replace(found, patient=patient, how=str(how), residual=residual)
+    return SavedPatient(how, _landmarks(used), shape, printable(str(notes.get("version", "?")), 20))
 
 
 def _array(data: bytes, shape: tuple[int, ...]) -> Floats:

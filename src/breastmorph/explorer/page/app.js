@@ -3,7 +3,7 @@
 import { startEditingTab } from "./editing_tab.js";
 import { make, part } from "./elements.js";
 import { startFolderTab } from "./folder_tab.js";
-import { NAMES } from "./figures.js";
+import { NAMES, sentence } from "./figures.js";
 import { Measures } from "./measures.js";
 import { startMissingTab } from "./missing_tab.js";
 import { startModelTab } from "./model_tab.js";
@@ -77,7 +77,7 @@ const page = {
     } finally {
       await busy(title, () => takeUp(found?.page ?? null, { always: Boolean(found) }));
     }
-    say("The session is open again.");
+    say(`The session is open again. ${found.said ? sentence(found.said) : ""}`.trim());
   },
 
   /* A model of somebody else: its landmarks are picked once on its mean. */

@@ -14,9 +14,8 @@ from breastmorph.explorer.open_scan import OpenScan
 from breastmorph.explorer.opening import open_upload
 from breastmorph.explorer.patients import (
     ShownPatient,
+    computed_patient,
     failure,
-    fit_patient,
-    register_patient,
     register_scans,
     registered,
 )
@@ -132,24 +131,14 @@ def check_queue(asked: Asked) -> Job:
 
 def register(asked: Asked) -> Job:
     """Register one scan; it becomes the patient."""
-    session, scan = asked.session, _scan(asked)
+    scan = _scan(asked)
     if not scan.picks.complete:
         raise not_now(
             f"landmarks are missing: {scan.picks.next or 'sternum'}".replace("_", " "),
             "Pick them, or say that a breast is absent",
             code="missing-landmarks",
         )
-    files = scan.files(session.folder)
-    line = session.explorer.queue
-    out = line.registration if scan.source == "queue" and line else session.folder / f"registered-{scan.key}"
-    limits, model = session.explorer.settings.computing, session.view.model
-
-    def work(job: Job) -> dict[str, Any]:
-        patient = register_patient(model, scan, files, out, limits, job)
-        session.take_patient(patient, job)
-        return patient.as_record()
-
-    return session.jobs.start("register", work, scan.key)
+    return _computing(asked, scan, "register")
 
 
 def register_queue(asked: Asked) -> Job:
@@ -175,19 +164,7 @@ def register_queue(asked: Asked) -> Job:
 
 def fit(asked: Asked) -> Job:
     """Fit the model to one scan; it becomes the patient."""
-    session, scan = asked.session, _scan(asked)
-    mesh = scan.mesh_file
-    if mesh is None:
-        raise not_now("this is not a scan", "Choose a scan")
-    marks = scan.files(session.folder).landmarks[0] if len(scan.picks.points) >= 3 else None
-    limits, view = session.explorer.settings.computing, session.view
-
-    def work(job: Job) -> dict[str, Any]:
-        patient = fit_patient(view, scan, mesh, marks, limits, job)
-        session.take_patient(patient, job)
-        return patient.as_record()
-
-    return session.jobs.start("fit", work, scan.key)
+    return _computing(asked, _scan(asked), "fit")
 
 
 def use(asked: Asked) -> dict[str, Any]:
@@ -203,6 +180,19 @@ def result(asked: Asked) -> bytes:
     vertices = scan.read.to_file.inverse().apply(patient.patient.to_file.apply(patient.patient.shape))
     arrays = {"vertices": vertices, "faces": asked.session.view.model.faces, "residual": patient.residual}
     return packed(arrays)
+
+
+def _computing(asked: Asked, scan: OpenScan, kind: str) -> Job:
+    session = asked.session
+    if scan.mesh_file is None:
+        raise not_now("this is not a scan", "Choose a scan")
+
+    def work(job: Job) -> dict[str, Any]:
+        patient = computed_patient(session, scan, "fitted" if kind == "fit" else "registered", job)
+        session.take_patient(patient, job)
+        return patient.as_record()
+
+    return session.jobs.start(kind, work, scan.key)
 
 
 def _registered(asked: Asked) -> ShownPatient:
