@@ -17,7 +17,7 @@ from breast_cohort import breast_model
 from breastmorph.cli import main
 from breastmorph.errors import BreastMorphError
 from breastmorph.explorer import server
-from breastmorph.explorer.private_folder import private_folder
+from breastmorph.explorer.private_folder import PrivateFolder
 from breastmorph.explorer.server import address_of, bound_socket, serve
 from breastmorph.explorer.settings import Settings
 from breastmorph.model.files import save_model
@@ -91,9 +91,11 @@ def test_what_a_killed_process_left_behind_is_deleted(tmp_path, monkeypatch):
     for name in (f"breastmorph-{ended.pid}-abc", *kept):
         (tmp_path / name).mkdir()
         (tmp_path / name / "scan.ply").write_bytes(b"ply")
-    new = private_folder()
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*kept, new.name])
-    assert new.stat().st_mode & 0o077 == 0
+    new = PrivateFolder()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*kept, new.path.name])
+    assert new.path.stat().st_mode & 0o077 == 0
+    new.delete()
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(kept)
 
 
 def hear_the_terminal() -> None:

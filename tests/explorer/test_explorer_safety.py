@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import http.client
 import os
+import re
 import signal
 import stat
+import subprocess
+import sys
 import threading
 import time
 from contextlib import closing, contextmanager
@@ -311,6 +314,37 @@ def test_an_idle_session_ends_and_the_end_leaves_nothing(settings):
         Visitor.of(explorer).ask("POST", "/api/files?name=a.mtl", b"newmtl skin")
         whole = explorer.folder
     assert not whole.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kill -9 is for POSIX systems")
+def test_nothing_of_a_scan_is_left_when_the_explorer_is_killed(settings, tmp_path):
+    command = ["explore", str(settings.model), "--no-browser", "--token", "always"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from breastmorph.cli import main; main()", *command],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"},
+        start_new_session=True,  # a group of its own: all of it is killed
+    )
+    try:
+        found = re.search(r":(\d+)(/\?token=\S+)", process.stdout.readline())
+        visitor = Visitor(int(found[1]))
+        visitor.headers["Cookie"] = visitor.get(found[2]).headers["set-cookie"].partition(";")[0]
+        visitor.headers["X-Session"] = visitor.post("/api/sessions").json["session"]
+        mesh = b"# her scan\nv 0 0 0\nv 300 0 0\nv 0 300 0\nv 0 300 50\nf 1 2 3\nf 2 4 3\n"
+        scan = visitor.ask("POST", "/api/scans?name=her.obj", mesh)
+        assert scan.status == 201
+        if sys.platform == "linux":  # also when every process is killed at once, or the power fails
+            files = [path for path in tmp_path.rglob("*") if path.is_file() and not path.is_symlink()]
+            assert not [path for path in files if b"her scan" in path.read_bytes()]
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+    end = time.monotonic() + 30.0
+    while list(tmp_path.iterdir()) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not list(tmp_path.iterdir())
 
 
 def troubled():

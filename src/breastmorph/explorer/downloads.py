@@ -69,14 +69,14 @@ def measures_file(session: Session, specs: Any) -> tuple[str, str, bytes]:
     return "measures.csv", "text/csv; charset=utf-8", text.getvalue().encode()
 
 
-def landmark_file(scan: OpenScan, kind: Any) -> tuple[str, str, bytes]:
+def landmark_file(session: Session, scan: OpenScan, kind: Any) -> tuple[str, str, bytes]:
     """Name, media type and content of a landmark file, in the scan's own coordinates."""
     if kind not in WRITABLE:
         raise bad_request(f"landmarks are written as {', '.join(WRITABLE)}")
     name = _named(scan.name, kind)
     if kind == ".json":
         return name, "application/json", scan.landmark_json
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=session.folder) as folder:
         path = Path(folder) / f"landmarks{kind}"
         save_landmarks(scan.picks.landmarks.transformed(scan.read.to_file), path)
         return name, "application/octet-stream", path.read_bytes()

@@ -1,21 +1,91 @@
-"""The folder for what visitors send: for this user only, and gone when its process is."""
+"""The folder for what visitors send: for this user only, and gone when its process is, however that ends.
+
+Two things see to it. Where the system has a second way to an open file (Linux: ``/proc/<process>/fd``), content never
+has a name on the disk: it ends with the last process that has it open. And a watcher, a process of its own that waits
+for ours to end, deletes the folder where ours was killed and could not: on all systems, and with it names and results.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
+_PATIENCE = 10.0  # seconds that the watcher has to end
+# Its input ends with us. Windows deletes no file that another process, about to end too, has open: so it tries again.
+_WATCH = """
+import os, shutil, sys, time
+folder = os.fsdecode(sys.stdin.buffer.readline()[:-1])
+sys.stdin.buffer.read()
+end = time.monotonic() + 60.0
+while os.path.exists(folder) and time.monotonic() < end:
+    shutil.rmtree(folder, ignore_errors=True)
+    time.sleep(0.05)
+"""
 _NAME = re.compile(r"breastmorph-(\d+)-\w+")
 
 
-def private_folder() -> Path:
-    """A new folder that only this user can read; what processes left behind that were killed is deleted first."""
-    delete_left_over()
-    return Path(tempfile.mkdtemp(prefix=f"breastmorph-{os.getpid()}-"))
+class PrivateFolder:
+    """A new folder that only this user can read; what is left of processes that were killed is deleted first.
+
+    Attributes
+    ----------
+    path : Path
+    """
+
+    def __init__(self) -> None:
+        delete_left_over()
+        self.path = Path(tempfile.mkdtemp(prefix=f"breastmorph-{os.getpid()}-"))
+        # Neither Ctrl-C nor the end of the terminal nor a signal for our whole group shall reach it.
+        apart = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0) | getattr(
+            subprocess, "CREATE_NO_WINDOW", 0
+        )
+        self._watcher = subprocess.Popen(  # noqa: S603 - our own words
+            [sys.executable, "-I", "-S", "-c", _WATCH],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=self.path.parent,
+            start_new_session=True,
+            creationflags=apart,
+        )
+        self._end = self._watcher.stdin
+        assert self._end is not None  # noqa: S101 - it is a pipe
+        self._end.write(os.fsencode(self.path) + b"\n")
+        self._end.flush()
+
+    def delete(self) -> None:
+        """Delete the folder and all that is in it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._end is not None:
+            self._end.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._watcher.wait(_PATIENCE)
+
+
+def without_name(path: Path, file: BinaryIO) -> int | None:
+    """Take the name from a new file before anything is written, where the system has a second way to it.
+
+    Returns
+    -------
+    holder : int, optional
+        A descriptor: the path leads to the content until it is closed. Remove the path first, numbers come again. None
+        where the file is as it was.
+    """
+    holder = os.dup(file.fileno())
+    way = Path(f"/proc/{os.getpid()}/fd/{holder}")
+    if not way.exists():  # not Linux
+        os.close(holder)
+        return None
+    path.unlink()
+    path.symlink_to(way)
+    return holder
 
 
 def delete_left_over() -> None:

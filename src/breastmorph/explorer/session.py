@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from breastmorph.errors import BreastMorphError
 from breastmorph.explorer.jobs import Job, Jobs
 from breastmorph.explorer.model_source import ModelOrigin, ModelSource
-from breastmorph.explorer.private_folder import private_folder
+from breastmorph.explorer.private_folder import PrivateFolder
 from breastmorph.explorer.problems import RequestProblem, not_now, unknown
 from breastmorph.explorer.settings import MEGABYTE, READERS, Settings
 from breastmorph.explorer.uploads import UploadFolder
@@ -231,6 +231,7 @@ class Session:
         """Stop all work and delete all files."""
         self.jobs.cancel_all()
         self.jobs.wait(_PATIENCE)
+        self.uploads.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -244,7 +245,8 @@ class Explorer:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.folder = private_folder()
+        self._private = PrivateFolder()
+        self.folder = self._private.path
         self.source = ModelSource(ModelOrigin(settings.model), settings.modes)
         self.queue: ScanQueue | None = None
         self.reading = SharedCalls(_reader, settings.reading, READERS)
@@ -311,7 +313,7 @@ class Explorer:
             self.close(session)
         self.reading.close()
         self.predicting.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._private.delete()
 
     def _sweep(self) -> None:
         """End sessions that nobody uses."""

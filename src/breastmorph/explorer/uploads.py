@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 import unicodedata
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from starlette.requests import ClientDisconnect, Request
 
+from breastmorph.explorer.private_folder import without_name
 from breastmorph.explorer.problems import RequestProblem, bad_request, unknown
 from breastmorph.explorer.settings import MEGABYTE
 
@@ -33,11 +35,19 @@ class Upload:
     path : Path
         Its name is what the visitor called it, made harmless.
     size : int
+    holder : int, optional
+        See :func:`~breastmorph.explorer.private_folder.without_name`.
     """
 
     id: str
     path: Path
     size: int
+    holder: int | None = None
+
+    def let_go(self) -> None:
+        """After the path is gone: end the content too."""
+        if self.holder is not None:
+            os.close(self.holder)
 
 
 def harmless_name(name: str) -> str:
@@ -123,8 +133,10 @@ class UploadFolder:
         if room < most // 8:
             raise RequestProblem(507, "the disk is nearly full", "Free some space", code="disk-full")
         path, size, waiting = self._place() / name, 0, bytearray()
+        upload = Upload(secrets.token_urlsafe(12), path, 0)
         try:
             with open(path, "xb") as file:
+                upload = replace(upload, holder=without_name(path, file))
                 async for piece in body(request, min(most, max(room, 0))):
                     waiting += piece
                     size += len(piece)
@@ -136,22 +148,24 @@ class UploadFolder:
                 raise bad_request("the file is empty", "Choose another file")
         except BaseException:
             shutil.rmtree(path.parent, ignore_errors=True)
+            upload.let_go()
             raise
-        return self._listed(path, size)
+        return self._listed(replace(upload, size=size))
 
     def keep(self, name: str, data: bytes) -> Upload:
         """A file that the server made, to be fetched later."""
         path = self._place() / harmless_name(name)
-        path.write_bytes(data)
-        return self._listed(path, len(data))
+        with open(path, "xb") as file:
+            holder = without_name(path, file)
+            file.write(data)
+        return self._listed(Upload(secrets.token_urlsafe(12), path, len(data), holder))
 
     def _place(self) -> Path:
         place = self.folder / f"u{secrets.token_hex(8)}"
         place.mkdir(mode=0o700)
         return place
 
-    def _listed(self, path: Path, size: int) -> Upload:
-        upload = Upload(secrets.token_urlsafe(12), path, size)
+    def _listed(self, upload: Upload) -> Upload:
         self._files[upload.id] = upload
         return upload
 
@@ -164,11 +178,11 @@ class UploadFolder:
 
     def fetched(self, key: str) -> tuple[str, bytes]:
         """Name and content of a file, which goes: what has been fetched must not fill the session."""
-        path = self.find(key).path
-        content = path.read_bytes()
-        path.unlink()
-        del self._files[key]
-        return path.name, content
+        upload = self.find(key)
+        content = upload.path.read_bytes()
+        upload.path.unlink()
+        self._files.pop(key).let_go()
+        return upload.path.name, content
 
     def together(self, main: Upload, others: Sequence[str]) -> None:
         """Bring the files that one mesh needs (materials, pictures; by their ids) beside it."""
@@ -184,6 +198,11 @@ class UploadFolder:
         if upload is None:
             return
         shutil.rmtree(upload.path.parent, ignore_errors=True)
-        gone = [one for one, other in self._files.items() if not other.path.exists()]
-        for one in gone:
-            del self._files[one]
+        upload.let_go()
+        for gone in [one for one, other in self._files.items() if not other.path.exists()]:
+            self._files.pop(gone).let_go()
+
+    def close(self) -> None:
+        """Delete all files."""
+        for key in list(self._files):
+            self.drop(key)

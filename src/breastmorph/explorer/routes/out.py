@@ -30,7 +30,9 @@ def landmarks(asked: Asked) -> Download:
     key = asked.values.get("scan")
     if not isinstance(key, str):
         raise bad_request("say which scan")
-    return Download(*landmark_file(asked.session.scan(key), asked.values.get("format", ".json")))
+    return Download(
+        *landmark_file(asked.session, asked.session.scan(key), asked.values.get("format", ".json"))
+    )
 
 
 def page(asked: Asked) -> Job:
