@@ -21,6 +21,7 @@ from breastmorph.errors import BreastMorphError, FileProblem
 from breastmorph.explorer.jobs import Cancelled
 from breastmorph.explorer.problems import RequestProblem
 from breastmorph.explorer.security import Doorkeeper
+from breastmorph.explorer.session import Explorer
 from breastmorph.explorer.settings import MEGABYTE, Settings, chosen_token, is_loopback
 from breastmorph.explorer.uploads import harmless_name
 from breastmorph.explorer.worker_calls import SharedCalls, WorkerCalls
@@ -292,13 +293,69 @@ def test_without_a_session_nothing_is_told(explorer, session):
     assert refusal(stranger.get("/api/state")) == (404, "no-session")
 
 
-def test_there_are_only_so_many_sessions(settings):
+def sent(visitor: Visitor):
+    """The answer to a scan."""
+    mesh = b"v 0 0 0\nv 300 0 0\nv 0 300 0\nv 0 300 50\nf 1 2 3\nf 2 4 3\n"
+    return visitor.ask("POST", "/api/scans?name=a.obj", mesh)
+
+
+def test_a_tab_that_nobody_uses_gives_way_to_one_that_needs_its_place(settings):
     with running(replace(settings, max_sessions=2)) as explorer:
-        first, _ = Visitor.of(explorer), Visitor.of(explorer)
-        third = Visitor(explorer.settings.port)
-        assert refusal(third.ask("POST", "/api/sessions")) == (429, "too-many-sessions")
-        first.leave()
-        assert third.ask("POST", "/api/sessions").status == 201
+        first, second, third, fourth = (Visitor.of(explorer) for _ in range(4))  # looking is free
+        assert sent(first).status == sent(second).status == 201
+        assert refusal(sent(third)) == (429, "too-many-sessions")
+        assert third.post("/api/measures", {"shape": {"kind": "mean"}}).status == 200
+        assert sent(first).status == 201  # whoever has a place keeps it
+        assert first.post("/api/left").status == 204  # as a page does that is closed
+        assert first.get("/api/state").status == 200  # it was only loaded again
+        assert refusal(sent(third)) == (429, "too-many-sessions")
+        first.post("/api/left")
+        assert sent(third).status == 201
+        lost = first.get("/api/state")
+        assert refusal(lost) == (404, "no-session")
+        assert "needed its place" in lost.json["cause"]
+        second.session.used -= 3600.0
+        assert second.get("/api/model").status == 200  # a page that is open, and nobody there
+        stop = threading.Event()
+        working = second.session.jobs.start("waits", lambda _: {"stopped": stop.wait(60.0)})
+        assert refusal(sent(fourth)) == (429, "too-many-sessions")
+        stop.set()
+        while not working.is_over:
+            time.sleep(0.01)
+        assert sent(fourth).status == 201
+        assert second.get("/api/state").status == 404
+
+
+def test_sessions_made_in_a_loop_lock_nobody_out(settings, monkeypatch):
+    monkeypatch.setattr("breastmorph.explorer.session._LOOKING", 3)
+    with running(replace(settings, max_sessions=2)) as explorer:
+        working, looking = Visitor.of(explorer), Visitor.of(explorer)
+        assert sent(working).status == 201
+        assert looking.get("/api/state").status == 200
+        for _ in range(20):
+            assert Visitor(explorer.settings.port).post("/api/sessions").status == 201
+        assert working.get("/api/state").status == looking.get("/api/state").status == 200
+        assert sent(Visitor.of(explorer)).status == 201
+        assert len(explorer._sessions) <= 5
+
+
+def test_one_address_does_not_take_all_places():
+    explorer = Explorer(Settings(host="192.168.1.5", max_sessions=4))
+    try:
+        for _ in range(3):
+            explorer.give_place(explorer.open("192.168.1.8"))
+        with pytest.raises(RequestProblem, match="no place"):
+            explorer.give_place(explorer.open("192.168.1.8"))
+        explorer.give_place(explorer.open("192.168.1.9"))
+    finally:
+        explorer.end()
+
+
+def test_a_tab_reads_one_file_at_a_time(visitor):
+    with visitor.session.reading:
+        assert refusal(sent(visitor)) == (409, "busy")
+        assert not list(visitor.session.folder.rglob("*"))
+    assert sent(visitor).status == 201
 
 
 def test_an_idle_session_ends_and_the_end_leaves_nothing(settings):

@@ -26,6 +26,7 @@ from breastmorph.explorer.session import Explorer, Session
 from breastmorph.explorer.uploads import Upload, body
 from breastmorph.plain import plain
 
+_ALIVE = "model.state"  # what a page asks every minute, whether somebody uses it or not
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _log = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ Handler = Callable[[Asked], Any]
 
 
 def endpoint(
-    explorer: Explorer, handler: str, limit: str = "", *, with_session: bool = True
+    explorer: Explorer, handler: str, limit: str = "", *, with_session: bool = True, keeps: bool = True
 ) -> Callable[[Request], Awaitable[Response]]:
     """An endpoint for a handler, ``module.function`` below ``routes``, which is loaded when first asked for.
 
@@ -92,11 +93,17 @@ def endpoint(
         The setting that limits the body where it is a file.
     with_session : bool
         False for the request that makes one.
+    keeps : bool
+        Whether it may leave something in the session, which needs a place for that.
     """
 
     async def answer(request: Request) -> Response:
         try:
             session = await _session(explorer, request, with_session=with_session)
+            if with_session and handler != _ALIVE:
+                session.used = session.seen
+            if keeps:
+                explorer.give_place(session)
             asked = await _asked(explorer, session, request, limit)
             result = await to_thread.run_sync(partial(_run, handler, asked))
             return _response(result)
@@ -140,7 +147,7 @@ def _run(handler: str, asked: Asked) -> Any:
 
 async def _session(explorer: Explorer, request: Request, *, with_session: bool) -> Session:
     if not with_session:
-        return await to_thread.run_sync(explorer.open)
+        return await to_thread.run_sync(explorer.open, request.client.host if request.client else "")
     return explorer.find(request.headers.get("x-session", ""))
 
 

@@ -27,6 +27,7 @@ _ENDPOINTS = {  # handlers are functions of modules in ``routes``
     "GET /api/state": "sessions.state",
     "GET /api/jobs/{job}": "sessions.job",
     "DELETE /api/jobs/{job}": "sessions.cancel",
+    "POST /api/left": "sessions.left",
     "POST /api/files": "sessions.add_file",
     "GET /api/files/{file}": "sessions.fetch_file",
     "GET /api/model": "model.state",
@@ -75,6 +76,11 @@ _FILES = {  # handlers whose body is a file, and the setting that limits it
     "scans.landmarks": "max_landmarks",
     "out.reopen": "max_upload",
 }
+_LOOKING = {  # handlers that leave nothing in a session: whoever only looks needs no place
+    *("sessions.state", "sessions.job", "sessions.cancel", "sessions.left"),
+    *("model.state", "model.geometry", "model.maps", "model.model_file", "model.shape", "model.measures"),
+    *("model.features", "scans.queue", "out.mesh", "out.measures"),
+}
 _MEDIA = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -101,11 +107,16 @@ def application(explorer: Explorer) -> Starlette:
 
     routes = [
         Route("/", _static, methods=["GET"]),
-        Route("/api/sessions", endpoint(explorer, "sessions.create", with_session=False), methods=["POST"]),
+        Route(
+            "/api/sessions",
+            endpoint(explorer, "sessions.create", with_session=False, keeps=False),
+            methods=["POST"],
+        ),
     ]
     for request, handler in _ENDPOINTS.items():
         method, _, path = request.partition(" ")
-        routes.append(Route(path, endpoint(explorer, handler, _FILES.get(handler, "")), methods=[method]))
+        answer = endpoint(explorer, handler, _FILES.get(handler, ""), keeps=handler not in _LOOKING)
+        routes.append(Route(path, answer, methods=[method]))
     routes.append(Route("/{folder}/{name}", _static, methods=["GET"]))  # last: it would take all the others
     settings = explorer.settings
     return Starlette(

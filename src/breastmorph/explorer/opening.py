@@ -35,7 +35,12 @@ def open_upload(session: Session, main: Upload, companions: Sequence[str] = ()) 
     """
     try:
         session.uploads.together(main, companions)
-        read = _read(session.explorer, main.path)
+        if not session.reading.acquire(blocking=False):
+            raise not_now("another file of this tab is still being read", "Wait for it", code="busy")
+        try:
+            read = _read(session.explorer, main.path)
+        finally:
+            session.reading.release()
         scan = OpenScan(f"u{secrets.token_hex(8)}", main.path.stem, "upload", read, main.path)
         session.add_scan(scan, main.id)
     except BaseException:

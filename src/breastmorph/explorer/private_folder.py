@@ -46,7 +46,7 @@ class PrivateFolder:
         apart = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0) | getattr(
             subprocess, "CREATE_NO_WINDOW", 0
         )
-        self._watcher = subprocess.Popen(  # noqa: S603 - our own words
+        self._watcher = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _WATCH],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,

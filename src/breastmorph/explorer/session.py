@@ -7,7 +7,8 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from breastmorph.explorer.jobs import Job, Jobs
 from breastmorph.explorer.model_source import ModelOrigin, ModelSource
 from breastmorph.explorer.private_folder import PrivateFolder
 from breastmorph.explorer.problems import RequestProblem, not_now, unknown
-from breastmorph.explorer.settings import MEGABYTE, READERS, Settings
+from breastmorph.explorer.settings import MEGABYTE, READERS, Settings, is_loopback
 from breastmorph.explorer.uploads import UploadFolder
 from breastmorph.explorer.worker_calls import SharedCalls
 
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from breastmorph.explorer.shapes import NamedShape
 
 _ABANDONED = 180.0  # seconds: pages that are open ask every minute, so this one was closed
+_UNUSED = 1200.0  # seconds after which an open tab that nobody touched gives way to somebody who has none
+_LOOKING = 200  # tabs beside those that keep something: they cost next to nothing
+_REMEMBERED = 1000  # sessions whose tabs are told what became of them
 _PATIENCE = 2.0  # seconds that jobs have to end
 
 
@@ -42,11 +46,17 @@ class Session:
         What all sessions share.
     folder : Path
         A private one of its own.
+    visitor : str
+        Address of whoever opened it.
     """
 
-    def __init__(self, explorer: Explorer, folder: Path) -> None:
+    def __init__(self, explorer: Explorer, folder: Path, visitor: str = "") -> None:
         self.id, self.explorer, self.folder = secrets.token_urlsafe(24), explorer, folder
-        self.seen = time.monotonic()
+        self.visitor, self.has_place = visitor, False
+        self.opened = self.seen = self.used = (
+            time.monotonic()
+        )  # used: by somebody, not only by a page that is open
+        self.reading = threading.Lock()  # of an upload: one at a time, so that others get their turn
         self.jobs = Jobs()
         self.uploads = UploadFolder(folder, 3 * explorer.settings.max_upload)
         self.scans: dict[str, OpenScan] = {}
@@ -227,6 +237,20 @@ class Session:
         """The model, for the page."""
         return self.explorer.source.as_record(self._own_view)
 
+    def leave(self) -> None:
+        """Its page was closed, or is loaded again: then it is heard of at once."""
+        self.seen = time.monotonic() - _ABANDONED
+
+    @property
+    def is_left(self) -> bool:
+        """Whether its page was closed."""
+        return time.monotonic() - self.seen >= _ABANDONED
+
+    def gives_way(self) -> bool:
+        """Whether somebody else may have its place."""
+        unused = time.monotonic() - self.used >= _UNUSED
+        return (self.is_left or unused) and self.jobs.running is None
+
     def end(self) -> None:
         """Stop all work and delete all files."""
         self.jobs.cancel_all()
@@ -253,6 +277,7 @@ class Explorer:
         # One process: what it learned of the model for one tab serves the next.
         self.predicting = SharedCalls(_predictor, settings.computing, 1)
         self._sessions: dict[str, Session] = {}
+        self._gave_way: deque[str] = deque(maxlen=_REMEMBERED)
         self._lock = threading.Lock()
         self._over = threading.Event()
 
@@ -268,33 +293,70 @@ class Explorer:
 
     # --- sessions -----------------------------------------------------------------------------------------------------
 
-    def open(self) -> Session:
-        """A new session.
+    def open(self, visitor: str = "") -> Session:
+        """A new session, for everybody: as long as it keeps nothing it costs next to nothing.
+
+        Of too many, one that keeps nothing ends: first those that nobody used after they were opened.
+        """
+        with self._lock:
+            if len(self._sessions) >= self.settings.max_sessions + _LOOKING:
+                looking = [one for one in self._sessions.values() if not one.has_place]
+                self._end_soon(min(looking, key=lambda one: (one.used > one.opened, one.seen)))
+            session = Session(self, Path(tempfile.mkdtemp(prefix="s-", dir=self.folder)), visitor)
+            self._sessions[session.id] = session
+            return session
+
+    def give_place(self, session: Session) -> None:
+        """Let a session keep scans and results; a tab that was closed or long unused gives way where all are taken.
 
         Raises
         ------
         RequestProblem
-            429 where there are too many.
+            429 where none can.
         """
+        most = self.settings.max_sessions
         with self._lock:
-            if len(self._sessions) >= self.settings.max_sessions:
-                oldest = min(self._sessions.values(), key=lambda one: one.seen)
-                if time.monotonic() - oldest.seen < _ABANDONED:
-                    raise RequestProblem(
-                        429,
-                        f"{len(self._sessions)} tabs are open, or were a moment ago",
-                        f"Close one of them; its place is free {_ABANDONED / 60.0:.0f} minutes later",
-                        code="too-many-sessions",
-                    )
-                del self._sessions[oldest.id]
-                threading.Thread(target=oldest.end, daemon=True).start()
-            session = Session(self, Path(tempfile.mkdtemp(prefix="s-", dir=self.folder)))
-            self._sessions[session.id] = session
-            return session
+            if session.has_place:
+                return
+            working = [one for one in self._sessions.values() if one.has_place]
+            own = [one for one in working if one.visitor == session.visitor]
+            if len(own) >= self._most_of_one():
+                self._make_way(own)
+            elif len(working) >= most:
+                self._make_way(working)
+            session.has_place = True
+
+    def _most_of_one(self) -> int:
+        """Places that visitors from one address may have; one quarter is left for others where there can be others."""
+        most = self.settings.max_sessions
+        return most if is_loopback(self.settings.host) else max(1, most - most // 4)
+
+    def _make_way(self, working: Sequence[Session]) -> None:
+        idle = [one for one in working if one.gives_way()]
+        if not idle:
+            raise RequestProblem(
+                429,
+                f"{len(working)} other tabs are at work, and there is no place for one more",
+                "Close one of them: its place is free then",
+                code="too-many-sessions",
+            )
+        self._end_soon(min(idle, key=lambda one: (not one.is_left, one.used)))
+
+    def _end_soon(self, session: Session) -> None:
+        del self._sessions[session.id]
+        self._gave_way.append(session.id)
+        threading.Thread(target=session.end, daemon=True).start()
 
     def find(self, session_id: str) -> Session:
         """The session of a tab."""
         session = self._sessions.get(session_id)
+        if session is None and session_id in self._gave_way:
+            raise RequestProblem(
+                404,
+                "this tab was closed or long unused, and another one needed its place: what it held is deleted",
+                "Reload the page; open your scan or session file again",
+                code="no-session",
+            )
         if session is None:
             raise unknown("session", "Reload the page", code="no-session")
         session.seen = time.monotonic()

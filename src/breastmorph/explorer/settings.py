@@ -8,12 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from breastmorph.errors import BreastMorphError
-from breastmorph.machine import memory_share
+from breastmorph.machine import memory, memory_share
 from breastmorph.workers import Limits
 
 MEGABYTE = 1024**2
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - all addresses, and which of them is this computer
 READERS = 2  # files that are read at a time: a slow one must not hold up another tab
+_PLACES = (
+    8,
+    32,
+)  # fewest and most; each may have a thread of the server waiting for its file, and there are 40
 _SHORTEST_TOKEN = 16
 _MOST_MEMORY = 6 * 1024**3  # bytes
 
@@ -42,7 +46,7 @@ class Settings:
     max_upload: int = 500 * MEGABYTE
     max_json: int = 4 * MEGABYTE
     max_landmarks: int = 16 * MEGABYTE
-    max_sessions: int = 8
+    max_sessions: int = field(default_factory=lambda: _places())  # tabs that keep something
     max_scans: int = 12  # open in one session
     max_shown_faces: int = 220_000  # a finer scan is shown with fewer triangles
     idle: float = 3600.0  # seconds until a session nobody uses ends
@@ -55,6 +59,12 @@ def _reading_memory() -> int:
     """Bytes that reading one file may take, so that two can be read at a time beside everything else."""
     share = memory_share(READERS + 1)
     return _MOST_MEMORY if share is None else min(_MOST_MEMORY, share)
+
+
+def _places() -> int:
+    """Tabs that can work at a time: one with a large scan, a patient and a prediction takes about 250 MB."""
+    whole = memory()
+    return _PLACES[0] if whole is None else min(max(whole // (500 * MEGABYTE), _PLACES[0]), _PLACES[1])
 
 
 def is_loopback(host: str) -> bool:

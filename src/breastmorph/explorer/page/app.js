@@ -209,7 +209,8 @@ async function start() {
   await restore(null);
   document.body.dataset.ready = "true";
   say("Ready.");
-  setInterval(() => server.get("api/model").catch(() => {}), ALIVE);
+  // What a tab held may be gone when others needed its place: then it says so, and not only at the next click.
+  setInterval(() => server.get("api/model").catch(error => { if (error.code === "no-session") complain(error); }), ALIVE);
   if (page.state.job) await attempt(() => followOn(page.state.job));
 }
 

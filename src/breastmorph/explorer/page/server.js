@@ -81,6 +81,11 @@ export async function start() {
   return state;
 }
 
+/* Somebody else may have the place of a tab that was closed; one that is loaded again is back before that. */
+addEventListener("pagehide", () => {
+  if (session) fetch("api/left", { method: "POST", headers: { "X-Session": session }, keepalive: true }).catch(() => {});
+});
+
 /* Binary answer: {name: typed array ...}. */
 export async function arrays(method, path, body) {
   const buffer = await (await request(method, path, { body })).arrayBuffer();

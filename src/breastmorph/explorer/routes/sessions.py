@@ -17,6 +17,11 @@ def state(asked: Asked) -> dict[str, Any]:
     return asked.session.as_record()
 
 
+def left(asked: Asked) -> None:
+    """Its page is gone; a reload comes back at once."""
+    asked.session.leave()
+
+
 def job(asked: Asked) -> dict[str, Any]:
     """How far a job is."""
     return asked.session.jobs.find(asked.ids["job"]).as_record()
