@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
+import time
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from breastmorph.explorer.server import address_of
+from breastmorph.explorer.settings import Settings
 from breastmorph.mesh.files import load_mesh
+from explorer_client import running
 from explorer_window import explore, settled, window
 
 # The next request to a path waits until ``letGo()``; ``asked`` lists the bodies of all that were sent there.
@@ -324,6 +328,19 @@ def test_a_duplicated_tab_gets_a_session_of_its_own_and_a_reloaded_one_keeps_its
     page.wait_for_selector("body[data-ready]")
     assert page.evaluate(session) == before
     other.close()
+
+
+def test_the_place_of_a_closed_tab_is_free_but_not_that_of_a_reloaded_one(browser, folder):
+    with running(Settings(model=folder / "model.h5")) as explorer:
+        with window(browser, address_of(explorer.settings)) as tab:
+            (session,) = explorer._sessions.values()
+            tab.page.reload()
+            tab.page.wait_for_selector("body[data-ready]")
+            assert not session.is_left
+        end = time.monotonic() + 30.0
+        while not session.is_left and time.monotonic() < end:
+            time.sleep(0.02)
+        assert session.is_left
 
 
 def test_a_picture_of_a_synthetic_model_says_so(tab, tmp_path):
