@@ -29,14 +29,14 @@ EMPTY = """async () => { const headers = { 'X-Session': sessionStorage.getItem('
 
 
 @pytest.fixture(scope="module")
-def address(folder):
+def entrance(folder):
     with explore(folder / "model.h5") as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def only_tab(browser, address):
-    with window(browser, address) as found:
+def only_tab(browser, entrance):
+    with window(browser, entrance) as found:
         yield found
 
 

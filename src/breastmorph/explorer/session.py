@@ -16,6 +16,7 @@ from breastmorph.explorer.jobs import Job, Jobs
 from breastmorph.explorer.model_source import ModelOrigin, ModelSource
 from breastmorph.explorer.private_folder import private_folder
 from breastmorph.explorer.problems import RequestProblem, not_now, unknown
+from breastmorph.explorer.security import Keys
 from breastmorph.explorer.settings import MEGABYTE, READERS, Settings
 from breastmorph.explorer.uploads import UploadFolder
 from breastmorph.explorer.worker_calls import SharedCalls
@@ -235,7 +236,7 @@ class Session:
 
 
 class Explorer:
-    """What all sessions share: the model, the queue, processes for hard work, a private folder.
+    """What all sessions share: the keys, the model, the queue, processes for hard work, a private folder.
 
     Parameters
     ----------
@@ -243,7 +244,7 @@ class Explorer:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+        self.settings, self.keys = settings, Keys()
         self.folder = private_folder()
         self.source = ModelSource(ModelOrigin(settings.model), settings.modes)
         self.queue: ScanQueue | None = None
