@@ -144,3 +144,43 @@ def test_it_serves_until_it_is_ended_and_deletes_all(tmp_path, number):
         process.kill()
         process.wait()
     assert not list(place.iterdir())
+
+
+# Sends a signal to itself as soon as a module is loaded.
+DISTURBED = """
+import os, sys
+class Watch:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            os.kill(os.getpid(), {number})
+sys.meta_path.insert(0, Watch())
+from breastmorph.cli import main
+main()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "module", ["click", "breastmorph.cli.explore", "breastmorph.explorer.server", "uvicorn"]
+)
+def test_a_start_that_is_interrupted_ends_without_a_word(tmp_path, module, number):
+    save_model(breast_model(), tmp_path / "model.h5")
+    (tmp_path / "temporary").mkdir()
+    words = ["explore", str(tmp_path / "model.h5"), "--no-browser"]
+    done = subprocess.run(
+        [sys.executable, "-c", DISTURBED.format(module=module, number=int(number)), *words],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
+        preexec_fn=hear_ctrl_c,
+    )
+    assert (done.stdout, done.stderr) == ("", "")
+    assert done.returncode in (-number, 128 + number)
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+def hear_ctrl_c() -> None:
+    """The tests themselves may run in the background, where Ctrl-C is ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from breastmorph.cli.options import PATH
+from breastmorph.cli.stopping import silent_ctrl_c
 from breastmorph.errors import FileProblem
 from breastmorph.explorer.settings import EVERYWHERE, MEGABYTE, Settings, is_loopback
 
@@ -106,7 +107,8 @@ def command(
         port=port,
         max_upload=max_upload * MEGABYTE,
     )
-    from breastmorph.explorer.server import serve
+    with silent_ctrl_c():
+        from breastmorph.explorer.server import serve
 
     def ready(way: Entrance) -> None:
         click.echo(f"The explorer is at {_shown(way)}")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import signal
 import socket
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from breastmorph.errors import BreastMorphError
@@ -109,16 +112,35 @@ def serve(
 
     explorer.keys.on_used = used
     try:
+        _end_when_asked(explorer)
         explorer.start()
         server = _server(configured(explorer), explorer)
         _end_with_the_terminal(server)
         on_ready(entrance(explorer))
         server.run(sockets=[listening])
-    except KeyboardInterrupt:
-        pass
     finally:
         explorer.end()
         listening.close()
+
+
+def _end_when_asked(explorer: Explorer) -> None:
+    """Until the server runs and takes over, end at once and silently; never in the middle of an import.
+
+    The server hands back what it was asked when it is done: then everything is ended already.
+    """
+
+    def leave(number: int) -> None:
+        explorer.end()
+        os._exit(128 + number)
+
+    def asked(number: int, frame: FrameType | None) -> None:
+        if not explorer.is_over:  # in a thread: this one may hold what the end waits for
+            threading.Thread(target=leave, args=(number,), daemon=True).start()
+
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, asked)
 
 
 def configured(explorer: Explorer) -> uvicorn.Config:

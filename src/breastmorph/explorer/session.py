@@ -305,6 +305,11 @@ class Explorer:
             self._sessions.pop(session.id, None)
         session.end()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether somebody ended it."""
+        return self._over.is_set()
+
     def end(self) -> None:
         """End everything; all that visitors sent is deleted."""
         self._over.set()
