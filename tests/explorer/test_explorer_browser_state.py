@@ -20,7 +20,8 @@ HOLD = """path => { const real = window.fetch; let first = true; window.asked = 
       if (first) { first = false; await new Promise(done => { window.letGo = done; }); }
       return real(to, how); }; }"""
 
-EMPTY = """async () => { const headers = { 'X-Session': sessionStorage.getItem('breastmorph-session') };
+EMPTY = """async () => { const headers = { 'X-Session': sessionStorage.getItem('breastmorph-session'),
+      'X-Token': localStorage.getItem('breastmorph-token') };
     for (;;) {
       const { scan } = await (await fetch('api/state', { headers })).json();
       if (!scan) break;
@@ -288,7 +289,8 @@ def test_a_session_that_is_not_opened_leaves_no_stale_patient_on_the_page(tab, f
     key = page.evaluate("explorer.state.patient.scan")
     page.evaluate(
         "key => fetch(`api/scans/${key}`, { method: 'DELETE', headers: "
-        "{ 'X-Session': sessionStorage.getItem('breastmorph-session') } })",
+        "{ 'X-Session': sessionStorage.getItem('breastmorph-session'), "
+        "'X-Token': localStorage.getItem('breastmorph-token') } })",
         key,
     )
     page.set_input_files("#session-file", str(file))
