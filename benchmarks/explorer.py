@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 LIMITS = {"slider to picture": 100.0, "page ready": 3000.0}  # ms
@@ -70,7 +71,8 @@ def explorer(words: list[str]) -> Iterator[str]:
     )
     try:
         assert process.stdout is not None
-        yield re.findall(r"http://\S+", process.stdout.readline())[0]
+        file = re.findall(r"open file://(\S+),", process.stdout.readline())[0]
+        yield re.findall(r"url=(http://[^\"]+)", Path(file).read_text())[0]
     finally:
         process.terminate()
         process.communicate(timeout=20)

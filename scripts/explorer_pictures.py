@@ -27,7 +27,7 @@ HERE = Path(__file__).parents[1]
 sys.path.insert(0, str(HERE / "tests"))
 
 from browser import open_browser  # noqa: E402 - needs the path above
-from explorer_window import explore, settled  # noqa: E402
+from explorer_window import address_in, explore, settled  # noqa: E402
 
 OUT = HERE / "docs" / "pictures"
 PATIENCE = 120_000  # ms
@@ -41,20 +41,20 @@ def main(out: Path) -> None:
     with tempfile.TemporaryDirectory() as place, open_browser() as browser:
         cohort = Path(place) / "cohort"
         write_cohort(cohort, n=4, seed=5, one_sided=1)
-        with explore() as address:
-            with browser.tab(address, width=1440, height=900) as tab:
+        with explore() as file:
+            with browser.tab(address_in(file), width=1440, height=900) as tab:
                 shown = Camera(tab.page, out)
                 model(shown)
                 editing(shown)
                 patient(shown, *one_sided(cohort))
-            with browser.tab(address, width=1024, height=768) as tab:
+            with browser.tab(address_in(file), width=1024, height=768) as tab:
                 compare(Camera(tab.page, out), "tablet")
         folder = Path(place) / "clinic"
         folder.mkdir()
         scans = sorted(cohort.glob("scans/*.ply"))[:3]
         for scan in scans:
             shutil.copy(scan, folder)
-        with explore(folder) as address, browser.tab(address, width=1440, height=900) as tab:
+        with explore(folder) as file, browser.tab(address_in(file), width=1440, height=900) as tab:
             queue(Camera(tab.page, out), scans[0], cohort / "landmarks" / f"{scans[0].stem}.json")
 
 

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import uvicorn
 
-from breastmorph.explorer.app import application
-from breastmorph.explorer.server import bound_socket
+from breastmorph.explorer.server import bound_socket, configured
 from breastmorph.explorer.session import Explorer, Session
 from breastmorph.explorer.settings import Settings
 
@@ -27,7 +26,7 @@ def running(settings: Settings | None = None) -> Iterator[Explorer]:
     listening = bound_socket(settings.host, 0)
     explorer = Explorer(replace(settings, port=listening.getsockname()[1]))
     explorer.start()
-    server = uvicorn.Server(uvicorn.Config(application(explorer), log_level="warning", lifespan="on"))
+    server = uvicorn.Server(configured(explorer))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     try:
@@ -86,7 +85,7 @@ class Visitor:
     def of(cls, explorer: Explorer) -> Visitor:
         """A tab with a session, once the model is there."""
         assert explorer.source.wait(120)
-        visitor = cls(explorer.settings.port, explorer=explorer)
+        visitor = cls(explorer.settings.port, {"X-Token": explorer.keys.token}, explorer)
         answer = visitor.ask("POST", "/api/sessions")
         assert answer.status == 201
         visitor.headers["X-Session"] = answer.json["session"]

@@ -8,14 +8,15 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from browser import Browser, Tab
 
 
 @contextmanager
-def explore(*words: object) -> Iterator[str]:
-    """Run ``breastmorph explore`` until the end of the block; gives its address."""
+def explore(*words: object) -> Iterator[Path]:
+    """Run ``breastmorph explore`` until the end of the block; gives the file that always holds a fresh address."""
     code = "from breastmorph.cli import main; main()"
     process = subprocess.Popen(
         [sys.executable, "-c", code, "explore", "--no-browser", *map(str, words)],
@@ -26,18 +27,25 @@ def explore(*words: object) -> Iterator[str]:
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        found = re.search(r"http://\S+", line)
-        assert found is not None, f"no address in {line!r}"
-        yield found[0]
+        found = re.search(r"open file://(\S+),", line)
+        assert found is not None, f"no file in {line!r}"
+        yield Path(found[1])
     finally:
         process.terminate()
         process.communicate(timeout=120)
 
 
+def address_in(file: Path) -> str:
+    """The address that works for the next browser."""
+    found = re.search(r"url=(http://[^\"]+)", file.read_text())
+    assert found is not None, file.read_text()
+    return found[1]
+
+
 @contextmanager
-def window(browser: Browser, address: str, **options: Any) -> Iterator[Tab]:
+def window(browser: Browser, file: Path, **options: Any) -> Iterator[Tab]:
     """A tab with the page, once it shows the model."""
-    with browser.tab(address, width=1280, height=860, **options) as tab:
+    with browser.tab(address_in(file), width=1280, height=860, **options) as tab:
         tab.page.wait_for_selector("body[data-ready]")
         yield tab
 

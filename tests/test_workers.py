@@ -151,6 +151,43 @@ def test_no_process_outlives_its_parent_or_its_run(tmp_path):
         assert gone(busy)
 
 
+INTERRUPTED = """
+import multiprocessing.util, os, signal
+from breastmorph.workers import run_each
+
+def setup():
+    return str
+
+if __name__ == "__mp_main__" and "{who}" == "child":  # while it starts
+    os.kill(os.getpid(), signal.SIGINT)
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # the tests may run in the background, where it is ignored
+    start = multiprocessing.util.spawnv_passfds
+
+    def disturbed(*given):
+        child = start(*given)
+        if "{who}" == "parent" and b"spawn_main" in b" ".join(map(os.fsencode, given[1])):
+            os.kill(os.getpid(), signal.SIGINT)  # before the child was told what to do
+        return child
+
+    multiprocessing.util.spawnv_passfds = disturbed
+    try:
+        print(list(run_each(setup, [1], 1)))
+    except KeyboardInterrupt:
+        print("stopped")
+"""
+
+
+@POSIX
+@pytest.mark.parametrize(("who", "said"), [("child", "[(1, '1')]"), ("parent", "stopped")])
+def test_ctrl_c_while_a_process_starts_prints_no_traceback(tmp_path, who, said):
+    script = tmp_path / "script.py"
+    script.write_text(INTERRUPTED.replace("{who}", who))
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    assert (done.stdout.strip(), done.stderr) == (said, "")
+
+
 def test_the_machine_has_cores_and_memory():
     assert 1 <= cores() <= os.cpu_count()
     if memory() is not None:

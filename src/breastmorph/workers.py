@@ -15,8 +15,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
 
@@ -152,7 +153,7 @@ class Worker(Generic[Item, Result]):
         # Processes of a Dask worker are daemonic, and those may not have children. That rule is there so that no
         # child is left behind; ours end with their parent in any case (see _end_with_parent).
         multiprocessing.current_process().daemon = False
-        with _one_thread_each():
+        with _one_thread_each(), _undisturbed():
             self._process = _SPAWN.Process(target=_serve, args=(theirs, setup, limits.memory), daemon=True)
             self._process.start()
         theirs.close()
@@ -260,14 +261,18 @@ def _spoken(pool: Sequence[Worker[Item, Result]]) -> list[Worker[Item, Result]]:
 def _serve(connection: Connection, setup: Setup[Item, Result], memory: int | None) -> None:
     """The life of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+    if os.name == "posix":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     _end_with_parent()
     _limit(memory)
     try:
         work = setup()
     except Exception as error:
-        connection.send(("unfit", _portable(error)))
+        with suppress(OSError):  # nobody waits any more
+            connection.send(("unfit", _portable(error)))
         return
-    connection.send(("ready", None))
+    with suppress(OSError):
+        connection.send(("ready", None))
     while True:
         try:
             answer: tuple[str, Any] = "done", work(connection.recv())
@@ -326,6 +331,29 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """A process started inside begins in peace: who asks to end waits, and Ctrl-C does not reach the new process.
+
+    One that is interrupted while it starts, or whose parent is, has nobody to tell but the terminal, with a traceback.
+    """
+    late: list[int] = []
+    with ExitStack() as after:
+        if threading.current_thread() is threading.main_thread():
+            for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+                number = getattr(signal, name, None)  # Windows has no SIGHUP
+                if number is not None and callable(handler := signal.getsignal(number)):
+                    signal.signal(number, lambda number, _: late.append(number))
+                    after.callback(signal.signal, number, handler)
+        if os.name == "posix":
+            resource_tracker.ensure_running()  # would unblock it
+            blocked = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+            after.callback(signal.pthread_sigmask, signal.SIG_SETMASK, blocked)
+        yield
+    for number in late:
+        signal.raise_signal(number)
 
 
 @contextmanager

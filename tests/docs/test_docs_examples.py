@@ -25,7 +25,7 @@ PAGES += ["README.md", "CONTRIBUTING.md"]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MARKS = {"bash", "python", "console", "text", "json", "math"}
 WIDEST = 96  # characters of an example that a page shows without scrolling, on a screen of 1280 pixels
-OTHERS = {"pip", "dask", "source", "echo"}  # programs of others that examples may call
+OTHERS = {"pip", "dask", "source", "ssh", "echo"}  # programs of others that examples may call
 SMALLER = {  # what an example asks for, and what is enough to see that it works
     r"--n \d+": "--n 2",
     r"--phantom \d+": "--phantom 4",

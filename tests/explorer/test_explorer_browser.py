@@ -11,19 +11,19 @@ from breastmorph.mesh.files import load_mesh
 from breastmorph.phantom.files import write_cohort
 from breastmorph.template.files import default_template
 from breastmorph.viewer import SCRIPTS
-from explorer_window import cut_off, explore, settled, unnamed, window
+from explorer_window import address_in, cut_off, explore, settled, unnamed, window
 
 
 @pytest.fixture(scope="module")
-def address():
+def entrance():
     """The command without a model: it offers the demo model."""
     with explore() as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def tab(browser, address):
-    with window(browser, address) as found:
+def tab(browser, entrance):
+    with window(browser, entrance) as found:
         yield found
 
 
@@ -290,14 +290,14 @@ def test_a_painted_region_is_predicted_too(tab):
     assert page.is_disabled("#missing-predict")
 
 
-def test_a_session_is_saved_and_opened_again(tab, browser, address, tmp_path):
+def test_a_session_is_saved_and_opened_again(tab, browser, entrance, tmp_path):
     page = tab.page
     page.click("#tab-save")
     with page.expect_download() as waiting:
         page.click("#save-session")
     file = tmp_path / "session.zip"
     waiting.value.save_as(file)
-    with window(browser, address) as other:
+    with window(browser, entrance) as other:
         assert other.page.evaluate("explorer.state.patient") is None  # a tab does not see another's data
         other.page.set_input_files("#session-file", str(file))
         other.page.wait_for_function(
@@ -342,3 +342,26 @@ def test_the_page_loads_all_scripts_of_the_viewer_in_order(tab):
 
 def test_nothing_went_wrong_and_nothing_was_asked_from_outside(tab):
     assert tab.complaints() == []
+
+
+def test_the_file_leads_in_and_who_has_no_address_is_told_why_not(browser, entrance):
+    used = address_in(entrance)
+    with browser.tab(used.partition("#")[0]) as stranger:
+        stranger.page.wait_for_selector("#locked:not([hidden])")
+        assert "Each address works once" in stranger.page.inner_text("#locked")
+        assert not stranger.page.is_visible("main")
+        stranger.page.goto(used)  # pasted into the same tab
+        stranger.page.wait_for_selector("body[data-ready]")
+        assert stranger.page.url == used.partition("#")[0]
+    with browser.tab(
+        entrance.as_uri()
+    ) as owner:  # as the command opens it: a page of another origin leads here
+        owner.page.wait_for_selector("body[data-ready]")
+        assert owner.errors == []
+        second = owner.page.context.new_page()  # another tab of the same browser is in, whatever the address
+        second.goto(used)
+        second.wait_for_selector("body[data-ready]")
+        assert address_in(entrance) not in (used, owner.page.url)
+    with browser.tab(used) as late:
+        late.page.wait_for_selector("#locked:not([hidden])")
+        assert "opened before" in late.page.inner_text("#locked")

@@ -34,7 +34,7 @@ def folder(tmp_path_factory):
 def tab(browser, folder, tmp_path_factory):
     model = tmp_path_factory.mktemp("model") / "model.h5"
     save_model(breast_model(), model)
-    with explore(folder, "--model", model) as address, window(browser, address) as found:
+    with explore(folder, "--model", model) as entrance, window(browser, entrance) as found:
         yield found
 
 
@@ -186,7 +186,7 @@ def test_a_models_missing_landmark_is_clicked_once_and_kept_in_a_file(browser, t
     model, path = breast_model(), tmp_path / "foreign.h5"
     known = {name: vertex for name, vertex in model.landmark_ids.items() if name != "sternal_notch"}
     save_model(replace(model, landmark_ids=known), path)
-    with explore(path) as address, window(browser, address) as tab:
+    with explore(path) as entrance, window(browser, entrance) as tab:
         page = tab.page
         assert "sternal notch" in page.inner_text("#model-landmarks")
         page.click("#tab-measures")

@@ -24,7 +24,8 @@ HOLD = """path => { const real = window.fetch; let first = true; window.asked = 
       if (first) { first = false; await new Promise(done => { window.letGo = done; }); }
       return real(to, how); }; }"""
 
-EMPTY = """async () => { const headers = { 'X-Session': sessionStorage.getItem('breastmorph-session') };
+EMPTY = """async () => { const headers = { 'X-Session': sessionStorage.getItem('breastmorph-session'),
+      'X-Token': localStorage.getItem('breastmorph-token') };
     for (;;) {
       const { scan } = await (await fetch('api/state', { headers })).json();
       if (!scan) break;
@@ -33,14 +34,14 @@ EMPTY = """async () => { const headers = { 'X-Session': sessionStorage.getItem('
 
 
 @pytest.fixture(scope="module")
-def address(folder):
+def entrance(folder):
     with explore(folder / "model.h5") as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def only_tab(browser, address):
-    with window(browser, address) as found:
+def only_tab(browser, entrance):
+    with window(browser, entrance) as found:
         yield found
 
 
@@ -292,7 +293,8 @@ def test_a_session_that_is_not_opened_leaves_no_stale_patient_on_the_page(tab, f
     key = page.evaluate("explorer.state.patient.scan")
     page.evaluate(
         "key => fetch(`api/scans/${key}`, { method: 'DELETE', headers: "
-        "{ 'X-Session': sessionStorage.getItem('breastmorph-session') } })",
+        "{ 'X-Session': sessionStorage.getItem('breastmorph-session'), "
+        "'X-Token': localStorage.getItem('breastmorph-token') } })",
         key,
     )
     page.set_input_files("#session-file", str(file))

@@ -18,7 +18,7 @@ from breastmorph.cli import main
 from breastmorph.errors import BreastMorphError
 from breastmorph.explorer import server
 from breastmorph.explorer.private_folder import PrivateFolder
-from breastmorph.explorer.server import address_of, bound_socket, serve
+from breastmorph.explorer.server import Entrance, address_of, bound_socket
 from breastmorph.explorer.settings import Settings
 from breastmorph.model.files import save_model
 
@@ -39,7 +39,7 @@ def test_help_shows_examples():
         (["{scan}"], "not a model"),
         (["{json}"], "not a model"),
         (["{empty}", "--model", "{scan}"], "not a model"),
-        (["--token", "short"], "at least 16"),
+        (["--token", "a-word-that-others-can-read"], "No such option"),
         (["--host", "203.0.113.7"], "Give an address of this computer"),
         (["--port", "99999"], "range"),
     ],
@@ -64,21 +64,34 @@ def test_a_taken_port_is_said():
         bound_socket("127.0.0.1", taken.getsockname()[1])
 
 
-def test_what_other_computers_must_write_is_said(monkeypatch):
-    monkeypatch.setattr(server, "serve", lambda settings, ready: ready(address_of(settings)))
+@pytest.fixture
+def said(monkeypatch):
+    """What the command prints when it is ready and somebody came in; ``said(words, on_terminal)``."""
+    way = Entrance("http://127.0.0.1:81/#code=secret", Path("/private/open.html"))
+    monkeypatch.setattr(server, "serve", lambda settings, ready, entered: (ready(way), entered(way)))
     monkeypatch.setattr(os, "_exit", lambda code: None)
-    result = CliRunner().invoke(main, ["explore", "--no-browser", "--host", "0.0.0.0", "--port", "81"])
-    assert "http://127.0.0.1:81/?token=" in result.output
-    assert "instead of 127.0.0.1" in result.output
+
+    def run(*words: str, on_terminal: bool = False) -> str:
+        monkeypatch.setattr("breastmorph.cli.explore._is_terminal", lambda: on_terminal)
+        return CliRunner().invoke(main, ["explore", "--no-browser", *words]).output
+
+    return run
 
 
-def test_other_computers_are_never_served_without_a_token():
-    with pytest.raises(BreastMorphError, match="other computers"):
-        serve(Settings(host="0.0.0.0"), print)
+def test_what_other_computers_must_write_is_said(said):
+    assert "instead of 127.0.0.1" in said("--host", "0.0.0.0")
+    assert "instead of" not in said()
 
 
-def test_the_address_holds_the_token():
-    assert address_of(Settings(token="secret", port=81)) == "http://127.0.0.1:81/?token=secret"
+def test_the_code_is_shown_on_a_terminal_only(said):
+    assert said(on_terminal=True).count("http://127.0.0.1:81/#code=secret") == 2
+    kept = said()
+    assert "secret" not in kept
+    assert kept.count("http://127.0.0.1:81/ (open file:///private/open.html") == 2
+
+
+def test_addresses():
+    assert address_of(Settings(port=81), "secret") == "http://127.0.0.1:81/#code=secret"
     assert address_of(Settings(host="::1", port=81)) == "http://[::1]:81/"
 
 
@@ -110,16 +123,7 @@ def test_it_serves_until_it_is_ended_and_deletes_all(tmp_path, number):
     place.mkdir()
     code = "from breastmorph.cli import main; main()"
     process = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            code,
-            "explore",
-            str(tmp_path / "model.h5"),
-            "--no-browser",
-            "--token",
-            "always",
-        ],
+        [sys.executable, "-c", code, "explore", str(tmp_path / "model.h5"), "--no-browser"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -129,10 +133,10 @@ def test_it_serves_until_it_is_ended_and_deletes_all(tmp_path, number):
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        found = re.search(r"http://127\.0\.0\.1:\d+/\?token=[\w-]{30,}", line)
+        found = re.search(r"(http://127\.0\.0\.1:\d+/) \(open file://(\S+),", line)
         assert found, line
-        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-        with opener.open(found[0], timeout=120) as answer:
+        assert found[1] + "#code=" in Path(found[2]).read_text()
+        with urllib.request.urlopen(found[1], timeout=120) as answer:
             assert "<html" in answer.read().decode().lower()
         assert [Path(entry).name.startswith("breastmorph-") for entry in place.iterdir()] == [True]
         process.send_signal(number)
@@ -142,3 +146,43 @@ def test_it_serves_until_it_is_ended_and_deletes_all(tmp_path, number):
         process.kill()
         process.wait()
     assert not list(place.iterdir())
+
+
+# Sends a signal to itself as soon as a module is loaded.
+DISTURBED = """
+import os, sys
+class Watch:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            os.kill(os.getpid(), {number})
+sys.meta_path.insert(0, Watch())
+from breastmorph.cli import main
+main()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "module", ["click", "breastmorph.cli.explore", "breastmorph.explorer.server", "uvicorn"]
+)
+def test_a_start_that_is_interrupted_ends_without_a_word(tmp_path, module, number):
+    save_model(breast_model(), tmp_path / "model.h5")
+    (tmp_path / "temporary").mkdir()
+    words = ["explore", str(tmp_path / "model.h5"), "--no-browser"]
+    done = subprocess.run(
+        [sys.executable, "-c", DISTURBED.format(module=module, number=int(number)), *words],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "TMPDIR": str(tmp_path / "temporary")},
+        preexec_fn=hear_ctrl_c,
+    )
+    assert (done.stdout, done.stderr) == ("", "")
+    assert done.returncode in (-number, 128 + number)
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+def hear_ctrl_c() -> None:
+    """The tests themselves may run in the background, where Ctrl-C is ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -349,10 +350,14 @@ def test_a_pose_guess_needs_no_scan_to_be_a_torso():
 def test_a_landmark_file_that_is_not_understood_whole_is_not_lost(folder, model_file, content):
     (folder / "landmarks").mkdir()
     (folder / "landmarks" / "torso 0.json").write_text(content, encoding="utf-8")
+    (folder / "landmarks" / "torso 0.json").chmod(0o600)
     with running(Settings(model=model_file, folder=folder)) as explorer:
         visitor = Visitor.of(explorer)
         key = visitor.get("/api/queue").json["scans"][0]["scan"]
         place(visitor, key, shown_from_torso(visitor, key, 0.8), 0.8, ("sternal_notch", "nipple_left"))
     assert (folder / "landmarks" / "torso 0.json.before").read_text(encoding="utf-8") == content
     assert "sternal_notch" in load_landmarks(folder / "landmarks" / "torso 0.json").landmarks
-    assert len(list((folder / "landmarks").iterdir())) == 2
+    kept = list((folder / "landmarks").iterdir())
+    assert len(kept) == 2
+    if os.name == "posix":  # whom it was closed to, it stays closed to
+        assert [file.stat().st_mode & 0o777 for file in kept] == [0o600, 0o600]

@@ -7,29 +7,27 @@ import os
 import re
 import signal
 import stat
-import subprocess
-import sys
 import threading
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
+from importlib.resources import files
 
 import pytest
 
 from breast_cohort import breast_model
 from breastmorph.errors import BreastMorphError, FileProblem
+from breastmorph.explorer.app import _ENDPOINTS
 from breastmorph.explorer.jobs import Cancelled
 from breastmorph.explorer.problems import RequestProblem
-from breastmorph.explorer.security import Doorkeeper
+from breastmorph.explorer.security import Doorkeeper, Keys
 from breastmorph.explorer.session import Explorer
-from breastmorph.explorer.settings import MEGABYTE, Settings, chosen_token, is_loopback
+from breastmorph.explorer.settings import MEGABYTE, Settings, is_loopback
 from breastmorph.explorer.uploads import harmless_name
 from breastmorph.explorer.worker_calls import SharedCalls, WorkerCalls
 from breastmorph.model.files import save_model
 from breastmorph.workers import Limits
 from explorer_client import Visitor, running
-
-TOKEN = "a-long-enough-token-for-tests"
 
 
 @pytest.fixture(scope="module")
@@ -109,44 +107,67 @@ def test_every_answer_has_the_safe_headers(visitor):
         assert answer.headers["cache-control"] == "no-store"
 
 
-@pytest.mark.parametrize("shown", [{}, {"Cookie": "breastmorph={token}"}])
-def test_without_the_token_nobody_is_let_in(settings, shown):
-    with running(replace(settings, token=TOKEN)) as explorer:
-        visitor = Visitor(explorer.settings.port)
-        for path in ("/", "/?token=wrong", "/api/state", "/page/index.html"):
-            assert refusal(visitor.ask("GET", path, **shown)) == (403, "wrong-token")
+@pytest.mark.parametrize("shown", [{}, {"X-Token": ""}, {"X-Token": "guess"}, {"X-Token": "\xe9"}])
+def test_without_the_token_there_is_the_empty_page_and_nothing_else(visitor, shown):
+    stranger = Visitor(visitor.port, {"X-Session": visitor.headers["X-Session"], **shown})
+    for request in (*_ENDPOINTS, "POST /api/sessions", "GET /nowhere", "POST /", "GET /api/enter"):
+        method, _, path = request.partition(" ")
+        answer = stranger.ask(method, re.sub(r"{\w+}", "mean", path))
+        assert refusal(answer) == (403, "wrong-token"), request
+    packaged = files("breastmorph.explorer").joinpath("page/index.html").read_bytes()
+    assert stranger.get("/").content == stranger.get("/page/index.html").content == packaged
 
 
-def test_the_token_opens_once_and_the_cookie_after_that(settings):
-    with running(replace(settings, token=TOKEN)) as explorer:
-        visitor = Visitor(explorer.settings.port)
-        first = visitor.get(f"/?token={TOKEN}")
-        assert first.status == 303
-        assert first.headers["location"] == "/"
-        cookie = first.headers["set-cookie"]
-        assert "HttpOnly" in cookie
-        assert "samesite=strict" in cookie.lower()
-        own = cookie.partition(";")[0]
-        for others in ("", 'theme={"dark": true}; ', "a[b]=c d; "):  # of other programs on this computer
-            visitor.headers["Cookie"] = f"{others}{own}"
-            assert visitor.ask("POST", "/api/sessions").status == 201
+def test_a_code_opens_once_and_the_token_after_that(explorer):
+    keys, browser = explorer.keys, Visitor(explorer.settings.port)
+    used, told = keys.code, []
+    keys.on_used = lambda: told.append(keys.code)
+    first = browser.ask("POST", "/api/enter", X_Code=used)
+    assert first.json == {"token": keys.token}
+    assert "set-cookie" not in first.headers  # it would go to other ports of this computer too
+    assert refusal(browser.ask("POST", "/api/enter", X_Code=used)) == (403, "used-address")
+    for wrong in ("", keys.token, "\xe9"):
+        assert refusal(browser.ask("POST", "/api/enter", X_Code=wrong)) == (403, "used-address")
+    assert told == [keys.code]
+    assert keys.code != used
+    assert browser.ask("GET", "/api/state", X_Token=first.json["token"]).json["code"] == "no-session"
 
 
-def test_other_hosts_need_a_token():
-    assert chosen_token("auto", "127.0.0.1") == chosen_token("auto", "localhost") == ""
-    first, second = chosen_token("auto", "0.0.0.0"), chosen_token("auto", "192.168.1.5")
-    assert first != second
-    assert min(len(first), len(second)) >= 32
-    assert len(chosen_token("always", "127.0.0.1")) >= 32
-    assert chosen_token(TOKEN, "0.0.0.0") == TOKEN
-    with pytest.raises(BreastMorphError, match="at least"):
-        chosen_token("short", "0.0.0.0")
+def test_only_one_of_many_gets_in_with_a_code():
+    keys = Keys()
+    used, let_in = keys.code, []
+
+    def enter() -> None:
+        with suppress(RequestProblem):
+            let_in.append(keys.exchange(used))
+
+    crowd = [threading.Thread(target=enter) for _ in range(20)]
+    for one in crowd:
+        one.start()
+    for one in crowd:
+        one.join()
+    assert let_in == [keys.token]
+    assert min(map(len, (keys.token, keys.code))) >= 32
+    assert len({keys.token, keys.code, used, Keys().token}) == 4
+
+
+def test_a_link_may_open_the_page_but_ask_for_nothing(visitor):
+    tab = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
+    assert visitor.ask("GET", "/", **tab).status == 200
+    for method, path in (("GET", "/api/state"), ("POST", "/api/enter"), ("GET", "/page/index.html")):
+        sent = {**tab, "X-Code": visitor.explorer.keys.code}
+        assert refusal(visitor.ask(method, path, **sent)) == (403, "other-origin")
+    framed = {**tab, "Sec-Fetch-Dest": "iframe"}
+    assert refusal(visitor.ask("GET", "/", **framed)) == (403, "other-origin")
+
+
+def test_what_is_this_computer_alone():
     assert is_loopback("::1")
     assert not is_loopback("evil.example")
 
 
 def test_on_all_addresses_only_addresses_are_let_in():
-    keeper = Doorkeeper(lambda *_: None, "0.0.0.0", 8000, TOKEN)
+    keeper = Doorkeeper(lambda *_: None, "0.0.0.0", 8000, Keys())
     assert keeper.is_our_host("192.168.1.5:8000")
     assert keeper.is_our_host("[fe80::1]:8000")
     assert not keeper.is_our_host("evil.example:8000")
@@ -157,7 +178,8 @@ def test_a_two_gigabyte_upload_is_refused_at_once(visitor, explorer):
     connection = http.client.HTTPConnection("127.0.0.1", visitor.port, timeout=120)
     connection.putrequest("POST", "/api/scans?name=huge.ply")
     connection.putheader("Content-Length", str(2 * 1024**3))
-    connection.putheader("X-Session", visitor.headers["X-Session"])
+    for name in ("X-Token", "X-Session"):
+        connection.putheader(name, visitor.headers[name])
     connection.endheaders()  # and not one byte of the body
     reply = connection.getresponse()
     assert reply.status == 413
@@ -289,7 +311,7 @@ def test_two_sessions_do_not_see_each_other(visitor, explorer):
 
 @pytest.mark.parametrize("session", ["", "guess", "../x"])
 def test_without_a_session_nothing_is_told(explorer, session):
-    stranger = Visitor(explorer.settings.port, {"X-Session": session})
+    stranger = Visitor(explorer.settings.port, {"X-Session": session, "X-Token": explorer.keys.token})
     assert refusal(stranger.get("/api/state")) == (404, "no-session")
 
 
@@ -333,7 +355,7 @@ def test_sessions_made_in_a_loop_lock_nobody_out(settings, monkeypatch):
         assert sent(working).status == 201
         assert looking.get("/api/state").status == 200
         for _ in range(20):
-            assert Visitor(explorer.settings.port).post("/api/sessions").status == 201
+            assert Visitor.of(explorer).session is not None
         assert working.get("/api/state").status == looking.get("/api/state").status == 200
         assert sent(Visitor.of(explorer)).status == 201
         assert len(explorer._sessions) <= 5
@@ -371,37 +393,6 @@ def test_an_idle_session_ends_and_the_end_leaves_nothing(settings):
         Visitor.of(explorer).ask("POST", "/api/files?name=a.mtl", b"newmtl skin")
         whole = explorer.folder
     assert not whole.exists()
-
-
-@pytest.mark.skipif(os.name != "posix", reason="kill -9 is for POSIX systems")
-def test_nothing_of_a_scan_is_left_when_the_explorer_is_killed(settings, tmp_path):
-    command = ["explore", str(settings.model), "--no-browser", "--token", "always"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", "from breastmorph.cli import main; main()", *command],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path), "PYTHONUNBUFFERED": "1"},
-        start_new_session=True,  # a group of its own: all of it is killed
-    )
-    try:
-        found = re.search(r":(\d+)(/\?token=\S+)", process.stdout.readline())
-        visitor = Visitor(int(found[1]))
-        visitor.headers["Cookie"] = visitor.get(found[2]).headers["set-cookie"].partition(";")[0]
-        visitor.headers["X-Session"] = visitor.post("/api/sessions").json["session"]
-        mesh = b"# her scan\nv 0 0 0\nv 300 0 0\nv 0 300 0\nv 0 300 50\nf 1 2 3\nf 2 4 3\n"
-        scan = visitor.ask("POST", "/api/scans?name=her.obj", mesh)
-        assert scan.status == 201
-        if sys.platform == "linux":  # also when every process is killed at once, or the power fails
-            files = [path for path in tmp_path.rglob("*") if path.is_file() and not path.is_symlink()]
-            assert not [path for path in files if b"her scan" in path.read_bytes()]
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-    end = time.monotonic() + 30.0
-    while list(tmp_path.iterdir()) and time.monotonic() < end:
-        time.sleep(0.02)
-    assert not list(tmp_path.iterdir())
 
 
 def troubled():

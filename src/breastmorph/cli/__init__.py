@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import errno
-import platform
 import sys
 from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Any
 
-import click
-from click.shell_completion import CompletionItem
+from breastmorph.cli.stopping import silent_ctrl_c
 
-from breastmorph import __version__
-from breastmorph.errors import BreastMorphError
+with silent_ctrl_c():
+    import platform
+
+    import click
+    from click.shell_completion import CompletionItem
+
+    from breastmorph import __version__
+    from breastmorph.errors import BreastMorphError
 
 # Name of the command: the module that exports it as ``command``, and its line in the overview.
 _COMMANDS = {
@@ -54,7 +58,8 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = import_module(_COMMANDS[cmd_name][0]).command
+        with silent_ctrl_c():
+            command: click.Command = import_module(_COMMANDS[cmd_name][0]).command
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

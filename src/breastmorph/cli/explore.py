@@ -6,13 +6,19 @@ import os
 import sys
 import threading
 import webbrowser
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from breastmorph.cli.options import PATH
+from breastmorph.cli.stopping import silent_ctrl_c
 from breastmorph.errors import FileProblem
-from breastmorph.explorer.settings import EVERYWHERE, MEGABYTE, Settings, chosen_token, is_loopback
+from breastmorph.explorer.settings import EVERYWHERE, MEGABYTE, Settings, is_loopback
+
+if TYPE_CHECKING:
+    from breastmorph.explorer.server import Entrance
 
 _MODELS = (b"\x89HDF\r\n\x1a\n", b"PK\x03\x04")  # how HDF5 and NPZ files begin
 
@@ -32,20 +38,30 @@ def _require_model(path: Path) -> None:
         )
 
 
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()
+
+
+def _shown(way: Entrance) -> str:
+    """The way in for the terminal; others may read what the output is kept in, so there only the file is named."""
+    if _is_terminal():
+        return f"{way.address} (works once)"
+    return f"{way.address.partition('#')[0]} (open {way.file.as_uri()}, which only you can read)"
+
+
 @click.command("explore")
 @click.argument("start", metavar="[MODEL | FOLDER]", required=False, type=PATH)
 @click.option("--model", "model_file", type=PATH, help="The model, beside a FOLDER of scans.")
 @click.option(
-    "--host", default="127.0.0.1", show_default=True, help="Address to listen on; others need the token."
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on; others can then reach it too.",
 )
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="0 takes a free one.", show_default=True
 )
-@click.option("--no-browser", is_flag=True, help="Only print the address.")
-@click.option(
-    "--token", default="auto", show_default=True,
-    help="What visitors must know: auto makes one for other hosts, always also for this computer.",
-)  # fmt: skip
+@click.option("--no-browser", is_flag=True, help="Only print how to get in.")
 @click.option(
     "--max-upload",
     type=click.IntRange(1, 4096),
@@ -59,13 +75,15 @@ def command(
     host: str,
     port: int,
     no_browser: bool,
-    token: str,
     max_upload: int,
 ) -> None:
     """Open the explorer in a browser: a model to look at and edit, a patient's scan, or a FOLDER of scans.
 
     Without a model the synthetic demo model is shown. In a FOLDER of scans landmarks are picked by clicking and saved
     as FOLDER/landmarks/<id>.json. Everything stays on this computer; Ctrl-C ends it and deletes what was uploaded.
+
+    Only you get in: the address has a code that works once, and the next one is printed when it was used. Where the
+    output is no terminal, a file is named instead that only you can read; open it in a browser.
 
     \b
     Examples:
@@ -87,24 +105,28 @@ def command(
         folder=folder,
         host=host,
         port=port,
-        token=chosen_token(token, host),
         max_upload=max_upload * MEGABYTE,
     )
-    from breastmorph.explorer.server import serve
+    with silent_ctrl_c():
+        from breastmorph.explorer.server import serve
 
-    def ready(address: str) -> None:
-        click.echo(f"The explorer is at {address}")
+    def ready(way: Entrance) -> None:
+        click.echo(f"The explorer is at {_shown(way)}")
         if not is_loopback(host):
-            click.echo("Other computers can reach it; whoever has this address with its token can use it.")
+            click.echo("Other computers can reach it; whoever has this address with its code can use it.")
         if host in EVERYWHERE:
             click.echo(
                 f"There, write this computer's own address (as 192.168.1.5) instead of {EVERYWHERE[host]}."
             )
         click.echo("Ctrl-C ends it.")
         if not no_browser:
-            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+            threading.Thread(target=webbrowser.open, args=(way.file.as_uri(),), daemon=True).start()
 
-    serve(settings, ready)
+    def entered(way: Entrance) -> None:
+        with suppress(OSError):  # whoever read the output may be gone
+            click.echo(f"Opened in a browser. For another one: {_shown(way)}")
+
+    serve(settings, ready, entered)
     click.echo("Ended; uploaded files are deleted.")
     sys.stdout.flush()
     os._exit(0)  # everything is put away; threads in the middle of a computation are not worth waiting for

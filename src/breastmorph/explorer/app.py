@@ -1,7 +1,8 @@
 """The explorer as a web application: which request goes to which handler.
 
 Bodies and answers are JSON unless said otherwise, and every error is ``{"cause", "remedy", "where", "code"}``. What
-``POST /api/sessions`` gives as ``session`` is the header X-Session of all other requests.
+``POST /api/sessions`` gives as ``session`` is the header X-Session of all other requests. Before that, ``POST
+/api/enter`` gives for the code of an address (header X-Code) the ``token``, which is the header X-Token of all others.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ def application(explorer: Explorer) -> Starlette:
     return Starlette(
         routes=routes,
         lifespan=lifespan,
-        middleware=[Middleware(Doorkeeper, host=settings.host, port=settings.port, token=settings.token)],
+        middleware=[Middleware(Doorkeeper, host=settings.host, port=settings.port, keys=explorer.keys)],
         exception_handlers={HTTPException: _http, Exception: _unexpected},
     )
 

@@ -138,7 +138,7 @@ class OpenScan:
                 not self._whole and self.landmark_file.is_file()
             ):  # somebody's work, of which we know only a part
                 before = self.landmark_file.with_name(f"{self.landmark_file.name}.before")
-                write_file(before, self.landmark_file.read_bytes())
+                write_file(before, self.landmark_file.read_bytes(), like=self.landmark_file)
             write_file(self.landmark_file, self.landmark_json)
             self._stamp, self._whole = self.landmark_file.stat().st_mtime_ns, True
             self.saved = True

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import secrets
-from urllib.parse import parse_qs
+import threading
+from collections.abc import Callable
 
+from anyio import to_thread
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import cookie_parser
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from breastmorph.explorer.problems import RequestProblem, as_record
@@ -26,24 +27,80 @@ HEADERS = {
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
 }
 _OURS = ("same-origin", "none")  # of Sec-Fetch-Site; another port of this computer is "same-site", not ours
+ENTRANCE = "/api/enter"
+_BYTES = 24  # of a secret: nobody guesses 192 bits
+
+
+class Keys:
+    """What opens an explorer: a code that works once, and the token that a browser gets for it.
+
+    The code is part of the address, so it may be seen by others after its use: in a history, over a shoulder. The
+    token is sent with every request for data and dies with the server. The page keeps it in the browser's storage for
+    this very address: a cookie would also be sent to other ports, where another user of this computer may listen.
+
+    Attributes
+    ----------
+    token, code : str
+    on_used : callable
+        Called when a code was used and there is a new one.
+    """
+
+    def __init__(self) -> None:
+        self.token, self.code = secrets.token_urlsafe(_BYTES), secrets.token_urlsafe(_BYTES)
+        self.on_used: Callable[[], None] = lambda: None
+        self._lock = threading.Lock()
+
+    def exchange(self, code: str) -> str:
+        """The token for a code, which is worth nothing from then on.
+
+        Raises
+        ------
+        RequestProblem
+            403 where the code is not the present one.
+        """
+        with self._lock:
+            if not _is_same(code, self.code):
+                raise RequestProblem(
+                    403,
+                    "this address was opened before, and each works once",
+                    "Open the newest address in the terminal, or the file open.html that it names. If somebody else "
+                    "opened it, end the explorer with Ctrl-C",
+                    code="used-address",
+                )
+            self.code = secrets.token_urlsafe(_BYTES)
+            self.on_used()
+            return self.token
+
+    def require(self, token: str) -> None:
+        """Refuse whoever does not have the token."""
+        if not _is_same(token, self.token):
+            raise RequestProblem(
+                403,
+                "this browser has no token, or one of an earlier explorer",
+                "Open the newest address in the terminal, or the file open.html that it names",
+                code="wrong-token",
+            )
+
+
+def _is_same(shown: str, secret: str) -> bool:
+    return secrets.compare_digest(shown.encode(), secret.encode())
 
 
 class Doorkeeper:
     """Lets in only requests to this host, from this page, with the token; as ASGI middleware.
+
+    Without the token there are the files of the page, which are the same for everybody, and nothing else.
 
     Parameters
     ----------
     app : ASGIApp
     host, port
         The address the server listens on.
-    token : str
-        Empty where none is needed.
+    keys : Keys
     """
 
-    def __init__(self, app: ASGIApp, host: str, port: int, token: str) -> None:
-        self.app, self.host, self.port, self.token = app, host, port, token
-        # Cookies do not know ports: two explorers on one computer must not take each other's.
-        self.cookie = f"breastmorph-{port}"
+    def __init__(self, app: ASGIApp, host: str, port: int, keys: Keys) -> None:
+        self.app, self.host, self.port, self.keys = app, host, port, keys
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
@@ -60,9 +117,11 @@ class Doorkeeper:
             await send(message)
 
         try:
-            self.require_host(Headers(scope=scope))
-            self.require_origin(Headers(scope=scope))
-            answer = self._entry(scope)
+            headers = Headers(scope=scope)
+            self.require_host(headers)
+            if not _is_visit(scope, headers):
+                self.require_origin(headers)
+            answer = await self._entry(scope, headers)
         except RequestProblem as problem:
             answer = JSONResponse(as_record(problem), problem.status)
         await (self.app if answer is None else answer)(scope, receive, with_headers)
@@ -113,28 +172,23 @@ class Doorkeeper:
                 code="other-origin",
             )
 
-    def _entry(self, scope: Scope) -> Response | None:
-        """Check the token; a refusal raises, the first visit gets its cookie."""
-        if not self.token:
-            return None
-        headers = Headers(scope=scope)
-        query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
-        if scope["path"] == "/" and "token" in query and self._is_right(query["token"][0]):
-            answer = RedirectResponse("/", 303)
-            answer.set_cookie(self.cookie, self.token, httponly=True, samesite="strict", path="/")
-            return answer
-        if not self._is_right(self._shown(headers)):
-            raise RequestProblem(
-                403,
-                "the token is missing or wrong",
-                "Open the whole address that the command printed, with its token",
-                code="wrong-token",
-            )
+    async def _entry(self, scope: Scope, headers: Headers) -> Response | None:
+        """Check the token; a refusal raises, a code is answered with the token."""
+        if (scope["method"], scope["path"]) == ("POST", ENTRANCE):
+            token = await to_thread.run_sync(self.keys.exchange, headers.get("x-code", ""))
+            return JSONResponse({"token": token})
+        if not _is_of_the_page(scope):
+            self.keys.require(headers.get("x-token", ""))
         return None
 
-    def _shown(self, headers: Headers) -> str:
-        # Other programs on this computer may have set cookies too, and in any shape.
-        return cookie_parser(headers.get("cookie", "")).get(self.cookie, "")
 
-    def _is_right(self, token: str) -> bool:
-        return secrets.compare_digest(token.encode(), self.token.encode())
+def _is_of_the_page(scope: Scope) -> bool:
+    """Whether a request is for a file of the page: these come with the software and hold nothing of anybody."""
+    path: str = scope["path"]
+    return scope["method"] in ("GET", "HEAD") and (path == "/" or path.startswith(("/page/", "/viewer/")))
+
+
+def _is_visit(scope: Scope, headers: Headers) -> bool:
+    """Whether somebody opens the page in a tab, perhaps by a link; the file open.html is one for the browser."""
+    shown = headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")
+    return (scope["method"], scope["path"], *shown) == ("GET", "/", "navigate", "document")

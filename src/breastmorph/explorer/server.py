@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import signal
 import socket
+import threading
 from collections.abc import Callable
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from breastmorph.errors import BreastMorphError
 from breastmorph.explorer.session import Explorer
-from breastmorph.explorer.settings import EVERYWHERE, Settings, is_loopback
+from breastmorph.explorer.settings import EVERYWHERE, Settings
+from breastmorph.mesh.files.writing import write_file
 
 if TYPE_CHECKING:
     import uvicorn
 
 _GRACE = 2  # seconds that open requests have at the end
+_PAGE = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><title>BreastMorph explorer</title>
+<meta http-equiv="refresh" content="0; url={address}"></head>
+<body><p><a href="{address}">Open the explorer</a></p></body></html>
+"""
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
@@ -45,52 +56,110 @@ def bound_socket(host: str, port: int) -> socket.socket:
     return found
 
 
-def address_of(settings: Settings) -> str:
+@dataclass(frozen=True)
+class Entrance:
+    """How somebody gets in.
+
+    Attributes
+    ----------
+    address : str
+        With a code that works once.
+    file : Path
+        A page that only this user can read. It leads to such an address too, and always to a fresh one: a browser
+        is given this file, because others can read the words of its command line.
+    """
+
+    address: str
+    file: Path
+
+
+def address_of(settings: Settings, code: str = "") -> str:
     """What to open in a browser."""
     host = EVERYWHERE.get(settings.host, settings.host)
     place = f"[{host}]" if ":" in host else host
-    return f"http://{place}:{settings.port}/" + (f"?token={settings.token}" if settings.token else "")
+    # Browsers do not send what follows the #: it stands in no log, of whatever may lie between.
+    return f"http://{place}:{settings.port}/" + (f"#code={code}" if code else "")
 
 
-def serve(settings: Settings, on_ready: Callable[[str], None]) -> None:
+def entrance(explorer: Explorer) -> Entrance:
+    """The way in as long as the present code was not used; its file is written."""
+    address, file = address_of(explorer.settings, explorer.keys.code), explorer.folder / "open.html"
+    file.touch(mode=0o600)
+    write_file(file, _PAGE.format(address=address).encode())
+    return Entrance(address, file)
+
+
+def serve(
+    settings: Settings, on_ready: Callable[[Entrance], None], on_entered: Callable[[Entrance], None]
+) -> None:
     """Run until somebody ends it; all that visitors sent is deleted then.
 
     Parameters
     ----------
     settings : Settings
     on_ready : callable
-        Called with the address once the page can be opened.
+        Called once the page can be opened.
+    on_entered : callable
+        Called when somebody came in, with the way in for the next.
     """
-    import uvicorn
-
-    from breastmorph.explorer.app import application
-
-    if not settings.token and not is_loopback(settings.host):
-        raise BreastMorphError(
-            f"{settings.host} can be reached from other computers", "Give a token (--token auto makes one)"
-        )
     listening = bound_socket(settings.host, settings.port)
     settings = replace(settings, port=int(listening.getsockname()[1]))
     explorer = Explorer(settings)
+
+    def used() -> None:
+        with suppress(BreastMorphError, OSError):  # a full disk must not keep out who has the code
+            on_entered(entrance(explorer))
+
+    explorer.keys.on_used = used
     try:
+        _end_when_asked(explorer)
         explorer.start()
-        config = uvicorn.Config(
-            application(explorer),
-            log_level="warning",
-            access_log=False,  # addresses hold tokens
-            server_header=False,
-            lifespan="on",
-            timeout_graceful_shutdown=_GRACE,
-        )
-        server = _server(config, explorer)
+        server = _server(configured(explorer), explorer)
         _end_with_the_terminal(server)
-        on_ready(address_of(settings))
+        on_ready(entrance(explorer))
         server.run(sockets=[listening])
-    except KeyboardInterrupt:
-        pass
     finally:
         explorer.end()
         listening.close()
+
+
+def _end_when_asked(explorer: Explorer) -> None:
+    """Until the server runs and takes over, end at once and silently; never in the middle of an import.
+
+    The server hands back what it was asked when it is done: then everything is ended already.
+    """
+
+    def leave(number: int) -> None:
+        explorer.end()
+        os._exit(128 + number)
+
+    def asked(number: int, frame: FrameType | None) -> None:
+        if not explorer.is_over:  # in a thread: this one may hold what the end waits for
+            threading.Thread(target=leave, args=(number,), daemon=True).start()
+
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
+            signal.signal(number, asked)
+
+
+def configured(explorer: Explorer) -> uvicorn.Config:
+    """How the explorer is served."""
+    import uvicorn
+
+    from breastmorph.explorer.app import application
+    from breastmorph.explorer.connections import protocol
+
+    return uvicorn.Config(
+        application(explorer),
+        http=protocol(explorer.settings),
+        ws="none",
+        log_level="warning",
+        access_log=False,  # whoever keeps the output need not keep what was looked at
+        server_header=False,
+        lifespan="on",
+        timeout_graceful_shutdown=_GRACE,
+    )
 
 
 def _server(config: uvicorn.Config, explorer: Explorer) -> uvicorn.Server:

@@ -17,6 +17,7 @@ from breastmorph.explorer.jobs import Job, Jobs
 from breastmorph.explorer.model_source import ModelOrigin, ModelSource
 from breastmorph.explorer.private_folder import PrivateFolder
 from breastmorph.explorer.problems import RequestProblem, not_now, unknown
+from breastmorph.explorer.security import Keys
 from breastmorph.explorer.settings import MEGABYTE, READERS, Settings, is_loopback
 from breastmorph.explorer.uploads import UploadFolder
 from breastmorph.explorer.worker_calls import SharedCalls
@@ -260,7 +261,7 @@ class Session:
 
 
 class Explorer:
-    """What all sessions share: the model, the queue, processes for hard work, a private folder.
+    """What all sessions share: the keys, the model, the queue, processes for hard work, a private folder.
 
     Parameters
     ----------
@@ -268,7 +269,7 @@ class Explorer:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+        self.settings, self.keys = settings, Keys()
         self._private = PrivateFolder()
         self.folder = self._private.path
         self.source = ModelSource(ModelOrigin(settings.model), settings.modes)
@@ -367,6 +368,11 @@ class Explorer:
         with self._lock:
             self._sessions.pop(session.id, None)
         session.end()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether somebody ended it."""
+        return self._over.is_set()
 
     def end(self) -> None:
         """End everything; all that visitors sent is deleted."""

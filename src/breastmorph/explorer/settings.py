@@ -1,24 +1,19 @@
-"""How an explorer is run: where it listens, who may come in, and what visitors may use."""
+"""How an explorer is run: where it listens, and what visitors may use."""
 
 from __future__ import annotations
 
 import ipaddress
-import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from breastmorph.errors import BreastMorphError
 from breastmorph.machine import memory, memory_share
 from breastmorph.workers import Limits
 
 MEGABYTE = 1024**2
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - all addresses, and which of them is this computer
 READERS = 2  # files that are read at a time: a slow one must not hold up another tab
-_PLACES = (
-    8,
-    32,
-)  # fewest and most; each may have a thread of the server waiting for its file, and there are 40
-_SHORTEST_TOKEN = 16
+# Fewest and most; each may have a thread of the server waiting for its file, and there are 40.
+_PLACES = (8, 32)
 _MOST_MEMORY = 6 * 1024**3  # bytes
 
 
@@ -34,15 +29,16 @@ class Settings:
         Scans to pick landmarks on.
     host, port
         The address to listen on; port 0 takes a free one.
-    token : str
-        What visitors must know; empty where nobody from elsewhere can reach the page.
+    patience : float
+        Seconds in which a client must send ``slowest`` bytes for each of them, or the whole request.
+    max_connections : int
+        Beyond these, the one that has been silent longest is closed.
     """
 
     model: Path | None = None
     folder: Path | None = None
     host: str = "127.0.0.1"
     port: int = 0
-    token: str = ""
     max_upload: int = 500 * MEGABYTE
     max_json: int = 4 * MEGABYTE
     max_landmarks: int = 16 * MEGABYTE
@@ -50,6 +46,9 @@ class Settings:
     max_scans: int = 12  # open in one session
     max_shown_faces: int = 220_000  # a finer scan is shown with fewer triangles
     idle: float = 3600.0  # seconds until a session nobody uses ends
+    patience: float = 20.0
+    slowest: int = 1000  # bytes in a second
+    max_connections: int = 100
     modes: int = 12  # sent to the page
     reading: Limits = field(default_factory=lambda: Limits(seconds=120.0, memory=_reading_memory()))
     computing: Limits = field(default_factory=lambda: Limits(seconds=600.0))
@@ -75,25 +74,3 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def chosen_token(wish: str, host: str) -> str:
-    """The token of a server: ``auto`` makes one where others can reach it, ``always`` everywhere.
-
-    Raises
-    ------
-    BreastMorphError
-        A token of one's own is too short to be safe.
-    """
-    if wish in ("auto", "always"):
-        return secrets.token_urlsafe(24) if wish == "always" or not is_loopback(host) else ""
-    if (
-        len(wish) < _SHORTEST_TOKEN
-        or not wish.isascii()
-        or not wish.replace("-", "").replace("_", "").isalnum()
-    ):
-        raise BreastMorphError(
-            f"a token needs at least {_SHORTEST_TOKEN} letters, digits, - or _",
-            "Leave --token out: a good one is made for you",
-        )
-    return wish

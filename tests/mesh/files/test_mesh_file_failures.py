@@ -7,6 +7,7 @@ import pytest
 
 from breastmorph.errors import BreastMorphError, FileProblem, MeshProblem
 from breastmorph.mesh.files import load_mesh, reading, save_mesh
+from breastmorph.mesh.files.writing import _share_like, write_file
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 
 vtk = pytest.importorskip("vtk")
@@ -165,6 +166,58 @@ def test_writing_is_all_or_nothing(bumpy, tmp_path, monkeypatch):
             save_mesh(bumpy, path)
     assert path.read_bytes() == b"old"
     assert [file.name for file in tmp_path.iterdir()] == ["a.ply"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere rights come with the folder")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o444])
+def test_who_may_read_a_file_stays_as_it_was(tmp_path, mode):
+    path, other = tmp_path / "a.json", tmp_path / "b.json"
+    path.write_bytes(b"old")
+    path.chmod(mode)
+    before = path.stat()
+    write_file(path, b"new")
+    write_file(other, b"a copy", like=path)
+    assert path.read_bytes() == b"new"
+    for file in (path, other):
+        after = file.stat()
+        assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only the administrator can")
+def test_the_administrator_does_not_take_files_away(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_bytes(b"old")
+    os.chown(path, 65534, 65534)
+    path.chmod(0o640)
+    write_file(path, b"new")
+    after = path.stat()
+    assert (after.st_uid, after.st_gid, after.st_mode & 0o777) == (65534, 65534, 0o640)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere rights come with the folder")
+def test_another_group_does_not_get_in_with_the_rights_of_the_old_one(tmp_path, monkeypatch):
+    path = tmp_path / "a.json"
+    path.write_bytes(b"old")
+    path.chmod(0o660)
+
+    def refused(*_: object) -> None:
+        raise PermissionError
+
+    state = path.stat()
+    foreign = os.stat_result((*state[:5], state.st_gid + 1, *state[6:10]))
+    monkeypatch.setattr(os, "chown", refused)
+    _share_like(path, foreign)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere rights come with the folder")
+def test_a_new_file_follows_the_umask(tmp_path):
+    mask = os.umask(0o027)
+    try:
+        write_file(tmp_path / "a.json", b"new")
+    finally:
+        os.umask(mask)
+    assert (tmp_path / "a.json").stat().st_mode & 0o777 == 0o640
 
 
 def test_where_not_to_write(bumpy, tmp_path):

@@ -18,6 +18,7 @@ import { Stage } from "./stage.js";
 import { startToolbar } from "./toolbar.js";
 
 const ALIVE = 60000;  // ms: a session lives as long as its page is open
+const LOCKED = ["wrong-token", "used-address"];
 
 const page = {
   state: null, model: null, picker: null, tab: null, tabs: {},
@@ -214,8 +215,18 @@ async function start() {
   if (page.state.job) await attempt(() => followOn(page.state.job));
 }
 
+/* Nothing of the page is of use to whoever was not let in. */
+function showLocked({ cause, remedy }) {
+  part("locked-cause").textContent = sentence(cause);
+  part("locked-remedy").textContent = sentence(remedy);
+  part("locked").hidden = false;
+  document.querySelector("main").hidden = true;
+  part("model-name").hidden = true;
+}
+
 window.explorer = page;  // for the console and the tests
 start().catch(error => {
+  if (LOCKED.includes(error.code)) { showLocked(error); return; }
   part("veil").firstElementChild.textContent = "There is no model to show.";
   complain(error);
 });

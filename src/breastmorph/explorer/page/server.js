@@ -1,6 +1,6 @@
 /* The page's side of the server: the session, requests, binary arrays, long jobs. */
 
-const KEY = "breastmorph-session";
+const KEY = "breastmorph-session", TOKEN = "breastmorph-token", CODE = "#code=";
 const LEAVING = 4000;  // ms that a page which is loaded again may take to leave
 
 /* The server said no, and why. */
@@ -18,8 +18,10 @@ const pause = ms => new Promise(done => setTimeout(done, ms));
 
 let session = sessionStorage.getItem(KEY);
 
-async function request(method, path, { body, raw } = {}) {
-  const headers = session ? { "X-Session": session } : {};
+async function request(method, path, { body, raw, code } = {}) {
+  const headers = { "X-Token": localStorage.getItem(TOKEN) ?? "" };  // looked up each time: another tab may have a new one
+  if (session) headers["X-Session"] = session;
+  if (code) headers["X-Code"] = code;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (raw) headers["Content-Type"] = "application/octet-stream";
   let answer;
@@ -68,8 +70,24 @@ async function isOurs(id) {
   }
 }
 
+/* Come in with the code of the address, which works once; a browser that came in before needs none. */
+async function enter() {
+  if (!location.hash.startsWith(CODE)) return;
+  const code = location.hash.slice(CODE.length);
+  history.replaceState(null, "", location.pathname);
+  try {
+    localStorage.setItem(TOKEN, (await (await request("POST", "api/enter", { code })).json()).token);
+  } catch (error) {
+    if (error.code !== "used-address" || !localStorage.getItem(TOKEN)) throw error;
+  }
+}
+
+/* An address with a code that is opened in the page's own tab loads nothing by itself. */
+addEventListener("hashchange", () => { if (location.hash.startsWith(CODE)) location.reload(); });
+
 /* The session of this tab: the one it had before, or a new one. */
 export async function start() {
+  await enter();
   if (session && await isOurs(session)) {
     try { return await get("api/state"); } catch (error) { if (error.code !== "no-session") throw error; }
   }

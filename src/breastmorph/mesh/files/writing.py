@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,13 +14,14 @@ from breastmorph.errors import BreastMorphError, FileProblem
 PART_FILES = ".*.part"  # what a killed process may leave behind
 
 
-def write_file(path: Path, data: bytes) -> None:
+def write_file(path: Path, data: bytes, like: Path | None = None) -> None:
     """Write ``data`` to ``path`` in one step.
 
     The data go to a new file in the same folder that then takes the name, so that an interrupted run leaves
-    the old file or none, never half a file.
+    the old file or none, never half a file. Who may read it stays as it was; where there was none, as with the file
+    ``like``, or as this process makes files.
     """
-    write_files({path: data})
+    write_files({path: data}, like=like)
 
 
 def write_if_new(path: Path, data: bytes) -> None:
@@ -30,7 +32,9 @@ def write_if_new(path: Path, data: bytes) -> None:
     write_file(path, data)
 
 
-def write_files(files: Mapping[Path, bytes], instead_of: Iterable[Path] = ()) -> None:
+def write_files(
+    files: Mapping[Path, bytes], instead_of: Iterable[Path] = (), like: Path | None = None
+) -> None:
     """Write several files that belong together.
 
     All data are safely on the disk before anything changes: with a full disk the old files stay as they were.
@@ -47,7 +51,10 @@ def write_files(files: Mapping[Path, bytes], instead_of: Iterable[Path] = ()) ->
                     raise FileProblem("the folder for this file does not exist", "Create it first", path)
                 part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
                 parts[path] = part, target
-                with open(part, "xb") as file:
+                old = target if target.exists() else like
+                with open(part, "xb", opener=_private if old else None) as file:
+                    if old is not None:
+                        _share_like(part, old.stat())
                     file.write(data)
                     file.flush()
                     os.fsync(file.fileno())  # or a power failure could leave the name without the data
@@ -61,6 +68,23 @@ def write_files(files: Mapping[Path, bytes], instead_of: Iterable[Path] = ()) ->
         for part, _ in parts.values():
             with suppress(OSError):
                 part.unlink(missing_ok=True)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _share_like(part: Path, old: os.stat_result) -> None:
+    """Let those read a new file who might read the old one."""
+    if os.name != "posix":  # elsewhere these rights come with the folder
+        return
+    for owner in (old.st_uid, -1):  # only the administrator can make files of others
+        with suppress(OSError):
+            os.chown(part, owner, old.st_gid)
+            break
+    is_same_group = part.stat().st_gid == old.st_gid
+    with suppress(OSError):  # a disk that knows no rights
+        part.chmod(stat.S_IMODE(old.st_mode) & (0o777 if is_same_group else 0o707))
 
 
 def make_folder(path: Path) -> None:
