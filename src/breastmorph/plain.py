@@ -48,11 +48,16 @@ def csv_text(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
 
     Names come from files of others: ``=1+1`` is written as ``'=1+1``, numbers stay as they are.
     """
+    cells = ([_cell(row.get(column, "")) for column in columns] for row in rows)
+    return "".join(map(_line, [columns, *cells]))
+
+
+def _line(cells: Sequence[Any]) -> str:
     text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(columns)
-    table.writerows([_cell(row.get(column, "")) for column in columns] for row in rows)
-    return text.getvalue()
+    csv.writer(text, lineterminator="\r\n").writerow(
+        cells
+    )  # only so it quotes every kind of line end in a cell
+    return text.getvalue().removesuffix("\r\n") + "\n"
 
 
 def _cell(value: Any) -> Any:

@@ -171,6 +171,7 @@ class _Document:
         self.document, self.path = document, path
         first = (document.get("buffers") or [{}])[0]
         self._buffers: dict[int, bytes] = {} if binary is None or "uri" in first else {0: binary}
+        self._meshes: dict[int, list[_Part]] = {}
         compression = [name for name in document.get("extensionsRequired", []) if name in _COMPRESSION]
         if compression:
             raise FileProblem(
@@ -205,21 +206,18 @@ class _Document:
         seen = 0
         while waiting:
             index, parent, depth = waiting.pop()
-            seen += 1
             node = self._item("nodes", index)
             children = node.get("children", [])
-            if depth > _DEEPEST or seen + len(waiting) + len(children) > _MOST_NODES:
+            instances = self._instances(node) if "mesh" in node else []
+            seen += max(len(instances), 1)
+            if depth > _DEEPEST:
                 raise damaged("the nodes are nested without end")
+            if seen + len(waiting) + len(children) > _MOST_NODES:
+                raise FileProblem(
+                    f"the scene shows more than {_MOST_NODES:,} parts", "Export the surface once"
+                )
             transform = parent @ _transform(node)
             waiting += [(child, transform, depth + 1) for child in reversed(children)]
-            if "mesh" not in node:
-                continue
-            instances = self._instances(node)
-            seen += len(instances) - 1
-            if seen > _MOST_NODES:
-                raise FileProblem(
-                    f"the scene shows more than {_MOST_NODES:,} meshes", "Export the surface once"
-                )
             for instance in instances:
                 yield from (_placed(part, transform @ instance) for part in self._mesh(node["mesh"]))
 
@@ -239,7 +237,12 @@ class _Document:
         count = min(len(next(iter(given.values()))), _MOST_NODES + 1)
         return [_transform({name: rows[k] for name, rows in given.items()}) for k in range(count)]
 
-    def _mesh(self, index: int) -> Iterator[_Part]:
+    def _mesh(self, index: int) -> list[_Part]:
+        if index not in self._meshes:  # one that is shown a thousand times is read once
+            self._meshes[index] = list(self._primitives(index))
+        return self._meshes[index]
+
+    def _primitives(self, index: int) -> Iterator[_Part]:
         for primitive in self._item("meshes", index)["primitives"]:
             mode = primitive.get("mode", _TRIANGLES)
             if mode in (0, 1, 2, 3):
