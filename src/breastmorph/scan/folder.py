@@ -132,12 +132,12 @@ def _no_scan(folder: Path) -> FileProblem:
 
 
 def _subfolders(folder: Path, depth: int = _DEEPEST) -> dict[Path, int]:
-    """Folders below one, with the number of their scans; results of ours and hidden folders are no scans' places."""
+    """Folders below one, with the number of their scans; landmarks, results of ours and what is hidden left out."""
     found: dict[Path, int] = {}
     for child in sorted(folder.iterdir()):
         if child.name.startswith(".") or child.is_symlink() or not child.is_dir():
             continue
-        if any((child / mark).exists() for mark in _RESULTS):
+        if child.name == "landmarks" or any((child / mark).exists() for mark in _RESULTS):
             continue
         with suppress(PermissionError):
             count = len(_files(child, mesh_files.READABLE))
