@@ -238,12 +238,13 @@ class _Document:
         return [_transform({name: rows[k] for name, rows in given.items()}) for k in range(count)]
 
     def _mesh(self, index: int) -> list[_Part]:
+        mesh = self._item("meshes", index)
         if index not in self._meshes:  # one that is shown a thousand times is read once
-            self._meshes[index] = list(self._primitives(index))
+            self._meshes[index] = list(self._primitives(mesh))
         return self._meshes[index]
 
-    def _primitives(self, index: int) -> Iterator[_Part]:
-        for primitive in self._item("meshes", index)["primitives"]:
+    def _primitives(self, mesh: dict[str, Any]) -> Iterator[_Part]:
+        for primitive in mesh["primitives"]:
             mode = primitive.get("mode", _TRIANGLES)
             if mode in (0, 1, 2, 3):
                 continue  # points and lines
@@ -310,8 +311,8 @@ class _Document:
         return data[start : start + length]
 
     def _buffer(self, index: int) -> bytes:
+        uri = self._item("buffers", index).get("uri")
         if index not in self._buffers:
-            uri = self._item("buffers", index).get("uri")
             if uri is None:
                 raise damaged(f"number {index} of 'buffers' has no data")
             data = _decoded(uri) if uri.startswith("data:") else read_bytes(_beside(self.path, uri))
