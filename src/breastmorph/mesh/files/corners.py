@@ -13,7 +13,8 @@ from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
 _BACKWARDS = 1e-9  # of a polygon's area: below is rounding
 _TURNS = 8  # corners from which fans are tried, of all polygons at once
 _ONLY_FANS = 5  # up to so many corners there are no other triangles than those of a fan
-_MOST_TRIES = 300_000  # to cut off an ear: some seconds
+_MOST_WORK = 50_000_000  # corners compared with ears, in a file: some seconds ...
+_START = 500  # ... of which the start of a comparison takes as long as so many
 
 
 def fan(counts: Ints) -> Ints:
@@ -72,10 +73,10 @@ def triangulated(counts: Ints, corners: Ints, vertices: Floats) -> Ints:
         waiting = waiting[folds]
         if not len(waiting):
             return order
-    tries = _MOST_TRIES
+    work = _MOST_WORK
     for polygon in waiting[counts[waiting] > _ONLY_FANS].tolist():
         own = starts[polygon] + np.arange(counts[polygon])
-        ears, tries = _ears(_flattened(vertices[corners[own]]), tries)
+        ears, work = _ears(_flattened(vertices[corners[own]]), work)
         if ears is not None:
             order[first[polygon] : first[polygon] + len(ears)] = own[ears]
     return order
@@ -99,26 +100,26 @@ def _flattened(points: Floats) -> Floats:
     return edges @ (axes / np.linalg.norm(axes, axis=1, keepdims=True)).T
 
 
-def _ears(points: Floats, tries: int) -> tuple[Ints | None, int]:
-    """Triangles (n - 2, 3) of a polygon (n, 2), none where it crosses itself; and how many tries are left."""
+def _ears(points: Floats, work: int) -> tuple[Ints | None, int]:
+    """Triangles (n - 2, 3) of a polygon (n, 2), none where it crosses itself; and how much work may still be done."""
     least = 1e-12 * float(np.ptp(points, axis=0).max()) ** 2
-    left, found = list(range(len(points))), []
+    left, found = np.arange(len(points)), []
     at = missed = 0
     while len(left) > 3 and missed < 2 * len(left):
-        tries -= 1
-        if tries < 0:
+        work -= _START + len(left)
+        if work < 0:
             raise FileProblem(
                 "its polygons are too intricate to be cut into triangles", "Export it with triangles"
             )
-        corner = [left[at - 1], left[at], left[(at + 1) % len(left)]]
+        corner = left[[at - 1, at, (at + 1) % len(left)]]
         if _is_ear(points[corner], points[left], least, may_be_flat=missed >= len(left)):
             found.append(corner)
-            del left[at]
+            left = np.delete(left, at)
             missed = 0
         else:
             missed += 1
         at = (at + 1) % len(left)
-    return (np.array([*found, left]), tries) if len(left) == 3 else (None, tries)
+    return (np.array([*found, left]), work) if len(left) == 3 else (None, work)
 
 
 def _is_ear(triangle: Floats, others: Floats, least: float, may_be_flat: bool) -> bool:
@@ -127,11 +128,11 @@ def _is_ear(triangle: Floats, others: Floats, least: float, may_be_flat: bool) -
     if area <= least:
         return may_be_flat and area >= -least
     a, b, c = triangle
-    inside = np.minimum(np.minimum(_turn(a, b, others), _turn(b, c, others)), _turn(c, a, others)) >= -least
-    own = (
-        (others[:, None] == triangle).all(axis=2).any(axis=1)
-    )  # a corner may be met twice, where a hole is cut in
-    return not np.any(inside & ~own)
+    inside = (
+        (_turn(a, b, others) >= -least) & (_turn(b, c, others) >= -least) & (_turn(c, a, others) >= -least)
+    )
+    # A corner may be met twice, where a hole is cut in.
+    return bool((others[inside][:, None] == triangle).all(axis=2).any(axis=1).all())
 
 
 def _turn(a: Floats, b: Floats, c: Floats) -> Any:
