@@ -148,6 +148,13 @@ def _accessor(**changes: Any) -> dict[str, Any]:
     return scene
 
 
+def _obj_comb() -> bytes:
+    """One polygon of 200,000 corners, of which every second one is an ear."""
+    teeth = "\n".join(f"v {k} {1 if k % 2 else 9} 0" for k in range(200_000))
+    corners = " ".join(map(str, range(200_001, 0, -1)))
+    return f"{teeth}\nv 100000 -1 0\nf {corners}\n".encode()
+
+
 def _glb_same_mesh() -> bytes:
     """A mesh of 30,000 vertices, shown by 9,000 nodes."""
     scene = _scene(nodes=[{"mesh": 0}] * 9000, scenes=[{"nodes": list(range(9000))}])
@@ -319,8 +326,13 @@ HOSTILE: Mapping[str, Hostile] = MappingProxyType({
     "glb: an accessor without its view": Hostile("GLB", lambda: _glb(_accessor(bufferView=7)), "number 7"),
     "glb: a mesh shown 9,000 times": Hostile("GLB", _glb_same_mesh, "shows more than"),
     "glb: a node that is its own child, 100,000 times": Hostile(
-        "GLB", lambda: _glb(_scene(nodes=[{"children": [0] * 100_000}], scenes=[{"nodes": [0]}])), "without end",
+        "GLB", lambda: _glb(_scene(nodes=[{"children": [0] * 100_000}], scenes=[{"nodes": [0]}])), "shows more than",
     ),
+    "gltf: arrays in another folder": Hostile(
+        "GLTF", lambda: json.dumps(_scene(buffers=[{"byteLength": 96, "uri": "../../etc/passwd"}])).encode(), "folder"),
+    "gltf: arrays that are a device": Hostile(
+        "GLTF", lambda: json.dumps(_scene(buffers=[{"byteLength": 96, "uri": "/dev/zero"}])).encode(), "folder"),
+    "obj: a comb of 100,000 teeth": Hostile("OBJ", _obj_comb, "too intricate"),
     "glb: nested JSON": Hostile("GLB", lambda: _glb_of(b"[" * 100_000 + b"]" * 100_000), "nested too deeply"),
     "landmarks: nested JSON": Hostile("landmarks JSON", lambda: _NESTED_LANDMARKS, "nested too deeply"),
     "landmarks: a number of 5,000 digits": Hostile(

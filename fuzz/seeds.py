@@ -129,6 +129,51 @@ def off_files() -> list[bytes]:
     return [plain.encode(), f"STCNOFF\n20 24 0\n{colors}\n{faces}\n".encode()]
 
 
+_COMB = (
+    (0, 0),
+    (12, 0),
+    (12, 9),
+    (10, 1),
+    (8, 9),
+    (6, 1),
+    (4, 9),
+    (2, 1),
+    (0, 9),
+)  # its teeth are cut off one by one
+
+
+def concave_obj(encoding: str = "utf-8") -> bytes:
+    """An OBJ with a concave polygon and with texture coordinates."""
+    lines = [f"v {x} {y} {x * y / 9}\nvt {x / 12} {y / 9}" for x, y in _COMB]
+    corners = " ".join(f"{k}/{k}" for k in range(1, 10))
+    return "\n".join([*lines, f"f {corners}", "f -4 -3 -1 -2", ""]).encode(encoding)
+
+
+def concave_off() -> bytes:
+    """An OFF with a concave polygon."""
+    rows = "\n".join(f"{x} {y} 1" for x, y in _COMB)
+    return f"OFF\n9 2 0\n{rows}\n9 0 1 2 3 4 5 6 7 8\n4 0 3 2 1\n".encode()
+
+
+def gltf_files(folder: Path) -> list[bytes]:
+    """glTF as text: the arrays in itself, and in a file beside it; one shows its mesh in several places."""
+    texts = []
+    for number, whole in enumerate(meshes(folder, ".glb")):
+        size = int.from_bytes(whole[12:16], "little")
+        document, data = json.loads(whole[20 : 20 + size]), whole[28 + size :]
+        uri = f"data:application/octet-stream;base64,{b64encode(data).decode()}"
+        if number == 1:
+            (folder / "mesh.bin").write_bytes(data)
+            uri = "mesh.bin"
+        document["buffers"] = [{"byteLength": len(data), "uri": uri}]
+        if number == 0:
+            places = {"EXT_mesh_gpu_instancing": {"attributes": {"TRANSLATION": 0, "SCALE": 0}}}
+            document["nodes"] = [{"mesh": 0, "rotation": [0, 0, 1, 2]}, {"mesh": 0, "extensions": places}]
+            document["scenes"] = [{"nodes": [0, 1]}]
+        texts.append(json.dumps(document).encode())
+    return texts
+
+
 def vtk_files() -> list[bytes]:
     """Legacy VTK: text, binary, and the layout with offsets, with every attribute that is read."""
     mesh = sheet()

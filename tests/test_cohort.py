@@ -6,11 +6,13 @@ import errno
 import json
 import os
 import shutil
+import sys
 
 import numpy as np
 import pytest
 
 from breastmorph.cohort import Cohort, load_cohort
+from breastmorph.cohort.reading import read_table
 from breastmorph.errors import BreastMorphError, FileProblem, LandmarkProblem
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.similarity import Similarity, rotation_about
@@ -327,3 +329,31 @@ def test_a_table_with_semicolons_and_decimal_commas_is_understood(registered, tm
     cohort = load_cohort(registered[0], table)
     assert cohort.table[0] == {"id": "000", "bmi": "22.6", "note": "a,b"}
     assert cohort.table[1]["bmi"] == "31.05"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every name is text")
+@pytest.mark.parametrize("name", [os.fsdecode(b"M\xfcller"), "Zoe\u0301"])
+def test_results_under_names_that_are_no_text_or_not_composed_are_read(registered, tmp_path, name):
+    folder, _ = registered
+    record = json.loads((folder / "registered" / "000.json").read_text())
+    record |= {"id": name, "outputs": {f"{name}.ply": next(iter(record["outputs"].values()))}}
+    (folder / "registered" / f"{name}.json").write_text(json.dumps(record))
+    (folder / "registered" / "000.json").unlink()
+    (folder / "registered" / "000.ply").rename(folder / "registered" / f"{name}.ply")
+    table = tmp_path / "table.csv"
+    table.write_text("id,bmi\nM%FCller,20\nZo\u00e9,20\n", encoding="utf-16")
+    cohort = load_cohort(folder, table)
+    assert cohort.ids[-1] in ("M%FCller", "Zo\u00e9")
+    assert cohort.ids[-1] == RegisteredFolder(folder).ids()[-1]
+    assert cohort.table[-1]["bmi"] == "20"
+    for suffix in (".json", ".ply"):
+        shutil.copy(
+            folder / "registered" / f"{name}{suffix}", folder / "registered" / f"{cohort.ids[-1]}{suffix}"
+        )
+    with pytest.raises(FileProblem, match="two results have the same name"):
+        load_cohort(folder)
+
+
+def test_a_table_may_protect_names_from_being_formulas(tmp_path):
+    (tmp_path / "table.csv").write_text("id,bmi\n'=1+1,20\n'q,21\n")
+    assert set(read_table(tmp_path / "table.csv")) == {"=1+1", "'q"}

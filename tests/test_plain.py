@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import os
 
 import numpy as np
 import pytest
 
-from breastmorph.plain import plain, read_object
+from breastmorph.plain import csv_text, json_text, plain, read_object, without_quote
 
 
 @pytest.mark.parametrize(
@@ -33,3 +36,25 @@ def test_what_is_no_object_reads_as_an_empty_one(content, tmp_path):
     assert read_object(path) == {}
     path.write_bytes(b'{"a": 1}')
     assert read_object(path) == {"a": 1}
+
+
+def test_names_that_are_no_text_make_json_that_every_reader_takes():
+    name, words = (
+        os.fsdecode(b"M\xfcller"),
+        "\U0001f480 \\ud83d \\\\udcfc \u00e9",
+    )  # pairs and backslashes stay
+    text = json_text({name: [words, name]})
+    assert text.isascii()
+    assert json.loads(text) == {"M%FCller": [words, "M%FCller"]}
+    assert json.loads(text)["M%FCller"][0].encode()
+
+
+def test_no_cell_of_a_table_is_a_formula():
+    names = ["=1+1", "+1", "-1.5", "-x", "@sum", "\tx", "\rx", "a=1", "'q", "-inf", os.fsdecode(b"\xfc"), ""]
+    rows = [{"id": name, "value": -1.5} for name in names]
+    cells = list(csv.DictReader(io.StringIO(csv_text(["id", "value"], rows), newline="")))
+    assert [row["id"] for row in cells] == [
+        "'=1+1", "+1", "-1.5", "'-x", "'@sum", "'\tx", "'\rx", "a=1", "'q", "-inf", "%FC", "",
+    ]  # fmt: skip
+    assert {row["value"] for row in cells} == {"-1.5"}
+    assert [without_quote(row["id"]) for row in cells][:10] == names[:10]

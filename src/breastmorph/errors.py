@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from breastmorph.names import shown
+
 
 class BreastMorphError(ValueError):
     """Base of all errors this package raises for a user's input.
@@ -27,12 +29,12 @@ class BreastMorphError(ValueError):
     def __init__(
         self, cause: str, remedy: str = "", where: str | Path | None = None, *, code: str = ""
     ) -> None:
-        self.cause, self.remedy, self.where = cause, remedy, where
+        self.cause, self.remedy, self.where = shown(cause), shown(remedy), where
         self.code = code or self.code
-        super().__init__(cause, remedy, where)
+        super().__init__(self.cause, self.remedy, where)
 
     def __str__(self) -> str:
-        place = f"{self.where}: " if self.where is not None else ""
+        place = f"{shown(str(self.where))}: " if self.where is not None else ""
         return f"{place}{self.cause}" + (f". {self.remedy}" if self.remedy else "")
 
 

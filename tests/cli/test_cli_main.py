@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -69,3 +70,74 @@ def test_a_name_that_the_output_cannot_show_does_not_end_the_command(tmp_path):
     assert done.returncode == 1, done.stderr
     assert b"\\u60a3\\u8005" in done.stdout
     assert b"Traceback" not in done.stderr
+
+
+NAMES = (b"M\xfcller", "Zoe\u0301".encode(), b"=1+1")
+_PLAIN = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}  # nothing but ASCII
+
+
+def in_shell(tail, *arguments, **environment):
+    """What a command of ours says and how it ends, in a shell with something behind it."""
+    code = "import sys; from breastmorph.cli import main; main(sys.argv[1:])"
+    script = f'"$0" -c "{code}" "$@" {tail}'
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", script, sys.executable, *arguments],
+        capture_output=True, env={**os.environ, **environment},
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def oddly_named(tmp_path_factory):
+    """Scans that are all refused, for reasons of their own, under names that cause trouble."""
+    folder = os.fsencode(tmp_path_factory.mktemp("scans"))
+    for name in NAMES:
+        with open(folder + b"/" + name + b".ply", "wb") as file:
+            file.write(b"ply")
+    os.symlink("nowhere", folder + b"/link.ply")
+    return folder
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every name is text")
+@pytest.mark.parametrize("environment", [{}, _PLAIN], ids=["utf-8", "ascii"])
+def test_odd_names_in_json_are_text_and_every_scan_is_judged(oddly_named, environment):
+    done = in_shell("", b"check", oddly_named, b"--json", **environment)
+    assert done.returncode == 1, done.stderr
+    scans = json.loads(done.stdout.decode("ascii"))["scans"]
+    names = ["=1+1", "M%FCller", "Zoe%CC%81" if environment else "Zo\u00e9", "link"]
+    assert [scan["id"] for scan in scans] == names
+    assert scans[-1]["findings"][0]["message"] == "this link leads to a file that is not there"
+    assert done.stderr == b""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every name is text")
+@pytest.mark.parametrize(("environment", "tail"), [(_PLAIN, ""), ({}, ">&- 2>&-")], ids=["ascii", "closed"])
+def test_odd_names_do_not_end_a_registration_nor_does_silence(oddly_named, tmp_path, environment, tail):
+    out = os.fsencode(tmp_path / "out") + b"\xfc"
+    done = in_shell(tail, b"register", oddly_named, b"--out", out, b"--jobs", b"1", **environment)
+    assert done.returncode == 2, done.stderr
+    assert b"Traceback" not in done.stderr
+    assert tail or b"failed M%FCller: M%FCller.ply: " in done.stderr
+    for name in (b"summary.csv", b"summary.html", b"failed/M%FCller.json"):
+        with open(out + b"/" + name, encoding="utf-8") as file:
+            text = file.read()
+        assert "M%FCller" in text
+    with open(out + b"/summary.csv", encoding="utf-8") as file:
+        assert "\n'=1+1,failed" in file.read()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="asks a Unix shell")
+@pytest.mark.parametrize(
+    ("command", "tail"),
+    [
+        ("--help", ">&- 2>&-"),
+        ("--help", "2>&1 | head -c 0"),
+        ("check", "<&- >&-"),
+        ("check", "2>&1 | head -c 0"),
+        ("check --json", ">&-"),
+    ],
+)
+def test_whoever_stops_listening_gets_no_traceback(oddly_named, command, tail):
+    name, *options = command.split()
+    done = in_shell(tail, name, *([] if name == "--help" else [oddly_named]), *options)
+    assert done.returncode in (0, 1)
+    assert done.stdout == done.stderr == b""

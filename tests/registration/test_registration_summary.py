@@ -105,10 +105,12 @@ def test_many_outliers_do_not_hide_each_other():
 def test_the_csv_file_keeps_what_people_write(tmp_path):
     outcomes = with_figure(healthy(), 2, distance_inside=2.5)
     outcomes.append(Outcome('a,"b"\nc', "failed", {}, 'no; "quotes", please'))
+    outcomes.append(Outcome("=1+1", "failed", {}, "@sum(A1)"))
     write_summary(reversed(outcomes), tmp_path / "summary.csv")
     with open(tmp_path / "summary.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert [row["id"] for row in rows] == sorted(outcome.id for outcome in outcomes)
+    assert [row["id"] for row in rows][:-2] == sorted(outcome.id for outcome in outcomes)[:-2]
+    assert (rows[-2]["id"], rows[-2]["message"]) == ("'=1+1", "'@sum(A1)")  # no table program computes it
     assert [name for name in rows[0]] == [
         "id", "status", *(figure.name for figure in FIGURES), "seconds", "flags", "message",
     ]  # fmt: skip

@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import os
+import re
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -7,10 +12,11 @@ from scipy.spatial.transform import Rotation
 from breastmorph.errors import BreastMorphError, FileProblem, LandmarkProblem
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.similarity import Similarity
+from breastmorph.registration.product import input_hashes
 from breastmorph.scan.anatomy import unit_of
-from breastmorph.scan.check import CheckParameters, load_scan
+from breastmorph.scan.check import CheckParameters, check_scan, load_scan
 from breastmorph.scan.files import save_landmarks
-from breastmorph.scan.folder import find_scans, landmark_stem
+from breastmorph.scan.folder import find_scans, landmark_stem, passed_over
 from torso import torso
 
 
@@ -132,3 +138,69 @@ def test_two_scans_of_one_name_are_refused_before_one_overwrites_the_other(tmp_p
         (tmp_path / name).write_bytes(b"x")
     with pytest.raises(FileProblem, match=r"a\.obj and a\.ply"):
         find_scans(tmp_path)
+
+
+def test_composed_and_decomposed_names_are_one(tmp_path):
+    (tmp_path / "Zoe\u0301.ply").write_bytes(b"x")  # as a Mac writes it
+    (tmp_path / "Zo\u00e9.json").write_bytes(b"x")
+    (files,) = find_scans(tmp_path)
+    assert files.id == "Zo\u00e9"
+    assert [path.name for path in files.landmarks] == ["Zo\u00e9.json"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every name is text")
+def test_names_that_are_no_text_become_text(tmp_path):
+    for suffix in (b".ply", b".json"):
+        (Path(os.fsdecode(os.fsencode(tmp_path) + b"/M\xfcller" + suffix))).write_bytes(b"x")
+    (files,) = find_scans(tmp_path)
+    assert files.id == "M%FCller"
+    assert len(files.landmarks) == 1
+    assert files.mesh.is_file()
+    assert str(FileProblem(f"see {files.mesh.name}", where=files.mesh)).count("M%FCller.ply") == 2
+
+
+def test_a_scan_may_be_called_as_landmark_files_are(tmp_path):
+    for name in ("p_landmarks.ply", "p_landmarks.json", "q.ply", "q_landmarks.json"):
+        (tmp_path / name).write_bytes(b"x")
+    assert {files.id: [path.name for path in files.landmarks] for files in find_scans(tmp_path)} == {
+        "p_landmarks": ["p_landmarks.json"],
+        "q": ["q_landmarks.json"],
+    }
+
+
+def test_scans_in_subfolders_are_spoken_of(tmp_path):
+    for name in (
+        "visit 1/a.ply",
+        "visit 2/deep/b.obj",
+        "visit 2/deep/c.obj",
+        ".hidden/d.ply",
+        "out/registered/a.ply",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    said = r"scans in subfolders are not read: visit 1 \(1\), visit 2/deep \(2\)"
+    with pytest.raises(FileProblem, match=f"{said}. Name a subfolder, for example .*visit 1"):
+        find_scans(tmp_path)
+    (tmp_path / "e.ply").write_bytes(b"x")
+    assert [files.id for files in find_scans(tmp_path)] == ["e"]
+    assert re.fullmatch(said, passed_over(tmp_path))
+    assert passed_over(tmp_path / "e.ply") == passed_over(tmp_path / "visit 1") == ""
+
+
+def test_a_link_that_leads_nowhere_is_a_scan_that_is_refused(tmp_path):
+    write(tmp_path)
+    (tmp_path / "b.ply").symlink_to(tmp_path / "unmounted" / "b.ply")
+    (tmp_path / "c.ply").symlink_to(tmp_path / "a.ply")
+    found = {files.id: files for files in find_scans(tmp_path)}
+    assert list(found) == ["a", "b", "c"]
+    with pytest.raises(FileProblem, match="link leads to a file that is not there"):
+        check_scan(found["b"]).accepted()
+    with pytest.raises(FileProblem, match="link leads to a file that is not there"):
+        input_hashes(found["b"])
+
+
+def test_landmarks_in_utf_16_are_read(tmp_path):
+    scan, points = write(tmp_path, landmark_suffix=".csv")
+    before = load_scan(scan, points)
+    points.write_text(points.read_text(), encoding="utf-16")
+    assert np.array_equal(load_scan(scan, points).landmarks.points, before.landmarks.points)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 from contextlib import suppress
 from importlib import import_module
@@ -19,6 +20,7 @@ with silent_ctrl_c():
 
     from breastmorph import __version__
     from breastmorph.errors import BreastMorphError
+    from breastmorph.names import SHOWN
 
 # Name of the command: the module that exports it as ``command``, and its line in the overview.
 _COMMANDS = {
@@ -72,10 +74,15 @@ class _LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
 
+    def main(self, *args: Any, **others: Any) -> Any:
+        _open_closed_streams()
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, TextIOWrapper):
+                # A letter that the terminal's or the file's encoding lacks must not end a run that did its work.
+                stream.reconfigure(errors=SHOWN)
+        return super().main(*args, **others)
+
     def invoke(self, ctx: click.Context) -> Any:
-        if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
-            # A name that the terminal's or the file's encoding lacks must not end a run that did its work.
-            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             return super().invoke(ctx)
         except BreastMorphError as error:
@@ -90,6 +97,13 @@ class _LazyGroup(click.Group):
             with suppress(OSError):  # what waits to be printed has no place either
                 sys.stdout.close()
             sys.exit(2)
+
+
+def _open_closed_streams() -> None:
+    """Let what is said to a closed stream (``>&-``) go nowhere; else the next file opened would become that stream."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for as long as we run
 
 
 def _build() -> str:

@@ -20,6 +20,8 @@ from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.model.files import save_model
 from breastmorph.model.procrustes import ProcrustesParameters
 from breastmorph.model.shape_model import ShapeModel
+from breastmorph.names import name_of
+from breastmorph.plain import without_quote
 from breastmorph.scan.landmarks import SIDES
 
 
@@ -108,11 +110,8 @@ def _flags(summary: Path, ids: Sequence[str]) -> dict[str, str]:
             rows = list(csv.DictReader(file))
     except (OSError, UnicodeDecodeError, csv.Error):
         return {}
-    return {
-        row["id"]: row["flags"].strip()
-        for row in rows
-        if row.get("id") in ids and (row.get("flags") or "").strip()
-    }
+    flags = {name_of(without_quote(row.get("id") or "")): (row.get("flags") or "").strip() for row in rows}
+    return {name: flag for name, flag in flags.items() if name in ids and flag}
 
 
 def _record(

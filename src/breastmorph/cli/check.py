@@ -11,10 +11,11 @@ from rich.markup import escape
 
 from breastmorph.cli.options import PATH, json_option, landmarks_option, scan_options
 from breastmorph.cli.provenance import provenance
-from breastmorph.cli.terminal import print_json, print_table, progress
+from breastmorph.cli.terminal import print_json, print_table, progress, warn
+from breastmorph.names import shown
 from breastmorph.scan.check import CheckParameters, check_scan
 from breastmorph.scan.findings import Check
-from breastmorph.scan.folder import find_scans
+from breastmorph.scan.folder import find_scans, passed_over
 from breastmorph.template.files import default_template
 
 _STYLE = {"usable": "green", "repaired": "yellow", "refused": "red"}
@@ -36,6 +37,7 @@ def command(scans: Path, landmarks: Path | None, check: CheckParameters, as_json
       breastmorph check scans/ --landmarks landmarks/
     """
     found = find_scans(scans, landmarks)
+    warn(filter(None, [passed_over(scans)]))
     upright = default_template().as_reference
     checks = [check_scan(files, check, upright) for files in progress(found, "Checking")]
     counts = {verdict: sum(c.verdict == verdict for c in checks) for verdict in _STYLE}
@@ -65,7 +67,7 @@ def _row(check: Check) -> list[str]:
         remark = finding.message
         if finding.level == "refusal":
             where = check.error.where if check.error else None
-            place = f"{where.name}: " if isinstance(where, Path) else ""
+            place = f"{shown(where.name)}: " if isinstance(where, Path) else ""
             remark = f"{place}{remark}. {finding.remedy}"
         remarks.append(escape(remark))
     fact = {key: str(value) for key, value in check.facts.items()}

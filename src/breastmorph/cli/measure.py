@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -33,6 +31,8 @@ from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.errors import BreastMorphError, FileProblem
 from breastmorph.mesh.files import READABLE
 from breastmorph.mesh.files.writing import make_folder, write_file
+from breastmorph.names import name_of
+from breastmorph.plain import csv_text
 from breastmorph.scan.check import CheckParameters, check_scan
 from breastmorph.scan.folder import ScanFiles, find_scans
 from breastmorph.template.files import default_template
@@ -137,7 +137,7 @@ def _examined(
         cohort = load_cohort(target)
     elif target.is_file() and landmarks is None and _is_registered(target):
         whole = load_cohort(target.parent.parent)
-        cohort = whole.chosen([whole.ids.index(target.stem)])
+        cohort = whole.chosen([whole.ids.index(name_of(target.stem))])
     elif target.is_file() and target.suffix.lower() not in READABLE:
         known = f"Give a scan ({' '.join(READABLE)}), a folder or a model (.h5)"
         raise FileProblem("this is neither a scan nor a model", known, target)
@@ -307,9 +307,5 @@ def _draw(one: Examination, folder: Path) -> None:
 
 def _write_csv(done: Sequence[Examination], path: Path) -> None:
     rows: list[dict[str, Any]] = [as_row(one) for one in done]
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
     make_folder(path.parent)
-    write_file(path, text.getvalue().encode())
+    write_file(path, csv_text(list(rows[0]), rows).encode())

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from breastmorph import __version__
+from breastmorph.names import shown
 from breastmorph.registration.folder import RegisteredFolder
 from breastmorph.registration.product import file_hash
 
@@ -32,7 +33,7 @@ def provenance() -> dict[str, Any]:
             continue
         if isinstance(value, Path):
             inputs[name] = _folder_hash(value) if value.is_dir() else file_hash(value)
-        parameters[name] = value.name if isinstance(value, Path) else value
+        parameters[name] = shown(value.name) if isinstance(value, Path) else value
     return {
         "software": f"BreastMorph {__version__}",
         "command": context.info_name,
@@ -48,7 +49,7 @@ def _folder_hash(path: Path) -> str:
         parts = [f"{scan_id} {sorted(_meshes(folder, scan_id))}" for scan_id in folder.ids()]
     else:
         files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
-        parts = [f"{file.name} {file_hash(file)}" for file in files]
+        parts = [f"{shown(file.name)} {file_hash(file)}" for file in files]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 

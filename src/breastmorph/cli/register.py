@@ -24,7 +24,7 @@ from breastmorph.cli.options import (
     template_options,
 )
 from breastmorph.cli.stopping import STOPPED, ended_like_ctrl_c
-from breastmorph.cli.terminal import print_json, print_table
+from breastmorph.cli.terminal import print_json, print_table, warn
 from breastmorph.machine import cores
 from breastmorph.registration.batch import register_batch
 from breastmorph.registration.executors import TIME_LIMIT, Executor, InProcess, LocalProcesses
@@ -34,7 +34,7 @@ from breastmorph.registration.product import recipe
 from breastmorph.report.summary_page import write_summaries
 from breastmorph.report.thumbnail import Pictures
 from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.folder import find_scans
+from breastmorph.scan.folder import find_scans, passed_over
 from breastmorph.template.files import default_template
 from breastmorph.workers import Limits
 
@@ -152,6 +152,7 @@ def command(
     if force and retry_failed:
         raise click.UsageError("--force does all scans, --retry-failed only some: give one of them.")
     found = find_scans(scans, landmarks)
+    warn(filter(None, [passed_over(scans)]))
     rules = recipe(template, preset(preset_name, use_masks=not no_mask), check, Pictures(quality_sheet))
     outcomes: list[Outcome] = []
     stopped = False

@@ -12,6 +12,7 @@ from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.triangle_mesh import Bools
 from breastmorph.model.selection import choose
+from breastmorph.names import name_of
 from breastmorph.study.cohort_table import named
 
 _ABSENT = "absent breast"
@@ -38,7 +39,7 @@ def chosen_subjects(
         keep[new] = False
 
     if exclude:
-        names = [name.strip() for name in exclude.split(",") if name.strip()]
+        names = [name_of(name.strip()) for name in exclude.split(",") if name.strip()]
         unknown = [name for name in names if name not in cohort.ids]
         if unknown:
             raise BreastMorphError(

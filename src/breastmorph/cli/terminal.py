@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,13 +12,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from breastmorph.plain import json_text
+
 Item = TypeVar("Item")
 _LONG_WORD = 10  # letters
-
-
-def json_text(value: Any) -> str:
-    """A value as JSON, as commands print and keep it."""
-    return json.dumps(value, indent=1)
 
 
 def print_json(value: Any) -> None:

@@ -15,6 +15,7 @@ from breastmorph.mesh.files.reading import printable
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.model.shape_model import ShapeModel
+from breastmorph.names import name_of
 from breastmorph.registration.pipeline import register
 from breastmorph.scan.anatomy import UNITS
 from breastmorph.scan.check import CheckParameters, check_scan
@@ -149,13 +150,13 @@ def registered_patient(model: ShapeModel, path: Path) -> Patient:
     record = _record(path.with_suffix(".json"))
     if record is not None:
         to_file, absent = record
-        return Patient(path.stem, to_file.inverse().apply(mesh.vertices), to_file, absent)
+        return Patient(name_of(path.stem), to_file.inverse().apply(mesh.vertices), to_file, absent)
     aligned = model.align(mesh.vertices)
     for mm in UNITS.values():
         size = mm / aligned.scale  # of the mesh, were this its unit
         if _SIZES[0] <= size <= _SIZES[1]:
             upright = Similarity(scale=size).after(aligned)
-            return Patient(path.stem, upright.apply(mesh.vertices), upright.inverse())
+            return Patient(name_of(path.stem), upright.apply(mesh.vertices), upright.inverse())
     raise FileProblem("this mesh has no adult's size in mm, cm or m", "Check its unit", path)
 
 

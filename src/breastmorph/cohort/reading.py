@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,11 @@ from breastmorph.cohort.cohort import Cohort
 from breastmorph.cohort.elsewhere import mesh_in_correspondence, read_elsewhere
 from breastmorph.cohort.packing import OnPacked, file_state, packed_shapes
 from breastmorph.errors import FileProblem
-from breastmorph.mesh.files.reading import printable, read_bytes
+from breastmorph.mesh.files.reading import in_utf8, printable, read_bytes
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Floats
+from breastmorph.names import name_of
+from breastmorph.plain import without_quote
 from breastmorph.scan.files.labelled import point_of
 from breastmorph.scan.landmarks import Landmarks
 from breastmorph.template import Template
@@ -124,6 +127,9 @@ def _subjects(folder: Path) -> list[_Subject]:
             folder,
         )
     subjects = [_subject(path) for path in sorted((folder / "registered").glob("[!.]*.json"))]
+    twice = [one.mesh for one, two in pairwise(sorted(subjects, key=lambda one: one.id)) if one.id == two.id]
+    if twice:
+        raise FileProblem("two results have the same name", "Remove one of them", twice[0])
     if not subjects:
         raise FileProblem("the folder holds no registered scan", "Run `breastmorph register` first", folder)
     if len({subject.template for subject in subjects}) > 1:
@@ -139,13 +145,14 @@ def _subject(path: Path) -> _Subject:
     mesh = path.with_suffix(".ply")
     try:
         record: Mapping[str, Any] = json.loads(path.read_bytes())
-        if record["id"] != path.stem:
+        name = name_of(path.stem)
+        if name_of(record["id"]) != name:
             raise ValueError("it belongs to another scan")
         landmarks = record.get("landmarks", {})
         return _Subject(
-            path.stem,
+            name,
             mesh,
-            record["outputs"][mesh.name],
+            record["outputs"][f"{record['id']}.ply"],
             Similarity.from_dict(record["to_file"]),
             str(record["absent_side"]),
             str(record["template"]),
@@ -165,7 +172,7 @@ def _upright(subject: _Subject, template: Template) -> Floats:
 def read_table(path: Path) -> dict[str, dict[str, str]]:
     """Rows of a cohort's table by ``id``, as text."""
     try:
-        text = read_bytes(path, _LARGEST_TABLE).decode("utf-8-sig")
+        text = name_of(in_utf8(read_bytes(path, _LARGEST_TABLE)).decode())
     except UnicodeDecodeError as error:
         raise FileProblem(
             "the table's text is not UTF-8", "Save it as `CSV UTF-8` in your spreadsheet program", path
@@ -189,7 +196,8 @@ def read_table(path: Path) -> dict[str, dict[str, str]]:
         )
     found: dict[str, dict[str, str]] = {}
     for row in rows:
-        if not (row["id"] or "").strip():
+        row["id"] = without_quote(row["id"])
+        if not row["id"].strip():
             continue  # spreadsheets end in empty rows
         if row["id"] in found:
             raise FileProblem(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -24,6 +22,7 @@ from breastmorph.evaluation.truth import TruthFigures, compare_with_truth
 from breastmorph.evaluation.variation import Compactness, Decoupling, compactness, decoupling
 from breastmorph.mesh.triangle_mesh import Ints
 from breastmorph.model.shape_model import ShapeModel
+from breastmorph.plain import csv_text
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.folder import ScanFiles
 from breastmorph.threads import one_thread
@@ -106,12 +105,10 @@ class Evaluation:
 
     def as_csv(self) -> str:
         """One row a metric, distance, region and number of components."""
-        text = io.StringIO()
-        rows = csv.writer(text)
-        rows.writerow(["metric", "distance", "region", "components", "mean", "sd", "n"])
+        rows: list[Sequence[Any]] = []
         for name, values in (("variance", self.compactness.variance), ("share", self.compactness.share)):
             for count, value in zip(self.compactness.components, values, strict=True):
-                rows.writerow([f"compactness_{name}", "", "whole", count, f"{value:.6g}", "", ""])
+                rows.append([f"compactness_{name}", "", "whole", count, f"{value:.6g}", "", ""])
         named = [("generalization", curve) for curve in self.generalization]
         named += [("specificity", curve) for curve in self.specificity]
         if self.raw_scans is not None:
@@ -120,8 +117,9 @@ class Evaluation:
         for metric, curve in named:
             for count, mean, sd in zip(curve.components, curve.mean, curve.sd, strict=True):
                 row = [metric, curve.distance, curve.region, count, _cell(mean), _cell(sd), len(curve.values)]
-                rows.writerow(row)
-        return text.getvalue()
+                rows.append(row)
+        columns = ("metric", "distance", "region", "components", "mean", "sd", "n")
+        return csv_text(columns, (dict(zip(columns, row, strict=True)) for row in rows))
 
 
 def evaluate_model(

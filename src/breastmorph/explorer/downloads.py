@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,6 +17,7 @@ from breastmorph.explorer.shapes import NamedShape, shape_of
 from breastmorph.explorer.uploads import harmless_name
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.similarity import Similarity
+from breastmorph.plain import csv_text
 from breastmorph.report.measure_words import in_cm, in_words
 from breastmorph.scan.files import WRITABLE, save_landmarks
 
@@ -32,7 +31,6 @@ MESHES = {
     "glb": "model/gltf-binary",
 }
 _MOST_SHAPES = 20
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a table program would compute
 _METRES = Similarity(scale=0.001)  # from mm
 
 
@@ -62,11 +60,7 @@ def measures_file(session: Session, specs: Any) -> tuple[str, str, bytes]:
     model = session.view.model
     examiner = Examiner(model.mean_mesh, model.landmark_ids, model.mirror)
     rows = [as_row(examiner.shape(one.name, one.vertices, one.absent_side, "model")) for one in shapes]
-    text = io.StringIO()
-    table = csv.DictWriter(text, list(rows[0]))
-    table.writeheader()
-    table.writerows(_plain_cells(row) for row in rows)
-    return "measures.csv", "text/csv; charset=utf-8", text.getvalue().encode()
+    return "measures.csv", "text/csv; charset=utf-8", csv_text(list(rows[0]), rows).encode()
 
 
 def landmark_file(session: Session, scan: OpenScan, kind: Any) -> tuple[str, str, bytes]:
@@ -159,19 +153,3 @@ def _measure_sheet(session: Session, shape: NamedShape, folder: Path) -> tuple[S
 
 def _named(stem: str, suffix: str) -> str:
     return harmless_name(f"{stem or 'shape'}.x").removesuffix(".x") + suffix
-
-
-def _plain_cells(row: dict[str, str]) -> dict[str, str]:
-    """A row whose cells no table program takes for a formula: names come from files of others."""
-    return {
-        key: f"'{value}" if value.startswith(_FORMULA) and not _is_number(value) else value
-        for key, value in row.items()
-    }
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

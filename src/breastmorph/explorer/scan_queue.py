@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +78,7 @@ class ScanQueue:
         found = {}
         for key in (row["scan"] for row in self.rows() if is_wanted(row)):
             scan, path = self.scans[key], self._landmarks_of(key)
-            found[key] = ScanFiles(scan.id, scan.mesh, scan.landmarks if path is None else (path,))
+            found[key] = scan if path is None else replace(scan, landmarks=(path,))
         return found
 
     def note_verdict(self, key: str, verdict: str) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from breastmorph.errors import BreastMorphError
 from breastmorph.mesh.triangle_mesh import Bools
+from breastmorph.names import name_of
 
 _TRUTH = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
@@ -72,7 +73,7 @@ def choose(table: Sequence[Row], expression: str) -> Bools:
     try:
         if len(expression) > _LONGEST:
             raise ValueError(f"more than {_LONGEST} characters")
-        tree = ast.parse(expression.strip(), mode="eval").body
+        tree = ast.parse(name_of(expression.strip()), mode="eval").body
         return np.array([_truth(tree, row) is True for row in _complete(table)], dtype=bool)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if isinstance(error, BreastMorphError):

@@ -21,7 +21,6 @@ Volumes in the truth are those of the whole; in the table the absent side's volu
 
 from __future__ import annotations
 
-import csv
 import io
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -36,6 +35,7 @@ from breastmorph.mesh.files.writing import make_folder, write_file
 from breastmorph.phantom.cohort import Subject, draw_cohort
 from breastmorph.phantom.dense_truth import Torso, mean_torso, mirror_vertices, topology, torso
 from breastmorph.phantom.scanner import ScannedTorso, scan_subject
+from breastmorph.plain import csv_text
 from breastmorph.scan.files import save_landmarks
 from breastmorph.scan.landmarks import SIDES
 from breastmorph.workers import Failure, run_each
@@ -89,11 +89,7 @@ def write_cohort(
                 rows[index] = row
                 if on_done:
                     on_done(len(rows))
-    table = io.StringIO()
-    writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows[index] for index in range(n))
-    write_file(out / "cohort.csv", table.getvalue().encode())
+    write_file(out / "cohort.csv", csv_text(COLUMNS, (rows[index] for index in range(n))).encode())
     return [rows[index] for index in range(n)]
 
 

@@ -27,6 +27,7 @@ from breastmorph import __version__
 from breastmorph.errors import BreastMorphError, FileProblem
 from breastmorph.machine import memory_share
 from breastmorph.mesh.files.reading import read_bytes
+from breastmorph.names import name_of
 from breastmorph.registration.executors import TIME_LIMIT, Outcomes, failed_scan
 from breastmorph.registration.folder import RegisteredFolder
 from breastmorph.registration.lock import FolderLock
@@ -149,12 +150,12 @@ def _products(
 
 
 def _task(files: ScanFiles, stream: bool) -> _Task:
-    paths = [path.absolute() for path in (files.mesh, *files.landmarks)]
-    there = ScanFiles(files.id, paths[0], tuple(paths[1:]))
+    there = files.moved(Path.absolute)
     if not stream:
         return _Task(there, input_hashes(there))
-    contents = tuple(map(read_bytes, paths))
-    hashes = {path.name: hashlib.sha256(data).hexdigest() for path, data in zip(paths, contents, strict=True)}
+    contents = tuple(map(read_bytes, there.paths))
+    names = (name_of(path.name) for path in there.paths)
+    hashes = {name: hashlib.sha256(data).hexdigest() for name, data in zip(names, contents, strict=True)}
     return _Task(there, hashes, contents)
 
 
@@ -316,7 +317,7 @@ def _child(recipe: Recipe) -> Callable[[_Task], _Answer]:
 
 def _from_contents(make: ProductMaker, task: _Task) -> Product | FailedScan:
     with tempfile.TemporaryDirectory(prefix="breastmorph-") as folder:
-        copies = [Path(folder) / path.name for path in (task.files.mesh, *task.files.landmarks)]
-        for copy, data in zip(copies, task.contents, strict=True):
+        copies = task.files.moved(lambda path: Path(folder) / path.name)
+        for copy, data in zip(copies.paths, task.contents, strict=True):
             copy.write_bytes(data)
-        return make(ScanFiles(task.files.id, copies[0], tuple(copies[1:])))
+        return make(copies)

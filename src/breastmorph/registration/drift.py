@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from breastmorph.errors import BreastMorphError, FileProblem
+from breastmorph.names import name_of
 from breastmorph.registration.folder import RegisteredFolder
 from breastmorph.registration.product import file_hash, input_hashes
 from breastmorph.scan.folder import ScanFiles
@@ -42,7 +43,7 @@ def folder_drift(path: Path, scans: Mapping[str, ScanFiles] | None = None) -> It
         if scans is not None:
             yield from _input_drift(scan_id, said.get("inputs"), scans, record)
     for mesh in sorted(folder.registered.glob("[!.]*.ply")):
-        if mesh.stem not in ids:
+        if name_of(mesh.stem) not in ids:
             yield FileProblem("no record knows this mesh", "Remove it, or register its scan", mesh)
 
 

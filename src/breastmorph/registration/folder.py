@@ -15,7 +15,6 @@ A record appears last and vanishes first, so whatever has a record is whole.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -26,7 +25,8 @@ from typing import Any, Literal
 
 from breastmorph.errors import FileProblem
 from breastmorph.mesh.files.writing import PART_FILES, make_folder, write_file, write_files, write_if_new
-from breastmorph.plain import read_object
+from breastmorph.names import name_of
+from breastmorph.plain import json_text, read_object
 from breastmorph.registration.product import (
     FailedScan,
     Product,
@@ -97,7 +97,11 @@ class RegisteredFolder:
         """Scans the folder knows, registered or failed, sorted."""
         # Names with a dot in front are half-written, or a Mac's own notes on a file.
         return sorted(
-            {path.stem for place in (self.registered, self.failed) for path in place.glob("[!.]*.json")}
+            {
+                name_of(path.stem)
+                for place in (self.registered, self.failed)
+                for path in place.glob("[!.]*.json")
+            }
         )
 
     def record(self, scan_id: str) -> dict[str, Any]:
@@ -176,7 +180,7 @@ class RegisteredFolder:
         # An old record must not vouch for the new mesh, nor an old picture show what the record does not know.
         old = [record, self.failed / record.name]
         old += [path for path in self._pictures(product.id) if path not in outputs]
-        write_files(outputs | {record: json.dumps(product.record, indent=1).encode()}, instead_of=old)
+        write_files(outputs | {record: json_text(product.record).encode()}, instead_of=old)
         return Outcome(product.id, "registered", _brief(product.record))
 
     def supersede(self, scan_id: str) -> None:
@@ -204,7 +208,7 @@ class RegisteredFolder:
         make_folder(self.failed)
         reason = {key: value for key, value in asdict(failed).items() if key != "trace" or value}
         self.supersede(failed.id)
-        write_file(self.failed / f"{failed.id}.json", json.dumps(reason, indent=1).encode())
+        write_file(self.failed / f"{failed.id}.json", json_text(reason).encode())
         return Outcome(failed.id, "failed", {}, failed.message, failed.code)
 
     def _pictures(self, scan_id: str) -> list[Path]:

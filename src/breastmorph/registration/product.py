@@ -16,6 +16,8 @@ import numpy as np
 from breastmorph import __version__
 from breastmorph.errors import BreastMorphError, FileProblem
 from breastmorph.mesh.files.ply import encoded
+from breastmorph.mesh.files.reading import no_such_file
+from breastmorph.names import name_of, shown
 from breastmorph.plain import plain
 from breastmorph.registration.compiled import share_compiled_code
 from breastmorph.registration.parameters import RegistrationParameters
@@ -137,8 +139,9 @@ class FailedScan:
         cls, files: ScanFiles, message: str, code: str, inputs: Hashes | None = None, trace: str = ""
     ) -> Self:
         """The failure of some files, without saying where on this machine they or the program lie."""
-        for path in (files.mesh, *files.landmarks):
-            message, trace = (text.replace(str(path), path.name) for text in (message, trace))
+        message, trace = shown(message), shown(trace)
+        for path in files.paths:
+            message, trace = (text.replace(shown(str(path)), shown(path.name)) for text in (message, trace))
         return cls(files.id, message, code, inputs or {}, _PROGRAM_FOLDER.sub(r'File "\1"', trace))
 
 
@@ -208,7 +211,7 @@ class ProductMaker:
 
 def input_hashes(files: ScanFiles) -> Hashes:
     """Hashes of a scan's files by name."""
-    return {path.name: file_hash(path) for path in (files.mesh, *files.landmarks)}
+    return {name_of(path.name): file_hash(path) for path in files.paths}
 
 
 def file_hash(path: Path) -> str:
@@ -216,6 +219,8 @@ def file_hash(path: Path) -> str:
     try:
         with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError as error:
+        raise no_such_file(path) from error
     except OSError as error:
         raise FileProblem(
             f"the file cannot be read ({error.strerror})", "Check its permissions", path

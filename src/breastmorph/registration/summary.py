@@ -7,8 +7,6 @@ from flagging noise.
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +17,7 @@ import numpy as np
 
 from breastmorph.mesh.files.writing import write_file
 from breastmorph.mesh.triangle_mesh import Floats
+from breastmorph.plain import csv_text
 from breastmorph.registration.folder import Outcome
 
 UNUSUAL = 3.5  # robust standard deviations (Iglewicz and Hoaglin, 1993)
@@ -193,27 +192,25 @@ def write_summary(
 ) -> list[SummaryRow]:
     """Write ``summary.csv``, one row a scan by id, and return the rows; parameters as in :func:`summarise`."""
     rows = summarise(outcomes, stretch)
-    write_file(path, _as_csv(rows).encode("utf-8", "surrogateescape"))
+    write_file(path, _as_csv(rows).encode())
     return rows
 
 
 def _as_csv(rows: Sequence[SummaryRow]) -> str:
     """The text of ``summary.csv``."""
-    text = io.StringIO()
-    table = csv.writer(text)
-    table.writerow(["id", "status", *(figure.name for figure in FIGURES), "seconds", "flags", "message"])
-    for row in rows:
-        table.writerow(
-            [
-                row.id,
-                row.status,
-                *(_cell(row.figures.get(figure.name)) for figure in FIGURES),
-                _cell(row.seconds),
-                "; ".join(flag.text for flag in row.flags),
-                row.message,
-            ]
-        )
-    return text.getvalue()
+    columns = ["id", "status", *(figure.name for figure in FIGURES), "seconds", "flags", "message"]
+    cells = (
+        {
+            "id": row.id,
+            "status": row.status,
+            **{figure.name: _cell(row.figures.get(figure.name)) for figure in FIGURES},
+            "seconds": _cell(row.seconds),
+            "flags": "; ".join(flag.text for flag in row.flags),
+            "message": row.message,
+        }
+        for row in rows
+    )
+    return csv_text(columns, cells)
 
 
 def _cell(value: float | None) -> str:

@@ -16,6 +16,7 @@ from breastmorph.mesh.geometry import edge_lengths, face_areas
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.topology import boundary_loops, face_components
 from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
+from breastmorph.names import name_of
 from breastmorph.scan.anatomy import UNITS, require_adult_anatomy, require_complete, unit_of
 from breastmorph.scan.files import LandmarkFile, load_landmarks
 from breastmorph.scan.findings import Check, Finding, Note
@@ -82,7 +83,7 @@ def load_scan(
     BreastMorphError
         The scan was refused; the message names file, cause and remedy.
     """
-    files = ScanFiles(Path(mesh).stem, Path(mesh), (Path(landmarks),))
+    files = ScanFiles(name_of(Path(mesh).stem), Path(mesh), (Path(landmarks),))
     return check_scan(files, parameters, reference).accepted()
 
 

@@ -15,6 +15,7 @@ from breastmorph.mesh.files import load_mesh_or_points
 from breastmorph.mesh.files.reading import printable, read_bytes
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
+from breastmorph.names import name_of
 from breastmorph.scan.anatomy import ANY_EXTENT, UNITS, missing_landmarks, unit_of, unit_of_extent
 from breastmorph.scan.check import CheckParameters, in_mm, repaired, upright_scan
 from breastmorph.scan.files import LandmarkFile, load_landmarks
@@ -75,7 +76,7 @@ def load_target(
     ------
     BreastMorphError
     """
-    p = parameters or CheckParameters()
+    p, name = parameters or CheckParameters(), name_of(path.stem)
     given = None if landmarks is None else load_landmarks(landmarks, p.landmark_order)
     findings: list[Finding] = []
     with about(path), about(landmarks, LandmarkProblem):
@@ -87,11 +88,11 @@ def load_target(
             )
         mesh = _read(path)
         if not mesh.n_faces:
-            return _cloud(path.stem, mesh.vertices, given, p, findings)
+            return _cloud(name, mesh.vertices, given, p, findings)
         mesh = repaired(mesh, p, findings.append)
         if given is None or missing_landmarks(given.landmarks):
-            return _surface(path.stem, mesh, given, p, findings)
-        scan = upright_scan(path.stem, mesh, given, p, reference, findings.append, {})
+            return _surface(name, mesh, given, p, findings)
+        scan = upright_scan(name, mesh, given, p, reference, findings.append, {})
         return RawTarget(scan.id, scan.mesh, scan.landmarks, scan.to_file, tuple(findings))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.errors import FileProblem
-from breastmorph.registration.product import Hashes, file_hash
+from breastmorph.registration.product import Hashes, file_hash, input_hashes
 from breastmorph.scan.folder import ScanFiles, find_scans
 from breastmorph.study.folder import StudyFolder
 
@@ -48,11 +49,13 @@ class Source:
         return find_scans(self.scans, landmarks if landmarks.is_dir() else None)
 
     def scan_hashes(self) -> dict[str, Hashes]:
-        """Hashes of every scan's files, by scan."""
-        return {
-            files.id: {path.name: file_hash(path) for path in (files.mesh, *files.landmarks)}
-            for files in self.found()
-        }
+        """Hashes of every scan's files, by scan; none of one that cannot be read, which fails by itself later."""
+        hashes: dict[str, Hashes] = {}
+        for files in self.found():
+            hashes[files.id] = {}
+            with suppress(FileProblem):
+                hashes[files.id] = input_hashes(files)
+        return hashes
 
     def table_hash(self) -> str:
         """Empty without a table."""

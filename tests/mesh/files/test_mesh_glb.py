@@ -1,15 +1,19 @@
 import json
+import shutil
 import struct
+from base64 import b64encode
 from io import BytesIO
 
 import numpy as np
 import pytest
 import trimesh
 from PIL import Image
+from scipy.spatial.transform import Rotation
 
 from breastmorph.errors import FileProblem, MeshProblem
-from breastmorph.mesh.files import load_mesh, save_mesh
+from breastmorph.mesh.files import gltf, load_mesh, needed_beside, save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.scan.folder import find_scans
 
 
 def document_of(path):
@@ -119,3 +123,117 @@ def test_words_for_damage(change, words, bumpy, tmp_path):
     save_mesh(bumpy, tmp_path / "a.glb")
     with pytest.raises((FileProblem, MeshProblem), match=words):
         load_mesh(rewritten(tmp_path / "a.glb", change))
+
+
+def as_text(mesh, folder, buffer):
+    """A .gltf file whose arrays lie in a file beside it or, without a name for one, in itself."""
+    save_mesh(mesh, folder / "whole.glb")
+    document, rest = document_of(folder / "whole.glb")
+    (folder / "whole.glb").unlink()
+    data = rest[8:]
+    if buffer is None:
+        uri = "data:application/octet-stream;base64," + b64encode(data).decode()
+    else:
+        uri = buffer.replace(" ", "%20")
+        (folder / buffer).write_bytes(data)
+    document["buffers"] = [{"byteLength": len(data), "uri": uri}]
+    (folder / "a.gltf").write_text(json.dumps(document))
+    return folder / "a.gltf"
+
+
+@pytest.mark.parametrize("name", ["coloured", "seams"])
+@pytest.mark.parametrize("buffer", [None, "a scan.bin"])
+def test_gltf_as_text(name, buffer, request, tmp_path, assert_same):
+    mesh = request.getfixturevalue(name)
+    path = as_text(mesh, tmp_path, buffer)
+    back = load_mesh(path)
+    assert_same(mesh, back, exact=False)
+    if mesh.texture:
+        assert back.texture.image == mesh.texture.image
+    if not buffer:  # trimesh looks for a%20scan.bin
+        other = trimesh.load(path, process=False, force="mesh")
+        np.testing.assert_allclose(back.vertices[back.faces], other.vertices[other.faces], atol=1e-6)
+    assert needed_beside(path) == ((tmp_path / buffer,) if buffer else ())
+    (files,) = find_scans(tmp_path)
+    assert [path.name for path in files.paths] == ["a.gltf", *([buffer] if buffer else [])]
+
+
+@pytest.mark.parametrize("uri", [
+    "../a.bin", "/etc/passwd", "..%2Fa.bin", "sub/a.bin", "..\\a.bin", "file:///etc/passwd", "https://host/a.bin", "..",
+])  # fmt: skip
+def test_arrays_elsewhere_are_not_read(uri, bumpy, tmp_path):
+    (tmp_path / "scans" / "sub").mkdir(parents=True)
+    path = as_text(bumpy, tmp_path / "scans", "a.bin")
+    for place in (tmp_path, path.parent / "sub"):
+        shutil.copy(path.with_name("a.bin"), place)
+    path.write_text(path.read_text().replace('"a.bin"', json.dumps(uri)))
+    with pytest.raises(FileProblem, match="not in the scan's folder"):
+        load_mesh(path)
+    assert needed_beside(path) == ()
+
+
+def test_missing_arrays_of_a_gltf_are_named(bumpy, tmp_path):
+    path = as_text(bumpy, tmp_path, "a.bin")
+    (tmp_path / "a.bin").write_bytes((tmp_path / "a.bin").read_bytes()[:-40])
+    with pytest.raises(FileProblem, match="cut off"):
+        load_mesh(path)
+    (tmp_path / "a.bin").unlink()
+    with pytest.raises(FileProblem, match=r"a\.bin: there is no such file"):
+        load_mesh(path)
+    path.write_text(path.read_text().replace('"a.bin"', '"data:;base64,####"'))
+    with pytest.raises(FileProblem, match="not in base64"):
+        load_mesh(path)
+
+
+def test_a_rotation_of_any_length_keeps_the_size(bumpy, tmp_path):
+    save_mesh(bumpy, tmp_path / "a.glb")
+    turned = rewritten(tmp_path / "a.glb", lambda d: d["nodes"][0].update(rotation=[0.3, 0.6, 0.0, 0.9]))
+    expected = Rotation.from_quat([0.3, 0.6, 0.0, 0.9]).apply(np.array(bumpy.vertices))
+    np.testing.assert_allclose(load_mesh(turned).vertices, expected, atol=1e-5)
+    nothing = rewritten(turned, lambda d: d["nodes"][0].update(rotation=[0, 0, 0, 0]))
+    with pytest.raises(FileProblem, match="rotation has no direction"):
+        load_mesh(nothing)
+
+
+def test_a_mesh_may_be_shown_again_and_again(bumpy, tmp_path):
+    places = np.outer(np.arange(100), [100.0, 0, 0])
+    many = np.concatenate([bumpy.faces + bumpy.n_vertices * k for k in range(100)])
+    sheets = TriangleMesh((bumpy.vertices + places[:, None]).reshape(-1, 3), many)
+    save_mesh(sheets, tmp_path / "a.glb")
+
+    def repeat(document):
+        document["nodes"] = [{"mesh": 0, "translation": [0, 100.0 * k, 0]} for k in range(100)]
+        document["scenes"] = [{"nodes": list(range(100))}]
+
+    mesh = load_mesh(
+        rewritten(tmp_path / "a.glb", repeat)
+    )  # 1.5 million vertices and corners of a small file
+    assert mesh.n_faces == 100 * sheets.n_faces
+    np.testing.assert_allclose(mesh.vertices[-1], sheets.vertices[-1] + [0, 9_900, 0], atol=0.01)
+
+
+def test_a_node_may_list_the_places_of_its_mesh(bumpy, tmp_path):
+    blob = gltf.Blob()
+    corner = blob.array(bumpy.vertices.astype("<f4"), "VEC3")
+    indices = blob.array(bumpy.faces.reshape(-1, 1).astype("<u4"), "SCALAR")
+    places = np.array([[0, 0, 0], [0, 0, 200]], "<f4")
+    turns = np.array([[0, 0, 0, 127], [0, 127, 0, 0]], "<i1")  # in bytes; the second is a half turn
+    attributes = {
+        "TRANSLATION": blob.array(places, "VEC3"),
+        "ROTATION": blob.array(turns, "VEC4", normalized=True),
+    }
+    node = {"mesh": 0, "extensions": {"EXT_mesh_gpu_instancing": {"attributes": attributes}}}
+    document = {
+        "asset": {"version": "2.0"},
+        "extensionsRequired": ["EXT_mesh_gpu_instancing"],
+        "meshes": [{"primitives": [{"attributes": {"POSITION": corner}, "indices": indices}]}],
+        "nodes": [node],
+        "scenes": [{"nodes": [0]}],
+    }
+    (tmp_path / "a.glb").write_bytes(gltf.packed(document, blob))
+    expected = np.concatenate([bumpy.vertices, bumpy.vertices * [-1, 1, -1] + [0, 0, 200]])
+    np.testing.assert_allclose(load_mesh(tmp_path / "a.glb").vertices, expected, atol=1e-5)
+    del attributes["TRANSLATION"], attributes["ROTATION"]
+    (tmp_path / "a.glb").write_bytes(gltf.packed(document, blob))
+    with pytest.raises(FileProblem, match="places of a repeated mesh"):
+        load_mesh(tmp_path / "a.glb")

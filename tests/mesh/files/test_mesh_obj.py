@@ -166,3 +166,25 @@ def test_words_for_damage(tail, words, tmp_path):
     with pytest.raises((FileProblem, MeshProblem), match=words) as caught:
         obj(tmp_path, CUBE_FACE + tail)
     assert caught.value.where == tmp_path / "a.obj"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be"])
+@pytest.mark.parametrize("suffix", ["obj", "off", "ply", "stl"])
+def test_text_may_be_in_utf_16_or_bear_a_mark(encoding, suffix, bumpy, tmp_path, assert_same):
+    other = trimesh.Trimesh(bumpy.vertices, bumpy.faces, process=False)
+    ascii_kind = {"ply": {"encoding": "ascii"}, "stl": {"file_type": "stl_ascii"}}.get(suffix, {})
+    other.export(tmp_path / f"a.{suffix}", **ascii_kind)
+    before = load_mesh(tmp_path / f"a.{suffix}")
+    text = (tmp_path / f"a.{suffix}").read_text()
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    (tmp_path / f"a.{suffix}").write_bytes((mark + text).encode(encoding))
+    assert_same(before, load_mesh(tmp_path / f"a.{suffix}"))
+
+
+def test_a_mark_costs_no_vertex_and_half_a_letter_is_damage(tmp_path):
+    text = CUBE_FACE + "f 1 2 3\n"
+    (tmp_path / "a.obj").write_bytes(text.encode("utf-8-sig"))
+    assert load_mesh(tmp_path / "a.obj").n_vertices == 4
+    (tmp_path / "a.obj").write_bytes(text.encode("utf-16")[:-1])
+    with pytest.raises(FileProblem, match="damaged"):
+        load_mesh(tmp_path / "a.obj")

@@ -7,7 +7,7 @@ import { Picker } from "./picking.js";
 import { loadResult, loadScan } from "./raw_scan.js";
 import { get, post, Refusal, remove, upload } from "./server.js";
 
-const COMPANIONS = [".mtl", ".png", ".jpg", ".jpeg"];
+const COMPANIONS = [".mtl", ".bin", ".png", ".jpg", ".jpeg"];
 const ending = name => name.slice(name.lastIndexOf(".")).toLowerCase();
 
 export function startScanTab(page) {

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from breastmorph.errors import FileProblem, MeshProblem
 from breastmorph.mesh.files import gltf, obj, off, ply, stl, vtk_legacy, vtk_xml
-from breastmorph.mesh.files.reading import problems_of, read_bytes
+from breastmorph.mesh.files.reading import in_utf8, problems_of, read_bytes
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 
-__all__ = ["READABLE", "WRITABLE", "load_mesh", "load_mesh_or_points", "save_mesh"]
+__all__ = ["READABLE", "WRITABLE", "load_mesh", "load_mesh_or_points", "needed_beside", "save_mesh"]
 
 _READERS: dict[str, Callable[[bytes, Path], TriangleMesh]] = {
     "PLY": ply.read,
@@ -24,6 +24,7 @@ _READERS: dict[str, Callable[[bytes, Path], TriangleMesh]] = {
     "VTK": vtk_legacy.read,
     "VTP": vtk_xml.read,
     "GLB": gltf.read,
+    "GLTF": gltf.read_text,
 }
 _WRITERS: dict[str, Callable[[TriangleMesh, Path], None]] = {
     ".ply": ply.write,
@@ -35,7 +36,7 @@ _WRITERS: dict[str, Callable[[TriangleMesh, Path], None]] = {
 READABLE = tuple(f".{kind.lower()}" for kind in _READERS)
 WRITABLE = tuple(_WRITERS)
 
-_SUPPORTED = "Meshes are read from PLY, OBJ, STL, OFF, VTK/VTP (PolyData) and GLB files"
+_SUPPORTED = "Meshes are read from PLY, OBJ, STL, OFF, VTK/VTP (PolyData) and glTF (.glb, .gltf) files"
 _FOREIGN = {
     b"\x1f\x8b": "a gzip archive",
     b"PK\x03\x04": "a zip archive (or 3MF)",
@@ -45,7 +46,7 @@ _FOREIGN = {
     b"\xff\xd8\xff": "a picture",
     b"%PDF": "a PDF",
     b"NRRD": "an NRRD volume",
-    b"{": "a JSON text (glTF must be saved as one binary .glb)",
+    b"{": "a JSON text, but not glTF's",
     b"<": "an XML text, but not VTK's",
 }
 
@@ -54,14 +55,14 @@ def load_mesh(path: str | Path) -> TriangleMesh:
     """Read a triangle mesh.
 
     The content decides the format; the extension only where the content has no signature. Coordinates are
-    as in the file. Polygons become fans of triangles. STL and GLB repeat vertices, so equal positions are
+    as in the file. Polygons become triangles. STL and glTF repeat vertices, so equal positions are
     joined, in the order of their first occurrence. Coordinates that are not finite are kept: the check finds
     them.
 
     Parameters
     ----------
     path : str or Path
-        PLY, OBJ, STL, OFF, VTK or VTP (PolyData), or GLB.
+        PLY, OBJ, STL, OFF, VTK or VTP (PolyData), GLB or glTF.
 
     Raises
     ------
@@ -85,9 +86,16 @@ def load_mesh_or_points(path: str | Path) -> TriangleMesh:
     """Read a mesh file that may hold a mere point cloud: a mesh without faces."""
     path = Path(path)
     data = read_bytes(path)
+    with problems_of(path, "text"):
+        data = data if stl.is_whole_binary(data) else in_utf8(data)
     kind = _kind(data, path)
     with problems_of(path, kind):
         return _READERS[kind](data, path)
+
+
+def needed_beside(path: Path) -> tuple[Path, ...]:
+    """Files without which a mesh file has no shape: those with the arrays of a .gltf file."""
+    return gltf.needed_beside(path) if path.suffix.lower() == ".gltf" else ()
 
 
 def save_mesh(mesh: TriangleMesh, path: str | Path) -> None:
@@ -123,6 +131,8 @@ def _kind(data: bytes, path: Path) -> str:
         return "OFF"
     if re.match(rb"\s*solid\b", data):
         return "STL"
+    if gltf.looks_like_text(data, path):
+        return "GLTF"
     foreign = next((name for start, name in _FOREIGN.items() if data[:64].lstrip().startswith(start)), None)
     if foreign:
         raise FileProblem(f"this is {foreign}, not a mesh file that can be read", _SUPPORTED, path)

@@ -1,4 +1,4 @@
-"""Binary glTF 2.0 (.glb): all triangles of the scene as one mesh.
+"""glTF 2.0, binary (.glb) or as text (.gltf): all triangles of the scene as one mesh.
 
 Not read with trimesh: it decodes the texture (the original picture would be lost) and gives a scene of
 parts, with the vertices doubled at texture seams.
@@ -7,20 +7,29 @@ parts, with the vertices doubled at texture seams.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.errors import FileProblem, MeshProblem
+from breastmorph.errors import BreastMorphError, FileProblem, MeshProblem
 from breastmorph.mesh.files.corners import joined, rgba, split_at_seams
-from breastmorph.mesh.files.reading import damaged, picture_beside, picture_or_nothing, printable, truncated
+from breastmorph.mesh.files.reading import (
+    LARGEST_MESH_FILE,
+    damaged,
+    picture_beside,
+    picture_or_nothing,
+    printable,
+    read_bytes,
+    truncated,
+)
 from breastmorph.mesh.files.writing import write_file
 from breastmorph.mesh.triangle_mesh import Floats, Ints, Texture, TriangleMesh
 
@@ -29,8 +38,10 @@ _JSON, _BIN = 0x4E4F534A, 0x004E4942
 _COMPONENTS = {5120: "<i1", 5121: "<u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
 _WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
 _DEEPEST, _MOST_NODES = 64, 10_000
-_SMALL = 1_000_000  # vertices and corners that a scene may always have, beyond one per byte of its file
+_SMALL = 4_000_000  # vertices and corners that a scene may always have, beyond one per byte of its file
 _TRIANGLES = 4
+_INSTANCING = "EXT_mesh_gpu_instancing"
+_COMPRESSION = ("KHR_draco_mesh_compression", "EXT_meshopt_compression")
 
 
 @dataclass(frozen=True)
@@ -49,15 +60,52 @@ def read(data: bytes, path: Path) -> TriangleMesh:
 
     The format doubles vertices along texture seams; joining undoes that, in the order of the file.
     """
-    document, binary = _chunks(data)
-    scene = _Document(document, binary, path)
+    return _mesh_of(_Document(*_chunks(data), path))
+
+
+def looks_like_text(data: bytes, path: Path) -> bool:
+    """Whether this is glTF's JSON, which has no signature."""
+    is_json = data[:64].lstrip().startswith(b"{")
+    return is_json and (path.suffix.lower() == ".gltf" or (b'"asset"' in data and b'"meshes"' in data))
+
+
+def read_text(data: bytes, path: Path) -> TriangleMesh:
+    """A mesh from the bytes of a .gltf file, whose arrays lie in it or in files beside it."""
+    return _mesh_of(_Document(_description(data), None, path))
+
+
+def needed_beside(path: Path) -> tuple[Path, ...]:
+    """The files in which a .gltf file has its arrays, as far as it can be read."""
+    try:
+        buffers = _description(read_bytes(path)).get("buffers", [])
+        uris = [buffer.get("uri", "data:") for buffer in buffers]
+        return tuple(dict.fromkeys(_beside(path, uri) for uri in uris if not uri.startswith("data:")))
+    except (BreastMorphError, ValueError, AttributeError, TypeError, RecursionError):
+        return ()  # reading it will say why
+
+
+def _beside(path: Path, uri: str) -> Path:
+    """A file in the same folder: a scan must not be able to name files elsewhere on the machine."""
+    name = unquote(uri).removeprefix("./")
+    if not name.strip(".") or any(mark in name for mark in "/\\:\0"):
+        raise FileProblem(
+            f"the data lie in another file, {printable(uri)!r}, which is not in the scan's folder",
+            "Export one self-contained .glb file",
+        )
+    return path.with_name(name)
+
+
+def _mesh_of(scene: _Document) -> TriangleMesh:
     parts, total = [], 0
-    most = _SMALL + len(data)  # nodes may show a mesh again and again
     for part in scene.parts():
         parts.append(part)
         total += len(part.vertices) + 3 * len(part.faces)
+        most = _SMALL + scene.size  # nodes may show a mesh again and again
         if total > most:
-            raise damaged(f"the scene shows more than {most:,} vertices and corners")
+            raise FileProblem(
+                f"the scene shows more than {most:,} vertices and corners: it repeats its meshes",
+                "Export the surface once",
+            )
     if not parts:
         return TriangleMesh(np.empty((0, 3)), np.empty((0, 3), np.int64))
     vertices = np.concatenate([part.vertices for part in parts])
@@ -71,7 +119,7 @@ def read(data: bytes, path: Path) -> TriangleMesh:
         images = {part.image for part in parts}
         image = images.pop() if len(images) == 1 else None  # which face shows which could not be said
         texture = Texture(np.concatenate(uv)[corners], b"" if image is None else scene.picture(image))
-    extras = document.get("asset", {}).get("extras")
+    extras = scene.document.get("asset", {}).get("extras")
     space = extras.get("SPACE", "") if isinstance(extras, dict) else ""
     return TriangleMesh(
         vertices[kept],
@@ -100,26 +148,40 @@ def _chunks(data: bytes) -> tuple[dict[str, Any], bytes]:
         at += 8 + size
     if _JSON not in chunks:
         raise damaged("the description (JSON) is missing")
-    document = json.loads(chunks[_JSON])
+    return _description(chunks[_JSON]), chunks.get(_BIN, b"")
+
+
+def _description(text: bytes) -> dict[str, Any]:
+    document = json.loads(text)
     if not isinstance(document, dict):
         raise damaged("the description (JSON) is not an object")
-    return document, chunks.get(_BIN, b"")
+    version = document.get("asset", {}).get("version", "2.0")
+    if not str(version).startswith("2"):
+        raise FileProblem(
+            f"this is glTF version {printable(str(version))}; version 2 is read",
+            "Export the file as glTF 2.0",
+        )
+    return document
 
 
 class _Document:
-    """The description of a scene, with access to its arrays."""
+    """The description of a scene, with access to its arrays; ``binary`` is what a .glb file has of them itself."""
 
-    def __init__(self, document: dict[str, Any], binary: bytes, path: Path) -> None:
-        self.document, self.binary, self.path = document, binary, path
-        compression = [
-            name
-            for name in document.get("extensionsRequired", [])
-            if name in ("KHR_draco_mesh_compression", "EXT_meshopt_compression")
-        ]
+    def __init__(self, document: dict[str, Any], binary: bytes | None, path: Path) -> None:
+        self.document, self.path = document, path
+        first = (document.get("buffers") or [{}])[0]
+        self._buffers: dict[int, bytes] = {} if binary is None or "uri" in first else {0: binary}
+        self._meshes: dict[int, list[_Part]] = {}
+        compression = [name for name in document.get("extensionsRequired", []) if name in _COMPRESSION]
         if compression:
             raise FileProblem(
                 f"the compression {compression[0]} is not read", "Export the file without compression"
             )
+
+    @property
+    def size(self) -> int:
+        """Bytes of the arrays that were opened so far."""
+        return sum(map(len, self._buffers.values()))
 
     def _item(self, kind: str, index: Any) -> dict[str, Any]:
         items = self.document.get(kind, [])
@@ -144,25 +206,52 @@ class _Document:
         seen = 0
         while waiting:
             index, parent, depth = waiting.pop()
-            seen += 1
             node = self._item("nodes", index)
             children = node.get("children", [])
-            if depth > _DEEPEST or seen + len(waiting) + len(children) > _MOST_NODES:
+            instances = self._instances(node) if "mesh" in node else []
+            seen += max(len(instances), 1)
+            if depth > _DEEPEST:
                 raise damaged("the nodes are nested without end")
+            if seen + len(waiting) + len(children) > _MOST_NODES:
+                raise FileProblem(
+                    f"the scene shows more than {_MOST_NODES:,} parts", "Export the surface once"
+                )
             transform = parent @ _transform(node)
             waiting += [(child, transform, depth + 1) for child in reversed(children)]
-            if "mesh" in node:
-                yield from (_placed(part, transform) for part in self._mesh(node["mesh"]))
+            for instance in instances:
+                yield from (_placed(part, transform @ instance) for part in self._mesh(node["mesh"]))
 
-    def _mesh(self, index: int) -> Iterator[_Part]:
-        for primitive in self._item("meshes", index)["primitives"]:
+    def _instances(self, node: dict[str, Any]) -> list[Floats]:
+        """Where a node shows its mesh, (4, 4) each: once, unless it lists more places."""
+        listed = node.get("extensions", {}).get(_INSTANCING)
+        if listed is None:
+            return [np.eye(4)]
+        widths = {"TRANSLATION": 3, "ROTATION": 4, "SCALE": 3}
+        given = {
+            name.lower(): self.scaled(accessor, widths[name])
+            for name, accessor in listed["attributes"].items()
+            if name in widths
+        }
+        if not given or len({len(rows) for rows in given.values()}) != 1:
+            raise damaged("the places of a repeated mesh do not fit together")
+        count = min(len(next(iter(given.values()))), _MOST_NODES + 1)
+        return [_transform({name: rows[k] for name, rows in given.items()}) for k in range(count)]
+
+    def _mesh(self, index: int) -> list[_Part]:
+        mesh = self._item("meshes", index)
+        if index not in self._meshes:  # one that is shown a thousand times is read once
+            self._meshes[index] = list(self._primitives(mesh))
+        return self._meshes[index]
+
+    def _primitives(self, mesh: dict[str, Any]) -> Iterator[_Part]:
+        for primitive in mesh["primitives"]:
             mode = primitive.get("mode", _TRIANGLES)
             if mode in (0, 1, 2, 3):
                 continue  # points and lines
             if mode != _TRIANGLES:
                 raise FileProblem("the file stores triangle strips or fans", "Export it with plain triangles")
             attributes = primitive["attributes"]
-            vertices = self.array(attributes["POSITION"], 3).astype(np.float64)
+            vertices = self.scaled(attributes["POSITION"], 3)
             if "indices" in primitive:
                 corners = self.array(primitive["indices"], 1).ravel().astype(np.int64)
             else:
@@ -181,6 +270,12 @@ class _Document:
                 if values is not None and len(values) != len(vertices):
                     raise damaged(f"{name} has {len(values):,} rows for {len(vertices):,} vertices")
             yield _Part(vertices, corners.reshape(-1, 3), colors, uv, self._image_of(primitive))
+
+    def scaled(self, accessor: int, width: int) -> Floats:
+        """Numbers (n, width), which may be stored as whole numbers that stand for -1 to 1."""
+        values = self.array(accessor, width)
+        is_share = self._item("accessors", accessor).get("normalized") and values.dtype.kind in "iu"
+        return values.astype(np.float64) / (np.iinfo(values.dtype).max if is_share else 1.0)
 
     def fractions(self, accessor: int) -> Floats:
         """Texture coordinates, which may be stored as whole numbers of full scale, (n, 2)."""
@@ -209,12 +304,22 @@ class _Document:
         return rows.astype(dtype.newbyteorder("="))
 
     def _view(self, view: dict[str, Any]) -> bytes:
-        if self._item("buffers", view["buffer"]).get("uri") or view["buffer"] != 0:
-            raise FileProblem("the data lie in another file", "Export one self-contained .glb file")
+        data = self._buffer(view["buffer"])
         start, length = int(view.get("byteOffset", 0)), int(view["byteLength"])
-        if start < 0 or length < 0 or start + length > len(self.binary):
+        if start < 0 or length < 0 or start + length > len(data):
             raise truncated("the binary data")
-        return self.binary[start : start + length]
+        return data[start : start + length]
+
+    def _buffer(self, index: int) -> bytes:
+        uri = self._item("buffers", index).get("uri")
+        if index not in self._buffers:
+            if uri is None:
+                raise damaged(f"number {index} of 'buffers' has no data")
+            data = _decoded(uri) if uri.startswith("data:") else read_bytes(_beside(self.path, uri))
+            if self.size + len(data) > LARGEST_MESH_FILE:
+                raise FileProblem("the file's arrays are too large", "Export a smaller file")
+            self._buffers[index] = data
+        return self._buffers[index]
 
     def _image_of(self, primitive: dict[str, Any]) -> int | None:
         if "material" not in primitive:
@@ -230,18 +335,32 @@ class _Document:
         if "bufferView" in image:
             return picture_or_nothing(self._view(self._item("bufferViews", image["bufferView"])))
         if uri.startswith("data:"):
-            try:
-                return picture_or_nothing(base64.b64decode(uri.partition(",")[2], validate=True))
-            except binascii.Error:
-                return b""
+            with suppress(FileProblem):
+                return picture_or_nothing(_decoded(uri))
+            return b""
         return picture_beside(self.path, uri)
 
 
-def _transform(node: dict[str, Any]) -> Floats:
+def _decoded(uri: str) -> bytes:
+    """What a data URI holds."""
+    head, comma, body = uri.partition(",")
+    try:
+        if not comma or not head.endswith(";base64"):
+            raise ValueError(head)
+        return base64.b64decode(body, validate=True)
+    except ValueError as error:
+        raise damaged("data within the description are not in base64") from error
+
+
+def _transform(node: Mapping[str, Any]) -> Floats:
     if "matrix" in node:
         return np.array(node["matrix"], np.float64).reshape(4, 4).T  # stored by columns
     transform = np.eye(4)
-    x, y, z, w = (float(value) for value in node.get("rotation", (0, 0, 0, 1)))
+    quaternion = np.array(node.get("rotation", (0, 0, 0, 1)), np.float64).reshape(4)
+    length = np.linalg.norm(quaternion)
+    if not 0.0 < length < np.inf:
+        raise damaged("a rotation has no direction")
+    x, y, z, w = (quaternion / length).tolist()  # others than of length 1 would change the size
     rotation = np.array(
         [
             [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],

@@ -12,8 +12,16 @@ from pathlib import Path
 
 import numpy as np
 
-from breastmorph.mesh.files.corners import fan, joined, rgba
-from breastmorph.mesh.files.reading import damaged, floats, integers, picture_beside, read_beside, space_in
+from breastmorph.mesh.files.corners import joined, rgba, triangulated
+from breastmorph.mesh.files.reading import (
+    damaged,
+    floats,
+    in_utf8,
+    integers,
+    picture_beside,
+    read_beside,
+    space_in,
+)
 from breastmorph.mesh.files.writing import write_file
 from breastmorph.mesh.triangle_mesh import Floats, Ints, Texture, TriangleMesh
 
@@ -43,7 +51,7 @@ def read(data: bytes, path: Path) -> TriangleMesh:
     # x y z w has 4: the weight says nothing here
     colors = _colors(table[:, 3:6]) if table.shape[1] in (6, 7) else None
 
-    runs = [_triangles(*run) for run in found.faces]
+    runs = [_triangles(*run, table[:, :3]) for run in found.faces]
     faces = np.concatenate([run[..., 0] for run in runs]) if runs else np.zeros((0, 3), np.int64)
     corner_uv = np.concatenate([run[..., 1] for run in runs]) if runs else faces
     texture = None
@@ -110,7 +118,7 @@ def _uv(lines: list[bytes]) -> Floats:
     return floats(words, "OBJ texture coordinate").reshape(-1, 2)
 
 
-def _triangles(lines: list[bytes], n_vertices: int, n_uv: int) -> Ints:
+def _triangles(lines: list[bytes], n_vertices: int, n_uv: int, vertices: Floats) -> Ints:
     """Triangles (m, 3, 2) of face lines: vertex and texture coordinate of every corner."""
     words = _words(lines, 3)
     if words is not None:
@@ -127,7 +135,7 @@ def _triangles(lines: list[bytes], n_vertices: int, n_uv: int) -> Ints:
             vertex, uv = (*word.split(b"/", 2), b"")[:2]
             known[word] = (_index(vertex, n_vertices), _index(uv, n_uv) if uv else _NONE)
     pairs = np.array([known[word] for face in corners for word in face], np.int64)
-    return pairs[fan(counts)]
+    return pairs[triangulated(counts, pairs[:, 0], vertices)]
 
 
 def _counted_from_one(words: list[bytes]) -> Ints | None:
@@ -170,7 +178,7 @@ def _picture(found: _Statements, path: Path) -> bytes:
     maps: dict[str, str] = {}
     names = dict.fromkeys(name for library in found.libraries for name in (library, *library.split()))
     for name in islice(names, _MOST_LIBRARIES):
-        maps.update(_maps(read_beside(path, name, _LARGEST_MATERIAL_FILE)))
+        maps.update(_maps(in_utf8(read_beside(path, name, _LARGEST_MATERIAL_FILE))))
     used = found.materials or list(maps)
     pictures = {maps[material] for material in used if material in maps}
     # With several pictures one could not say which face shows which: coordinates alone are kept.

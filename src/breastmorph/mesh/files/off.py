@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from breastmorph.errors import FileProblem
-from breastmorph.mesh.files.corners import fan, rgba
+from breastmorph.mesh.files.corners import rgba, triangulated
 from breastmorph.mesh.files.reading import damaged, floats, integers, space_in, truncated
 from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
 
@@ -67,7 +67,8 @@ def read(data: bytes, path: Path) -> TriangleMesh:
     if any(count < 0 or len(row) <= count for row, count in zip(face_rows, counts.tolist(), strict=True)):
         raise damaged("a face has fewer corners than it announces")
     flat = [corner for row in face_rows for corner in row[1 : 1 + int(row[0])]]
-    faces = integers(flat, "corner of a face")[fan(counts)]
+    corners = integers(flat, "corner of a face")
+    faces = corners[triangulated(counts, corners, table[:, :3])]
     mesh = TriangleMesh(table[:, :3], faces, colors, space=space_in(comments))
     if not has_uv or not len(faces):
         return mesh

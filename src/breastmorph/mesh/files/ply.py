@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.errors import FileProblem
-from breastmorph.mesh.files.corners import fan, rgba, uv_by_vertex
+from breastmorph.mesh.files.corners import rgba, triangulated, uv_by_vertex
 from breastmorph.mesh.files.reading import (
     damaged,
     floats,
@@ -92,7 +92,7 @@ def read(data: bytes, path: Path) -> TriangleMesh:
     if corners is None or corners.counts is None:
         faces, order = np.empty((0, 3), np.int64), np.empty((0, 3), np.int64)
     else:
-        order = fan(corners.counts)
+        order = triangulated(corners.counts, corners.values, vertices)
         faces = corners.values.astype(np.int64)[order]
 
     colors = None

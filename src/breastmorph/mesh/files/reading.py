@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -28,11 +29,18 @@ def damaged(what: str) -> FileProblem:
     return FileProblem(f"the file is damaged: {what}", _EXPORT_AGAIN)
 
 
+def no_such_file(path: Path) -> FileProblem:
+    """The error for a file that is not there, perhaps behind a link that is."""
+    if path.is_symlink():
+        return FileProblem("this link leads to a file that is not there", "Bring the file back", path)
+    return FileProblem("there is no such file", "Check the name and the folder", path)
+
+
 def read_bytes(path: Path, largest: int = LARGEST_MESH_FILE) -> bytes:
     """The whole content of a regular file of at most ``largest`` bytes."""
     try:
         if not path.exists():
-            raise FileProblem("there is no such file", "Check the name and the folder", path)
+            raise no_such_file(path)
         if path.is_dir():
             raise FileProblem("this is a folder, not a file", "Name one file in it", path)
         if not path.is_file():
@@ -52,6 +60,14 @@ def read_bytes(path: Path, largest: int = LARGEST_MESH_FILE) -> bytes:
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the name
         reason = getattr(error, "strerror", None) or str(error)
         raise FileProblem(f"the file cannot be opened ({reason})", "Check its permissions", path) from error
+
+
+def in_utf8(data: bytes) -> bytes:
+    """A file's bytes, in UTF-8 where a mark at the beginning says that they are text in UTF-16; without such marks."""
+    for mark, encoding in ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be")):
+        if data.startswith(mark):
+            return data[len(mark) :].decode(encoding).encode()
+    return data.removeprefix(codecs.BOM_UTF8)
 
 
 def read_beside(path: Path, name: str, largest: int) -> bytes:

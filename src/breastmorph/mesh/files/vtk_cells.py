@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.mesh.files.corners import fan, rgba, unrolled_strip
+from breastmorph.mesh.files.corners import rgba, triangulated, unrolled_strip
 from breastmorph.mesh.files.reading import damaged
 from breastmorph.mesh.triangle_mesh import Floats, Ints, Texture, TriangleMesh
 
@@ -51,7 +51,7 @@ def mesh_of(pieces: list[PolyData], space: str) -> TriangleMesh:
     start, faces, uvs, colors = 0, [], [], []
     for piece in pieces:
         counts, corners = piece.polygons
-        triangles = [corners[fan(counts)]]
+        triangles = [corners[triangulated(counts, corners, piece.points)]]
         lengths, strip_corners = piece.strips
         ends = np.cumsum(lengths)
         triangles += [

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from breastmorph.errors import FileProblem, LandmarkProblem
-from breastmorph.mesh.files.reading import printable, problems_of, read_bytes
+from breastmorph.mesh.files.reading import in_utf8, printable, problems_of, read_bytes
 from breastmorph.mesh.files.writing import write_file
 from breastmorph.scan.files import json_layouts, picked_points, tables
 from breastmorph.scan.files.labelled import LabelledPoints
@@ -97,7 +97,7 @@ def load_landmarks(path: str | Path, order: Sequence[str] | None = None) -> Land
 
 def _labelled(data: bytes) -> LabelledPoints:
     try:
-        text = data.decode("utf-8-sig")
+        text = in_utf8(data).decode()
     except UnicodeDecodeError as error:
         raise FileProblem("the file is not UTF-8 text", "Save the landmarks as UTF-8 text") from error
     if "\0" in text:
