@@ -72,7 +72,8 @@ def find_scans(scans: Path, landmarks: Path | None = None) -> list[ScanFiles]:
         return [ScanFiles(meshes[0].stem, meshes[0], (landmarks,))]
     home = landmarks or (scans.parent if scans.is_file() else scans)
     by_stem: dict[str, list[Path]] = {}
-    for path in _files(home, landmark_files.READABLE):
+    apart = not any(mesh.parent.samefile(home) for mesh in meshes)
+    for path in _files(home, landmark_files.APART if apart else landmark_files.READABLE):
         by_stem.setdefault(landmark_stem(path), []).append(path)
     return [ScanFiles(mesh.stem, mesh, tuple(by_stem.get(mesh.stem, ()))) for mesh in meshes]
 
@@ -80,7 +81,7 @@ def find_scans(scans: Path, landmarks: Path | None = None) -> list[ScanFiles]:
 def landmark_stem(path: Path) -> str:
     """The scan a landmark file belongs to, by its name."""
     name = path.name
-    suffix = next((s for s in landmark_files.READABLE if name.lower().endswith(s)), path.suffix)
+    suffix = next((s for s in landmark_files.APART if name.lower().endswith(s)), path.suffix)
     stem = name[: len(name) - len(suffix)]
     return next((stem.removesuffix(tail) for tail in _TAILS if stem.endswith(tail)), stem)
 
