@@ -216,10 +216,10 @@ def require_adult_anatomy(landmarks: Landmarks, extent: float) -> None:
             problems.append(f"{what} {value:.4g} mm (expected {least:g}-{most:g})")
 
     judge("scan extent", extent, *_EXTENT)
-    if "xiphoid" in landmarks:
-        judge("sternal notch to xiphoid", _apart(landmarks, *STERNUM), *STERNUM_LENGTH)
-    elif "navel" in landmarks:
-        judge("sternal notch to navel", _apart(landmarks, "sternal_notch", "navel"), *_NOTCH_TO_NAVEL)
+    middle = _lower_midline(landmarks)
+    if middle != "sternal_notch":
+        adult = STERNUM_LENGTH if middle == "xiphoid" else _NOTCH_TO_NAVEL
+        judge(f"sternal notch to {middle}", _apart(landmarks, "sternal_notch", middle), *adult)
     for side in landmarks.nipple_sides:
         for what, first, second, least, most in _RANGES:
             pair = first.format(side=side), second.format(side=side)
@@ -227,7 +227,10 @@ def require_adult_anatomy(landmarks: Landmarks, extent: float) -> None:
                 judge(f"{what} ({side})", _apart(landmarks, *pair), least, most)
         problems += _misplaced(landmarks, side)
     if len(landmarks.nipple_sides) == 2:
-        judge("nipple to nipple", _apart(landmarks, "nipple_left", "nipple_right"), *_NIPPLES_APART)
+        nipples = _apart(landmarks, "nipple_left", "nipple_right")
+        judge("nipple to nipple", nipples, *_NIPPLES_APART)
+        if middle == "navel" and _apart(landmarks, "sternal_notch", middle) < nipples:
+            problems.append("the navel is nearer to the sternal notch than the nipples to each other")
     if problems:
         raise LandmarkProblem(
             f"not an adult torso: {'; '.join(problems)}",
@@ -236,11 +239,16 @@ def require_adult_anatomy(landmarks: Landmarks, extent: float) -> None:
         )
 
 
+def _lower_midline(landmarks: Landmarks) -> str:
+    """The landmark that shows the midline at the breasts: xiphoid, navel, or else the notch."""
+    return next(name for name in ("xiphoid", "navel", "sternal_notch") if name in landmarks)
+
+
 def _misplaced(landmarks: Landmarks, side: str) -> list[str]:
     """What is wrong with where the landmarks of a breast lie to each other, in the canonical frame."""
     parts = landmarks.only(f"{part}_{side}" for part in OF_A_BREAST)
     nipple, lower, lateral = (parts.get(f"{part}_{side}") for part in OF_A_BREAST)
-    middle = next(name for name in ("xiphoid", "navel", "sternal_notch") if name in landmarks)
+    middle = _lower_midline(landmarks)
     found = []
     for name, point in parts.items():
         stem = name.removesuffix(f"_{side}")
