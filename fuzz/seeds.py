@@ -257,6 +257,12 @@ def landmarks() -> Landmarks:
     return Landmarks(NAMES, np.random.default_rng(1).normal(size=(len(NAMES), 3)) * 100)
 
 
+def landmark_vertices() -> bytes:
+    """Four landmarks as the vertices of a PLY without faces."""
+    head = "ply\nformat ascii 1.0\nelement vertex 4\n" + "".join(f"property float {axis}\n" for axis in "xyz")
+    return (head + "end_header\n0 95 100\n0 -200 90\n110 -70 120\n-110 -70 120\n").encode()
+
+
 def landmark_file(folder: Path, format: str) -> bytes:
     """The landmarks in one of the formats that are written."""
     path = folder / "seed"

@@ -208,6 +208,7 @@ def _all() -> tuple[Target, ...]:
         Target("landmarks JSON", "l.json", "json", _landmark_seed(".json"), _landmarks),
         Target("landmarks CSV", "l.csv", "text", _landmark_seed(".csv"), _landmarks),
         Target("landmarks PP", "l.pp", "xml", _landmark_seed(".pp"), _landmarks),
+        Target("landmarks PLY", "l.ply", "text", lambda folder: [seeds.landmark_vertices()], _landmarks),
         Target("landmarks MRK", "l.mrk.json", "json", _landmark_seed(".mrk.json"), _landmarks),
         Target("landmarks FCSV", "l.fcsv", "text", _landmark_seed(".fcsv"), _landmarks),
         Target("landmarks Scalismo", "l.json", "json", _landmark_seed("scalismo"), _landmarks),

@@ -25,6 +25,13 @@ def test_every_command_has_help_with_an_example(name):
     assert "Example" in result.output
 
 
+@pytest.mark.parametrize(
+    "name", ["check", "register", "measure", "predict", "fit", "edit", "evaluate", "paper", "template"]
+)
+def test_every_command_that_reads_scans_can_scale_them(name):
+    assert "--scale-by" in CliRunner().invoke(main, [name, "--help"]).output
+
+
 def test_a_users_mistake_is_a_message_and_exit_code_two(tmp_path):
     result = CliRunner().invoke(main, ["check", str(tmp_path / "nowhere")])
     assert result.exit_code == 2

@@ -193,6 +193,31 @@ def test_bare_lists_can_be_registered_too(cohort):
     assert code == 0
 
 
+def test_a_scan_in_no_unit_with_four_points_needs_one_measured_distance(cohort):
+    mesh, k = torso(edge=6)
+    shrink = 1 / 37.0
+    navel = mesh.vertices[np.linalg.norm(mesh.vertices - [0, -200, 100], axis=1).argmin()]
+    points = np.vstack([k["sternal_notch"], navel, k["nipple_left"], k["nipple_right"]])
+    save_mesh(mesh.with_vertices(mesh.vertices * shrink), cohort / "phone.ply")
+    rows = [f'<point name="{n}" x="{x}" y="{y}" z="{z}"/>' for n, (x, y, z) in enumerate(points * shrink)]
+    (cohort / "phone.pp").write_text(f"<PickedPoints>{''.join(rows)}</PickedPoints>")
+    phone = {"scans": "phone.ply", "landmarks": "phone.pp"}
+    code, report = run(cohort, **phone)
+    assert (code, report["scans"][0]["code"]) == (2, "unknown-unit")
+    assert "--scale-by NL-NR=21cm" in report["scans"][0]["message"]
+    apart = float(np.linalg.norm(k["nipple_left"] - k["nipple_right"]))
+    code, report = run(cohort, "--scale-by", f"NL-NR={apart}mm", **phone)
+    assert code == 0
+    record = json.loads((cohort / "out" / "registered" / "phone.json").read_text())
+    assert record["check"]["scale_by"] == f"NL-NR={apart}mm"
+    assert record["to_file"]["scale"] == pytest.approx(shrink)
+    assert set(record["landmarks"]) == {"sternal_notch", "navel", "nipple_left", "nipple_right"}
+    assert set(record["landmarks_estimated"]) == set(k) - set(record["landmarks"])
+    assert any("landmarks not set: xiphoid" in said for said in record["warnings"])
+    registered = load_mesh(cohort / "out" / "registered" / "phone.ply").vertices
+    assert Surface(mesh).closest(registered / shrink).distances.mean() < 2.0
+
+
 def test_only_what_failed_is_tried_again(cohort):
     run(cohort)
     mesh, landmarks = torso(edge=6, size=1.1)
@@ -219,6 +244,8 @@ def test_a_limit_is_kept_even_with_one_job(cohort):
         (["--force", "--retry-failed"], "give one of them"),
         (["--memory-limit", "much"], "write for example 4GB"),
         (["--time-limit", "0"], "--time-limit"),
+        (["--scale-by", "NL-NR=21"], "as in NL-NR=21cm"),
+        (["--scale-by", "NL-NR=21cm", "--unit", "cm"], "exclude each other"),
         (["--scheduler", "tcp://127.0.0.1:1"], "with --scheduler the cluster decides"),
     ],
 )

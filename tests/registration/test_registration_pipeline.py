@@ -87,6 +87,38 @@ def test_points_end_where_they_belong(registrar, result, scan):
     )
 
 
+def test_notch_and_nipples_are_enough(registrar, result, scan):
+    few = scan.landmarks.only(("sternal_notch", "nipple_left", "nipple_right"))
+    found = registrar.register(replace(scan, landmarks=few))
+    truth = true_points(registrar.template.mesh.vertices, 1.5)
+    off = [np.linalg.norm(one.vertices - truth, axis=1)[breast(result)].mean() for one in (found, result)]
+    assert off[0] < off[1] + 1.0
+    # What was used is said, and where it was found is about where it is.
+    assert set(found.estimated) == set(scan.landmarks) - set(few)
+    assert all(name in found.warnings[0] for name in found.estimated)
+    assert np.linalg.norm(found.estimated["xiphoid"] - scan.landmarks["xiphoid"]) < 12.0
+    assert np.abs(found.scan_mask - result.scan_mask).mean() < 0.03
+    # An estimate pulls nothing, and nothing is said to agree with it.
+    assert "residual_xiphoid" not in found.metrics
+    assert "residual_nipple_left" in found.metrics
+    assert not len(result.estimated)
+
+
+def test_one_pole_more_or_less_hardly_matters(registrar, result, scan):
+    marks = scan.landmarks.only([name for name in scan.landmarks if name != "lateral_pole_left"])
+    found = registrar.register(replace(scan, landmarks=marks))
+    assert tuple(found.estimated) == ("lateral_pole_left",)
+    assert np.linalg.norm(found.vertices - result.vertices, axis=1)[breast(result)].mean() < 1.5
+
+
+def test_one_breast_needs_no_poles_either(registrar, scan):
+    found = registrar.register(
+        replace(scan, landmarks=scan.landmarks.only(("sternal_notch", "xiphoid", "nipple_left")))
+    )
+    assert found.absent_side == "right"
+    assert tuple(found.estimated) == ("lower_pole_left", "lateral_pole_left")
+
+
 def test_any_pose_gives_the_same_shape(registrar, result, scan):
     move = Similarity(rotation_about(np.array([1.0, -2.0, 0.5]), 140.0), np.array([300.0, -900.0, 50.0]))
     moved = replace(

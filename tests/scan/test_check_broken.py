@@ -158,7 +158,16 @@ CASES = {
     "swapped": Case("refused", "sides-swapped", lambda m, k: (m, swapped(k))),
     "mirrored": Case("refused", "sides-swapped", lambda m, k: (m.mirrored(), swapped(k.mirrored()))),
     "no-nipple": Case("refused", "missing-landmarks", lambda m, k: (m, without(k, "nipple_left"))),
-    "no-sternum": Case("refused", "missing-landmarks", lambda m, k: (m, without(k, "xiphoid"))),
+    "no-notch": Case("refused", "missing-landmarks", lambda m, k: (m, without(k, "sternal_notch"))),
+    "no-xiphoid": Case("usable", "landmarks-not-set", lambda m, k: (m, without(k, "xiphoid"))),
+    "no-poles": Case(
+        "usable",
+        "landmarks-not-set",
+        lambda m, k: (m, k.only(["sternal_notch", "xiphoid", "nipple_left", "nipple_right"])),
+    ),
+    "one-nipple-and-no-midline": Case(
+        "refused", "missing-landmarks", lambda m, k: (m, k.only(["sternal_notch", "nipple_left"]))
+    ),
     "no-sides": Case("refused", "missing-landmarks", lambda m, k: (m, k.only(["sternal_notch", "xiphoid"]))),
     "misnamed": Case(
         "refused",

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +12,12 @@ from scipy.spatial.transform import Rotation
 
 from breastmorph.errors import BreastMorphError, FileProblem, LandmarkProblem
 from breastmorph.mesh.files import save_mesh
-from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.similarity import Similarity, rotation_about
 from breastmorph.registration.product import input_hashes
-from breastmorph.scan.anatomy import unit_of
+from breastmorph.scan.anatomy import KnownDistance, unit_of
 from breastmorph.scan.check import CheckParameters, check_scan, load_scan
 from breastmorph.scan.files import save_landmarks
-from breastmorph.scan.folder import find_scans, landmark_stem, passed_over
+from breastmorph.scan.folder import ScanFiles, find_scans, landmark_stem, passed_over
 from torso import torso
 
 
@@ -124,6 +125,102 @@ def test_find_scans_pairs_a_folder(tmp_path):
     found = find_scans(tmp_path)
     assert [files.id for files in found] == ["a", "b"]
     assert [files.landmarks[0].name for files in found] == ["a.json", "b_picked_points.pp"]
+
+
+def test_points_in_a_ply_are_landmarks_in_a_folder_of_their_own(tmp_path):
+    (tmp_path / "points").mkdir()
+    for name in ("a.ply", "points/a.ply"):
+        (tmp_path / name).write_bytes(b"x")
+    assert find_scans(tmp_path)[0].landmarks == ()  # not its own landmarks
+    assert find_scans(tmp_path, tmp_path / "points")[0].landmarks == (tmp_path / "points" / "a.ply",)
+
+
+def rbsm(folder, order=range(4), move=None):
+    """A scan, and its notch, navel and nipples as bare rows in some order."""
+    scan, points = write(folder, move)
+    mesh, k = torso()
+    navel = mesh.vertices[np.linalg.norm(mesh.vertices - [0, -200, 100], axis=1).argmin()]
+    rows = np.array([k["sternal_notch"], navel, k["nipple_left"], k["nipple_right"]])[list(order)]
+    rows = (move or Similarity()).apply(rows)
+    points = points.with_suffix(".csv")
+    points.write_text("".join(f"{x!r},{y!r},{z!r}\n" for x, y, z in rows.tolist()))
+    return scan, points
+
+
+def checked(scan, points, **parameters):
+    return check_scan(ScanFiles("a", scan, (points,)), CheckParameters(**parameters))
+
+
+def test_notch_navel_and_nipples_are_enough(tmp_path):
+    whole = load_scan(*write(tmp_path))
+    one = checked(*rbsm(tmp_path))
+    assert one.verdict == "usable"
+    said = {finding.code: finding.message for finding in one.findings}
+    assert "sternal_notch, navel, nipple_left, nipple_right" in said["landmark-order"]
+    assert "xiphoid, lower_pole_left, lower_pole_right, lateral_pole_left" in said["landmarks-not-set"]
+    assert one.facts["frame"] == "file axes"
+    shift = one.scan.landmarks["nipple_left"] - whole.landmarks["nipple_left"]
+    assert np.allclose(one.scan.mesh.vertices, whole.mesh.vertices + shift)
+    assert set(one.scan.landmarks.unset) == set(whole.landmarks) - set(one.scan.landmarks)
+
+
+@pytest.mark.parametrize(
+    "order", [o for o in permutations(range(4)) if o not in {(0, 1, 2, 3), (1, 0, 3, 2)}]
+)
+def test_another_order_than_the_one_assumed_is_refused(tmp_path, order):
+    assert checked(*rbsm(tmp_path, order)).verdict == "refused"
+
+
+def test_a_file_in_no_unit_needs_one_measured_distance(tmp_path):
+    scan, points = write(tmp_path)
+    upright, apart = (
+        load_scan(scan, points),
+        np.linalg.norm(np.subtract(*torso()[1].array(["nipple_left", "nipple_right"]))),
+    )
+    move = Similarity(rotation_about(np.array([0.0, 1.0, 0.0]), 90.0), np.array([1.0, 2.0, 3.0]), 1 / 371.3)
+    for files in (write(tmp_path, move), rbsm(tmp_path, move=move)):
+        with pytest.raises(LandmarkProblem, match=r"--scale-by NL-NR=21cm") as caught:
+            load_scan(*files)
+        assert caught.value.code == "unknown-unit"
+        one = checked(*files, scale_by=f"NL-NR={apart / 10} cm")
+        assert "one unit of the file is 371.3 mm" in {f.code: f.message for f in one.findings}["scaled"]
+        assert one.facts["unit"] == "371.3 mm"
+        shift = one.scan.landmarks["nipple_left"] - upright.landmarks["nipple_left"]
+        assert np.allclose(one.scan.mesh.vertices, upright.mesh.vertices + shift, atol=1e-3)
+        assert np.allclose(one.scan.to_file.apply(one.scan.mesh.vertices), move.apply(torso()[0].vertices))
+
+
+def test_a_measured_distance_that_contradicts_the_unit_is_taken_and_said(tmp_path):
+    files = write(tmp_path)
+    apart = np.linalg.norm(np.subtract(*torso()[1].array(["nipple_left", "nipple_right"])))
+    one = checked(*files, scale_by=f"left nipple-right nipple={1.2 * apart}mm")
+    assert "+20 % against mm" in {f.code: f.message for f in one.findings}["scaled"]
+    assert np.isclose(
+        one.scan.landmarks["nipple_left"][0] - one.scan.landmarks["nipple_right"][0], 1.2 * apart
+    )
+    with pytest.raises(LandmarkProblem, match="landmark navel is not set"):
+        load_scan(*files, parameters=CheckParameters(scale_by="SN-navel=38cm"))
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("NL-NR=21cm", ("nipple_left", "nipple_right", 210.0)),
+        ("N-L-N-R = 8,5 in", ("nipple_left", "nipple_right", 215.9)),
+        ("sternal_notch-navel=0.38 m", ("sternal_notch", "navel", 380.0)),
+        *[
+            (text, None)
+            for text in ("NL-NR=21", "NL-NR", "NL=21cm", "NL-elbow=2cm", "NL-NL=2cm", "NL-NR=0cm", "=", "-=")
+        ],
+    ],
+)
+def test_measured_distances_as_people_write_them(text, known):
+    if known is None:
+        with pytest.raises(BreastMorphError, match=r"no measured distance|no distance between"):
+            KnownDistance.of(text)
+    else:
+        found = KnownDistance.of(text)
+        assert (found.first, found.second, round(found.length, 6)) == known
 
 
 def test_nothing_to_work_on_is_said(tmp_path):

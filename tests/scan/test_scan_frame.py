@@ -30,6 +30,12 @@ def ragged(mesh):
     return mesh.kept(y > -195 + 12 * np.sin(x / 9.0) + 0.12 * x)
 
 
+def ragged_part(mesh, rotation):
+    """The same of a turned scan."""
+    upright = mesh.with_vertices(mesh.vertices @ rotation + [-30, 200, -70] @ rotation)
+    return TriangleMesh(mesh.vertices, ragged(upright.with_vertices(upright.vertices)).faces)
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_the_level_lower_edge_gives_up_in_any_pose(seed):
     rotation = Rotation.random(None, np.random.default_rng(seed)).as_matrix()
@@ -104,10 +110,34 @@ def test_swapped_sides_are_refused():
         frame.landmark_axes(type(landmarks).of(swapped))
 
 
-def test_inside_out_is_seen():
+@pytest.mark.parametrize("names", [("nipple_left", "nipple_right"), ("nipple_left", "xiphoid"), "all"])
+def test_inside_out_is_seen(names):
     mesh, landmarks = torso()
+    landmarks = landmarks if names == "all" else landmarks.only(("sternal_notch", *names))
     assert not frame.faces_inside_out(mesh, landmarks)
     assert frame.faces_inside_out(mesh.flipped(), landmarks)
+
+
+@pytest.mark.parametrize(
+    "names", [("nipple_left", "nipple_right"), ("nipple_left", "xiphoid"), ("nipple_right", "xiphoid")]
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_few_landmarks_lay_a_scan_upright_in_any_pose(seed, names):
+    rotation = Rotation.random(None, np.random.default_rng(seed)).as_matrix()
+    mesh, landmarks = turned(rotation)
+    found = frame.upright_frame(mesh, landmarks.only(("sternal_notch", *names)))
+    assert off_by(found, rotation) < 1.0
+    assert found.axes[0] @ rotation[:, 0] > 0.99
+    found = frame.upright_frame(ragged_part(mesh, rotation), landmarks.only(("sternal_notch", *names)))
+    assert found.source == "landmarks"
+    assert off_by(found, rotation) < frame.LANDMARK_TOLERANCE
+
+
+def test_swapped_nipples_are_refused_without_any_pole():
+    mesh, landmarks = torso()
+    few = landmarks.only(("sternal_notch", "nipple_left", "nipple_right"))
+    with pytest.raises(LandmarkProblem, match="sides swapped or file mirrored"):
+        frame.upright_frame(mesh, type(few)(("sternal_notch", "nipple_right", "nipple_left"), few.points))
 
 
 def test_alignment_recovers_a_known_pose_and_size():

@@ -7,8 +7,10 @@ import pytest
 
 from breastmorph.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.files import save_mesh
+from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan import raw_target
+from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.files import save_landmarks
 from breastmorph.scan.landmarks import STERNUM
 from breastmorph.scan.raw_target import load_target
@@ -83,6 +85,26 @@ def test_problems_name_the_file_that_has_them(files, scan):
     with pytest.raises(BreastMorphError) as caught:
         load_target(folder / scan)
     assert caught.value.where == folder / scan
+
+
+@pytest.mark.parametrize("scan", ["a.ply", "a.xyz"])
+@pytest.mark.parametrize("names", [("nipple_left", "nipple_right"), "all"])
+def test_a_measured_distance_scales_clouds_and_surfaces_in_no_unit(files, scan, names):
+    folder, turned = files
+    whole = raw_target.load_landmarks(folder / "a.json").landmarks
+    small = Similarity(scale=1 / 12.5)  # no torso is as small as that in cm, nor as large in m
+    save_landmarks((whole if names == "all" else whole.only(names)).transformed(small), folder / "a.json")
+    save_mesh(TriangleMesh(turned / 12.5, torso(edge=7)[0].faces), folder / "a.ply")
+    np.savetxt(folder / "a.xyz", turned / 12.5)
+    with pytest.raises(BreastMorphError, match=r"--scale-by NL-NR=21cm"):
+        load_target(folder / scan, folder / "a.json")
+    apart = np.linalg.norm(whole["nipple_left"] - whole["nipple_right"])
+    known = CheckParameters(scale_by=f"NL-NR={apart}cm")
+    target = load_target(folder / scan, folder / "a.json", known)
+    assert target.to_file.scale == pytest.approx(1 / 125)
+    assert "scaled" in [finding.code for finding in target.findings]
+    with pytest.raises(LandmarkProblem, match="is not set"):
+        load_target(folder / scan, None, known)
 
 
 @pytest.mark.parametrize(

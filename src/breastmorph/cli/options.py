@@ -84,6 +84,7 @@ def own_template(mesh: Path | None, landmarks: Path | None, coarse: Path | None 
 
 def scan_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Options of every command that reads scans; they reach the command as ``check``, a CheckParameters."""
+    from breastmorph.scan.anatomy import KnownDistance
     from breastmorph.scan.check import CheckParameters
 
     @click.option(
@@ -92,6 +93,12 @@ def scan_options(command: Callable[..., Any]) -> Callable[..., Any]:
         default="auto",
         show_default=True,
         help="Unit of the files; auto decides from the length of the sternum.",
+    )
+    @click.option(
+        "--scale-by",
+        default="",
+        metavar="A-B=LENGTH",
+        help="For scans in no known unit: a straight distance between two landmarks, measured, as NL-NR=21cm.",
     )
     @click.option("--landmark-order", help="Names of a bare x,y,z list in its order, separated by commas.")
     @click.option(
@@ -102,9 +109,15 @@ def scan_options(command: Callable[..., Any]) -> Callable[..., Any]:
         help="Refuse larger scans.",
     )
     @functools.wraps(command)
-    def with_check(*args: Any, unit: str, landmark_order: str | None, max_faces: int, **others: Any) -> Any:
+    def with_check(
+        *args: Any, unit: str, scale_by: str, landmark_order: str | None, max_faces: int, **others: Any
+    ) -> Any:
+        if scale_by:
+            KnownDistance.of(scale_by)  # a slip of the pen is told before any scan is read
+            if unit != "auto":
+                raise click.UsageError("--scale-by and --unit exclude each other.")
         order = tuple(name.strip() for name in landmark_order.split(",")) if landmark_order else None
-        check = CheckParameters(unit=unit, landmark_order=order, max_faces=max_faces)
+        check = CheckParameters(unit=unit, scale_by=scale_by, landmark_order=order, max_faces=max_faces)
         return command(*args, check=check, **others)
 
     return with_check

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from breastmorph.cohort import Cohort
 from breastmorph.errors import BreastMorphError
 from breastmorph.evaluation.curve import Curve, mean_of_known
 from breastmorph.evaluation.generalization import LeaveOneOut
@@ -24,6 +25,7 @@ from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
 from breastmorph.plain import plain
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.folder import ScanFiles
+from breastmorph.scan.landmarks import Landmarks
 from breastmorph.scan.scan import Scan
 
 
@@ -97,11 +99,13 @@ def raw_scan_generalization(
         if isinstance(scan, str):
             failures.append((scan_id, scan))
         else:
-            back = onto_scan(training.cohort, subject, scan).after(training.transforms[subject].inverse())
+            onto = onto_scan(training.cohort, subject, scan)
+            back = onto.after(training.transforms[subject].inverse())
+            landmarks = _with_registered(scan, onto.apply(training.cohort.shape(subject)), training.cohort)
             shapes = np.concatenate(
                 [training.shapes[subject][None], folds.reconstructions(subject, components)]
             )
-            both = _two_sided(scan, back.apply(shapes), faces, training.breast)
+            both = _two_sided(scan, landmarks, back.apply(shapes), faces, training.breast)
             registered.append(both[0])
             rows.append(both[1:])
         on_fold()
@@ -119,10 +123,16 @@ def raw_scan_generalization(
     )
 
 
-def _two_sided(scan: Scan, shapes: Floats, faces: Ints, breast: Bools) -> Floats:
+def _with_registered(scan: Scan, shape: Floats, cohort: Cohort) -> Landmarks:
+    """The scan's landmarks, and those that are not set where the registered shape has them."""
+    own = Landmarks.at_vertices(cohort.template.landmark_ids, shape).only(scan.landmarks.unset)
+    return Landmarks.of({**scan.landmarks, **own})
+
+
+def _two_sided(scan: Scan, landmarks: Landmarks, shapes: Floats, faces: Ints, breast: Bools) -> Floats:
     """Mean distances to and from a scan of several shapes in its frame, (c, 2)."""
     surface = Surface(scan.mesh)
-    seen = scan.mesh.vertices[breast_mask(scan.mesh, scan.landmarks) > IN_BREAST]
+    seen = scan.mesh.vertices[breast_mask(scan.mesh, landmarks) > IN_BREAST]
     return np.array(
         [
             (

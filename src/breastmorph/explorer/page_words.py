@@ -25,6 +25,10 @@ _PHRASES: tuple[tuple[str, str], ...] = (
     ),
     (r"Name the folder with --landmarks, and put \S+ \(or [^)]*\) into it", "Set its points on this page"),
     (r", or give the unit with --unit", ", and the unit in which the file was exported"),
+    (
+        r"measure one distance between two landmarks on the patient and give it \(--scale-by [^)]*\)",
+        "scale it to millimetres by a distance measured on the patient before it is opened here",
+    ),
     (r"Leave the unit to --unit auto, or check", "Check"),
     (r"with --unit (\w+) ", r"read in \1, "),
     (r"Check the unit \(--unit\)", "Check the unit in which the file was exported"),

@@ -61,8 +61,9 @@ def judge_landmarks(landmarks: Landmarks) -> list[str]:
     return [
         f"landmark lower_pole_{side} lies above nipple_{side}, yet it is the lowest point of the breast; are the two "
         "exchanged?"
-        for side in landmarks.complete_sides
-        if landmarks[f"lower_pole_{side}"][1] > landmarks[f"nipple_{side}"][1]
+        for side in landmarks.nipple_sides
+        if f"lower_pole_{side}" in landmarks
+        and landmarks[f"lower_pole_{side}"][1] > landmarks[f"nipple_{side}"][1]
     ]
 
 
@@ -146,8 +147,9 @@ def judge_breasts(shares: Mapping[str, float]) -> list[str]:
 
 def _require_sides(landmarks: Landmarks, outward: Floats, scan_id: str) -> None:
     """Refuse a scan whose left, up and forward (``outward``, (3,)) do not make the patient's frame."""
-    middle = landmarks.array(STERNUM).mean(axis=0)
-    up = landmarks["sternal_notch"] - landmarks["xiphoid"]
+    middle = landmarks.only(STERNUM).points.mean(axis=0)
+    below = ["xiphoid"] if "xiphoid" in landmarks else [f"nipple_{side}" for side in landmarks.nipple_sides]
+    up = landmarks["sternal_notch"] - landmarks.array(below).mean(axis=0)
     left = np.zeros(3)
     for side, sign in SIGN.items():
         for part in OF_A_BREAST:

@@ -12,6 +12,7 @@ from breastmorph.mask import IN_BREAST, BreastMask, measure_breasts
 from breastmorph.mesh.geometry import vertex_normals
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
+from breastmorph.registration.estimated import with_estimates
 from breastmorph.registration.judgement import (
     judge_breasts,
     judge_landmarks,
@@ -81,13 +82,21 @@ class _Run:
         self._clock = time.perf_counter()
 
         target = Target.of(scan.mesh)
-        self.landmarks, self.warnings = landmarks_on_surface(scan.landmarks, target, scan.id)
+        given, self.warnings = landmarks_on_surface(scan.landmarks, target, scan.id)
         self._tick("closest-point tree")
+        self.landmarks = with_estimates(prepared, target, given)
+        self.estimated = self.landmarks.only(scan.landmarks.unset)
+        if len(self.estimated):
+            self.warnings.append(
+                f"landmarks not set: {', '.join(self.estimated)}; estimated with the template, for the mask and the "
+                "start only"
+            )
+            self._tick("estimated landmarks")
         self.lengths = measure_breasts(scan.mesh, self.landmarks)
         self._tick("geodesics")
         self.transform, iterations = self._rigid(target)
         self.target = target.seen_through(self.transform)
-        self.marks = self.landmarks.transformed(self.transform.inverse())
+        self.marks = given.transformed(self.transform.inverse())
         self.warnings += judge_landmarks(self.marks)
         self.mask = self._mask_seen_through(self.transform)
         if self.mask.mirrored_side:
@@ -126,7 +135,7 @@ class _Run:
         self.warnings += judge_result(metrics, parameters.fine is not None, self.scan.id)
         if parameters.fine is not None:
             self.warnings += judge_breasts(
-                {side: float(sound[self.prepared.breasts[side]].mean()) for side in self.marks.complete_sides}
+                {side: float(sound[self.prepared.breasts[side]].mean()) for side in self.marks.nipple_sides}
             )
         return Registration(
             id=self.scan.id,
@@ -140,6 +149,7 @@ class _Run:
             seconds=MappingProxyType(self.seconds),
             warnings=tuple(self.warnings),
             parameters=parameters,
+            estimated=self.estimated,
         )
 
     # -- stages ------------------------------------------------------------------------------------------------

@@ -69,6 +69,8 @@ class PreparedTemplate:
 
     Attributes
     ----------
+    mask : BreastMask
+        The template's own.
     fine, coarse : Level
     peak : float
         The mask's largest value.
@@ -78,9 +80,9 @@ class PreparedTemplate:
 
     def __init__(self, template: Template, parameters: RegistrationParameters) -> None:
         self.template, self.parameters = template, parameters
-        self._mask = measure_breasts(template.mesh, template.landmarks).mask(template.landmarks)
-        self.fine = Level.of(template.mesh, template.landmark_ids, self._mask)
-        self.coarse = Level.of(template.coarse, template.coarse_landmark_ids, self._mask)
+        self.mask = measure_breasts(template.mesh, template.landmarks).mask(template.landmarks)
+        self.fine = Level.of(template.mesh, template.landmark_ids, self.mask)
+        self.coarse = Level.of(template.coarse, template.coarse_landmark_ids, self.mask)
         self.peak = float(self.fine.mask.max())
         self.basis = None if parameters.warp is None else self._basis(parameters.warp)
         self._one_sided: dict[str, OneSided] = {}
@@ -91,16 +93,21 @@ class PreparedTemplate:
         return EmbeddedDeformation(self.fine.mesh.vertices, self.coarse.mesh.vertices)
 
     @cached_property
+    def sliding_basis(self) -> WarpBasis:
+        """The parameters' warp, or the usual one where they have none: unset landmarks are found by sliding."""
+        return self._basis(WarpParameters()) if self.basis is None else self.basis
+
+    @cached_property
     def breasts(self) -> Mapping[str, Bools]:
         """Vertices of the template's breasts by side."""
-        return self._mask.breasts_at(self.fine.mesh.vertices)
+        return self.mask.breasts_at(self.fine.mesh.vertices)
 
     def without_breast(self, side: str) -> OneSided:
         """The template with one breast taken off."""
         if side not in self._one_sided:
             middle = float(self.template.landmarks.array(STERNUM)[:, 0].mean())
             fine, coarse = (
-                without_breast(level.mesh, self._mask.at(level.mesh.vertices, side), side, middle)
+                without_breast(level.mesh, self.mask.at(level.mesh.vertices, side), side, middle)
                 for level in (self.fine, self.coarse)
             )
             self._one_sided[side] = OneSided(fine, coarse, BreastHeight.of(self.fine.mesh, fine))

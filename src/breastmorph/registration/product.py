@@ -184,6 +184,7 @@ class ProductMaker:
             "stages": [_stage(stage) for stage in result.stages],
             "seconds": plain(dict(result.seconds)),
             "landmarks": {name: scan.landmarks[name].tolist() for name in scan.landmarks},
+            "landmarks_estimated": {name: point.tolist() for name, point in result.estimated.items()},
             "to_file": scan.to_file.as_dict(),
             "inputs": inputs,
             **self._recipe.common,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
 from breastmorph.registration.minimiser import Trace
 from breastmorph.registration.parameters import RegistrationParameters
+from breastmorph.scan.landmarks import Landmarks
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,8 @@ class Registration:
     warnings : tuple of str
         In plain words; empty when all is well.
     parameters : RegistrationParameters
+    estimated : Landmarks
+        Where landmarks that are not set were taken to be, in the frame of ``mesh``; for the mask and the rigid stage.
     """
 
     id: str
@@ -79,6 +82,7 @@ class Registration:
     seconds: Mapping[str, float]
     warnings: tuple[str, ...]
     parameters: RegistrationParameters
+    estimated: Landmarks = field(default_factory=lambda: Landmarks.of({}))
 
     @property
     def vertices(self) -> Floats:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+from typing import Self
+
 import numpy as np
 
-from breastmorph.errors import LandmarkProblem
-from breastmorph.scan.landmarks import OF_A_BREAST, SIDES, SIGN, STERNUM, Landmarks
+from breastmorph.errors import BreastMorphError, LandmarkProblem
+from breastmorph.scan.landmarks import OF_A_BREAST, SIDES, SIGN, STERNUM, Landmarks, canonical_name
 
 STERNUM_LENGTH = (120.0, 260.0)  # mm, sternal notch to xiphoid
 UNITS = {"mm": 1.0, "cm": 10.0, "m": 1000.0}  # mm per unit
+_LENGTH_UNITS = {**UNITS, "in": 25.4}  # of a measured distance
+_MEASURED = re.compile(r"(.+?)=\s*(\d+(?:[.,]\d*)?|[.,]\d+)\s*(mm|cm|m|in)", re.IGNORECASE)
+MEASURE_IT = "measure one distance between two landmarks on the patient and give it (--scale-by NL-NR=21cm)"
 
 # Straight distances in mm: name, first landmark, second landmark, least, most.
 _RANGES = (
@@ -19,11 +26,65 @@ _RANGES = (
 )
 _NIPPLES_APART = (80.0, 480.0)
 _EXTENT = (200.0, 1600.0)  # mm, largest side of the scan's bounding box
+_NOTCH_TO_NAVEL = (230.0, 650.0)
+_NAVEL_ABOVE = 80.0  # mm that a navel may lie above the nipples of hanging breasts
 ANY_EXTENT = (200.0, 1950.0)  # mm: from a chest to a standing adult; ten times more or less is another unit
 
 
+@dataclass(frozen=True)
+class KnownDistance:
+    """A straight distance between two landmarks as measured on the patient: it tells the scale of a file.
+
+    Attributes
+    ----------
+    first, second : str
+        Names of the landmarks.
+    length : float
+        In mm.
+    """
+
+    first: str
+    second: str
+    length: float
+
+    def __post_init__(self) -> None:
+        if self.first == self.second or not 0.0 < self.length < np.inf:
+            raise BreastMorphError(
+                f"{self.first} to {self.second} = {self.length:g} mm is no distance between two landmarks",
+                "Write it as NL-NR=21cm",
+            )
+
+    @classmethod
+    def of(cls, text: str) -> Self:
+        """A distance as people write it: ``NL-NR=21cm``, ``sternal_notch-navel = 38.5 cm``; the unit is needed."""
+        found = _MEASURED.fullmatch(text.strip())
+        dashes = [at for at, letter in enumerate(text) if letter == "-"]
+        for at in dashes if found else []:  # names may have dashes of their own: N-L-N-R
+            ends = canonical_name(text[:at]), canonical_name(text[at + 1 : text.index("=")])
+            if found and ends[0] and ends[1]:
+                length = float(found[2].replace(",", ".")) * _LENGTH_UNITS[found[3].lower()]
+                return cls(ends[0], ends[1], length)
+        raise BreastMorphError(
+            f"{text!r} is no measured distance between two landmarks",
+            "Write two landmarks, the straight distance and its unit (mm, cm, m or in), as in NL-NR=21cm",
+        )
+
+    def mm_per_unit(self, landmarks: Landmarks) -> float:
+        """Millimetres per unit of a file with these landmarks."""
+        missing = [name for name in (self.first, self.second) if name not in landmarks]
+        apart = 0.0 if missing else _apart(landmarks, self.first, self.second)
+        if not apart:
+            raise LandmarkProblem(
+                f"the distance from {self.first} to {self.second} is given, but "
+                + (f"the landmark {missing[0]} is not set" if missing else "both lie at the same place"),
+                "Set both landmarks, or give a distance between two others",
+                code="unknown-unit",
+            )
+        return self.length / apart
+
+
 def unit_of(landmarks: Landmarks, given: str = "auto") -> str:
-    """The unit in which the sternum has an adult's length.
+    """The unit in which the sternum has an adult's length; without a xiphoid, in which the nipples lie as on an adult.
 
     Parameters
     ----------
@@ -36,26 +97,41 @@ def unit_of(landmarks: Landmarks, given: str = "auto") -> str:
     LandmarkProblem
         None of mm, cm and m fits, or not the one that was given.
     """
-    length = _apart(landmarks, *STERNUM)
-    fitting = _units(length, STERNUM_LENGTH)
+    ways = _telling(landmarks)
+    fitting = [unit for unit in UNITS if all(unit in _units(way[1], way[2]) for way in ways)]
     if given == "auto" and fitting:
         return fitting[0]
     if given in fitting:
         return given
-    adult = f"{STERNUM_LENGTH[0]:.0f}-{STERNUM_LENGTH[1]:.0f}"
+    asked = set(UNITS) if given == "auto" else {given}
+    what, length, allowed = next((way for way in ways if not asked & set(_units(*way[1:]))), ways[-1])
+    adult = f"{allowed[0]:.0f}-{allowed[1]:.0f}"
     if given == "auto":
         raise LandmarkProblem(
-            f"sternal notch to xiphoid measures {length:.4g} in the file's unit; "
+            f"{what} measures {length:.4g} in the file's unit; "
             f"an adult's {adult} mm fits neither mm, cm nor m",
-            "Check these two landmarks; files in other units (inches) have to be converted first",
+            f"Check these two landmarks; where the scale of the file is not known or another (inches), {MEASURE_IT}",
             code="unknown-unit",
         )
     raise LandmarkProblem(
-        f"with --unit {given} sternal notch to xiphoid measures {length * UNITS[given]:.4g} mm "
-        f"(an adult's {adult})",
+        f"with --unit {given} {what} measures {length * UNITS[given]:.4g} mm (an adult's {adult})",
         "Leave the unit to --unit auto, or check these two landmarks",
         code="wrong-unit",
     )
+
+
+def _telling(landmarks: Landmarks) -> list[tuple[str, float, tuple[float, float]]]:
+    """Distances that tell the unit: what, how long, and how long on an adult in mm."""
+    if "xiphoid" in landmarks:
+        return [("sternal notch to xiphoid", _apart(landmarks, *STERNUM), STERNUM_LENGTH)]
+    what, _, _, least, most = _RANGES[0]
+    ways = [
+        (f"{what} ({side})", _apart(landmarks, "sternal_notch", f"nipple_{side}"), (least, most))
+        for side in landmarks.nipple_sides
+    ]
+    if "navel" in landmarks:
+        ways.append(("sternal notch to navel", _apart(landmarks, "sternal_notch", "navel"), _NOTCH_TO_NAVEL))
+    return ways
 
 
 def unit_of_extent(extent: float) -> str | None:
@@ -78,6 +154,37 @@ def missing_landmarks(landmarks: Landmarks) -> list[str]:
             continue
         missing += [f"{part}_{side}" for part in OF_A_BREAST if f"{part}_{side}" not in landmarks]
     return missing
+
+
+def enough_landmarks(landmarks: Landmarks) -> bool:
+    """Whether :func:`require_enough` accepts them."""
+    return not _lacking(landmarks)
+
+
+def _lacking(landmarks: Landmarks) -> list[str]:
+    missing = [] if "sternal_notch" in landmarks else ["sternal_notch"]
+    sides = landmarks.nipple_sides
+    missing += [
+        f"nipple_{s}" for s in SIDES if s not in sides and (s not in landmarks.absent_sides or not sides)
+    ]
+    if not missing and len(sides) == 1 and not {"xiphoid", "navel"} & set(landmarks):
+        missing.append("xiphoid or navel")
+    return missing
+
+
+def require_enough(landmarks: Landmarks, but_found: str = "") -> None:
+    """Refuse landmarks from which no scan can be laid upright and no breast found; ends with ``but_found``.
+
+    The sternal notch and the nipples are enough. After a mastectomy, with one nipple, the midline needs a second point.
+    """
+    missing = _lacking(landmarks)
+    if missing:
+        raise LandmarkProblem(
+            f"missing landmarks: {', '.join(missing)}{but_found}",
+            "Add them, or rename the labels as in docs/landmarks.md; after a mastectomy leave out all of that side "
+            "and set xiphoid or navel",
+            code="missing-landmarks",
+        )
 
 
 def require_complete(landmarks: Landmarks, but_found: str = "") -> None:
@@ -109,14 +216,21 @@ def require_adult_anatomy(landmarks: Landmarks, extent: float) -> None:
             problems.append(f"{what} {value:.4g} mm (expected {least:g}-{most:g})")
 
     judge("scan extent", extent, *_EXTENT)
-    judge("sternal notch to xiphoid", _apart(landmarks, *STERNUM), *STERNUM_LENGTH)
-    for side in landmarks.complete_sides:
+    middle = _lower_midline(landmarks)
+    if middle != "sternal_notch":
+        adult = STERNUM_LENGTH if middle == "xiphoid" else _NOTCH_TO_NAVEL
+        judge(f"sternal notch to {middle}", _apart(landmarks, "sternal_notch", middle), *adult)
+    for side in landmarks.nipple_sides:
         for what, first, second, least, most in _RANGES:
             pair = first.format(side=side), second.format(side=side)
-            judge(f"{what} ({side})", _apart(landmarks, *pair), least, most)
+            if pair[0] in landmarks and pair[1] in landmarks:
+                judge(f"{what} ({side})", _apart(landmarks, *pair), least, most)
         problems += _misplaced(landmarks, side)
-    if len(landmarks.complete_sides) == 2:
-        judge("nipple to nipple", _apart(landmarks, "nipple_left", "nipple_right"), *_NIPPLES_APART)
+    if len(landmarks.nipple_sides) == 2:
+        nipples = _apart(landmarks, "nipple_left", "nipple_right")
+        judge("nipple to nipple", nipples, *_NIPPLES_APART)
+        if middle == "navel" and _apart(landmarks, "sternal_notch", middle) < nipples:
+            problems.append("the navel is nearer to the sternal notch than the nipples to each other")
     if problems:
         raise LandmarkProblem(
             f"not an adult torso: {'; '.join(problems)}",
@@ -125,25 +239,39 @@ def require_adult_anatomy(landmarks: Landmarks, extent: float) -> None:
         )
 
 
+def _lower_midline(landmarks: Landmarks) -> str:
+    """The landmark that shows the midline at the breasts: xiphoid, navel, or else the notch."""
+    return next(name for name in ("xiphoid", "navel", "sternal_notch") if name in landmarks)
+
+
 def _misplaced(landmarks: Landmarks, side: str) -> list[str]:
     """What is wrong with where the landmarks of a breast lie to each other, in the canonical frame."""
-    nipple, lower, lateral = landmarks.array(f"{part}_{side}" for part in OF_A_BREAST)
-    outwards = {
-        name: (point[0] - landmarks["xiphoid"][0]) * SIGN[side]
-        for name, point in (("nipple", nipple), ("lower pole", lower), ("lateral pole", lateral))
-    }
-    found = [
-        f"the {side} {name} does not lie to the {side} of the xiphoid"
-        for name, distance in outwards.items()
-        if distance < (-15.0 if name == "lower pole" else 10.0)
-    ]
+    parts = landmarks.only(f"{part}_{side}" for part in OF_A_BREAST)
+    nipple, lower, lateral = (parts.get(f"{part}_{side}") for part in OF_A_BREAST)
+    middle = _lower_midline(landmarks)
+    found = []
+    for name, point in parts.items():
+        stem = name.removesuffix(f"_{side}")
+        if (point[0] - landmarks[middle][0]) * SIGN[side] < (-15.0 if stem == "lower_pole" else 10.0):
+            found.append(
+                f"the {side} {stem.replace('_', ' ')} does not lie to the {side} of the {middle.replace('_', ' ')}"
+            )
+    if nipple is None:
+        return found
     if nipple[1] > landmarks["sternal_notch"][1] - 30.0:
         found.append(f"the {side} nipple lies as high as the sternal notch")
-    if lower[1] > nipple[1] + 25.0:
+    if middle == "navel" and landmarks["navel"][1] > nipple[1] + _NAVEL_ABOVE:
+        found.append(f"the navel lies {landmarks['navel'][1] - nipple[1]:.0f} mm above the {side} nipple")
+    coracoid = landmarks.get(f"coracoid_{side}")
+    if coracoid is not None and coracoid[1] < nipple[1]:
+        found.append(f"the {side} coracoid lies below the nipple")
+    if coracoid is not None and (coracoid[0] - landmarks["sternal_notch"][0]) * SIGN[side] < 10.0:
+        found.append(f"the {side} coracoid does not lie to the {side} of the sternal notch")
+    if lower is not None and lower[1] > nipple[1] + 25.0:
         found.append(f"the {side} lower pole lies {lower[1] - nipple[1]:.0f} mm above the nipple")
-    if lateral[2] > nipple[2]:
+    if lateral is not None and lateral[2] > nipple[2]:
         found.append(f"the {side} lateral pole lies before the nipple")
-    if lateral[2] > lower[2] + 20.0:
+    if lateral is not None and lower is not None and lateral[2] > lower[2] + 20.0:
         found.append(f"the {side} lateral pole lies before the lower pole")
     return found
 

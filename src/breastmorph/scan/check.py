@@ -17,7 +17,7 @@ from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.topology import boundary_loops, face_components
 from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
 from breastmorph.names import name_of
-from breastmorph.scan.anatomy import UNITS, require_adult_anatomy, require_complete, unit_of
+from breastmorph.scan.anatomy import UNITS, KnownDistance, require_adult_anatomy, require_enough, unit_of
 from breastmorph.scan.files import LandmarkFile, load_landmarks
 from breastmorph.scan.findings import Check, Finding, Note
 from breastmorph.scan.folder import ScanFiles
@@ -31,6 +31,7 @@ class CheckParameters:
     """What a scan is held to."""
 
     unit: str = "auto"  # auto, mm, cm or m
+    scale_by: str = ""  # a distance measured on the patient, NL-NR=21cm: the scale of a file in no known unit
     landmark_order: Sequence[str] | None = None  # names of a bare list of points
     landmark_distance: float = 10.0  # mm a landmark may lie off the surface
     mean_edge: float = 8.0  # mm; coarser scans have lost the breast's shape
@@ -97,12 +98,10 @@ def upright_scan(
     facts: dict[str, float | int | str],
 ) -> Scan:
     """A repaired surface and its landmarks, both as in their files, as a scan; ``facts`` is added to."""
-    require_complete(given.landmarks, given.labels_not_understood)
-    unit = unit_of(given.landmarks, p.unit)
-    facts["unit"] = unit
-    if p.unit == "auto" and unit != "mm":
-        note(Finding("unit", f"unit taken as {unit} from the length of the sternum"))
-    mesh, landmarks, mm_per_file_unit = in_mm(mesh, given, unit, p.landmark_distance, note)
+    require_enough(given.landmarks, given.labels_not_understood)
+    note_landmarks(given, note)
+    mm, facts["unit"] = scale_of(given.landmarks, p, note)
+    mesh, landmarks, mm_per_file_unit = in_mm(mesh, given, mm, p.landmark_distance, note)
     mesh = _piece_with_landmarks(mesh, landmarks, p.loose_share, note)
     if faces_inside_out(mesh, landmarks):
         mesh = mesh.flipped()
@@ -117,7 +116,7 @@ def upright_scan(
                 f"(within {LANDMARK_TOLERANCE:.0f} degrees)",
             )
         )
-    centre = landmarks.array(STERNUM).mean(axis=0)
+    centre = landmarks.only(STERNUM).points.mean(axis=0)
     from_mm = Similarity(frame.axes, -frame.axes @ centre)
     mesh = mesh.with_vertices(from_mm.apply(mesh.vertices))
     landmarks = landmarks.transformed(from_mm)
@@ -127,8 +126,58 @@ def upright_scan(
         side = landmarks.absent_sides[0]
         facts["absent_side"] = side
         note(Finding("absent-side", f"{side} side absent (no nipple, no poles)"))
+    if landmarks.unset:
+        facts["landmarks_unset"] = ", ".join(landmarks.unset)
     to_file = Similarity(scale=1.0 / mm_per_file_unit).after(from_mm.inverse())
     return Scan(scan_id, mesh, landmarks, to_file)
+
+
+def note_landmarks(given: LandmarkFile, note: Note) -> None:
+    """Say which landmarks were named by a convention alone, and which are not set."""
+    if given.assumed_order:
+        note(
+            Finding(
+                "landmark-order",
+                f"points without names taken in the order {', '.join(given.assumed_order)}; make sure that it is so",
+            )
+        )
+    if given.landmarks.unset:
+        note(
+            Finding(
+                "landmarks-not-set",
+                f"not set: {', '.join(given.landmarks.unset)}; a registration estimates them for its mask, and they "
+                f"are left out of measures{given.labels_not_understood}",
+            )
+        )
+
+
+def scale_of(landmarks: Landmarks, p: CheckParameters, note: Note) -> tuple[float, str]:
+    """Millimetres per unit of the landmarks, and the unit's name."""
+    if not p.scale_by:
+        unit = unit_of(landmarks, p.unit)
+        if p.unit == "auto" and unit != "mm":
+            by = (
+                "the length of the sternum"
+                if "xiphoid" in landmarks
+                else "the distance from notch to nipples"
+            )
+            note(Finding("unit", f"unit taken as {unit} from {by}"))
+        return UNITS[unit], unit
+    mm = scale_by(p.scale_by, landmarks, note)
+    return mm, f"{mm:.4g} mm"
+
+
+def scale_by(text: str, landmarks: Landmarks, note: Note) -> float:
+    """Millimetres per unit of the landmarks by a measured distance; says so, and where that is nearly a usual unit."""
+    known = KnownDistance.of(text)
+    mm = known.mm_per_unit(landmarks)
+    said = f"scaled by {known.first} to {known.second} = {known.length:g} mm: one unit of the file is {mm:.4g} mm"
+    near = [unit for unit, usual in UNITS.items() if 0.5 < mm / usual < 2.0 and abs(mm / usual - 1.0) > 0.05]
+    if near:
+        off = 100 * (mm / UNITS[near[0]] - 1)
+        said += f", {off:+.0f} % against {near[0]}; if the file is in {near[0]}, check the distance"
+    note(Finding("scaled", said))
+    return mm
 
 
 def _read_landmarks(files: ScanFiles, p: CheckParameters) -> LandmarkFile:
@@ -203,7 +252,7 @@ def repaired(mesh: TriangleMesh, p: CheckParameters, note: Note) -> TriangleMesh
 
 
 def in_mm(
-    mesh: TriangleMesh, given: LandmarkFile, unit: str, allowed: float, note: Note
+    mesh: TriangleMesh, given: LandmarkFile, mm: float, allowed: float, note: Note
 ) -> tuple[TriangleMesh, Landmarks, float]:
     """A surface and its landmarks in millimetres and the same axes, and the millimetres per unit of the mesh file.
 
@@ -212,16 +261,16 @@ def in_mm(
     mesh : TriangleMesh
         As in its file.
     given : LandmarkFile
-    unit : str
-        Of the landmarks, and nearly always of the mesh.
+    mm : float
+        Millimetres per unit of the landmarks, and nearly always of the mesh.
     allowed : float
         mm that a landmark may lie off the surface.
     note : callable
     """
-    scaled = mesh.with_vertices(mesh.vertices * UNITS[unit])
-    landmarks = given.landmarks.transformed(Similarity(scale=UNITS[unit]))
+    scaled = mesh.with_vertices(mesh.vertices * mm)
+    landmarks = given.landmarks.transformed(Similarity(scale=mm))
     factor, landmarks = _on_the_surface(scaled, landmarks, given.space, allowed, note)
-    return mesh.with_vertices(mesh.vertices * (UNITS[unit] * factor)), landmarks, UNITS[unit] * factor
+    return mesh.with_vertices(mesh.vertices * (mm * factor)), landmarks, mm * factor
 
 
 def _on_the_surface(

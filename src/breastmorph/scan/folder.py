@@ -89,7 +89,8 @@ def find_scans(scans: Path, landmarks: Path | None = None) -> list[ScanFiles]:
         return [_scan_files(name_of(meshes[0].stem), meshes[0], (landmarks,))]
     home = landmarks or (scans.parent if scans.is_file() else scans)
     by_id: dict[str, list[Path]] = {scan_id: [] for scan_id in first}
-    for path in _files(home, landmark_files.READABLE):
+    apart = not any(mesh.parent.samefile(home) for mesh in meshes)
+    for path in _files(home, landmark_files.APART if apart else landmark_files.READABLE):
         by_id.setdefault(landmark_stem(path, first), []).append(path)
     return [_scan_files(scan_id, mesh, tuple(by_id[scan_id])) for scan_id, mesh in sorted(first.items())]
 
@@ -101,7 +102,7 @@ def _scan_files(scan_id: str, mesh: Path, landmarks: tuple[Path, ...]) -> ScanFi
 def landmark_stem(path: Path, scans: Container[str] = ()) -> str:
     """The scan a landmark file belongs to, by its name; one of ``scans`` may itself be called p_landmarks."""
     name = path.name
-    suffix = next((s for s in landmark_files.READABLE if name.lower().endswith(s)), path.suffix)
+    suffix = next((s for s in landmark_files.APART if name.lower().endswith(s)), path.suffix)
     stem = name_of(name[: len(name) - len(suffix)])
     if stem in scans:
         return stem

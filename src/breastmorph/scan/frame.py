@@ -24,6 +24,9 @@ from breastmorph.scan.landmarks import STERNUM, Landmarks
 
 LANDMARK_TOLERANCE = 15.0  # degrees: how far off "up" may be when neither file nor reference helps
 STERNUM_LEAN = 21.0  # degrees, mean over realistic torsos; its spread is 6 degrees
+_NIPPLE_LEAN = (
+    28.0  # degrees, the same for the line from the notch down to the nipples' height; spread 6 degrees
+)
 # Degrees between the start and an axis of the file for that axis to be kept. 30 degrees would do for a start along
 # the sternum; this start already leans with the average sternum, which leaves three times its spread.
 _FILE_AXIS_TOLERANCE = 20.0
@@ -67,11 +70,11 @@ def upright_frame(mesh: TriangleMesh, landmarks: Landmarks, reference: Reference
     mesh : TriangleMesh
         Oriented outwards; in mm, otherwise as in the file.
     landmarks : Landmarks
-        In the same coordinates; sternum and one complete side at least.
+        In the same coordinates; as :func:`breastmorph.scan.anatomy.require_enough` wants them.
     reference : (TriangleMesh, Landmarks), optional
         An upright torso in the canonical frame, used where the file's axes do not help.
     """
-    start = landmark_axes(landmarks)
+    start = landmark_axes(landmarks, _front(mesh, landmarks))
     largest = np.abs(start).argmax(axis=1)
     nearest = np.eye(3)[largest] * np.sign(start[range(3), largest])[:, None]  # the file's axes
     near = _degrees_between(start, nearest) <= _FILE_AXIS_TOLERANCE
@@ -135,24 +138,30 @@ def level_lower_edge(mesh: TriangleMesh, start: Floats) -> Floats | None:
     return up if straight and np.ptp(border[on_plane] @ start[2]) > 60.0 else None
 
 
-def landmark_axes(landmarks: Landmarks) -> Floats:
+def landmark_axes(landmarks: Landmarks, front: Floats | None = None) -> Floats:
     """First guess of left, up and forward (rows) from landmarks alone, (3, 3).
+
+    Parameters
+    ----------
+    landmarks : Landmarks
+    front : (3,) float, optional
+        Rough direction from back to front; needed where no side is complete.
 
     Raises
     ------
     LandmarkProblem
         The landmarks span no frame, or left and right contradict the body's front and back.
     """
-    sternum = _unit(landmarks["sternal_notch"] - landmarks["xiphoid"])
-    _require_notch_above(landmarks)
-    middle = landmarks.array(STERNUM).mean(axis=0)
-    if "nipple_left" in landmarks and "nipple_right" in landmarks:
-        left = landmarks["nipple_left"] - landmarks["nipple_right"]
+    front = _to_the_nipples(landmarks) if front is None else front
+    left = _leftwards(landmarks, front)
+    if "xiphoid" in landmarks:
+        _require_notch_above(landmarks)
+        sternum, lean = _unit(landmarks["sternal_notch"] - landmarks["xiphoid"]), STERNUM_LEAN
     else:
-        # Nipple and lateral pole lie before and behind the frontal plane through the sternum.
-        side = landmarks.complete_sides[0]
-        outward = landmarks.array([f"nipple_{side}", f"lateral_pole_{side}"]).mean(axis=0) - middle
-        left = outward if side == "left" else -outward
+        # The nipples' height in the plane of symmetry: as good a guide as the xiphoid, as torsos show.
+        nipples = landmarks.array(f"nipple_{side}" for side in landmarks.nipple_sides).mean(axis=0)
+        rise = landmarks["sternal_notch"] - nipples
+        sternum, lean = _unit(rise - (rise @ left) / (left @ left) * left), _NIPPLE_LEAN
     left = left - (left @ sternum) * sternum
     if np.linalg.norm(left) < 10.0:
         raise LandmarkProblem(
@@ -161,22 +170,38 @@ def landmark_axes(landmarks: Landmarks) -> Floats:
         )
     left = _unit(left)
     forward = np.cross(left, sternum)
-    if _front(landmarks) @ forward < 0:
+    if front @ forward < 0:
         raise LandmarkProblem(
             "left and right contradict front and back: sides swapped or file mirrored",
-            "Check the names of the left and right landmarks (sides are the patient's); if all are right, the "
-            "file is mirrored: export it again without mirroring",
+            "Check the names of the left and right landmarks (sides are the patient's), and of the upper and lower "
+            "ones; if all are right, the file is mirrored: export it again without mirroring",
             code="sides-swapped",
         )
     # The sternum leans back: straight up is a little forward of it.
-    lean = np.radians(STERNUM_LEAN)
+    lean = np.radians(lean)
     up = np.cos(lean) * sternum + np.sin(lean) * forward
     return _frame_from(up=up, forward=forward)
 
 
+def _leftwards(landmarks: Landmarks, front: Floats) -> Floats:
+    """Rough direction to the patient's left."""
+    if len(landmarks.nipple_sides) == 2:
+        return landmarks["nipple_left"] - landmarks["nipple_right"]
+    side = landmarks.nipple_sides[0]
+    if side in landmarks.complete_sides and "xiphoid" in landmarks:
+        # Nipple and lateral pole lie before and behind the frontal plane through the sternum.
+        middle = landmarks.array(STERNUM).mean(axis=0)
+        outward = landmarks.array([f"nipple_{side}", f"lateral_pole_{side}"]).mean(axis=0) - middle
+    else:
+        lower = landmarks["xiphoid" if "xiphoid" in landmarks else "navel"]
+        across = np.cross(landmarks["sternal_notch"] - lower, front)
+        outward = across * np.sign(across @ (landmarks[f"nipple_{side}"] - lower))
+    return outward if side == "left" else -outward
+
+
 def _require_notch_above(landmarks: Landmarks) -> None:
     """Refuse an exchanged sternum: nipples lie near the height of the xiphoid, never near that of the notch."""
-    nipples = landmarks.array([f"nipple_{side}" for side in landmarks.complete_sides]).mean(axis=0)
+    nipples = landmarks.array([f"nipple_{side}" for side in landmarks.nipple_sides]).mean(axis=0)
     down = landmarks["xiphoid"] - landmarks["sternal_notch"]
     if (nipples - landmarks["sternal_notch"]) @ down / (down @ down) < 0.25:
         raise LandmarkProblem(
@@ -188,7 +213,20 @@ def _require_notch_above(landmarks: Landmarks) -> None:
 
 def faces_inside_out(mesh: TriangleMesh, landmarks: Landmarks) -> bool:
     """Whether most of the surface around the landmarks of the body's front (in mm) faces its inside."""
-    ahead = [name for name in landmarks if name.startswith(("nipple", "sternal", "xiphoid", "lower"))]
+    if not landmarks.complete_sides:
+        # Without a lateral pole no landmarks tell front from back. A trunk is round: most of its skin faces away from
+        # its middle (0.4 to 0.6 of what a ball's would, on realistic torsos).
+        corners, outwards = mesh.vertices[mesh.faces], face_cross(mesh.vertices, mesh.faces)
+        middle = np.average(corners.mean(axis=1), axis=0, weights=np.linalg.norm(outwards, axis=1))
+        return bool(((corners.mean(axis=1) - middle) * outwards).sum() < 0)
+    return bool(_outwards(mesh, landmarks) @ _to_the_nipples(landmarks) < 0)
+
+
+def _outwards(mesh: TriangleMesh, landmarks: Landmarks) -> Floats:
+    """Sum of the faces' normals around the landmarks of the body's front, (3,)."""
+    one_breast = len(landmarks.nipple_sides) == 1 and not landmarks.complete_sides
+    front = ("sternal", "xiphoid", "navel") if one_breast else ("nipple", "sternal", "xiphoid", "lower")
+    ahead = [name for name in landmarks if name.startswith(front)]
     found = Surface(mesh).closest(landmarks.array(ahead))
     # Single faces of a noisy scan face anywhere. Those of a patch add up to what its border alone decides.
     close = cKDTree(found.points).query(mesh.vertices)[0] < _AROUND
@@ -197,8 +235,7 @@ def faces_inside_out(mesh: TriangleMesh, landmarks: Landmarks) -> bool:
     # Only what hangs together with the landmarks there: a thick shell has another wall, facing the other way.
     patch = face_components(mesh.faces[near])
     wanted = np.isin(patch, patch[(np.cumsum(near) - 1)[found.faces]])
-    outwards = face_cross(mesh.vertices, mesh.faces[near][wanted]).sum(axis=0)
-    return bool(outwards @ _front(landmarks) < 0)
+    return face_cross(mesh.vertices, mesh.faces[near][wanted]).sum(axis=0)
 
 
 def align(
@@ -221,7 +258,8 @@ def align(
     source_normals = vertex_normals(reference.vertices, reference.faces)[::step]
     surface = Surface(mesh)
     normals = face_normals(mesh.vertices, mesh.faces)
-    sternum_source, sternum_target = reference_landmarks.array(STERNUM), landmarks.array(STERNUM)
+    held = [name for name in shared if name in STERNUM]
+    sternum_source, sternum_target = reference_landmarks.array(held), landmarks.array(held)
     for _ in range(_ITERATIONS):
         found = surface.closest(transform.apply(source))
         agree = (normals[found.faces] * (source_normals @ transform.rotation.T)).sum(axis=1)
@@ -230,7 +268,7 @@ def align(
             return transform
         order = np.argsort(found.distances[usable], kind="stable")
         usable = usable[order[: max(50, int(_KEPT * len(usable)))]]
-        weights = np.concatenate([np.ones(len(usable)), np.full(2, _STERNUM_SHARE * len(usable) / 2)])
+        weights = np.concatenate([np.ones(len(usable)), np.full(len(held), _STERNUM_SHARE * len(usable) / 2)])
         refined = Similarity.fit(
             np.concatenate([source[usable], sternum_source]),
             np.concatenate([found.points[usable], sternum_target]),
@@ -245,7 +283,12 @@ def align(
     return transform
 
 
-def _front(landmarks: Landmarks) -> Floats:
+def _front(mesh: TriangleMesh, landmarks: Landmarks) -> Floats:
+    """Rough direction from back to front; without a complete side, that in which the skin there faces."""
+    return _to_the_nipples(landmarks) if landmarks.complete_sides else _outwards(mesh, landmarks)
+
+
+def _to_the_nipples(landmarks: Landmarks) -> Floats:
     """Rough direction from back to front: nipples lie before the lateral poles, whatever the sides' names."""
     return np.sum(
         [landmarks[f"nipple_{s}"] - landmarks[f"lateral_pole_{s}"] for s in landmarks.complete_sides], axis=0

@@ -20,6 +20,8 @@ OF_A_BREAST = ("nipple", "lower_pole", "lateral_pole")
 REQUIRED = STERNUM + tuple(f"{part}_{side}" for part in OF_A_BREAST for side in SIDES)
 OPTIONAL = ("navel", "coracoid_left", "coracoid_right", "imf_left", "imf_right")
 NAMES = REQUIRED + OPTIONAL
+# Points without names, as the programs of the RBSM family ask for them; the newer one with the coracoids.
+RBSM_ORDER = ("sternal_notch", "navel", "nipple_left", "nipple_right", "coracoid_left", "coracoid_right")
 
 _MIDLINE_ALIASES = {
     "sternal_notch": "sn ssn jugularnotch suprasternalnotch sternalnotch notch jugulum jugular fossajugularis",
@@ -132,6 +134,17 @@ class Landmarks(Mapping[str, Floats]):
         return tuple(
             side for side in SIDES if not any(f"{part}_{side}" in self.names for part in OF_A_BREAST)
         )
+
+    @property
+    def nipple_sides(self) -> tuple[str, ...]:
+        """Sides with a nipple: the breasts that are there."""
+        return tuple(side for side in SIDES if f"nipple_{side}" in self.names)
+
+    @property
+    def unset(self) -> tuple[str, ...]:
+        """What is not set of the sternum and of the sides that are not absent."""
+        gone = {f"{part}_{side}" for side in self.absent_sides for part in OF_A_BREAST}
+        return tuple(name for name in REQUIRED if name not in self.names and name not in gone)
 
     @property
     def complete_sides(self) -> tuple[str, ...]:

@@ -16,8 +16,16 @@ from breastmorph.mesh.files.reading import printable, read_bytes
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
 from breastmorph.names import name_of
-from breastmorph.scan.anatomy import ANY_EXTENT, UNITS, missing_landmarks, unit_of, unit_of_extent
-from breastmorph.scan.check import CheckParameters, in_mm, repaired, upright_scan
+from breastmorph.scan.anatomy import ANY_EXTENT, MEASURE_IT, UNITS, enough_landmarks, unit_of_extent
+from breastmorph.scan.check import (
+    CheckParameters,
+    in_mm,
+    note_landmarks,
+    repaired,
+    scale_by,
+    scale_of,
+    upright_scan,
+)
 from breastmorph.scan.files import LandmarkFile, load_landmarks
 from breastmorph.scan.findings import Finding, Note
 from breastmorph.scan.frame import Reference
@@ -90,7 +98,7 @@ def load_target(
         if not mesh.n_faces:
             return _cloud(name, mesh.vertices, given, p, findings)
         mesh = repaired(mesh, p, findings.append)
-        if given is None or missing_landmarks(given.landmarks):
+        if given is None or not enough_landmarks(given.landmarks):
             return _surface(name, mesh, given, p, findings)
         scan = upright_scan(name, mesh, given, p, reference, findings.append, {})
         return RawTarget(scan.id, scan.mesh, scan.landmarks, scan.to_file, tuple(findings))
@@ -135,12 +143,12 @@ def _surface(
     name: str, mesh: TriangleMesh, given: LandmarkFile | None, p: CheckParameters, findings: list[Finding]
 ) -> RawTarget:
     """A surface with too few landmarks for the check, in its file's axes."""
-    unit = _unit(mesh.vertices, given, p.unit, findings.append)
+    mm = _mm_per_unit(mesh.vertices, given, p, findings.append)
     if given is None:
-        mm, landmarks = UNITS[unit], None
+        landmarks = None
         mesh = mesh.with_vertices(mesh.vertices * mm)
     else:
-        mesh, landmarks, mm = in_mm(mesh, given, unit, p.landmark_distance, findings.append)
+        mesh, landmarks, mm = in_mm(mesh, given, mm, p.landmark_distance, findings.append)
     return RawTarget(name, mesh, landmarks, Similarity(scale=1.0 / mm), tuple(findings))
 
 
@@ -149,7 +157,7 @@ def _cloud(
 ) -> RawTarget:
     """A point cloud in its file's axes."""
     points = _finite(points, findings.append)
-    mm = UNITS[_unit(points, given, p.unit, findings.append)]
+    mm = _mm_per_unit(points, given, p, findings.append)
     points = points * mm
     landmarks = None
     if given is not None:
@@ -172,15 +180,18 @@ def _finite(points: Floats, note: Note) -> Floats:
     return points[finite]
 
 
-def _unit(points: Floats, given: LandmarkFile | None, unit: str, note: Note) -> str:
-    """The unit as the user says it; for "auto" by the sternum or, without its landmarks, by the size."""
+def _mm_per_unit(points: Floats, given: LandmarkFile | None, p: CheckParameters, note: Note) -> float:
+    """By a measured distance, or the unit as the user says it; for "auto" by the sternum or, without it, the size."""
+    if given is not None and given.assumed_order:
+        note_landmarks(given, note)
+    if p.scale_by:
+        return scale_by(p.scale_by, Landmarks.of({}) if given is None else given.landmarks, note)
     if given is not None and all(name in given.landmarks for name in STERNUM):
-        found, told_by = unit_of(given.landmarks, unit), "the length of the sternum"
-    else:
-        found, told_by = _unit_by_size(points) if unit == "auto" else unit, "the size"
-    if unit == "auto" and found != "mm":
-        note(Finding("unit", f"unit taken as {found} from {told_by}"))
-    return found
+        return scale_of(given.landmarks, p, note)[0]
+    unit = _unit_by_size(points) if p.unit == "auto" else p.unit
+    if p.unit == "auto" and unit != "mm":
+        note(Finding("unit", f"unit taken as {unit} from the size"))
+    return UNITS[unit]
 
 
 def _unit_by_size(points: Floats) -> str:
@@ -193,7 +204,8 @@ def _unit_by_size(points: Floats) -> str:
         raise MeshProblem(
             f"the data extend over {extent:.3g} in the file's unit; a torso's "
             f"{ANY_EXTENT[0]:.0f}-{ANY_EXTENT[1]:.0f} mm fit neither mm, cm nor m",
-            "Check that it is a torso, or give the unit with --unit",
+            "Check that it is a torso, or give the unit with --unit; where the scale of the file is not known, set two "
+            f"landmarks, {MEASURE_IT}",
             code="unknown-unit",
         )
     return unit

@@ -167,6 +167,7 @@ def command_of(results: StudyResults) -> str:
     words += [] if p.printed_method else ["--no-printed-method"]
     usual = CheckParameters()
     words += [f"--unit {p.check.unit}"] if p.check.unit != usual.unit else []
+    words += [f"--scale-by {p.check.scale_by}"] if p.check.scale_by else []
     words += [f"--landmark-order {','.join(p.check.landmark_order)}"] if p.check.landmark_order else []
     words += [f"--max-faces {p.check.max_faces}"] if p.check.max_faces != usual.max_faces else []
     return " ".join(words)

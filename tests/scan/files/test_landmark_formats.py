@@ -352,3 +352,51 @@ def test_where_not_to_write(tmp_path):
     with pytest.raises(FileProblem, match="folder for this file does not exist"):
         save_landmarks(landmarks, tmp_path / "missing" / "a.json")
     assert not list(tmp_path.iterdir())
+
+
+ROWS = [
+    [1.5, 2.0, -3.0],
+    [4.0, 5.25, 6.0],
+    [7.0, 8.0, 9.0],
+    [0.5, 1.0, 2.0],
+    [3.0, 4.0, 5.0],
+    [6.0, 7.0, 8.0],
+]
+
+
+def without_names(kind, rows):
+    if kind == "csv":
+        return "".join(f"{x},{y},{z}\n" for x, y, z in rows)
+    if kind == "pp":
+        points = (
+            f'<point active="1" name="{k}" x="{x}" y="{y}" z="{z}"/>' for k, (x, y, z) in enumerate(rows)
+        )
+        return f"<!DOCTYPE PickedPoints><PickedPoints>{''.join(points)}</PickedPoints>"
+    head = f"ply\nformat ascii 1.0\nelement vertex {len(rows)}\n"
+    head += "".join(f"property float {axis}\n" for axis in "xyz")
+    return head + "end_header\n" + "".join(f"{x} {y} {z}\n" for x, y, z in rows)
+
+
+@pytest.mark.parametrize("count", [4, 6])
+@pytest.mark.parametrize("kind", ["csv", "pp", "ply"])
+def test_four_or_six_points_without_names_are_those_of_the_rbsm_programs(kind, count, tmp_path):
+    text = without_names(kind, ROWS[:count])
+    file = loaded(tmp_path, f"a.{kind}", text)
+    names = ("sternal_notch", "navel", "nipple_left", "nipple_right", "coracoid_left", "coracoid_right")
+    assert file.landmarks.names == file.assumed_order == names[:count]
+    assert file.landmarks.points.tolist() == ROWS[:count]
+    own = loaded(tmp_path, f"a.{kind}", text, order=NAMES[:count])
+    assert (own.landmarks.names, own.assumed_order) == (NAMES[:count], ())
+
+
+def test_other_numbers_of_points_without_names_are_not_guessed(tmp_path):
+    for kind in ("csv", "ply"):
+        with pytest.raises(LandmarkProblem, match="without names"):
+            loaded(tmp_path, f"a.{kind}", without_names(kind, ROWS[:5]))
+    with pytest.raises(FileProblem, match="200 points, not landmarks"):
+        loaded(tmp_path, "a.ply", without_names("ply", ROWS[:4] * 50))
+    surface = without_names("ply", ROWS[:4]).replace(
+        "end_header", "element face 1\nproperty list uchar int vertex_indices\nend_header"
+    )
+    with pytest.raises(FileProblem, match="a surface, not landmarks"):
+        loaded(tmp_path, "a.ply", surface + "3 0 1 2\n")

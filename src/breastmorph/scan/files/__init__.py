@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from breastmorph.errors import FileProblem, LandmarkProblem
+from breastmorph.mesh.files import ply
 from breastmorph.mesh.files.reading import in_utf8, printable, problems_of, read_bytes
 from breastmorph.mesh.files.writing import write_file
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.files import json_layouts, picked_points, tables
-from breastmorph.scan.files.labelled import LabelledPoints
-from breastmorph.scan.landmarks import NAMES, Landmarks, canonical_name
+from breastmorph.scan.files.labelled import LabelledPoints, point_of
+from breastmorph.scan.landmarks import NAMES, RBSM_ORDER, Landmarks, canonical_name
 
-__all__ = ["READABLE", "WRITABLE", "LandmarkFile", "load_landmarks", "save_landmarks"]
+__all__ = ["APART", "READABLE", "WRITABLE", "LandmarkFile", "load_landmarks", "save_landmarks"]
 
 _LARGEST = 16 * 1024**2  # bytes
 _WRITERS: dict[str, Callable[[Landmarks, str], str]] = {
@@ -28,6 +31,8 @@ _WRITERS: dict[str, Callable[[Landmarks, str], str]] = {
 }
 WRITABLE = tuple(name for name in _WRITERS if name.startswith("."))
 READABLE = (*WRITABLE, ".txt", ".xyz", ".pts")
+APART = (*READABLE, ".ply")  # in a folder of their own; among scans a .ply is a scan
+_MOST_POINTS = 100  # of a .ply: more are a cloud, not landmarks
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,12 +49,15 @@ class LandmarkFile:
         "LPS" or "RAS" where the file declares its axes, otherwise empty.
     unit : str
         As the file declares it ("mm"), otherwise empty.
+    assumed_order : tuple of str
+        The names that points without names were given, in their order; empty where the file or the user names them.
     """
 
     landmarks: Landmarks
     unknown: tuple[str, ...] = ()
     space: str = ""
     unit: str = ""
+    assumed_order: tuple[str, ...] = ()
 
     @property
     def labels_not_understood(self) -> str:
@@ -65,9 +73,10 @@ def load_landmarks(path: str | Path, order: Sequence[str] | None = None) -> Land
     ----------
     path : str or Path
         Our JSON, CSV (``name,x,y,z``), MeshLab ``.pp``, 3D Slicer ``.mrk.json`` or ``.fcsv``, Scalismo JSON,
-        or a bare list of x,y,z.
+        or points without names: a bare list of x,y,z, a .pp with numbers for names, the vertices of a .ply.
     order : sequence of str, optional
-        The names of the points, in the file's order, where the file has none that are known.
+        The names of the points, in the file's order, where the file has none that are known. Without it four or six
+        points without names are taken in the order of the RBSM programs; ``assumed_order`` says so.
 
     Returns
     -------
@@ -84,18 +93,40 @@ def load_landmarks(path: str | Path, order: Sequence[str] | None = None) -> Land
     path = Path(path)
     data = read_bytes(path, _LARGEST)
     with problems_of(path, "landmark"):
-        found = _labelled(data)
+        found = _labelled(data, path)
+        assumed: tuple[str, ...] = ()
         if order is not None and not any(canonical_name(label) for label, _ in found.points):
             found = _named(found, order)
+        elif len(found.points) in (4, 6) and all(_no_name(label) for label, _ in found.points):
+            assumed = RBSM_ORDER[: len(found.points)]
+            found = _named(found, assumed)
         elif any(not label for label, _ in found.points):
             raise LandmarkProblem(
                 "the file is a bare list of coordinates without names",
                 "Give the order of the names (--landmark-order), or write lines of name,x,y,z",
             )
-        return _recognised(found)
+        return replace(_recognised(found), assumed_order=assumed)
 
 
-def _labelled(data: bytes) -> LabelledPoints:
+def _no_name(label: str) -> bool:
+    """Whether a point has no name: nothing, or the number that MeshLab gives it."""
+    return not label or label.isdecimal()
+
+
+def _vertices(mesh: TriangleMesh) -> LabelledPoints:
+    if mesh.n_faces or mesh.n_vertices > _MOST_POINTS:
+        what = "a surface" if mesh.n_faces else f"{mesh.n_vertices:,} points"
+        raise FileProblem(
+            f"the file holds {what}, not landmarks", "Give a .ply with the landmarks alone, as its vertices"
+        )
+    return LabelledPoints(
+        tuple(("", point_of(f"number {number}", row)) for number, row in enumerate(mesh.vertices.tolist(), 1))
+    )
+
+
+def _labelled(data: bytes, path: Path) -> LabelledPoints:
+    if re.match(rb"ply\s", data):
+        return _vertices(ply.read(data, path))
     try:
         text = in_utf8(data).decode()
     except UnicodeDecodeError as error:
