@@ -81,10 +81,12 @@ class _Run:
         self.stages: list[StageMetrics] = []
         self._clock = time.perf_counter()
 
+        for_lengths = self._not_too_dense(scan.mesh)  # before the search tree takes its memory
+        self._tick("geodesics")
         target = Target.of(scan.mesh)
         self.landmarks, self.warnings = landmarks_on_surface(scan.landmarks, target, scan.id)
         self._tick("closest-point tree")
-        self.lengths = measure_breasts(self._not_too_dense(scan.mesh), self.landmarks)
+        self.lengths = measure_breasts(for_lengths, self.landmarks)
         self._tick("geodesics")
         self.transform, iterations = self._rigid(target)
         self.target = target.seen_through(self.transform)

@@ -34,7 +34,18 @@ _TYPES = {
     "ushort": "u2", "uint16": "u2", "int": "i4", "int32": "i4", "uint": "u4", "uint32": "u4",
     "int64": "i8", "uint64": "u8", "float": "f4", "float32": "f4", "double": "f8", "float64": "f8",
 }  # fmt: skip
-_STRUCT = dict(zip("i1 u1 i2 u2 i4 u4 i8 u8 f4 f8".split(), "bBhHiIqQfd", strict=True))
+_STRUCT = {
+    "i1": "b",
+    "u1": "B",
+    "i2": "h",
+    "u2": "H",
+    "i4": "i",
+    "u4": "I",
+    "i8": "q",
+    "u8": "Q",
+    "f4": "f",
+    "f8": "d",
+}
 _LONGEST_HEADER = 1024**2
 _MOST_PROPERTIES = 1000  # of an element; scans have some ten
 _UNSEEN = 1e-6  # of the mesh's extent: below a micrometre on a torso

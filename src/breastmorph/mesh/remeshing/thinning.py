@@ -20,7 +20,7 @@ def thinned(mesh: TriangleMesh, cell: float) -> TriangleMesh:
     """Join the vertices that hang together within a cube of side ``cell`` to one in their middle.
 
     Skin that touches itself is not joined across the gap, and where a join would tear or fold the surface the
-    vertices stay as they are: what was manifold stays so. Colours are averaged; a texture is dropped.
+    vertices stay as they are: what was manifold stays so. A tube thinner than a cube may vanish. Colours are averaged; a texture is dropped.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def thinned(mesh: TriangleMesh, cell: float) -> TriangleMesh:
         faces = _faces_between(group, mesh.faces)
         bad = _torn(faces, int(group.max()) + 1)
         if not bad.any():
-            return _of_groups(mesh, group, faces)
+            return _of_groups(mesh, group, faces) if len(faces) else mesh
         group = _given_back(group, bad)
     return mesh
 
