@@ -403,7 +403,7 @@ def encoded(mesh: TriangleMesh, picture: str = "") -> bytes:
     if mesh.texture is not None and uv is None:
         faces["n uv"], faces["uv"] = 6, mesh.texture.uv.reshape(-1, 6)
     header = "\n".join([*lines, "end_header", ""]).encode()
-    return b"".join([header, rows.view(np.uint8), faces.view(np.uint8)])
+    return b"".join([header, rows.view(np.uint8).data, faces.view(np.uint8).data])
 
 
 def _coordinates(vertices: Floats) -> str:

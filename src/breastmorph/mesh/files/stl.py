@@ -70,4 +70,4 @@ def write(mesh: TriangleMesh, path: Path) -> None:
         records["normal"] = face_normals(mesh.vertices, mesh.faces)
     header = f"BreastMorph. SPACE={mesh.space}" if mesh.space else "BreastMorph."
     count = np.uint32(mesh.n_faces).tobytes()
-    write_file(path, b"".join([header.encode().ljust(80), count, records.view(np.uint8)]))
+    write_file(path, b"".join([header.encode().ljust(80), count, records.view(np.uint8).data]))

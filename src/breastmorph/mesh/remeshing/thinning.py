@@ -54,8 +54,8 @@ def _groups(mesh: TriangleMesh, cell: float) -> _Groups:
 
 def _faces_between(group: _Groups, faces: Ints) -> Ints:
     """Faces with corners in three groups. Two that lie back to back enclose nothing: they leave together."""
-    between = group[faces]
-    between = between[with_three_corners(between)].astype(np.int64)
+    between: Ints = group[faces].astype(np.int64)
+    between = between[with_three_corners(between)]
     first, copy_of = joined(np.sort(between, axis=1))
     if len(first) == len(between):
         return between
