@@ -20,7 +20,8 @@ def thinned(mesh: TriangleMesh, cell: float) -> TriangleMesh:
     """Join the vertices that hang together within a cube of side ``cell`` to one in their middle.
 
     Skin that touches itself is not joined across the gap, and where a join would tear or fold the surface the
-    vertices stay as they are: what was manifold stays so. A tube thinner than a cube may vanish. Colours are averaged; a texture is dropped.
+    vertices stay as they are: what was manifold stays so. A tube thinner than a cube may vanish.
+    Colours are averaged; a texture is dropped.
 
     Parameters
     ----------
