@@ -28,6 +28,7 @@ PARTS = (  # title, script with its options
     ("Closest points against trimesh", "closest_points.py"),
     ("Mesh files against trimesh and meshio", "mesh_files.py"),
     ("One registration against trimesh nricp_amberg", "registration.py --peer"),
+    ("A scan of millions of faces", "dense_scan.py"),
     ("Registration by truth, with presets", "registration_accuracy.py --n 6 --peer 1"),
     ("Realistic torsos (development set)", "torsos.py --only default"),
     ("Upright frame (development set)", "upright_frame.py --turns 2"),

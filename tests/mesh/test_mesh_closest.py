@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import trimesh
 
-from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.closest import Surface, closest_to_few
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from torso import torso
 
@@ -55,3 +55,13 @@ def test_rays_hit_where_expected():
     point = (mesh.vertices[mesh.faces[face[0]]] * weights[0][:, None]).sum(axis=0)
     assert np.allclose(point, [10.0, -150.0, 500.0 - distance[0]], atol=1e-5)
     assert face[1] == -1
+
+
+def test_few_points_find_what_the_whole_surface_finds():
+    mesh, landmarks = torso(10.0)
+    points = np.concatenate([landmarks.points, landmarks.points * 1.5, [[0.0, 0.0, 0.0]]])
+    whole = Surface(mesh).closest(points)
+    near, distances, faces = closest_to_few(mesh, points)
+    np.testing.assert_allclose(distances, whole.distances, atol=1e-9)
+    of_face = Surface(mesh.kept(np.isin(np.arange(mesh.n_faces), faces))).closest(near)
+    np.testing.assert_allclose(of_face.distances, 0.0, atol=1e-9)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import trimesh
 
 from breastmorph.errors import MeshProblem
 from breastmorph.mesh.closest import Surface, closest_on_segments
@@ -14,6 +15,7 @@ from breastmorph.mesh.remeshing.half import half_with_count
 from breastmorph.mesh.remeshing.holes import fill_holes
 from breastmorph.mesh.remeshing.isotropic import decimate, isotropic
 from breastmorph.mesh.remeshing.symmetry import Plane, symmetry_plane, whole_of_half
+from breastmorph.mesh.remeshing.thinning import thinned
 from breastmorph.mesh.similarity import Similarity, rotation_about
 from breastmorph.mesh.topology import boundary_loops, edge_table, face_components, is_manifold
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -202,3 +204,36 @@ def test_whole_of_half_is_symmetric_by_construction():
     assert border_gap(whole, whole_of_half(half)[0]) < 4.0
     with pytest.raises(MeshProblem, match="x = 0"):
         whole_of_half(half.with_vertices(half.vertices + np.array([1.0, 0.0, 0.0])))
+
+
+def test_thinning_keeps_the_surface_its_pieces_and_its_holes():
+    mesh = torso(3.0)[0]
+    centre = mesh.vertices[mesh.faces].mean(axis=1)
+    mesh = mesh.kept(np.linalg.norm(centre - [0, -150, 100], axis=1) > 25)
+    behind = mesh.with_vertices(mesh.vertices - [0, 0, 0.5]).flipped()  # skin that touches skin
+    both = TriangleMesh(
+        np.concatenate([mesh.vertices, behind.vertices]),
+        np.concatenate([mesh.faces, behind.faces + mesh.n_vertices]),
+        np.full((2 * mesh.n_vertices, 4), 77, np.uint8),
+    )
+    thin = thinned(both, 8.0)
+    assert thin.n_faces < 0.4 * both.n_faces
+    assert is_manifold(thin.faces)
+    assert face_components(thin.faces).max() == 1
+    assert len(boundary_loops(thin.faces)) == len(boundary_loops(both.faces)) == 4
+    assert (thin.colors == 77).all()
+    assert Surface(both).closest(thin.vertices).distances.max() < 1.5
+    assert face_areas(thin.vertices, thin.faces).sum() == pytest.approx(
+        face_areas(both.vertices, both.faces).sum(), rel=0.05
+    )
+
+
+def test_thinning_gives_back_what_it_cannot_join():
+    tube = trimesh.creation.cylinder(radius=2.0, height=200.0, sections=24)
+    tube = tube.subdivide_to_size(3.0)
+    mesh = TriangleMesh(tube.vertices, tube.faces)
+    for cell in (1.5, 2.5, 3.5):  # two or three cubes around: many joins would pinch the tube
+        thin = thinned(mesh, cell)
+        assert is_manifold(thin.faces)
+        assert 0 < thin.n_faces < mesh.n_faces
+    assert thinned(mesh, 500.0) is mesh  # all in one cube: there would be no surface left

@@ -106,3 +106,21 @@ def test_a_mesh_made_again_of_a_changed_array_has_its_own_edges():
     again = TriangleMesh(vertices, faces).faces
     assert topology.orientation_conflicts(again) == 1
     assert 4 in topology.edge_table(again).edges
+
+
+def test_a_pinch_between_two_closed_fans_and_between_open_ones_is_found():
+    sphere = trimesh.creation.icosphere(1)
+    faces, n = np.asarray(sphere.faces), len(sphere.vertices)
+    assert not len(topology.pinched_vertices(faces))
+    second = np.where(faces == 5, 7, faces + n)  # another sphere that hangs on vertex 7
+    assert topology.pinched_vertices(np.concatenate([faces, second])).tolist() == [7]
+    bow = np.array([[0, 1, 2], [0, 3, 4]])
+    assert topology.pinched_vertices(bow).tolist() == [0]
+    mended, source = topology.split_pinched(bow, 5)
+    assert source.tolist() == [0]
+    assert topology.is_manifold(mended)
+
+
+def test_pieces_are_numbered_by_their_first_face():
+    faces = np.array([[0, 1, 2], [7, 8, 9], [2, 1, 3], [4, 5, 6], [9, 8, 10], [5, 4, 11]])
+    assert topology.face_components(faces).tolist() == [0, 1, 0, 2, 1, 2]

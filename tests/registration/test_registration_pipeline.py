@@ -252,3 +252,16 @@ def test_presets_of_the_paper_run_with_all_their_stages(name, scan):
 def test_unknown_preset_is_named():
     with pytest.raises(BreastMorphError, match="unknown preset"):
         preset("papier")
+
+
+def test_a_dense_scan_is_registered_as_without_its_thinned_copy():
+    template = front()
+    mesh, landmarks = torso(4.0, 1.1)
+    scan = Scan("dense", mesh, landmarks)
+    whole = register(template, scan)
+    lengths = replace(whole.parameters, dense=1000, dense_edge=6.0)
+    thin = register(template, scan, lengths)
+    off = np.linalg.norm(thin.vertices - whole.vertices, axis=1)
+    assert 0.0 < off.max() < 0.5
+    assert off.mean() < 0.05
+    assert len(thin.scan_mask) == mesh.n_vertices

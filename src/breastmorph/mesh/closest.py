@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from breastmorph.mesh.geometry import edge_lengths
 from breastmorph.mesh.topology import edge_table
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
 
@@ -33,6 +34,25 @@ class SurfacePoints:
     faces: Ints
     weights: Floats
     on_boundary: Bools
+
+
+def closest_to_few(mesh: TriangleMesh, queries: Floats) -> tuple[Floats, Floats, Ints]:
+    """Closest points of a mesh to a few points (k, 3), without preparing all of a dense mesh.
+
+    Returns
+    -------
+    points : (k, 3) float
+    distances : (k,) float
+    faces : (k,) int
+    """
+    longest = edge_lengths(mesh.vertices, mesh.faces).max()
+    near = np.zeros(mesh.n_vertices, bool)
+    for query in queries:  # no corner of the closest face is further away than this
+        away = np.linalg.norm(mesh.vertices - query, axis=1)
+        near |= away <= 1.001 * (away.min() + longest)
+    faces = np.flatnonzero(near[mesh.faces].all(axis=1))
+    found = Surface(TriangleMesh(mesh.vertices, mesh.faces[faces])).closest(queries)
+    return found.points, found.distances, faces[found.faces]
 
 
 class Surface:

@@ -7,6 +7,8 @@ import numpy as np
 from breastmorph.mesh.topology import edge_table
 from breastmorph.mesh.triangle_mesh import Floats, Ints
 
+_BLOCK = 2**14  # faces at once: their corners stay in the processor's cache
+
 
 def face_normals(vertices: Floats, faces: Ints) -> Floats:
     """Unit normals, (m, 3); zero for a face without area."""
@@ -73,8 +75,11 @@ def lengths(vertices: Floats, edges: Ints) -> Floats:
 
 def face_cross(vertices: Floats, faces: Ints) -> Floats:
     """Cross products of two sides, (m, 3): along the normals, twice as long as the areas."""
-    a, b, c = vertices[faces[:, 0]], vertices[faces[:, 1]], vertices[faces[:, 2]]
-    return np.cross(b - a, c - a)
+    cross = np.empty((len(faces), 3))
+    for start in range(0, len(faces), _BLOCK):
+        a, b, c = (vertices[corner] for corner in faces[start : start + _BLOCK].T)
+        cross[start : start + _BLOCK] = np.cross(b - a, c - a)
+    return cross
 
 
 def _summed(faces: Ints, at_corners: Floats, n_vertices: int) -> Floats:

@@ -24,24 +24,32 @@ class EdgeTable:
         Faces on each edge: 1 on the border, 2 inside, more where not manifold.
     of_half_edge : (3m,) int
         Edge of every directed edge.
-    directed : (3m, 2) int
-        Directed edges as their faces run: the edges (0,1) of every face, then (1,2), then (2,0).
+    corners : (m, 3) int
+        The faces that the table was made of.
     """
 
     edges: Ints
     face_count: Ints
     of_half_edge: Ints
-    directed: Ints
+    corners: Ints
+
+    @property
+    def directed(self) -> Ints:
+        """Directed edges (3m, 2) as their faces run: the edges (0,1) of every face, then (1,2), then (2,0)."""
+        return np.concatenate([self.corners[:, [0, 1]], self.corners[:, [1, 2]], self.corners[:, [2, 0]]])
 
     @cached_property
     def boundary(self) -> Ints:
         """Directed border edges (b, 2), each as its face runs through it."""
-        return self.directed[self.face_count[self.of_half_edge] == 1]
+        side, face = np.divmod(np.flatnonzero(self.face_count[self.of_half_edge] == 1), len(self.corners))
+        return np.stack([self.corners[face, side], self.corners[face, (side + 1) % 3]], axis=1)
 
     @property
-    def corners(self) -> Ints:
-        """The faces that the table was made of, (m, 3)."""
-        return self.directed[:, 0].reshape(3, -1).T
+    def conflicts(self) -> Ints:
+        """How many faces too many run through each edge in one direction, (e,): 0 where neighbours agree."""
+        upwards = np.concatenate([self.corners[:, k] < self.corners[:, (k + 1) % 3] for k in range(3)])
+        up = np.bincount(self.of_half_edge[upwards], minlength=len(self.edges))
+        return np.maximum(up - 1, 0) + np.maximum(self.face_count - up - 1, 0)
 
     def ids_of(self, pairs: Ints) -> Ints:
         """Row in ``edges`` of every vertex pair (k, 2), (k,); -1 where the pair is no edge."""
@@ -53,6 +61,7 @@ class EdgeTable:
 
 
 _RECENT = 4  # tables that are kept: one scan is asked for its edges a dozen times on its way in
+_RECENT_FACES = 1_000_000  # of the older ones together: those of a dense scan take 100 bytes a face
 _recent: tuple[tuple[Ints, EdgeTable], ...] = ()
 
 
@@ -66,10 +75,10 @@ def edge_table(faces: Ints) -> EdgeTable:
         if _is_same_memory(known, faces) and np.array_equal(table.corners, faces):
             return table
     table = _built(faces)
-    _recent = (
-        (faces, table),
-        *_recent[: _RECENT - 1],
-    )  # holding the array keeps its memory from being reused
+    older = _recent[: _RECENT - 1]
+    while len(older) > 2 and sum(len(known) for known, _ in older) > _RECENT_FACES:
+        older = older[:-1]
+    _recent = ((faces, table), *older)  # holding the array keeps its memory from being reused
     return table
 
 
@@ -78,12 +87,21 @@ def _is_same_memory(one: Ints, other: Ints) -> bool:
 
 
 def _built(faces: Ints) -> EdgeTable:
-    directed = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
-    ends = np.sort(directed, axis=1)
-    n = int(faces.max()) + 1 if faces.size else 0
-    key, of_half_edge, count = np.unique(ends[:, 0] * n + ends[:, 1], return_inverse=True, return_counts=True)
-    edges = np.stack([key // max(n, 1), key % max(n, 1)], axis=1)
-    return EdgeTable(edges, count, of_half_edge.ravel(), directed)
+    n = max(int(faces.max()) + 1, 1) if faces.size else 1
+    key = np.empty((3, len(faces)), np.int64)
+    for k, side in enumerate(key):
+        start, end = faces[:, k], faces[:, (k + 1) % 3]
+        side[:] = np.minimum(start, end) * n + np.maximum(start, end)
+    # Not np.unique: most meshes list neighbours one after the other, which a stable sort makes use of.
+    order = np.argsort(key, axis=None, kind="stable")
+    key = key.ravel()[order]
+    is_new = np.ones(len(key), bool)
+    np.not_equal(key[1:], key[:-1], out=is_new[1:])
+    first = np.flatnonzero(is_new)
+    of_half_edge = np.empty(len(key), np.int64)
+    of_half_edge[order] = np.cumsum(is_new) - 1
+    edges = np.stack(np.divmod(key[first], n), axis=1)
+    return EdgeTable(edges, np.diff(first, append=len(key)), of_half_edge, np.array(faces))
 
 
 def boundary_vertices(faces: Ints, n_vertices: int) -> Bools:
@@ -117,8 +135,11 @@ def face_components(faces: Ints) -> Ints:
     """Piece of every face, (m,): faces are joined where they share an edge."""
     table = edge_table(faces)
     m = len(faces)
-    incidence = coo_matrix((np.ones(3 * m), (np.tile(np.arange(m), 3), table.of_half_edge)))
-    return connected_components(incidence @ incidence.T, directed=False)[1].astype(np.int64)
+    face = np.tile(np.arange(m, dtype=np.int32), 3)
+    one_on_edge = np.empty(len(table.edges), np.int32)
+    one_on_edge[table.of_half_edge] = face
+    graph = coo_matrix((np.ones(3 * m, np.int8), (face, one_on_edge[table.of_half_edge])), shape=(m, m))
+    return connected_components(graph, directed=False)[1].astype(np.int64)
 
 
 def vertex_neighbours(faces: Ints, n_vertices: int) -> tuple[Ints, Ints]:
@@ -132,10 +153,7 @@ def vertex_neighbours(faces: Ints, n_vertices: int) -> tuple[Ints, Ints]:
 
 def orientation_conflicts(faces: Ints) -> int:
     """Inner edges that both faces run through in the same direction (0 when consistently oriented)."""
-    directed = edge_table(faces).directed
-    n = int(faces.max()) + 1 if faces.size else 0
-    _, count = np.unique(directed[:, 0] * n + directed[:, 1], return_counts=True)
-    return int((count - 1).sum())
+    return int(edge_table(faces).conflicts.sum())
 
 
 def is_manifold(faces: Ints) -> bool:
@@ -167,6 +185,8 @@ def split_pinched(faces: Ints, n_vertices: int) -> tuple[Ints, Ints]:
     source : (k,) int
         The old vertex each new vertex copies.
     """
+    if _has_one_fan_each(faces):
+        return faces, np.empty(0, np.int64)
     fan_of_corner, n_fans = _fans(faces)
     corners = faces.ravel()
     vertex_of_fan = np.empty(n_fans, dtype=np.int64)
@@ -176,6 +196,33 @@ def split_pinched(faces: Ints, n_vertices: int) -> tuple[Ints, Ints]:
     again = order[1:][vertex_of_fan[order][1:] == vertex_of_fan[order][:-1]]
     new_id[again] = n_vertices + np.arange(len(again))
     return new_id[fan_of_corner].reshape(-1, 3), vertex_of_fan[again]
+
+
+def _has_one_fan_each(faces: Ints) -> bool:
+    """Whether, quickly told, the mesh is manifold: from one corner of every vertex, all its corners are reached."""
+    table = edge_table(faces)
+    if not len(faces) or table.face_count.max() > 2 or table.conflicts.any():
+        return False
+    # Corner k of face f and the half-edge that leaves it have the number k m + f.
+    corners, numbers = faces.T.ravel(), np.arange(faces.size)
+    both = np.bincount(table.of_half_edge, weights=numbers)  # one half-edge's partner is the sum less itself
+    partner = both[table.of_half_edge].astype(np.int64) - numbers
+    is_border = (table.face_count == 1)[table.of_half_edge]
+    partner[is_border] = -1
+    following = np.roll(partner, len(faces))  # across the half-edge that arrives
+    begin = np.full(int(corners.max()) + 1, -1)
+    begin[corners] = numbers
+    begin[corners[is_border]] = numbers[is_border]  # an open fan is walked from its end
+    left = np.bincount(corners)
+    begin, left = begin[begin >= 0], left[begin >= 0] - 1
+    at = begin
+    while len(at):
+        at = following[at]
+        goes_on = (at >= 0) & (at != begin)
+        if left[~goes_on].any():
+            return False
+        begin, left, at = begin[goes_on], left[goes_on] - 1, at[goes_on]
+    return True
 
 
 def _fans(faces: Ints) -> tuple[Ints, int]:

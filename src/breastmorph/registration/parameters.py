@@ -110,6 +110,8 @@ class RegistrationParameters:
         )
     )
     use_masks: bool = True
+    dense: int = 400_000  # faces; of a scan with more, the mask's lengths are measured on a thinned copy
+    dense_edge: float = 1.0  # mm, about the mean edge of that copy
 
 
 def _paper(system: Literal["symmetric", "stacked"]) -> RegistrationParameters:

@@ -10,6 +10,7 @@ import numpy as np
 
 from breastmorph.mask import IN_BREAST, BreastMask, measure_breasts
 from breastmorph.mesh.geometry import vertex_normals
+from breastmorph.mesh.remeshing.thinning import thinned
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
 from breastmorph.registration.estimated import with_estimates
@@ -81,6 +82,8 @@ class _Run:
         self.stages: list[StageMetrics] = []
         self._clock = time.perf_counter()
 
+        for_lengths = self._not_too_dense(scan.mesh)  # before the search tree takes its memory
+        self._tick("geodesics")
         target = Target.of(scan.mesh)
         given, self.warnings = landmarks_on_surface(scan.landmarks, target, scan.id)
         self._tick("closest-point tree")
@@ -92,7 +95,7 @@ class _Run:
                 "start only"
             )
             self._tick("estimated landmarks")
-        self.lengths = measure_breasts(scan.mesh, self.landmarks)
+        self.lengths = measure_breasts(for_lengths, self.landmarks)
         self._tick("geodesics")
         self.transform, iterations = self._rigid(target)
         self.target = target.seen_through(self.transform)
@@ -223,6 +226,14 @@ class _Run:
             np.array([point for _, point, _ in chosen]).reshape(-1, 3),
             np.array([share for _, _, share in chosen]),
         )
+
+    def _not_too_dense(self, mesh: TriangleMesh) -> TriangleMesh:
+        """The scan for geodesics, whose cost grows with its faces and whose lengths hardly do.
+
+        Closest points are always those of the whole scan: points of the template slide ten times as far as their
+        target moves.
+        """
+        return mesh if mesh.n_faces <= self.parameters.dense else thinned(mesh, self.parameters.dense_edge)
 
     def _mask_seen_through(self, transform: Similarity) -> BreastMask:
         """The scan's mask in template coordinates."""

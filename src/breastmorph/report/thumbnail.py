@@ -83,7 +83,7 @@ def thumbnail(scan: Scan, result: Registration) -> bytes:
 def _draw(mesh: TriangleMesh, camera: Camera, landmarks: Floats, mask: Floats | None = None) -> Picture:
     seen = look(mesh, camera)
     # Both sides are lit alike: at this size the inside behind a hole is for the large sheet.
-    light = np.abs(face_normals(mesh.vertices, mesh.faces)[seen.faces] @ _LIGHT)
+    light = np.abs(face_normals(mesh.vertices, mesh.faces[seen.faces]) @ _LIGHT)
     picture = np.ones((*seen.hit.shape, 3))
     picture[seen.hit] = (0.35 + 0.65 * light)[:, None] * SKIN
     if mask is not None:

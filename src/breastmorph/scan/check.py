@@ -10,7 +10,7 @@ import numpy as np
 
 from breastmorph.errors import BreastMorphError, FileProblem, LandmarkProblem, MeshProblem, about
 from breastmorph.mesh import repair
-from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.closest import closest_to_few
 from breastmorph.mesh.files import load_mesh
 from breastmorph.mesh.geometry import edge_lengths, face_areas
 from breastmorph.mesh.similarity import Similarity
@@ -316,7 +316,7 @@ def _on_the_surface(
 
 
 def _distances(mesh: TriangleMesh, landmarks: Landmarks) -> Floats:
-    return Surface(mesh).closest(landmarks.points).distances
+    return closest_to_few(mesh, landmarks.points)[1]
 
 
 def _piece_with_landmarks(
@@ -327,7 +327,7 @@ def _piece_with_landmarks(
     if n_pieces == 1:
         return mesh
     area = np.bincount(piece, weights=face_areas(mesh.vertices, mesh.faces))
-    home = piece[Surface(mesh).closest(landmarks.points).faces]
+    home = piece[closest_to_few(mesh, landmarks.points)[2]]
     main = np.bincount(home).argmax()
     elsewhere = [name for name, k in zip(landmarks.names, home, strict=True) if k != main]
     kept = mesh.kept(piece == main)

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from breastmorph.errors import LandmarkProblem
-from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.closest import Surface, closest_to_few
 from breastmorph.mesh.geometry import face_cross, face_normals, vertex_normals
 from breastmorph.mesh.similarity import Similarity
 from breastmorph.mesh.topology import boundary_vertices, face_components
@@ -227,14 +227,14 @@ def _outwards(mesh: TriangleMesh, landmarks: Landmarks) -> Floats:
     one_breast = len(landmarks.nipple_sides) == 1 and not landmarks.complete_sides
     front = ("sternal", "xiphoid", "navel") if one_breast else ("nipple", "sternal", "xiphoid", "lower")
     ahead = [name for name in landmarks if name.startswith(front)]
-    found = Surface(mesh).closest(landmarks.array(ahead))
+    points, _, found = closest_to_few(mesh, landmarks.array(ahead))
     # Single faces of a noisy scan face anywhere. Those of a patch add up to what its border alone decides.
-    close = cKDTree(found.points).query(mesh.vertices)[0] < _AROUND
+    close = cKDTree(points).query(mesh.vertices)[0] < _AROUND
     near: Bools = np.all(close[mesh.faces], axis=1)
-    near[found.faces] = True
+    near[found] = True
     # Only what hangs together with the landmarks there: a thick shell has another wall, facing the other way.
     patch = face_components(mesh.faces[near])
-    wanted = np.isin(patch, patch[(np.cumsum(near) - 1)[found.faces]])
+    wanted = np.isin(patch, patch[(np.cumsum(near) - 1)[found]])
     return face_cross(mesh.vertices, mesh.faces[near][wanted]).sum(axis=0)
 
 

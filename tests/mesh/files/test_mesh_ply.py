@@ -178,3 +178,27 @@ def test_words_for_damage(tmp_path):
         (tmp_path / "a.ply").write_text(_meshlab(body))
         with pytest.raises(FileProblem, match=words):
             load_mesh(tmp_path / "a.ply")
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("count", ["char", "uchar", "short", "ushort", "int", "uint", "int64", "uint64"])
+def test_lengths_of_every_type_in_front_of_triangles_and_quads(order, count, tmp_path):
+    kinds = dict(char="i1", uchar="u1", short="i2", ushort="u2", int="i4", uint="u4", int64="i8", uint64="u8")
+    polygons = [[0, 1, 2], [3, 2, 1, 0], [], [1, 2, 3], [0, 3]]
+    layout = "little" if order == "<" else "big"
+    header = (
+        f"ply\nformat binary_{layout}_endian 1.0\nelement vertex 4\nproperty float x\nproperty float y\n"
+        f"property float z\nelement face 5\nproperty list {count} int vertex_indices\nend_header\n"
+    ).encode()
+    points = np.arange(12, dtype=order + "f4").tobytes()
+    rows = b"".join(
+        np.array([len(ids)], order + kinds[count]).tobytes() + np.array(ids, order + "i4").tobytes()
+        for ids in polygons
+    )
+    (tmp_path / "a.ply").write_bytes(header + points + rows)
+    mesh = load_mesh(tmp_path / "a.ply")
+    assert mesh.faces.tolist() == [[0, 1, 2], [3, 2, 1], [3, 1, 0], [1, 2, 3]]
+    for cut in (1, 5, len(rows) - 1):
+        (tmp_path / "a.ply").write_bytes(header + points + rows[:-cut])
+        with pytest.raises(FileProblem, match="cut off: the header announces 5 of 'face', fewer are there"):
+            load_mesh(tmp_path / "a.ply")

@@ -10,6 +10,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from struct import Struct
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,18 @@ _TYPES = {
     "ushort": "u2", "uint16": "u2", "int": "i4", "int32": "i4", "uint": "u4", "uint32": "u4",
     "int64": "i8", "uint64": "u8", "float": "f4", "float32": "f4", "double": "f8", "float64": "f8",
 }  # fmt: skip
+_STRUCT = {
+    "i1": "b",
+    "u1": "B",
+    "i2": "h",
+    "u2": "H",
+    "i4": "i",
+    "u4": "I",
+    "i8": "q",
+    "u8": "Q",
+    "f4": "f",
+    "f8": "d",
+}
 _LONGEST_HEADER = 1024**2
 _MOST_PROPERTIES = 1000  # of an element; scans have some ten
 _UNSEEN = 1e-6  # of the mesh's extent: below a micrometre on a torso
@@ -66,10 +79,17 @@ class _Element:
 
 @dataclass(frozen=True)
 class _Column:
-    """The values of one property; ``counts`` only for a list, whose rows lie one after the other."""
+    """The values of one property; ``counts`` only for a list, whose rows lie one after the other.
+
+    ``values`` of lists that are all equally long may still be a view (n, k) into the file.
+    """
 
     values: NDArray
     counts: NDArray | None = None
+
+    @property
+    def flat(self) -> NDArray:
+        return self.values.reshape(-1)
 
 
 def read(data: bytes, path: Path) -> TriangleMesh:
@@ -85,19 +105,23 @@ def read(data: bytes, path: Path) -> TriangleMesh:
     if "tristrips" in tables and "face" not in tables:
         raise FileProblem("the PLY file stores triangle strips", "Export it with plain triangles")
     vertex = tables["vertex"]
-    vertices = np.stack([vertex[axis].values.astype(np.float64) for axis in "xyz"], axis=1)
+    vertices = np.empty((len(vertex["x"].flat), 3))
+    for column, axis in zip(vertices.T, "xyz", strict=True):
+        column[:] = vertex[axis].flat
 
     face = tables.get("face", {})
     corners = next((face[name] for name in _CORNERS if name in face), None)
     if corners is None or corners.counts is None:
         faces, order = np.empty((0, 3), np.int64), np.empty((0, 3), np.int64)
+    elif corners.values.ndim == 2 and corners.values.shape[1] == 3:
+        faces, order = corners.values.astype(np.int64), np.arange(corners.values.size).reshape(-1, 3)
     else:
-        order = triangulated(corners.counts, corners.values, vertices)
-        faces = corners.values.astype(np.int64)[order]
+        order = triangulated(corners.counts, corners.flat, vertices)
+        faces = corners.flat.astype(np.int64)[order]
 
     colors = None
     for names in _COLORS:
-        channels = [vertex[name].values for name in names if name in vertex]
+        channels = [vertex[name].flat for name in names if name in vertex]
         if len(channels) >= 3:
             colors = rgba(np.stack(channels, axis=1))
             break
@@ -171,13 +195,14 @@ def _binary_tables(
                 at += element.count * row.itemsize
                 tables[element.name] = {
                     item.name: _Column(
-                        rows[item.name].reshape(-1),
+                        rows[item.name],
                         rows[f"{item.name} count"].astype(np.int64) if item.count_type else None,
                     )
                     for item in element.properties
                 }
                 continue
-        tables[element.name], at = _uneven_rows(element, data, at, order)
+        uneven = _uneven_lists if len(element.properties) == 1 else _uneven_rows
+        tables[element.name], at = uneven(element, data, at, order)
     return tables
 
 
@@ -198,6 +223,27 @@ def _row_type(element: _Element, data: bytes, at: int, order: str) -> np.dtype |
         else:
             parts.append((item.name, order + item.type))
     return np.dtype(parts)
+
+
+def _uneven_lists(element: _Element, data: bytes, at: int, order: str) -> tuple[dict[str, _Column], int]:
+    """Rows of nothing but one list, as triangles and quads together: what is not a length is a value."""
+    item = element.properties[0]
+    kind, length_of = np.dtype(order + item.type), Struct(order + _STRUCT[item.count_type])
+    begin, places = at, np.empty(element.count, np.int64)
+    lengths = np.empty(element.count, np.int64)
+    for row in range(element.count):
+        if at + length_of.size > len(data):
+            raise _short(element)
+        length = int(length_of.unpack_from(data, at)[0])
+        places[row], lengths[row] = at, length
+        at += length_of.size + length * kind.itemsize
+        if length < 0 or at > len(data):
+            raise _short(element)
+    is_value = np.ones(at - begin, bool)
+    for byte in range(length_of.size):
+        is_value[places - begin + byte] = False
+    values = np.frombuffer(data, np.uint8, at - begin, begin)[is_value].view(kind)
+    return {item.name: _Column(values, lengths)}, at
 
 
 def _uneven_rows(element: _Element, data: bytes, at: int, order: str) -> tuple[dict[str, _Column], int]:
@@ -290,10 +336,10 @@ def _texture_coordinates(
     if len(faces) and corners is not None and corners.counts is not None and by_corner is not None:
         if by_corner.counts is None or not np.array_equal(by_corner.counts, 2 * corners.counts):
             raise damaged("a face has not two texture coordinates per corner")
-        return by_corner.values.astype(np.float64).reshape(-1, 2)[order]
+        return by_corner.flat.astype(np.float64).reshape(-1, 2)[order]
     for u, v in _VERTEX_UV:
         if u in vertex and v in vertex and len(faces):
-            by_vertex = np.stack([vertex[u].values, vertex[v].values], axis=1).astype(np.float64)
+            by_vertex = np.stack([vertex[u].flat, vertex[v].flat], axis=1).astype(np.float64)
             if faces.min() < 0 or faces.max() >= len(by_vertex):
                 return None  # the mesh itself will refuse these faces with its own words
             return by_vertex[faces]
@@ -332,19 +378,20 @@ def encoded(mesh: TriangleMesh, picture: str = "") -> bytes:
         lines.append(f"comment TextureFile {picture}")
 
     kind = _coordinates(mesh.vertices)
-    vertex: list[tuple[str, str, NDArray]] = [
-        (kind, axis, mesh.vertices[:, k]) for k, axis in enumerate("xyz")
-    ]
+    vertex: list[tuple[str, str, NDArray]] = [(kind, "xyz", mesh.vertices)]
     uv = uv_by_vertex(mesh)
     if uv is not None:
-        vertex += [("float", name, uv[:, k]) for k, name in enumerate("st")]
+        vertex.append(("float", "st", uv))
     if mesh.colors is not None:
-        vertex += [("uchar", name, mesh.colors[:, k]) for k, name in enumerate(_COLORS[0])]
+        vertex.append(("uchar", "rgba", mesh.colors))
     lines.append(f"element vertex {mesh.n_vertices}")
-    lines += [f"property {kind} {name}" for kind, name, _ in vertex]
-    rows = np.empty(mesh.n_vertices, [(name, "<" + _TYPES[kind]) for kind, name, _ in vertex])
-    for _, name, values in vertex:
-        rows[name] = values
+    for kind, names, _ in vertex:
+        lines += [f"property {kind} {name}" for name in (_COLORS[0] if names == "rgba" else names)]
+    rows = np.empty(
+        mesh.n_vertices, [(names, "<" + _TYPES[kind], values.shape[1]) for kind, names, values in vertex]
+    )
+    for _, names, values in vertex:
+        rows[names] = values
 
     lines += [f"element face {mesh.n_faces}", "property list uchar int vertex_indices"]
     parts: list[tuple] = [("n", "u1"), ("corners", "<i4", 3)]
@@ -356,7 +403,7 @@ def encoded(mesh: TriangleMesh, picture: str = "") -> bytes:
     if mesh.texture is not None and uv is None:
         faces["n uv"], faces["uv"] = 6, mesh.texture.uv.reshape(-1, 6)
     header = "\n".join([*lines, "end_header", ""]).encode()
-    return header + rows.tobytes() + faces.tobytes()
+    return b"".join([header, rows.view(np.uint8).data, faces.view(np.uint8).data])
 
 
 def _coordinates(vertices: Floats) -> str:
@@ -364,6 +411,7 @@ def _coordinates(vertices: Floats) -> str:
     if len(vertices) == 0:
         return "float"
     with np.errstate(over="ignore", invalid="ignore"):  # NaN compares as False
-        rounding = np.abs(vertices - vertices.astype(np.float32)).max()
-        seen = _UNSEEN * np.ptp(vertices, axis=0).max()
+        off = vertices.astype(np.float32) - vertices
+        rounding = max(off.max(), -off.min())
+        seen = _UNSEEN * max(np.ptp(along) for along in vertices.T)
     return "float" if np.isfinite(rounding) and rounding <= seen else "double"

@@ -66,7 +66,8 @@ def write(mesh: TriangleMesh, path: Path) -> None:
     """Write binary STL. The format has 32-bit floats, no colours, no texture and no unused vertices."""
     records = np.zeros(mesh.n_faces, _RECORD)
     with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is written as it is
-        records["corners"] = mesh.vertices[mesh.faces]
+        records["corners"] = mesh.vertices.astype(np.float32)[mesh.faces]
         records["normal"] = face_normals(mesh.vertices, mesh.faces)
     header = f"BreastMorph. SPACE={mesh.space}" if mesh.space else "BreastMorph."
-    write_file(path, header.encode().ljust(80) + np.uint32(mesh.n_faces).tobytes() + records.tobytes())
+    count = np.uint32(mesh.n_faces).tobytes()
+    write_file(path, b"".join([header.encode().ljust(80), count, records.view(np.uint8).data]))
