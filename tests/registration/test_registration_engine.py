@@ -195,6 +195,7 @@ def hold(lock, pipe):
     pipe.recv()
 
 
+@pytest.mark.kill
 @pytest.mark.skipif(os.name == "nt", reason="workers share the lock on POSIX systems only")
 def test_one_run_at_a_time_until_its_last_process_is_gone(rules, tmp_path, monkeypatch):
     monkeypatch.setattr(lock_module, "_PATIENCE", 0.2)
