@@ -152,6 +152,22 @@ def test_coverage_is_told_by_package(tmp_path):
     ]
 
 
+def test_types_of_public_modules_are_strict():
+    mypy = PROJECT["tool"]["mypy"]
+    assert mypy["strict"] is True
+    lax = {
+        module
+        for rule in mypy["overrides"]
+        if rule.get("warn_return_any") is False
+        for module in rule["module"]
+    }
+    strict = {
+        module for rule in mypy["overrides"] if rule.get("warn_return_any") for module in rule["module"]
+    }
+    packages = tuple(module.removesuffix("*") for module in lax)
+    assert {home for home in breastmorph._HOME.values() if f"{home}.".startswith(packages)} == strict
+
+
 @pytest.mark.parametrize("name", ["problem.yml", "wish.yml"])
 def test_whoever_opens_an_issue_says_that_nothing_comes_from_a_patient(name):
     form = yaml.safe_load((ROOT / ".github" / "ISSUE_TEMPLATE" / name).read_text(encoding="utf-8"))

@@ -247,9 +247,9 @@ def align(
 
 def _front(landmarks: Landmarks) -> Floats:
     """Rough direction from back to front: nipples lie before the lateral poles, whatever the sides' names."""
-    return np.sum(
-        [landmarks[f"nipple_{s}"] - landmarks[f"lateral_pole_{s}"] for s in landmarks.complete_sides], axis=0
-    )
+    forward = [landmarks[f"nipple_{s}"] - landmarks[f"lateral_pole_{s}"] for s in landmarks.complete_sides]
+    together: Floats = np.sum(forward, axis=0)
+    return together
 
 
 def _frame_from(up: Floats, forward: Floats) -> Floats:
@@ -268,4 +268,5 @@ def _unit(vector: Floats) -> Floats:
 
 
 def _degrees_between(a: Floats, b: Floats) -> Floats:
-    return np.degrees(np.arccos(np.clip((a * b).sum(axis=1), -1.0, 1.0)))
+    degrees: Floats = np.degrees(np.arccos(np.clip((a * b).sum(axis=1), -1.0, 1.0)))
+    return degrees

@@ -168,7 +168,8 @@ def _finite(points: Floats, note: Note) -> Floats:
         )
     if bad:
         note(Finding("non-finite-vertices", f"{bad:,} points that are not finite removed", "repair"))
-    return points[finite]
+    kept: Floats = points[finite]
+    return kept
 
 
 def _unit(points: Floats, given: LandmarkFile | None, unit: str, note: Note) -> str:

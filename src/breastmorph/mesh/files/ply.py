@@ -10,6 +10,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,8 +69,8 @@ class _Element:
 class _Column:
     """The values of one property; ``counts`` only for a list, whose rows lie one after the other."""
 
-    values: NDArray
-    counts: NDArray | None = None
+    values: NDArray[Any]
+    counts: NDArray[Any] | None = None
 
 
 def read(data: bytes, path: Path) -> TriangleMesh:
@@ -183,7 +184,7 @@ def _binary_tables(
 
 def _row_type(element: _Element, data: bytes, at: int, order: str) -> np.dtype | None:
     # The rows' layout if all lists are as long as in the first row: true of nearly every file.
-    parts: list[tuple] = []
+    parts: list[tuple[Any, ...]] = []
     for item in element.properties:
         if item.count_type:
             count_type = np.dtype(order + item.count_type)
@@ -201,7 +202,7 @@ def _row_type(element: _Element, data: bytes, at: int, order: str) -> np.dtype |
 
 
 def _uneven_rows(element: _Element, data: bytes, at: int, order: str) -> tuple[dict[str, _Column], int]:
-    values: dict[str, list[NDArray]] = {item.name: [] for item in element.properties}
+    values: dict[str, list[NDArray[Any]]] = {item.name: [] for item in element.properties}
     counts: dict[str, list[int]] = {item.name: [] for item in element.properties}
     kinds = [
         (
@@ -272,7 +273,7 @@ def _text_tables(elements: list[_Element], body: bytes) -> dict[str, dict[str, _
     return tables
 
 
-def _numbers(tokens: list[bytes], kind: str, what: str) -> NDArray:
+def _numbers(tokens: list[bytes], kind: str, what: str) -> NDArray[Any]:
     if kind[0] == "f":
         return floats(tokens, what)  # as 64 bits whatever is declared: text has no rounding to undo
     numbers = integers(tokens, what)
@@ -283,8 +284,8 @@ def _texture_coordinates(
     vertex: dict[str, _Column],
     face: dict[str, _Column],
     corners: _Column | None,
-    order: NDArray,
-    faces: NDArray,
+    order: NDArray[Any],
+    faces: NDArray[Any],
 ) -> Floats | None:
     by_corner = face.get("texcoord")
     if len(faces) and corners is not None and corners.counts is not None and by_corner is not None:
@@ -332,7 +333,7 @@ def encoded(mesh: TriangleMesh, picture: str = "") -> bytes:
         lines.append(f"comment TextureFile {picture}")
 
     kind = _coordinates(mesh.vertices)
-    vertex: list[tuple[str, str, NDArray]] = [
+    vertex: list[tuple[str, str, NDArray[Any]]] = [
         (kind, axis, mesh.vertices[:, k]) for k, axis in enumerate("xyz")
     ]
     uv = uv_by_vertex(mesh)
@@ -347,7 +348,7 @@ def encoded(mesh: TriangleMesh, picture: str = "") -> bytes:
         rows[name] = values
 
     lines += [f"element face {mesh.n_faces}", "property list uchar int vertex_indices"]
-    parts: list[tuple] = [("n", "u1"), ("corners", "<i4", 3)]
+    parts: list[tuple[Any, ...]] = [("n", "u1"), ("corners", "<i4", 3)]
     if mesh.texture is not None and uv is None:
         lines.append("property list uchar float texcoord")
         parts += [("n uv", "u1"), ("uv", "<f4", 6)]
