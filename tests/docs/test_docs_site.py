@@ -19,6 +19,8 @@ from PIL import Image
 
 from docs_world import ROOT, shared
 
+pytestmark = pytest.mark.slow
+
 NEEDED = ("mkdocs", "material", "mkdocstrings")
 LOADED = {  # what a browser asks for by itself: the element and the attribute that says where
     ("script", "src"),
