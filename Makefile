@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick coverage wheel-test lowest lint format bench docs fuzz soak licences sbom clean
+.PHONY: demo test quick rest coverage wheel-test lowest lint format bench docs fuzz soak licences sbom clean
 
 # `make demo` ends in about two minutes, `DEMO=full make demo` has the paper's size.
 demo: $(VENV)/run.stamp
@@ -20,12 +20,16 @@ QUICK := -m "not browser and not kill and not cluster and not slow"
 quick: $(VENV)/dev.stamp
 	$(BIN)/python $(PYTEST) $(QUICK) tests
 
+# What `make quick` and `make wheel-test` leave out.
+rest: $(VENV)/dev.stamp
+	$(BIN)/python $(PYTEST) -m "browser or kill or cluster or slow" tests
+
 # Lines and branches of the package that the tests reach, by package; `make coverage COVERED=quick` measures `make quick`.
 coverage: $(VENV)/dev.stamp
-	mkdir -p build
+	rm -rf build/coverage && mkdir -p build/coverage
 	$(BIN)/python $(PYTEST) --cov --cov-report= $(if $(filter quick,$(COVERED)),$(QUICK)) tests
-	$(BIN)/coverage json --quiet -o build/coverage.json
-	$(BIN)/python scripts/coverage_table.py build/coverage.json
+	$(BIN)/coverage json --quiet -o build/coverage/measured.json
+	$(BIN)/python scripts/coverage_table.py build/coverage/measured.json
 
 # The wheel, made from the source distribution, as others get it: in an empty environment, away from the sources.
 # First with nothing but what it asks for; then the tools of the tests join it. Those are lent by the development
@@ -35,7 +39,7 @@ wheel-test: $(VENV)/dev.stamp
 	rm -rf $(WHEEL) && mkdir -p $(WHEEL)
 	$(BIN)/python -m build --outdir $(WHEEL)/dist . > $(WHEEL)/build.log || (cat $(WHEEL)/build.log; false)
 	$(BIN)/python -m venv $(WHEEL)/env
-	$(WHEEL)/env/bin/python -m pip install --quiet --disable-pip-version-check -c requirements.txt $(WHEEL)/dist/*.whl
+	$(WHEEL)/env/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -c requirements.txt $(WHEEL)/dist/*.whl
 	$(WHEEL)/env/bin/python -m pip check
 	cd $(WHEEL) && env -u PYTHONPATH env/bin/breastmorph doctor
 	diff -r -x __pycache__ src/breastmorph $(WHEEL)/env/lib/python*/site-packages/breastmorph

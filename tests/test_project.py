@@ -83,7 +83,7 @@ def test_what_workflows_make_can_be_made():
     commands = [step["run"] for _, job in JOBS for step in job["steps"] if "run" in step]
     commands += (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
     made = {match[1] for command in commands if (match := re.match(r"make ([\w-]+)", command))}
-    assert {"lint", "test", "wheel-test"} <= made
+    assert {"lint", "wheel-test", "rest"} <= made
     assert made <= set(re.findall(r"^([\w-]+):", MAKEFILE, re.MULTILINE))
 
 
@@ -99,6 +99,8 @@ def test_quick_leaves_out_every_marker():
     markers = {line.split(":")[0] for line in PROJECT["tool"]["pytest"]["ini_options"]["markers"]}
     quick = re.search(r"^QUICK := -m \"(.*)\"$", MAKEFILE, re.MULTILINE)[1]
     assert set(quick.split(" and ")) == {f"not {marker}" for marker in markers}
+    rest = re.search(r"^rest:.*\n\t.* -m \"(.*)\" tests$", MAKEFILE, re.MULTILINE)[1]
+    assert set(rest.split(" or ")) == markers  # or `.ci/run` would not run all tests
 
 
 def test_tests_that_end_processes_say_so():
