@@ -37,6 +37,8 @@ from breastmorph.cohort import Cohort
 from breastmorph.model.building import build_model
 from breastmorph.template.files import default_template
 
+pytestmark = pytest.mark.slow
+
 template = default_template()
 rng = np.random.default_rng(1)
 points = template.mesh.vertices
