@@ -26,6 +26,8 @@ from small_cohort import random_shapes, write_registered
 from tiny_cohort import digest, meshes, metrics, tiny_recipe, write_scans
 from torso import torso
 
+pytestmark = pytest.mark.slow
+
 THREADS = """
 import hashlib
 import numpy as np
@@ -36,8 +38,6 @@ from breastmorph.model.fitting import FitParameters, fit_model
 from breastmorph.cohort import Cohort
 from breastmorph.model.building import build_model
 from breastmorph.template.files import default_template
-
-pytestmark = pytest.mark.slow
 
 template = default_template()
 rng = np.random.default_rng(1)
