@@ -4,15 +4,45 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lowest lint format bench docs fuzz soak licences sbom clean
+.PHONY: demo test quick coverage wheel-test lowest lint format bench docs fuzz soak licences sbom clean
 
 # `make demo` ends in about two minutes, `DEMO=full make demo` has the paper's size.
 demo: $(VENV)/run.stamp
 	$(BIN)/breastmorph demo $(if $(filter full,$(DEMO)),--full --out demo-full,--out demo)
 
-# The tests of a file stay in one process and in their order: those of a page go on where the last one stopped.
+# The tests of a file stay in one process: they share what is costly to make.
+PYTEST := -m pytest -n 2 --dist loadfile
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests
+	$(BIN)/python $(PYTEST) tests
+
+# Without a browser, kills, a cluster and what takes long: in less than two minutes on two free cores.
+QUICK := -m "not browser and not kill and not cluster and not slow"
+quick: $(VENV)/dev.stamp
+	$(BIN)/python $(PYTEST) $(QUICK) tests
+
+# Lines and branches of the package that the tests reach, by package; `make coverage COVERED=quick` measures `make quick`.
+coverage: $(VENV)/dev.stamp
+	rm -rf build/coverage && mkdir -p build/coverage
+	$(BIN)/python $(PYTEST) --cov --cov-report= $(if $(filter quick,$(COVERED)),$(QUICK)) tests
+	$(BIN)/coverage json --quiet -o build/coverage/measured.json
+	$(BIN)/python scripts/coverage_table.py build/coverage/measured.json
+
+# The wheel, made from the source distribution, as others get it: in an empty environment, away from the sources.
+# First with nothing but what it asks for; then the tools of the tests join it. Those are lent by the development
+# environment, whose own link to src/ is not followed from there.
+WHEEL := build/wheel-test
+wheel-test: $(VENV)/dev.stamp
+	rm -rf $(WHEEL) && mkdir -p $(WHEEL)
+	$(BIN)/python -m build --outdir $(WHEEL)/dist . > $(WHEEL)/build.log || (cat $(WHEEL)/build.log; false)
+	$(BIN)/python -m venv $(WHEEL)/env
+	$(WHEEL)/env/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -c requirements.txt $(WHEEL)/dist/*.whl
+	$(WHEEL)/env/bin/python -m pip check
+	cd $(WHEEL) && env -u PYTHONPATH env/bin/breastmorph doctor
+	diff -r -x __pycache__ src/breastmorph $(WHEEL)/env/lib/python*/site-packages/breastmorph
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $(WHEEL)/tools.pth
+	cp $(WHEEL)/tools.pth $(WHEEL)/env/lib/python*/site-packages/
+	cd $(WHEEL) && env -u PYTHONPATH BREASTMORPH_INSTALLED=$(CURDIR)/$(WHEEL)/env env/bin/python $(PYTEST) \
+		-c ../../pyproject.toml --rootdir ../.. $(QUICK) ../../tests
 
 # The same tests with the lowest versions of all dependencies that pyproject.toml allows; the tests' own tools are newest.
 LOWEST := .venv-lowest
@@ -21,13 +51,17 @@ lowest: requirements-lowest.txt requirements-dev.txt
 	sed -n 's/==.*//p' requirements-dev.txt > $(LOWEST)/tools.txt
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-lowest.txt -r $(LOWEST)/tools.txt
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
-	$(LOWEST)/bin/python -m pytest -n 2 --dist loadfile tests
+	$(LOWEST)/bin/python $(PYTEST) tests
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-forms .github/ISSUE_TEMPLATE/[!c]*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.citation-file-format CITATION.cff
 
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff format .

@@ -2,10 +2,12 @@
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
+import breastmorph
 from browser import open_browser
 
 # The same cases in every run of `make test`, new ones in `make fuzz`.
@@ -22,7 +24,20 @@ for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "CO
     os.environ.pop(name, None)
 
 
+# `make wheel-test`: the sources must not come before what is installed, in no process of the tests.
+installed = os.environ.get("BREASTMORPH_INSTALLED")
+if installed and not Path(breastmorph.__file__).is_relative_to(installed):
+    pytest.exit(f"{breastmorph.__file__} would be tested, not what is installed in {installed}", returncode=4)
+
+
 @pytest.fixture(scope="module")
 def browser():
     with open_browser() as found:
         yield found
+
+
+def pytest_collection_modifyitems(items):
+    """What draws a page is known by what it asks for; other markers stand where the tests are."""
+    for item in items:
+        if "browser" in item.fixturenames:
+            item.add_marker("browser")

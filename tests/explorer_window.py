@@ -50,6 +50,28 @@ def window(browser: Browser, file: Path, **options: Any) -> Iterator[Tab]:
         yield tab
 
 
+# Takes all scans and edits of a session away. Scans of a folder are read again when they are opened next.
+EMPTY = """async () => { const headers = { 'X-Session': sessionStorage.getItem('breastmorph-session'),
+      'X-Token': localStorage.getItem('breastmorph-token') };
+    const forget = scan => fetch(`api/scans/${scan}`, { method: 'DELETE', headers });
+    const state = async () => (await fetch('api/state', { headers })).json();
+    for (let { scan } = await state(); scan; { scan } = await state()) await forget(scan);
+    if ((await state()).queue)
+      for (const { scan } of (await (await fetch('api/queue', { headers })).json()).scans) await forget(scan);
+    await fetch('api/edit', { method: 'DELETE', headers }); }"""
+
+
+def begin_again(tab: Tab) -> None:
+    """Bring a page to where it was after its start, in the same session: there are only so many."""
+    tab.page.unroute_all()
+    tab.page.set_viewport_size({"width": 1280, "height": 860})
+    tab.page.evaluate(EMPTY)
+    tab.page.reload()
+    tab.page.wait_for_selector("body[data-ready]")
+    tab.errors.clear()  # what the page asked for while its scans were taken away
+    tab.outside.clear()
+
+
 def settled(page: Any) -> None:
     """Wait until nothing is being computed."""
     page.wait_for_function("() => !document.body.hasAttribute('aria-busy')")

@@ -132,6 +132,7 @@ def gone(pid: int) -> bool:
     return False
 
 
+@pytest.mark.kill
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_no_process_outlives_its_parent_or_its_run(tmp_path):
     script = tmp_path / "orphan.py"

@@ -39,7 +39,8 @@ class BreastEllipsoids:
     def probability(self, points: Floats) -> Floats:
         """This breast's part of the mask at points (k, 3): a quarter of the sum of both ellipsoids, (k,)."""
         offset = (points[:, None, :] - self.centres) / self.semi_axes
-        return 0.25 * np.exp(-(offset**2).sum(axis=2)).sum(axis=1)
+        both: Floats = np.exp(-(offset**2).sum(axis=2)).sum(axis=1)
+        return 0.25 * both
 
     def mirrored(self, middle: float) -> BreastEllipsoids:
         """The other breast's ellipsoids, mirrored across the plane x = middle."""

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from click.testing import CliRunner
 
 from breastmorph.cli import doctor, main
@@ -19,6 +20,7 @@ def examined(monkeypatch, **broken):
     return result.exit_code, {entry["name"]: entry for entry in json.loads(result.stdout)}
 
 
+@pytest.mark.slow
 def test_a_sound_installation_is_well():
     result = CliRunner().invoke(main, ["doctor"])
     assert result.exit_code == 0, result.output

@@ -135,6 +135,7 @@ def test_a_scan_has_distances_without_a_registration(scan):
     assert tape > 180
 
 
+@pytest.mark.slow
 def test_a_scan_gets_volumes_and_symmetry_from_a_registration(scan):
     result = measure(scan)
     assert result.exit_code == 0, result.output

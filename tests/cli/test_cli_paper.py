@@ -19,6 +19,8 @@ from breastmorph.study.running import run_study
 from small_cohort import small_template
 from study_cohort import CHECK, write_study_cohort
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def quick(monkeypatch):

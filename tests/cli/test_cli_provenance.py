@@ -52,6 +52,7 @@ def test_a_check_names_its_scans(folder):
     assert str(folder) not in json.dumps(told)
 
 
+@pytest.mark.slow
 def test_a_template_names_its_scan(folder, tmp_path):
     scan, landmarks = folder / "patient.ply", folder / "patient.json"
     words = ("--landmarks", landmarks, "--out", tmp_path, "--edge", 12, "--coarse", 150)

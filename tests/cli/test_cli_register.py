@@ -280,6 +280,7 @@ def test_under_nohup_a_closed_terminal_stops_nothing():
         signal.signal(signal.SIGHUP, before)
 
 
+@pytest.mark.kill
 @POSIX
 def test_a_run_can_be_stopped_and_goes_on(cohort):
     for k in range(8):

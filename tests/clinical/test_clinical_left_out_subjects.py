@@ -20,6 +20,8 @@ from breastmorph.mesh.similarity import Similarity, rotation_about
 from breastmorph.model.building import BuildParameters, build_model
 from predicted_people import alike, model, predictor, strangers
 
+pytestmark = pytest.mark.slow
+
 
 def test_residuals_of_left_out_subjects_are_those_of_refitting():
     rng = np.random.default_rng(0)

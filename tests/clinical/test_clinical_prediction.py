@@ -108,6 +108,7 @@ def test_surface_evidence_does_not_feel_points_that_slide_along_the_skin():
     assert np.abs(lays[1] - lays[0]).mean() < 0.1
 
 
+@pytest.mark.slow
 def test_samples_are_as_wide_as_the_deviation_says():
     found = predictor().predict(strangers()[6])
     rng = np.random.default_rng(0)

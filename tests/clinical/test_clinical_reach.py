@@ -16,6 +16,7 @@ def moved(name: str, by: list[float]) -> Landmarks:
     return Landmarks.of(points | {name: points[name] + np.array(by)})
 
 
+@pytest.mark.slow
 def test_a_lateral_pole_beyond_the_mesh_costs_only_its_own_measures():
     template = default_template()
     examiner = Examiner(template.mesh, template.landmark_ids, template.mirror)

@@ -74,6 +74,7 @@ def test_a_bare_chest_has_hardly_any_volume():
     assert abs(prepared().cc(chest(0.0)[0].vertices, "left")) < 12.0
 
 
+@pytest.mark.slow
 def test_volumes_of_phantoms_follow_the_truth_at_every_size():
     """On the true correspondence, with a coarse mesh of the phantom's skin as the template."""
     mean = mean_torso()

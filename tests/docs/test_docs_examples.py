@@ -157,6 +157,7 @@ def must_exist(words: list[str]) -> None:
         assert words[0] in OTHERS, words
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if {"bash", "python"} & {lang for lang, _ in blocks(page)}]
 )

@@ -9,7 +9,7 @@ import pytest
 
 from docs_world import ROOT
 
-FILES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+FILES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md"]
 FILES += sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "notebooks").glob("*.ipynb"))
 
 

@@ -12,6 +12,8 @@ import pytest
 
 from docs_world import NOTEBOOKS
 
+pytestmark = pytest.mark.slow
+
 NAMES = sorted(path.name for path in NOTEBOOKS.glob("*.ipynb"))
 
 

@@ -17,8 +17,9 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from PIL import Image
 
-from browser import open_browser
 from docs_world import ROOT, shared
+
+pytestmark = pytest.mark.slow
 
 NEEDED = ("mkdocs", "material", "mkdocstrings")
 LOADED = {  # what a browser asks for by itself: the element and the attribute that says where
@@ -192,10 +193,10 @@ def test_formulas_are_drawn(site):
     assert drawn > 10
 
 
-def test_no_page_is_wider_than_a_telephone(pages):
+def test_no_page_is_wider_than_a_telephone(pages, browser):
     first, *others = pages
     wider = []
-    with open_browser() as browser, browser.tab(first.as_uri(), width=390, height=844) as tab:
+    with browser.tab(first.as_uri(), width=390, height=844) as tab:
         for path in (first, *others):
             tab.page.goto(path.as_uri())
             if tab.page.evaluate("document.documentElement.scrollWidth") > 390:
@@ -204,8 +205,8 @@ def test_no_page_is_wider_than_a_telephone(pages):
     assert not wider
 
 
-def test_search_works_from_the_disk(site):
-    with open_browser() as browser, browser.tab((site / "landmarks.html").as_uri()) as tab:
+def test_search_works_from_the_disk(site, browser):
+    with browser.tab((site / "landmarks.html").as_uri()) as tab:
         field = tab.page.locator(".md-search__input")
         field.wait_for()
         field.click()

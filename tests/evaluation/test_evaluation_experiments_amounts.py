@@ -21,6 +21,8 @@ from breastmorph.evaluation.training_set import training_set
 from breastmorph.model.building import build_model
 from small_cohort import small_cohort
 
+pytestmark = pytest.mark.slow
+
 QUICK = DataAmountParameters(samples=60)
 
 

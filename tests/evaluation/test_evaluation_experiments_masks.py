@@ -24,6 +24,8 @@ from breastmorph.scan.folder import find_scans
 from breastmorph.scan.landmarks import Landmarks
 from small_cohort import small_cohort
 
+pytestmark = pytest.mark.slow
+
 K = 14
 QUICK = MaskParameters(samples=40, resamples=150, moved_samples=40)
 

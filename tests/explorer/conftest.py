@@ -13,6 +13,7 @@ from breastmorph.scan.files import save_landmarks
 from breastmorph.scan.landmarks import Landmarks
 from explored_patient import POSE, model, uploaded
 from explorer_client import running
+from explorer_window import begin_again, window
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +34,22 @@ def folder(tmp_path_factory):
 def explorer(folder):
     with running(Settings(model=folder / "model.h5")) as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def only_tab(browser, entrance):
+    with window(browser, entrance) as found:
+        yield found
+
+
+@pytest.fixture
+def tab(only_tab):
+    """The page at a module's ``entrance``, as after its start whatever came before; nothing may go wrong on it."""
+    yield only_tab
+    # Right after its start the server may still prepare something; it says so, and the page asks again.
+    complaints = [text for text in only_tab.complaints() if "status of 503" not in text]
+    begin_again(only_tab)
+    assert complaints == []
 
 
 @pytest.fixture(scope="module")

@@ -11,19 +11,13 @@ from breastmorph.mesh.files import load_mesh
 from breastmorph.phantom.files import write_cohort
 from breastmorph.template.files import default_template
 from breastmorph.viewer import SCRIPTS
-from explorer_window import address_in, cut_off, explore, settled, unnamed, window
+from explorer_window import address_in, cut_off, explore, settled, unnamed
 
 
 @pytest.fixture(scope="module")
 def entrance():
     """The command without a model: it offers the demo model."""
     with explore() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def tab(browser, entrance):
-    with window(browser, entrance) as found:
         yield found
 
 
@@ -108,11 +102,16 @@ def test_two_shapes_stand_side_by_side_and_over_each_other(tab):
     assert not page.is_visible("#layout")
 
 
+def editing(tab):
+    """The page with its measures, where they can be set."""
+    tab.page.click("#tab-measures")
+    tab.page.wait_for_selector("#edit-SN-NL-number")
+    tab.page.wait_for_selector("#row-SN-NL")
+    return tab.page
+
+
 def test_measures_that_arrive_do_not_overwrite_what_is_being_typed(tab):
-    page = tab.page
-    page.click("#tab-measures")
-    page.wait_for_selector("#edit-SN-NL-number")
-    page.wait_for_selector("#row-SN-NL")
+    page = editing(tab)
     now = page.input_value("#edit-SN-NL-number")
     page.fill("#edit-SN-NL-number", "1")  # the first digit
     page.evaluate("explorer.measures.dispatchEvent(new Event('change'))")
@@ -121,14 +120,10 @@ def test_measures_that_arrive_do_not_overwrite_what_is_being_typed(tab):
     page.keyboard.press("Enter")  # no number: refused, and back to what is shown
     page.wait_for_function("now => document.querySelector('#edit-SN-NL-number').value === now", arg=now)
     assert page.evaluate("explorer.state.edit") is None
-    page.click("#tab-model")
 
 
 def test_set_a_distance_and_get_it(tab):
-    page = tab.page
-    page.click("#tab-measures")
-    page.wait_for_selector("#edit-SN-NL-number")
-    page.wait_for_selector("#row-SN-NL")
+    page = editing(tab)
     wanted = shown(page, "SN-NL") + 12.0
     before = positions(page)
     page.fill("#edit-SN-NL-number", f"{wanted / 10:.1f}".replace(".", ","))  # a decimal comma is as good
@@ -154,7 +149,7 @@ def test_set_a_distance_and_get_it(tab):
 
 
 def test_what_is_far_outside_is_refused_in_centimetres(tab):
-    page = tab.page
+    page = editing(tab)
     page.fill("#edit-SN-NL-number", "2")
     page.keyboard.press("Enter")
     page.wait_for_selector("#error:not([hidden])")
@@ -171,7 +166,7 @@ def test_what_is_far_outside_is_refused_in_centimetres(tab):
 
 
 def test_a_refusal_that_comes_late_is_not_shown_elsewhere(tab):
-    page = tab.page
+    page = editing(tab)
     page.evaluate(
         """() => { const real = window.fetch; window.answers = 0;
         window.fetch = async (path, asked) => {
@@ -190,7 +185,6 @@ def test_a_refusal_that_comes_late_is_not_shown_elsewhere(tab):
     page.wait_for_timeout(200)
     assert page.is_hidden("#error")
     assert page.evaluate("explorer.state.edit") is None
-    page.click("#tab-measures")
     tab.errors[:] = [text for text in tab.errors if "status of 422" not in text]
 
 
@@ -213,7 +207,6 @@ def test_a_corrupt_scan_is_refused_in_words_and_the_page_goes_on(tab, tmp_path):
     page.click("#tab-model")
     page.fill("#mode-2", "1")
     assert page.evaluate("explorer.tabs.model.scores()[1]") == 1
-    page.click("#model-reset")
     # The browser itself reports the refusal; that is no fault of the page.
     tab.errors[:] = [text for text in tab.errors if "status of 422" not in text]
 
@@ -269,59 +262,6 @@ def test_a_patient_is_registered_her_right_breast_predicted_and_saved_as_stl(tab
     assert len(mesh.faces) == len(default_template().mesh.faces)
 
 
-def test_a_painted_region_is_predicted_too(tab):
-    page = tab.page
-    page.click("#tab-missing")
-    page.check("[name=missing][value=paint]")
-    page.wait_for_function(
-        "() => explorer.stage.shape.spec.kind === 'patient' && explorer.stage.colouring === 'painted'"
-    )
-    box = page.locator(".bv-canvas").bounding_box()
-    ids = "explorer.stage.shape.maps.painted.reduce((sum, value) => sum + value, 0)"
-    camera = page.evaluate("explorer.stage.view.camera.position.toArray()")
-    page.mouse.move(box["x"] + 0.45 * box["width"], box["y"] + 0.55 * box["height"])
-    page.mouse.down()
-    page.mouse.move(box["x"] + 0.40 * box["width"], box["y"] + 0.60 * box["height"], steps=4)
-    page.mouse.up()
-    assert page.evaluate(ids) > 100
-    assert page.evaluate("explorer.stage.view.camera.position.toArray()") == camera  # painting does not turn
-    page.click("#paint-clear")
-    assert page.evaluate(ids) == 0
-    assert page.is_disabled("#missing-predict")
-
-
-def test_a_session_is_saved_and_opened_again(tab, browser, entrance, tmp_path):
-    page = tab.page
-    page.click("#tab-save")
-    with page.expect_download() as waiting:
-        page.click("#save-session")
-    file = tmp_path / "session.zip"
-    waiting.value.save_as(file)
-    with window(browser, entrance) as other:
-        assert other.page.evaluate("explorer.state.patient") is None  # a tab does not see another's data
-        other.page.set_input_files("#session-file", str(file))
-        other.page.wait_for_function(
-            "() => explorer.state.patient !== null && explorer.state.prediction !== null"
-        )
-        settled(other.page)
-        assert other.page.evaluate("explorer.state.prediction.side") == "right"
-        assert other.complaints() == []
-
-
-def test_a_patient_is_there_after_a_reload_and_gone_once_removed(tab):
-    page = tab.page
-    page.reload()
-    page.wait_for_selector("body[data-ready]")
-    assert page.evaluate("explorer.tab") == "scan"
-    assert page.is_visible("#scan-predict")
-    page.click("#scan-close")
-    page.wait_for_function("() => document.querySelector('#status').innerText.includes('removed')")
-    page.reload()
-    page.wait_for_selector("body[data-ready]")
-    assert page.evaluate("explorer.state.patient") is None
-    assert page.is_hidden("#error")
-
-
 def test_every_control_has_a_name_and_fits_on_a_tablet(tab):
     page = tab.page
     page.set_viewport_size({"width": 1024, "height": 768})
@@ -338,10 +278,6 @@ def test_the_page_loads_all_scripts_of_the_viewer_in_order(tab):
         "[...document.querySelectorAll('script[defer]')].map(e => e.src.split('/').pop())"
     )
     assert loaded == list(SCRIPTS)
-
-
-def test_nothing_went_wrong_and_nothing_was_asked_from_outside(tab):
-    assert tab.complaints() == []
 
 
 def test_the_file_leads_in_and_who_has_no_address_is_told_why_not(browser, entrance):

@@ -24,39 +24,11 @@ HOLD = """path => { const real = window.fetch; let first = true; window.asked = 
       if (first) { first = false; await new Promise(done => { window.letGo = done; }); }
       return real(to, how); }; }"""
 
-EMPTY = """async () => { const headers = { 'X-Session': sessionStorage.getItem('breastmorph-session'),
-      'X-Token': localStorage.getItem('breastmorph-token') };
-    for (;;) {
-      const { scan } = await (await fetch('api/state', { headers })).json();
-      if (!scan) break;
-      await fetch(`api/scans/${scan}`, { method: 'DELETE', headers }); }
-    await fetch('api/edit', { method: 'DELETE', headers }); }"""
-
 
 @pytest.fixture(scope="module")
 def entrance(folder):
     with explore(folder / "model.h5") as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def only_tab(browser, entrance):
-    with window(browser, entrance) as found:
-        yield found
-
-
-@pytest.fixture
-def tab(only_tab):
-    """The page without scans and edits, as after its start: there are only so many sessions."""
-    yield only_tab
-    assert only_tab.complaints() == []
-    page = only_tab.page
-    page.unroute_all()
-    page.set_viewport_size({"width": 1280, "height": 860})
-    page.evaluate(EMPTY)
-    page.reload()
-    page.wait_for_selector("body[data-ready]")
-    only_tab.errors.clear()  # what the page asked for while its scans were taken away
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +56,17 @@ def fitted(page, folder) -> None:
     page.click("#scan-fit")
     page.wait_for_selector("#scan-predict")
     settled(page)
+
+
+def predicted(page, folder) -> None:
+    """A patient whose right breast is predicted."""
+    fitted(page, folder)
+    page.click("#scan-predict")
+    page.check("[name=missing][value=right]")
+    page.click("#missing-predict")
+    page.wait_for_selector("#missing-result:not([hidden])")
+    settled(page)
+    page.wait_for_function("() => explorer.stage.shape.spec.kind === 'prediction'")
 
 
 def downloaded(page, button, folder):
@@ -334,7 +317,9 @@ def test_a_duplicated_tab_gets_a_session_of_its_own_and_a_reloaded_one_keeps_its
 
 def test_the_place_of_a_closed_tab_is_free_but_not_that_of_a_reloaded_one(browser, folder):
     with running(Settings(model=folder / "model.h5")) as explorer:
-        with window(browser, address_of(explorer.settings)) as tab:
+        address = address_of(explorer.settings, explorer.keys.code)
+        with browser.tab(address) as tab:
+            tab.page.wait_for_selector("body[data-ready]")
             (session,) = explorer._sessions.values()
             tab.page.reload()
             tab.page.wait_for_selector("body[data-ready]")
@@ -360,13 +345,7 @@ def test_a_picture_of_a_synthetic_model_says_so(tab, tmp_path):
 
 def test_a_prediction_is_not_shown_as_that_of_the_other_side(tab, folder):
     page = tab.page
-    fitted(page, folder)
-    page.click("#scan-predict")
-    page.check("[name=missing][value=right]")
-    page.click("#missing-predict")
-    page.wait_for_selector("#missing-result:not([hidden])")
-    settled(page)
-    page.wait_for_function("() => explorer.stage.shape.spec.kind === 'prediction'")
+    predicted(page, folder)
     page.check("[name=missing][value=left]")
     page.wait_for_function("() => explorer.stage.shape.spec.kind === 'patient'")
     assert page.is_hidden("#missing-result")
@@ -376,3 +355,56 @@ def test_a_prediction_is_not_shown_as_that_of_the_other_side(tab, folder):
     page.check("[name=missing][value=right]")
     page.wait_for_function("() => explorer.stage.shape.spec.kind === 'prediction'")
     assert page.is_visible("#missing-result")
+
+
+def test_a_region_is_painted_and_cleared(tab, folder):
+    page = tab.page
+    fitted(page, folder)
+    page.click("#scan-predict")
+    page.check("[name=missing][value=paint]")
+    page.wait_for_function(
+        "() => explorer.stage.shape.spec.kind === 'patient' && explorer.stage.colouring === 'painted'"
+    )
+    box = page.locator(".bv-canvas").bounding_box()
+    ids = "explorer.stage.shape.maps.painted.reduce((sum, value) => sum + value, 0)"
+    camera = page.evaluate("explorer.stage.view.camera.position.toArray()")
+    page.mouse.move(box["x"] + 0.45 * box["width"], box["y"] + 0.55 * box["height"])
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.40 * box["width"], box["y"] + 0.60 * box["height"], steps=4)
+    page.mouse.up()
+    assert page.evaluate(ids) > 15  # vertices; they are 10 mm apart
+    assert page.evaluate("explorer.stage.view.camera.position.toArray()") == camera  # painting does not turn
+    page.click("#paint-clear")
+    assert page.evaluate(ids) == 0
+    assert page.is_disabled("#missing-predict")
+
+
+def test_a_session_is_saved_and_opened_again(tab, browser, entrance, folder, tmp_path):
+    page = tab.page
+    predicted(page, folder)
+    page.click("#tab-save")
+    file = downloaded(page, "#save-session", tmp_path)
+    with window(browser, entrance) as other:
+        assert other.page.evaluate("explorer.state.patient") is None  # a tab does not see another's data
+        other.page.set_input_files("#session-file", str(file))
+        other.page.wait_for_function(
+            "() => explorer.state.patient !== null && explorer.state.prediction !== null"
+        )
+        settled(other.page)
+        assert other.page.evaluate("explorer.state.prediction.side") == "right"
+        assert other.complaints() == []
+
+
+def test_a_patient_is_there_after_a_reload_and_gone_once_removed(tab, folder):
+    page = tab.page
+    fitted(page, folder)
+    page.reload()
+    page.wait_for_selector("body[data-ready]")
+    assert page.evaluate("explorer.tab") == "scan"
+    assert page.is_visible("#scan-predict")
+    page.click("#scan-close")
+    page.wait_for_function("() => document.querySelector('#status').innerText.includes('removed')")
+    page.reload()
+    page.wait_for_selector("body[data-ready]")
+    assert page.evaluate("explorer.state.patient") is None
+    assert page.is_hidden("#error")

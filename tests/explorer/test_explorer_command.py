@@ -116,6 +116,7 @@ def hear_the_terminal() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+@pytest.mark.kill
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGINT)])
 def test_it_serves_until_it_is_ended_and_deletes_all(tmp_path, number):
     save_model(breast_model(), tmp_path / "model.h5")

@@ -22,6 +22,8 @@ from breastmorph.workers import Limits
 from explored_patient import model, uploaded
 from explorer_client import Visitor
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_registered_scan_lies_on_the_scan(patient, folder):
     visitor, scan = patient

@@ -261,6 +261,7 @@ def test_the_queue_is_saved_after_every_click_and_taken_up_again(folder, model_f
     ]
 
 
+@pytest.mark.slow
 def test_check_and_register_go_straight_from_the_queue(folder, model_file):
     with running(Settings(model=model_file, folder=folder)) as explorer:
         visitor = Visitor.of(explorer)

@@ -414,6 +414,7 @@ def troubled():
     return read
 
 
+@pytest.mark.slow
 def test_a_hostile_file_costs_its_own_process_only():
     with WorkerCalls(troubled, Limits(seconds=4.0, memory=2 * 1024**3)) as calls:
         codes = []

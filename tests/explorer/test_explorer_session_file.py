@@ -12,6 +12,8 @@ import pytest
 from explored_patient import model, uploaded
 from explorer_client import Visitor
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def session_file(patient) -> bytes:

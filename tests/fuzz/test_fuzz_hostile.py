@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 from fuzz.hostile import HOSTILE
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limits are those of Linux")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="the limits are those of Linux"),
+]
 
 
 @pytest.fixture(scope="module")

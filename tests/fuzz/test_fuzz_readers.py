@@ -13,6 +13,8 @@ from fuzz.targets import TARGETS
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the limits are those of Linux")
 

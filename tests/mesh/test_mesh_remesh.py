@@ -186,6 +186,7 @@ def test_symmetry_plane_is_found_in_spite_of_one_larger_breast():
     np.testing.assert_allclose(moved[:, 0], plane.distance(mesh.vertices), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_whole_of_half_is_symmetric_by_construction():
     mesh, landmarks = torso(edge=9.0)
     half = clip(mesh, mesh.vertices[:, 0])

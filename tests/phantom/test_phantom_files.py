@@ -15,6 +15,8 @@ from breastmorph.mesh.files import load_mesh
 from breastmorph.phantom import topology, write_cohort
 from breastmorph.scan.landmarks import REQUIRED
 
+pytestmark = pytest.mark.slow
+
 
 def digests(folder):
     return {

@@ -13,6 +13,8 @@ from breastmorph.phantom import ScannerParameters, draw_cohort, scan_subject, to
 from breastmorph.phantom.retriangulation import refinement
 from breastmorph.scan.landmarks import REQUIRED
 
+pytestmark = pytest.mark.slow
+
 
 def with_breasts(**changes):
     """The torso of one subject with other breasts."""

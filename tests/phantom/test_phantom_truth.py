@@ -12,6 +12,8 @@ from breastmorph.mesh.topology import face_components, is_manifold
 from breastmorph.phantom import draw_cohort, mean_torso, mirror_vertices, topology, torso
 from breastmorph.scan.landmarks import REQUIRED, SIDES
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def cohort():

@@ -24,7 +24,10 @@ from breastmorph.registration.executors import InProcess
 from breastmorph.workers import Limits
 from tiny_cohort import Troubles, meshes, metrics, require_whole, tiny_recipe, write_scans
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="ends process groups")
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.skipif(os.name == "nt", reason="ends process groups"),
+]
 
 
 class LocalDask:

@@ -18,6 +18,8 @@ from breastmorph.scan.files import save_landmarks
 from tiny_cohort import Troubles, meshes, require_whole, tiny_recipe, write_scans
 from torso import torso
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def small_disk(tmp_path):

@@ -42,6 +42,7 @@ def summary(out):
     return {row["id"]: row for row in csv.DictReader((out / "summary.csv").read_text().splitlines())}
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_bytes_as_this_process(rules, tmp_path):
     found = write_scans(tmp_path / "scans", 3)
     one = run(found, rules, tmp_path / "one")
@@ -52,6 +53,7 @@ def test_processes_give_the_same_bytes_as_this_process(rules, tmp_path):
     assert require_whole(tmp_path / "two") == 3
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals and limits of POSIX systems")
 def test_a_scan_that_crashes_hangs_or_eats_memory_fails_alone(tmp_path):
     found = write_scans(tmp_path / "scans", 4)
@@ -195,6 +197,7 @@ def hold(lock, pipe):
     pipe.recv()
 
 
+@pytest.mark.kill
 @pytest.mark.skipif(os.name == "nt", reason="workers share the lock on POSIX systems only")
 def test_one_run_at_a_time_until_its_last_process_is_gone(rules, tmp_path, monkeypatch):
     monkeypatch.setattr(lock_module, "_PATIENCE", 0.2)

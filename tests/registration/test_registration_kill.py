@@ -36,6 +36,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.kill
 @pytest.mark.skipif(os.name == "nt", reason="kills process groups")
 def test_a_run_killed_again_and_again_ends_as_an_undisturbed_one(tmp_path):
     found = write_scans(tmp_path / "scans", SCANS)

@@ -239,6 +239,7 @@ def test_a_sphere_is_refused_or_loudly_doubted(registrar, scan):
     assert result.warnings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["paper", "paper-stacked"])
 def test_presets_of_the_paper_run_with_all_their_stages(name, scan):
     result = register(front(), scan, preset(name))

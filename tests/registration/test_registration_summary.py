@@ -171,6 +171,7 @@ def test_points_that_slid_around_the_chest_are_flagged_although_the_surface_is_r
     assert stretch_flags(shapes, template).keys() - before == {"05"}
 
 
+@pytest.mark.slow
 def test_a_misplaced_landmark_is_flagged_although_the_surface_fits(template):
     registrar = Registrar(template)
     scans = [Scan(f"{k:02d}", *body) for k, body in enumerate(bodies(12, seed=3, edge=9.0))]

@@ -29,6 +29,8 @@ from breastmorph.report.prediction_sheet import Example
 from breastmorph.report.render import Camera, View, look
 from breastmorph.scan.landmarks import Landmarks
 
+pytestmark = pytest.mark.slow
+
 SVG = "{http://www.w3.org/2000/svg}"
 
 

@@ -30,6 +30,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.kill
 @pytest.mark.skipif(os.name == "nt", reason="kills process groups")
 def test_a_study_killed_again_and_again_ends_as_an_undisturbed_one(tmp_path):
     cohort = write_study_cohort(tmp_path / "cohort", 7, truth=False)

@@ -22,6 +22,8 @@ from breastmorph.study.summary import few_subjects, key_figures, refusals, remar
 from small_cohort import random_shapes
 from study_cohort import SMALL, contents, small_study, write_scan, write_study_cohort
 
+pytestmark = pytest.mark.slow
+
 WITHOUT_FIGURES = ("experiment-1", "experiment-2", "experiment-3", "experiment-4")
 
 

@@ -23,6 +23,8 @@ from breastmorph.template.files import default_template, from_npz, load_template
 from breastmorph.template.making import MadeTemplate, TemplateParameters, make_template, quality
 from torso import torso
 
+pytestmark = pytest.mark.slow
+
 COARSER = TemplateParameters(edge=7.0, coarse_vertices=201)
 
 

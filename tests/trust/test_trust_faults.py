@@ -148,6 +148,7 @@ def test_a_model_that_cannot_be_written_leaves_the_old_one(folder, tmp_path, mon
 # --- kills and runs side by side --------------------------------------------------------------------------------------
 
 
+@pytest.mark.kill
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["terminate", "kill"])
 def test_a_killed_build_leaves_a_whole_model_or_none(how, folder, tmp_path):
@@ -175,6 +176,7 @@ def test_builds_side_by_side_give_the_same_model(folder, tmp_path):
     assert len(list((folder / "cohort").glob("*.npy"))) == 1
 
 
+@pytest.mark.kill
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_a_killed_evaluation_leaves_whole_files_or_none(folder, tmp_path):
     assert CliRunner().invoke(main, ["build", str(folder), "-o", str(tmp_path / "m.h5")]).exit_code == 0

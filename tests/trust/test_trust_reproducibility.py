@@ -26,6 +26,8 @@ from small_cohort import random_shapes, write_registered
 from tiny_cohort import digest, meshes, metrics, tiny_recipe, write_scans
 from torso import torso
 
+pytestmark = pytest.mark.slow
+
 THREADS = """
 import hashlib
 import numpy as np

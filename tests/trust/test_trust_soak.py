@@ -67,6 +67,7 @@ def children(pid: int) -> list[int]:
         return []
 
 
+@pytest.mark.kill
 @pytest.mark.skipif(os.name == "nt", reason="kills process groups")
 def test_a_storm_leaves_what_calm_weather_leaves(tmp_path):
     found = write_scans(tmp_path / "scans", SCANS, edge=12.0, step=STEP)

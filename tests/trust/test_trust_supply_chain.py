@@ -11,6 +11,7 @@ import tomllib
 from importlib.metadata import requires, version
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -87,6 +88,7 @@ def test_the_lowest_versions_are_those_that_the_package_asks_for():
     assert pins("requirements-lowest.txt") == bounds
 
 
+@pytest.mark.slow
 def test_licences_are_stated_and_none_is_copyleft():
     done = script("licences.py")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -22,7 +22,7 @@ from breastmorph.cli.options import (
     scan_options,
 )
 from breastmorph.cli.provenance import provenance
-from breastmorph.cli.terminal import json_text, print_json, print_table, progress, warn
+from breastmorph.cli.terminal import print_json, print_table, progress, warn
 from breastmorph.clinical.edit.editing import Editor
 from breastmorph.clinical.edit.model_features import ModelFeatures
 from breastmorph.clinical.edit.result import Edit
@@ -34,6 +34,7 @@ from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.files.writing import make_folder, write_file
 from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.model.shape_model import ShapeModel
+from breastmorph.plain import json_text
 from breastmorph.scan.check import CheckParameters
 
 _GRID = ",".join(PAPER)  # the features of the paper's figure

@@ -23,7 +23,7 @@ from breastmorph.cli.options import (
 )
 from breastmorph.cli.provenance import provenance
 from breastmorph.cli.subjects import chosen_subjects, read_cohort
-from breastmorph.cli.terminal import json_text, print_json, print_table, progress_with, warn
+from breastmorph.cli.terminal import print_json, print_table, progress_with, warn
 from breastmorph.cohort import Cohort
 from breastmorph.errors import BreastMorphError
 from breastmorph.evaluation.curve import Curve
@@ -32,6 +32,7 @@ from breastmorph.evaluation.privacy import Privacy, PrivacyParameters, measure_p
 from breastmorph.mesh.files.writing import make_folder, write_file
 from breastmorph.model.files import load_model
 from breastmorph.model.shape_model import ShapeModel
+from breastmorph.plain import json_text
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.folder import find_scans
 

@@ -20,14 +20,14 @@ from breastmorph.cli.options import (
     scan_options,
 )
 from breastmorph.cli.provenance import provenance
-from breastmorph.cli.terminal import json_text, print_json, print_table
+from breastmorph.cli.terminal import print_json, print_table
 from breastmorph.errors import about
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.files.writing import make_folder, write_file
 from breastmorph.model.fit_result import Fit
 from breastmorph.model.fitting import FitParameters, fit_model
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.plain import plain
+from breastmorph.plain import json_text, plain
 from breastmorph.report.fit_sheet import fit_sheet
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.raw_target import RawTarget, load_target

@@ -25,7 +25,7 @@ from breastmorph.cli.options import (
     template_options,
 )
 from breastmorph.cli.provenance import provenance
-from breastmorph.cli.terminal import json_text, print_json, print_table, warn
+from breastmorph.cli.terminal import print_json, print_table, warn
 from breastmorph.clinical.patient import Patient, registered_patient, scanned_patient
 from breastmorph.clinical.predict.painted_region import load_painted
 from breastmorph.clinical.predict.predicted_breast import Prediction
@@ -39,7 +39,7 @@ from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.files.writing import make_folder, write_file
 from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.plain import plain
+from breastmorph.plain import json_text, plain
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.landmarks import SIDES, other_side
 from breastmorph.template import Template

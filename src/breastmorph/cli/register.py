@@ -42,7 +42,7 @@ _STYLE = {"registered": "green", "unchanged": "cyan", "failed": "red"}
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
-class _Bytes(click.ParamType):
+class _Bytes(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
     """A number of bytes such as 4GB or 500MB."""
 
     name = "size"

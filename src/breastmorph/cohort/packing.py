@@ -20,7 +20,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,7 +159,7 @@ def _load(path: Path, n_vertices: int) -> tuple[list[str], PackedShapes] | None:
     return states, PackedShapes(shapes, to_file)
 
 
-def _earlier(folder: Path, n_vertices: int) -> Callable[[str], tuple[NDArray, Similarity] | None]:
+def _earlier(folder: Path, n_vertices: int) -> Callable[[str], tuple[NDArray[Any], Similarity] | None]:
     """Subjects of an earlier cohort file by their state."""
     for path in folder.glob("shapes-*.npy"):
         found = _load(path, n_vertices)

@@ -128,7 +128,8 @@ class LeaveOneOut:
                 self._add_distances(weights.astype(kind), inside.astype(kind), out[start : start + _FOLDS])
             for _ in folds:
                 on_fold()
-        return out / inside.sum(axis=0)
+        counts: Floats = inside.sum(axis=0)
+        return out / counts
 
     def _add_distances(
         self, weights: NDArray[np.floating], inside: NDArray[np.floating], out: Floats

@@ -100,7 +100,7 @@ def _in_region(
         return out
 
     def sums(values: NDArray[np.float32], size: int) -> NDArray[np.float32]:
-        parts = values.reshape(len(values), 3, -1, size).sum(axis=3, dtype=np.float64)
+        parts: Floats = values.reshape(len(values), 3, -1, size).sum(axis=3, dtype=np.float64)
         return (parts / n).astype(np.float32)
 
     last = int(counts.max(initial=0))

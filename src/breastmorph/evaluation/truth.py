@@ -58,7 +58,8 @@ class Tie:
     def at(self, values: Floats | Bools) -> Floats:
         """Values of the topology's vertices at the template's vertices."""
         weights = self.weights if values.ndim == 1 else self.weights[:, :, None]
-        return (values[self.corners] * weights).sum(axis=1)
+        there: Floats = (values[self.corners] * weights).sum(axis=1)
+        return there
 
 
 @dataclass(frozen=True, eq=False)

@@ -96,7 +96,8 @@ class ModelView:
             raise bad_request(f"scores must be a list of at most {self.model.n_components} numbers")
         if not all(isinstance(one, (int, float)) and abs(one) <= 1e3 for one in values):
             raise bad_request("a score is not a number")
-        return np.clip(np.array(values, dtype=float), -_FARTHEST, _FARTHEST)
+        scores: Floats = np.clip(np.array(values, dtype=float), -_FARTHEST, _FARTHEST)
+        return scores
 
     def shape(self, scores: Floats) -> Floats:
         """The shape of scores, (n, 3)."""
@@ -142,7 +143,8 @@ class ModelView:
         if not ids:
             return self.model.faces
         across = self.model.mean[:, 0] - self.model.mean[ids, 0].mean()
-        return self.model.faces[(np.abs(across) < _MIDLINE)[self.model.faces].all(axis=1)]
+        along: Ints = self.model.faces[(np.abs(across) < _MIDLINE)[self.model.faces].all(axis=1)]
+        return along
 
     def _volume(self, shape: Floats, side: str, absent: str) -> Measure:
         volumes, reason = self.volumes, f"{side} side absent" if side == absent else ""

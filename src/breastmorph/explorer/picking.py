@@ -106,7 +106,8 @@ def most_caudal(surface: Surface, click: Floats, up: Floats) -> Floats | None:
         return None
     heights = vertices[ids] @ up
     middle = vertices[ids[heights <= heights.min() + _CAUDAL_BAND]].mean(axis=0)
-    return surface.closest(middle[None]).points[0]
+    nearest: Floats = surface.closest(middle[None]).points[0]
+    return nearest
 
 
 def up_of(picks: Picks) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,8 +127,8 @@ class TriangleMesh:
         )
 
 
-def _frozen(array: NDArray, dtype: type) -> NDArray:
+def _frozen(array: NDArray[Any], dtype: type) -> NDArray[Any]:
     # A view, so that freezing it does not freeze the caller's own array.
-    view: NDArray = np.ascontiguousarray(array, dtype=dtype).view()
+    view: NDArray[Any] = np.ascontiguousarray(array, dtype=dtype).view()
     view.flags.writeable = False
     return view

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
@@ -224,22 +225,24 @@ def _components(
 
     # The subjects and their mirror images, s + a and s - a, have the components of the rows sqrt(2) s and
     # sqrt(2) a, which are orthogonal to each other on a region that is its own mirror image.
+    root = math.sqrt(2.0)
+
     def symmetric_half(ids: Ints) -> Floats:
-        return np.sqrt(2.0) * (aligned.halves(ids, mirror)[0] - mean[ids])
+        return root * (aligned.halves(ids, mirror)[0] - mean[ids])
 
     def antisymmetric_half(ids: Ints) -> Floats:
-        return np.sqrt(2.0) * aligned.halves(ids, mirror)[1]
+        return root * aligned.halves(ids, mirror)[1]
 
     def both(ids: Ints) -> Floats:
         symmetric, antisymmetric = aligned.halves(ids, mirror)
-        return np.sqrt(2.0) * np.concatenate([symmetric - mean[ids], antisymmetric])
+        return root * np.concatenate([symmetric - mean[ids], antisymmetric])
 
     groups: Sequence[tuple[int, Deviations]] = [(k, symmetric_half), (k, antisymmetric_half)]
     if len(vertices) < len(mean):
         groups = [(2 * k, both)]
     found = principal_components(groups, vertices, 2 * k - 1, p.components, p.variance)
     stacked = np.concatenate(found.scores)
-    return found, (stacked[:k] + stacked[k:]) / np.sqrt(2.0)
+    return found, (stacked[:k] + stacked[k:]) / root
 
 
 def part_vertices(mesh: TriangleMesh, landmark_ids: Mapping[str, int], side: str) -> Ints:

@@ -212,7 +212,8 @@ class ShapeModel:
         """Coefficients brought into the plausible range, each within so many standard deviations."""
         c = np.asarray(coefficients, dtype=float)
         most = deviations * self.deviations[: len(c)]
-        return np.clip(c, -most, most)
+        inside: Floats = np.clip(c, -most, most)
+        return inside
 
     # --- covariance -------------------------------------------------------------------------------------------
 
@@ -236,8 +237,11 @@ class ShapeModel:
         """Standard deviation of every vertex in mm, (n,): of all directions together, or along given ones (n, 3)."""
         covariances = self.covariances()
         if directions is None:
-            return np.sqrt(np.trace(covariances, axis1=1, axis2=2))
-        return np.sqrt(np.einsum("ni,nij,nj->n", directions, covariances, directions))
+            squared = np.trace(covariances, axis1=1, axis2=2)
+        else:
+            squared = np.einsum("ni,nij,nj->n", directions, covariances, directions)
+        deviations: Floats = np.sqrt(squared)
+        return deviations
 
     # --- new models -------------------------------------------------------------------------------------------
 

@@ -238,7 +238,7 @@ def _wrong_version(worker: str, found: str) -> BreastMorphError:
 # -- the workers -----------------------------------------------------------------------------------------------
 
 
-class _Recipe(WorkerPlugin):
+class _Recipe(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
     """The recipe on a worker, and the processes that follow it: as many as the worker has threads."""
 
     def __init__(self, recipe: Recipe, limits: Limits) -> None:

@@ -61,7 +61,8 @@ def sheet_png(cells: Sequence[Picture], captions: Sequence[str], columns: int) -
 
 def _common_box(scans: Sequence[Scan]) -> Floats:
     """Half the largest extents among the scans, (3,)."""
-    return np.max([np.ptp(scan.mesh.vertices, axis=0) for scan in scans], axis=0) / 2
+    half: Floats = np.max([np.ptp(scan.mesh.vertices, axis=0) for scan in scans], axis=0) / 2
+    return half
 
 
 def _around(scan: Scan, half: Floats) -> tuple[Floats, Floats]:

@@ -241,8 +241,9 @@ def colormap(values: Floats, low: float, high: float, name: str = "coolwarm") ->
 
 def _light(normals: Floats, axes: Floats) -> Floats:
     """Brightness under a key light from above left of the camera and a soft fill light."""
-    key, fill = (np.array(light) / np.linalg.norm(light) @ axes for light in (_KEY, _FILL))
-    return 0.30 + 0.62 * np.maximum(normals @ key, 0.0) + 0.20 * np.maximum(normals @ fill, 0.0)
+    key, fill = (np.array(way) / np.linalg.norm(way) @ axes for way in (_KEY, _FILL))
+    light: Floats = 0.30 + 0.62 * np.maximum(normals @ key, 0.0) + 0.20 * np.maximum(normals @ fill, 0.0)
+    return light
 
 
 def _dot(

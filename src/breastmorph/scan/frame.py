@@ -196,7 +196,7 @@ def _leftwards(landmarks: Landmarks, front: Floats) -> Floats:
         lower = landmarks["xiphoid" if "xiphoid" in landmarks else "navel"]
         across = np.cross(landmarks["sternal_notch"] - lower, front)
         outward = across * np.sign(across @ (landmarks[f"nipple_{side}"] - lower))
-    return outward if side == "left" else -outward
+    return np.asarray(outward if side == "left" else -outward)
 
 
 def _require_notch_above(landmarks: Landmarks) -> None:
@@ -235,7 +235,7 @@ def _outwards(mesh: TriangleMesh, landmarks: Landmarks) -> Floats:
     # Only what hangs together with the landmarks there: a thick shell has another wall, facing the other way.
     patch = face_components(mesh.faces[near])
     wanted = np.isin(patch, patch[(np.cumsum(near) - 1)[found]])
-    return face_cross(mesh.vertices, mesh.faces[near][wanted]).sum(axis=0)
+    return np.asarray(face_cross(mesh.vertices, mesh.faces[near][wanted]).sum(axis=0))
 
 
 def align(
@@ -290,9 +290,9 @@ def _front(mesh: TriangleMesh, landmarks: Landmarks) -> Floats:
 
 def _to_the_nipples(landmarks: Landmarks) -> Floats:
     """Rough direction from back to front: nipples lie before the lateral poles, whatever the sides' names."""
-    return np.sum(
-        [landmarks[f"nipple_{s}"] - landmarks[f"lateral_pole_{s}"] for s in landmarks.complete_sides], axis=0
-    )
+    forward = [landmarks[f"nipple_{s}"] - landmarks[f"lateral_pole_{s}"] for s in landmarks.complete_sides]
+    together: Floats = np.sum(forward, axis=0)
+    return together
 
 
 def _frame_from(up: Floats, forward: Floats) -> Floats:
@@ -311,4 +311,5 @@ def _unit(vector: Floats) -> Floats:
 
 
 def _degrees_between(a: Floats, b: Floats) -> Floats:
-    return np.degrees(np.arccos(np.clip((a * b).sum(axis=1), -1.0, 1.0)))
+    degrees: Floats = np.degrees(np.arccos(np.clip((a * b).sum(axis=1), -1.0, 1.0)))
+    return degrees

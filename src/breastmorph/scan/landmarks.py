@@ -98,9 +98,10 @@ class Landmarks(Mapping[str, Floats]):
 
     def __getitem__(self, name: str) -> Floats:
         try:
-            return self.points[self.names.index(name)]
+            point: Floats = self.points[self.names.index(name)]
         except ValueError:
             raise KeyError(name) from None
+        return point
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)

@@ -177,7 +177,8 @@ def _finite(points: Floats, note: Note) -> Floats:
         )
     if bad:
         note(Finding("non-finite-vertices", f"{bad:,} points that are not finite removed", "repair"))
-    return points[finite]
+    kept: Floats = points[finite]
+    return kept
 
 
 def _mm_per_unit(points: Floats, given: LandmarkFile | None, p: CheckParameters, note: Note) -> float:

@@ -136,4 +136,5 @@ def _amount_curves(one: Amount) -> ModelCurves:
 
 
 def _sd(values: Floats) -> Floats:
-    return values.std(axis=0, ddof=1)
+    deviations: Floats = values.std(axis=0, ddof=1)
+    return deviations

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -165,7 +166,9 @@ def from_npz(data: bytes, where: Path | None = None) -> Template:
     return Template(fine[0], fine[1], coarse[0], coarse[1], fine[2], coarse[2])
 
 
-def _checked(parts: Mapping[str, NDArray], name: str) -> tuple[TriangleMesh, dict[str, int], Ints | None]:
+def _checked(
+    parts: Mapping[str, NDArray[Any]], name: str
+) -> tuple[TriangleMesh, dict[str, int], Ints | None]:
     """Mesh, landmark vertices and mirror permutation of one of the two surfaces."""
     wanted = {"vertices": "f", "faces": "iu", "landmarks": "U", "landmark_ids": "iu", "mirror": "iu"}
     found = {

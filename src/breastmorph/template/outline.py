@@ -71,4 +71,5 @@ def soft_minimum(values: Floats, radius: float) -> Floats:
     """Minimum over the first axis; corners of the zero level are rounded with about this radius."""
     # Where several values fall below the radius the level lines are circles that touch both sides.
     short = np.maximum(radius - values, 0.0)
-    return np.maximum(values.min(axis=0), radius) - np.linalg.norm(short, axis=0)
+    least: Floats = np.maximum(values.min(axis=0), radius) - np.linalg.norm(short, axis=0)
+    return least

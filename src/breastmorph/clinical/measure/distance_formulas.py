@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 
-def _norm(vector: NDArray) -> NDArray:
-    length: NDArray = np.sqrt((vector * vector).sum())
+def _norm(vector: NDArray[Any]) -> NDArray[Any]:
+    length: NDArray[Any] = np.sqrt((vector * vector).sum())
     return length
 
 
-def between(points: NDArray) -> NDArray:
+def between(points: NDArray[Any]) -> NDArray[Any]:
     """Distance of the first two points."""
     return _norm(points[0] - points[1])
 
 
-def from_plane(points: NDArray) -> NDArray:
+def from_plane(points: NDArray[Any]) -> NDArray[Any]:
     """Distance of a point from the sagittal plane through notch and xiphoid (the notch alone: x = that of it)."""
     normal = np.array([1.0, 0.0, 0.0], dtype=points.dtype)
     if len(points) == 3:
         down = points[2] - points[1]
         normal = np.stack([down[1], -down[0], 0.0 * down[0]])  # across the sternum, horizontal in depth
-    offset: NDArray = ((points[0] - points[1]) * normal).sum() / _norm(normal)
+    offset: NDArray[Any] = ((points[0] - points[1]) * normal).sum() / _norm(normal)
     return offset if offset.real >= 0 else -offset
 
 
-def midline(points: NDArray) -> tuple[NDArray, NDArray]:
+def midline(points: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     """x and y of the midline at the height of the first point, from notch and xiphoid or the notch alone."""
     height, notch = points[0, 1], points[1]
     if len(points) == 2:
@@ -35,7 +37,7 @@ def midline(points: NDArray) -> tuple[NDArray, NDArray]:
     return notch[0] + (height - notch[1]) / down[1] * down[0], height
 
 
-def midline_point(points: NDArray) -> NDArray:
+def midline_point(points: NDArray[Any]) -> NDArray[Any]:
     """The midline on the plane of a triangle (first three points), at the height of the nipple (fourth), (3,)."""
     x, y = midline(points[3:])
     a, b, c = points[:3]
@@ -45,12 +47,12 @@ def midline_point(points: NDArray) -> NDArray:
     return np.stack([x, y, depth])
 
 
-def to_midline(points: NDArray) -> NDArray:
+def to_midline(points: NDArray[Any]) -> NDArray[Any]:
     """Distance from the first point to the midline."""
     return _norm(points[0] - midline_point(points[1:]))
 
 
-def over_chord(points: NDArray) -> NDArray:
+def over_chord(points: NDArray[Any]) -> NDArray[Any]:
     """Distance of the nipple (fifth point) from the line between the first point and the midline."""
     end = midline_point(points[1:])
     chord, up = end - points[0], points[4] - points[0]

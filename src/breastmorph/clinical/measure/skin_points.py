@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import Floats, Ints
 from breastmorph.scan.landmarks import Landmarks
 
-Function = Callable[[NDArray], NDArray]  # of points (k, 3), real or complex, to a number
+Function = Callable[[NDArray[Any]], NDArray[Any]]  # of points (k, 3), real or complex, to a number
 _FAR = 20.0  # mm between a landmark and the skin: not this mesh's landmark
 _STEP = 1e-30  # of the complex step, which needs no difference of near-equal numbers
 

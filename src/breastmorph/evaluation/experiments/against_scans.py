@@ -54,7 +54,8 @@ class ScanDistances(Recorded):
     @property
     def mean_squared(self) -> Floats:
         """Both directions together, (k,): the paper's MSE."""
-        return self.squared.mean(axis=1)
+        both: Floats = self.squared.mean(axis=1)
+        return both
 
 
 def scan_distances(

@@ -147,7 +147,7 @@ def unrolled_strip(strip: Ints) -> Ints:
     return faces
 
 
-def joined(rows: NDArray) -> tuple[Ints, Ints]:
+def joined(rows: NDArray[Any]) -> tuple[Ints, Ints]:
     """Join equal rows (n, w) of numbers, as vertices at exactly the same position.
 
     Returns
@@ -223,7 +223,7 @@ def split_at_seams(mesh: TriangleMesh) -> tuple[Ints, Ints, Floats]:
     return source, new_id[which].reshape(-1, 3), uv
 
 
-def rgba(channels: NDArray) -> NDArray[np.uint8]:
+def rgba(channels: NDArray[Any]) -> NDArray[np.uint8]:
     """RGBA bytes (n, 4) from three or four channels: bytes as they are, other whole numbers by their range,
     fractions from 0 to 1."""
     if channels.dtype.kind == "f":

@@ -283,7 +283,7 @@ class _Document:
         scale = np.iinfo(values.dtype).max if values.dtype.kind in "iu" else 1.0
         return values.astype(np.float64) / scale
 
-    def array(self, index: int, width: int | None) -> NDArray:
+    def array(self, index: int, width: int | None) -> NDArray[Any]:
         """The values of an accessor, (n, width)."""
         accessor = self._item("accessors", index)
         if "sparse" in accessor or "bufferView" not in accessor:
@@ -300,7 +300,7 @@ class _Document:
             raise damaged("an array has impossible sizes")
         if count and start + (count - 1) * stride + columns * dtype.itemsize > len(source):
             raise truncated(f"an array announces {count:,} rows, fewer are there")
-        rows: NDArray = np.ndarray((count, columns), dtype, source, start, (stride, dtype.itemsize))
+        rows: NDArray[Any] = np.ndarray((count, columns), dtype, source, start, (stride, dtype.itemsize))
         return rows.astype(dtype.newbyteorder("="))
 
     def _view(self, view: dict[str, Any]) -> bytes:
@@ -463,7 +463,12 @@ class Blob:
         return len(self.views) - 1
 
     def array(
-        self, values: NDArray, kind: str, target: int = 34962, bounds: bool = False, normalized: bool = False
+        self,
+        values: NDArray[Any],
+        kind: str,
+        target: int = 34962,
+        bounds: bool = False,
+        normalized: bool = False,
     ) -> int:
         """Append an array; the number of its accessor."""
         component = next(code for code, name in _COMPONENTS.items() if np.dtype(name) == values.dtype)

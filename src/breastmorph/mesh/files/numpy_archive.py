@@ -7,7 +7,7 @@ import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import IO
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # those NumPy writes
 
 
 @contextmanager
-def open_archive(data: bytes) -> Iterator[Mapping[str, NDArray]]:
+def open_archive(data: bytes) -> Iterator[Mapping[str, NDArray[Any]]]:
     """The arrays of an archive by name, each unpacked when it is asked for.
 
     Use inside :func:`breastmorph.mesh.files.reading.problems_of`: a damaged archive raises all kinds of errors.

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from struct import Struct
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,11 +85,11 @@ class _Column:
     ``values`` of lists that are all equally long may still be a view (n, k) into the file.
     """
 
-    values: NDArray
-    counts: NDArray | None = None
+    values: NDArray[Any]
+    counts: NDArray[Any] | None = None
 
     @property
-    def flat(self) -> NDArray:
+    def flat(self) -> NDArray[Any]:
         return self.values.reshape(-1)
 
 
@@ -208,7 +209,7 @@ def _binary_tables(
 
 def _row_type(element: _Element, data: bytes, at: int, order: str) -> np.dtype | None:
     # The rows' layout if all lists are as long as in the first row: true of nearly every file.
-    parts: list[tuple] = []
+    parts: list[tuple[Any, ...]] = []
     for item in element.properties:
         if item.count_type:
             count_type = np.dtype(order + item.count_type)
@@ -247,7 +248,7 @@ def _uneven_lists(element: _Element, data: bytes, at: int, order: str) -> tuple[
 
 
 def _uneven_rows(element: _Element, data: bytes, at: int, order: str) -> tuple[dict[str, _Column], int]:
-    values: dict[str, list[NDArray]] = {item.name: [] for item in element.properties}
+    values: dict[str, list[NDArray[Any]]] = {item.name: [] for item in element.properties}
     counts: dict[str, list[int]] = {item.name: [] for item in element.properties}
     kinds = [
         (
@@ -318,7 +319,7 @@ def _text_tables(elements: list[_Element], body: bytes) -> dict[str, dict[str, _
     return tables
 
 
-def _numbers(tokens: list[bytes], kind: str, what: str) -> NDArray:
+def _numbers(tokens: list[bytes], kind: str, what: str) -> NDArray[Any]:
     if kind[0] == "f":
         return floats(tokens, what)  # as 64 bits whatever is declared: text has no rounding to undo
     numbers = integers(tokens, what)
@@ -329,8 +330,8 @@ def _texture_coordinates(
     vertex: dict[str, _Column],
     face: dict[str, _Column],
     corners: _Column | None,
-    order: NDArray,
-    faces: NDArray,
+    order: NDArray[Any],
+    faces: NDArray[Any],
 ) -> Floats | None:
     by_corner = face.get("texcoord")
     if len(faces) and corners is not None and corners.counts is not None and by_corner is not None:
@@ -378,7 +379,7 @@ def encoded(mesh: TriangleMesh, picture: str = "") -> bytes:
         lines.append(f"comment TextureFile {picture}")
 
     kind = _coordinates(mesh.vertices)
-    vertex: list[tuple[str, str, NDArray]] = [(kind, "xyz", mesh.vertices)]
+    vertex: list[tuple[str, str, NDArray[Any]]] = [(kind, "xyz", mesh.vertices)]
     uv = uv_by_vertex(mesh)
     if uv is not None:
         vertex.append(("float", "st", uv))
@@ -394,7 +395,7 @@ def encoded(mesh: TriangleMesh, picture: str = "") -> bytes:
         rows[names] = values
 
     lines += [f"element face {mesh.n_faces}", "property list uchar int vertex_indices"]
-    parts: list[tuple] = [("n", "u1"), ("corners", "<i4", 3)]
+    parts: list[tuple[Any, ...]] = [("n", "u1"), ("corners", "<i4", 3)]
     if mesh.texture is not None and uv is None:
         lines.append("property list uchar float texcoord")
         parts += [("n uv", "u1"), ("uv", "<f4", 6)]

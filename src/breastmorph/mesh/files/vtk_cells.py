@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +32,8 @@ class PolyData:
     points: Floats
     polygons: tuple[Ints, Ints]
     strips: tuple[Ints, Ints]
-    point_arrays: dict[str, NDArray]
-    cell_arrays: dict[str, NDArray]
+    point_arrays: dict[str, NDArray[Any]]
+    cell_arrays: dict[str, NDArray[Any]]
     uv_name: str
 
 

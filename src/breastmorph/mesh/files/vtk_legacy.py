@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
@@ -52,9 +53,9 @@ class _Reader:
                 else damaged("neither ASCII nor BINARY is declared")
             )
         self.binary = layout == "BINARY"
-        self.points: NDArray = np.empty((0, 3))
+        self.points: NDArray[Any] = np.empty((0, 3))
         self.cells: dict[str, tuple[Ints, Ints]] = {}
-        self.arrays: dict[str, dict[str, NDArray]] = {"POINT_DATA": {}, "CELL_DATA": {}, "FIELD": {}}
+        self.arrays: dict[str, dict[str, NDArray[Any]]] = {"POINT_DATA": {}, "CELL_DATA": {}, "FIELD": {}}
         self.uv_name = ""
 
     def line(self) -> str:
@@ -82,7 +83,7 @@ class _Reader:
         while self.at < len(self.data) and self.line():
             pass  # it ends with an empty line
 
-    def numbers(self, kind: str, count: int, what: str) -> NDArray:
+    def numbers(self, kind: str, count: int, what: str) -> NDArray[Any]:
         """The next ``count`` numbers of a VTK type, (count,)."""
         if kind.lower() not in _TYPES:
             raise damaged(f"{what} has the unknown type {kind[:40]!r}")
@@ -220,12 +221,12 @@ class _Reader:
             return False
         return True
 
-    def _table(self, kind: str, rows: int, width: int, what: str) -> NDArray:
+    def _table(self, kind: str, rows: int, width: int, what: str) -> NDArray[Any]:
         if width < 1 or rows < 0:
             raise damaged(f"{what} announces {rows} rows of {width} numbers")
         return self.numbers(kind, rows * width, what).reshape(rows, width)
 
-    def _field_array(self, store: dict[str, NDArray]) -> None:
+    def _field_array(self, store: dict[str, NDArray[Any]]) -> None:
         words = self.next_line("an array of a FIELD")
         while words[0].upper() == "METADATA":
             self._skip_metadata()

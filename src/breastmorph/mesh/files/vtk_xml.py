@@ -9,6 +9,7 @@ import base64
 import re
 import zlib
 from pathlib import Path
+from typing import Any
 from xml.etree.ElementTree import Element
 
 import numpy as np
@@ -120,7 +121,7 @@ class _Reader:
             raise damaged(f"{name} is {text[:30]!r}")
         return int(text)
 
-    def _attributes(self, data: Element, rows: int) -> dict[str, NDArray]:
+    def _attributes(self, data: Element, rows: int) -> dict[str, NDArray[Any]]:
         # Only what a mesh can carry: bytes for colours, floats of two or three columns for the texture.
         found = {}
         for array in data.iterfind("DataArray"):
@@ -142,14 +143,14 @@ class _Reader:
             offsets, self.table(arrays["connectivity"], int(offsets[-1]), 1).ravel().astype(np.int64)
         )
 
-    def table(self, array: Element, rows: int, width: int) -> NDArray:
+    def table(self, array: Element, rows: int, width: int) -> NDArray[Any]:
         """The values of an array that must have this shape, (rows, width)."""
         values = self.array(array, rows * width)
         if len(values) < rows * width:
             raise truncated(f"{_name(array)} has {len(values):,} of {rows * width:,} numbers")
         return values[: rows * width].reshape(rows, width)
 
-    def array(self, array: Element, expected: int) -> NDArray:
+    def array(self, array: Element, expected: int) -> NDArray[Any]:
         """The values of an array, (k,); at most ``expected`` are wanted."""
         kind = _TYPES.get(array.get("type", ""))
         name = _name(array)
@@ -283,7 +284,7 @@ NumberOfPolys="{mesh.n_faces}">
     )
 
 
-def _array(name: str, values: NDArray) -> str:
+def _array(name: str, values: NDArray[Any]) -> str:
     kind = {"u1": "UInt8", "i8": "Int64", "f8": "Float64"}[values.dtype.str[1:]]
     raw = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
     text = base64.b64encode(np.uint64(len(raw)).tobytes() + raw).decode()

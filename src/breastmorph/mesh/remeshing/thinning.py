@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_matrix
@@ -85,7 +87,7 @@ def _of_groups(mesh: TriangleMesh, group: _Groups, faces: Ints) -> TriangleMesh:
     used[faces] = True
     size = np.maximum(np.bincount(group), 1)
 
-    def middle(values: NDArray) -> Floats:
+    def middle(values: NDArray[Any]) -> Floats:
         return np.stack([np.bincount(group, weights=part) / size for part in values.T], axis=1)[used]
 
     return TriangleMesh(

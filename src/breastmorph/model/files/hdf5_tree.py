@@ -53,7 +53,7 @@ class Hdf5Tree:
                 here = here[name]
         return here
 
-    def array(self, path: str) -> NDArray | None:
+    def array(self, path: str) -> NDArray[Any] | None:
         """The array at a path, or None where there is none."""
         found = self._at(path)
         if not isinstance(found, h5py.Dataset) or found.shape is None:
@@ -77,7 +77,7 @@ class Hdf5Tree:
             )
         self.left -= size
 
-    def _texts(self, found: Any, path: str) -> NDArray:
+    def _texts(self, found: Any, path: str) -> NDArray[Any]:
         # One after the other: of texts of any length, each may name the same long one.
         if found.size > _MOST_TEXTS or found.dtype.itemsize > _LARGEST_TEXT:
             raise damaged(f"{printable(path, 100)} holds text, more than any model has, not numbers")

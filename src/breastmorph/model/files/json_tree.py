@@ -52,7 +52,7 @@ class JsonTree:
         kind, found = self._at(path)
         return found.get("value") if kind == "dataset" else None
 
-    def array(self, path: str) -> NDArray | None:
+    def array(self, path: str) -> NDArray[Any] | None:
         """The array at a path, or None where there is none."""
         value = self._value(path)
         if value is None:

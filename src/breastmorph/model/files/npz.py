@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,7 @@ _KIND = "BreastMorph model 1"
 
 def write_npz(model: ShapeModel, path: Path) -> None:
     """Write a model; coordinates as 64-bit, the basis as it is."""
-    parts: dict[str, NDArray] = {
+    parts: dict[str, NDArray[Any]] = {
         "kind": np.array(_KIND),
         "mean": model.mean,
         "basis": model.basis,

@@ -111,14 +111,14 @@ def _version(tree: Tree, root: str) -> tuple[int, int]:
     return 0, 8
 
 
-def _needed(tree: Tree, path: str) -> NDArray:
+def _needed(tree: Tree, path: str) -> NDArray[Any]:
     found = tree.array(path)
     if found is None:
         raise damaged(f"{printable(path, 100)} is missing")
     return found
 
 
-def _faces(tree: Tree, root: str) -> NDArray:
+def _faces(tree: Tree, root: str) -> NDArray[Any]:
     """Triangles of the representer, (m, 3)."""
     name = tree.attribute(f"{root}/representer", "name") or ""
     raw = tree.array(f"{root}/representer/reference") if name in _RAW_REFERENCE else None
@@ -144,7 +144,7 @@ def _faces(tree: Tree, root: str) -> NDArray:
     return cells.T
 
 
-def _training(tree: Tree, root: str, variances: NDArray) -> Any:
+def _training(tree: Tree, root: str, variances: NDArray[Any]) -> Any:
     scores = tree.array(f"{root}/modelinfo/scores")
     q = len(variances)
     if scores is None or scores.ndim != 2 or scores.shape[0] != q or scores.dtype.kind not in "iuf":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 class Tree(Protocol):
     """A tree of named arrays; paths are written ``/model/mean``."""
 
-    def array(self, path: str) -> NDArray | None:
+    def array(self, path: str) -> NDArray[Any] | None:
         """The array at a path, or None where there is none."""
 
     def text(self, path: str) -> str | None:

@@ -31,13 +31,13 @@ _ROWS = 4096  # of a basis at a time: what is computed needs little memory besid
 
 
 def checked_model(
-    mean: NDArray,
-    basis: NDArray,
-    variances: NDArray,
-    faces: NDArray,
+    mean: NDArray[Any],
+    basis: NDArray[Any],
+    variances: NDArray[Any],
+    faces: NDArray[Any],
     *,
     scaled_basis: bool = False,
-    mirror: NDArray | None = None,
+    mirror: NDArray[Any] | None = None,
     **others: Any,
 ) -> ShapeModel:
     """A model from arrays of a file.
@@ -96,7 +96,7 @@ def checked_model(
     )
 
 
-def _checked_mirror(mirror: NDArray | None, n_vertices: int) -> NDArray | None:
+def _checked_mirror(mirror: NDArray[Any] | None, n_vertices: int) -> NDArray[Any] | None:
     """A permutation that undoes itself."""
     if mirror is None:
         return None
@@ -108,7 +108,7 @@ def _checked_mirror(mirror: NDArray | None, n_vertices: int) -> NDArray | None:
 
 
 def checked_training(
-    scores: NDArray | None, scales: NDArray | None, columns: Mapping[str, Floats], q: int
+    scores: NDArray[Any] | None, scales: NDArray[Any] | None, columns: Mapping[str, Floats], q: int
 ) -> Training | None:
     """Scores (k, q) with what belongs to them; None without scores."""
     if scores is None:
@@ -133,11 +133,11 @@ def checked_info(text: str | None) -> dict[str, Any]:
     return info if isinstance(info, dict) else {}
 
 
-def _are_numbers(values: NDArray) -> bool:
+def _are_numbers(values: NDArray[Any]) -> bool:
     return values.dtype.kind in "iuf"
 
 
-def _as_float(basis: NDArray) -> NDArray[np.floating]:
+def _as_float(basis: NDArray[Any]) -> NDArray[np.floating]:
     return basis if basis.dtype in (np.float32, np.float64) else basis.astype(np.float32)
 
 
