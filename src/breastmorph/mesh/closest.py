@@ -62,16 +62,12 @@ class Surface:
         import igl
 
         self.mesh = mesh
+        self._border_opposite, self._border_vertex = _border(mesh)  # before the tree takes its memory
         # igl takes writeable arrays only; these copies are never written to.
         self._vertices = np.array(mesh.vertices)
         self._faces = np.array(mesh.faces)
         self._tree = igl.AABB()
         self._tree.init(self._vertices, self._faces)
-        table = edge_table(mesh.faces)
-        on_border = (table.face_count == 1)[table.of_half_edge].reshape(3, -1).T
-        self._border_opposite = on_border[:, [1, 2, 0]]  # (m, 3): is the edge facing this corner a border?
-        self._border_vertex = np.zeros(mesh.n_vertices, bool)
-        self._border_vertex[table.boundary] = True
 
     def closest(self, queries: Floats) -> SurfacePoints:
         """Closest points of the surface to ``queries`` (k, 3)."""
@@ -110,6 +106,15 @@ class Surface:
         w = np.where(sound, (d00 * d21 - d01 * d20) / area, 0.0)
         weights = np.clip(np.column_stack([1.0 - v - w, v, w]), 0.0, 1.0)
         return weights / weights.sum(axis=1, keepdims=True)
+
+
+def _border(mesh: TriangleMesh) -> tuple[Bools, Bools]:
+    """Whether the edge facing a face's corner is a border (m, 3), and whether a vertex lies on one (n,)."""
+    table = edge_table(mesh.faces)
+    on_border = (table.face_count == 1)[table.of_half_edge].reshape(3, -1).T
+    vertices: Bools = np.zeros(mesh.n_vertices, bool)
+    vertices[table.boundary] = True
+    return on_border[:, [1, 2, 0]], vertices
 
 
 def closest_on_segments(points: Floats, segments: Floats) -> Floats:
