@@ -81,7 +81,8 @@ class _Run:
         self._clock = time.perf_counter()
 
         target = Target.of(scan.mesh)
-        self.landmarks, self.warnings = landmarks_on_surface(scan.landmarks, target, scan.id)
+        self.landmarks, moved = landmarks_on_surface(scan.landmarks, target, scan.id)
+        self.warnings = [*scan.warnings, *moved]
         self._tick("closest-point tree")
         self.lengths = measure_breasts(scan.mesh, self.landmarks)
         self._tick("geodesics")
