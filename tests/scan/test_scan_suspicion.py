@@ -89,6 +89,12 @@ def test_landmarks_of_another_person_are_told(people):
         assert codes(one.mesh, people[k - 1].landmarks) == ["landmarks-of-another"]
 
 
+def test_a_mesh_3_per_cent_larger_than_its_landmarks_is_told(people):
+    one = people[0]
+    larger = one.mesh.with_vertices(1.03 * one.mesh.vertices)
+    assert [found.code for found in suspicions(larger, one.landmarks)] == ["landmarks-off-skin"]
+
+
 def test_few_landmarks_are_enough(people):
     one = people[0]
     for names in (["sternal_notch", "nipple_right"], ["sternal_notch"]):

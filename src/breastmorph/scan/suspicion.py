@@ -40,6 +40,7 @@ class SuspicionParameters:
 
     layered: float = 0.03  # share of the front with a second surface below it
     facing: float = 0.12  # share with one above it; folds of the skin have some
+    off: float = 2.0  # mm of landmarks from the skin; pickers set them on it
     rough: float = 0.85  # mm off smooth patches
     ragged: float = 1.2  # mm off the neighbours' mean: noise, not layers
     nipple: float = 0.9  # evidence that a landmark is at a nipple; see Signs.evidence
@@ -56,6 +57,8 @@ class Signs:
         Share of the front with another surface closely below it, where a body has tissue.
     facing : float
         Share with another surface closely above it, as in a fold, or between layers that look at each other.
+    off : float
+        Distance from the skin that a quarter of the landmarks exceed, mm.
     rough : float
         Median deviation from smooth patches, mm.
     ragged : float
@@ -74,6 +77,7 @@ class Signs:
 
     layered: float
     facing: float
+    off: float
     rough: float
     ragged: float
     stretched: float
@@ -104,6 +108,7 @@ def signs(mesh: TriangleMesh, landmarks: Landmarks) -> Signs:
     front = _front(mesh, nipples)
     normals = vertex_normals(front.vertices, front.faces)
     edges = edge_table(front.faces).edges
+    surface = Surface(front)
     stretched = 1.0
     if len(nipples):
         near = cKDTree(nipples).query(front.vertices[edges].mean(axis=1))[0] < _OUTER[0]
@@ -112,9 +117,10 @@ def signs(mesh: TriangleMesh, landmarks: Landmarks) -> Signs:
     points, directions = _evened(front, normals)
     found = [_nipple(points, directions, nipple) for nipple in nipples]
     return Signs(
-        *_beside(front, normals),
+        *_beside(surface, normals),
+        _off(surface, landmarks, nipples),
         _rough(points),
-        _ragged(front, normals),
+        _ragged(front, normals, edges),
         stretched,
         *(tuple(one[k] for one in found) for k in range(4)),
     )
@@ -131,7 +137,7 @@ def suspicions(
         return [
             Finding(
                 "rough-surface",
-                f"the surface is rough: {s.rough:.1f} mm off smooth skin (scanners: below {p.rough:g} mm)",
+                f"the surface is rough: {s.rough:.1f} mm off smooth skin (scanners: below {p.rough:g})",
                 "warning",
                 "Look for a failed capture or unit, or export the scan again",
             )
@@ -156,6 +162,16 @@ def suspicions(
                 "Align the views of the scan again, or keep one layer",
             )
         ]
+    if s.off > p.off:
+        return [
+            Finding(
+                "landmarks-off-skin",
+                f"a quarter of the landmarks lie more than {s.off:.1f} mm off the skin: "
+                "mesh and landmarks are not of one size",
+                "warning",
+                "Check that both were exported together; a mesh scaled by a few per cent looks like this",
+            )
+        ]
     if any(evidence < p.nipple for evidence in s.evidence):
         return [
             Finding(
@@ -176,11 +192,11 @@ def _front(mesh: TriangleMesh, nipples: Floats) -> TriangleMesh:
     return mesh.kept(chosen) if chosen.any() else mesh
 
 
-def _beside(mesh: TriangleMesh, normals: Floats) -> tuple[float, float]:
+def _beside(surface: Surface, normals: Floats) -> tuple[float, float]:
     """Shares of rays into the body and out of it that meet a surface at once, whichever way that faces."""
+    mesh = surface.mesh
     ids = _spread(mesh.n_vertices, _RAYS)
     near, far = _GAPS
-    surface = Surface(mesh)
 
     def share(direction: Floats) -> float:
         face, way, _ = surface.first_hit(mesh.vertices[ids] + near * direction, direction)
@@ -189,8 +205,16 @@ def _beside(mesh: TriangleMesh, normals: Floats) -> tuple[float, float]:
     return share(-normals[ids]), share(normals[ids])
 
 
-def _ragged(mesh: TriangleMesh, normals: Floats) -> float:
-    i, j = edge_table(mesh.faces).edges.T
+def _off(surface: Surface, landmarks: Landmarks, nipples: Floats) -> float:
+    """Distance from the skin that a quarter of the landmarks on the front exceed, mm."""
+    if not len(nipples):
+        return 0.0
+    within = cKDTree(nipples).query(landmarks.points)[0] < _FRONT - 20.0
+    return float(np.percentile(surface.closest(landmarks.points[within]).distances, 75.0))
+
+
+def _ragged(mesh: TriangleMesh, normals: Floats, edges: Ints) -> float:
+    i, j = edges.T
     ends, others = np.r_[i, j], np.r_[j, i]
     count = np.bincount(ends, minlength=mesh.n_vertices)
     total = [np.bincount(ends, mesh.vertices[others, k], mesh.n_vertices) for k in range(3)]
