@@ -41,12 +41,21 @@ def command(scans: Path, landmarks: Path | None, check: CheckParameters, as_json
     upright = default_template().as_reference
     checks = [check_scan(files, check, upright) for files in progress(found, "Checking")]
     counts = {verdict: sum(c.verdict == verdict for c in checks) for verdict in _STYLE}
+    warned = sum(bool(c.scan and c.scan.warnings) for c in checks)
     if as_json:
-        print_json({"counts": counts, "scans": [_record(one) for one in checks], "made": provenance()})
+        print_json(
+            {
+                "counts": counts,
+                "warned": warned,
+                "scans": [_record(one) for one in checks],
+                "made": provenance(),
+            }
+        )
     else:
         columns = ["scan", "verdict", "vertices", "edge mm", "unit", "upright by", "remarks"]
         print_table("Scans", columns, map(_row, checks))
-        click.echo(", ".join(f"{n} {verdict}" for verdict, n in counts.items()))
+        said = [f"{n} {verdict}" for verdict, n in counts.items()]
+        click.echo(", ".join([*said, f"{warned} with warnings"] if warned else said))
     sys.exit(1 if counts["refused"] else 0)
 
 
@@ -69,6 +78,8 @@ def _row(check: Check) -> list[str]:
             where = check.error.where if check.error else None
             place = f"{shown(where.name)}: " if isinstance(where, Path) else ""
             remark = f"{place}{remark}. {finding.remedy}"
+        elif finding.level == "warning":
+            remark = f"Warning: {remark}. {finding.remedy}"
         remarks.append(escape(remark))
     fact = {key: str(value) for key, value in check.facts.items()}
     return [

@@ -111,7 +111,7 @@ def _record(model: ShapeModel, target: RawTarget, fit: Fit) -> dict[str, Any]:
         "transform": to_file.as_dict(),
         "landmarks": _landmarks(model, fit, target),
         **_figures(fit),
-        "warnings": list(fit.warnings),
+        "warnings": [*(one.message for one in target.findings if one.level == "warning"), *fit.warnings],
         "findings": [vars(finding) for finding in target.findings],
     }
 

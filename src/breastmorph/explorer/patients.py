@@ -252,7 +252,7 @@ def fitter(origin: ModelOrigin) -> Callable[[tuple[Path, Path | None]], Fitted]:
         if marks is not None and sum(name in model.landmark_ids for name in marks) < 3:
             marks = None
         found = fit_model(model, target.shape, marks)
-        notes = tuple(finding.message for finding in target.findings if finding.level == "repair")
+        notes = tuple(finding.message for finding in target.findings if finding.level != "note")
         return Fitted(target.to_file.apply(found.mesh.vertices), found.residuals, (*notes, *found.warnings))
 
     return fit

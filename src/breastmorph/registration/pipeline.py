@@ -85,7 +85,8 @@ class _Run:
         for_lengths = self._not_too_dense(scan.mesh)  # before the search tree takes its memory
         self._tick("geodesics")
         target = Target.of(scan.mesh)
-        given, self.warnings = landmarks_on_surface(scan.landmarks, target, scan.id)
+        given, moved = landmarks_on_surface(scan.landmarks, target, scan.id)
+        self.warnings = [*scan.warnings, *moved]
         self._tick("closest-point tree")
         self.landmarks = with_estimates(prepared, target, given)
         self.estimated = self.landmarks.only(scan.landmarks.unset)

@@ -24,6 +24,7 @@ from breastmorph.scan.folder import ScanFiles
 from breastmorph.scan.frame import LANDMARK_TOLERANCE, Reference, faces_inside_out, upright_frame
 from breastmorph.scan.landmarks import STERNUM, Landmarks
 from breastmorph.scan.scan import Scan
+from breastmorph.scan.suspicion import suspicions
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,10 @@ def upright_scan(
     if landmarks.unset:
         facts["landmarks_unset"] = ", ".join(landmarks.unset)
     to_file = Similarity(scale=1.0 / mm_per_file_unit).after(from_mm.inverse())
-    return Scan(scan_id, mesh, landmarks, to_file)
+    doubts = suspicions(mesh, landmarks)
+    for doubt in doubts:
+        note(doubt)
+    return Scan(scan_id, mesh, landmarks, to_file, tuple(doubt.message for doubt in doubts))
 
 
 def note_landmarks(given: LandmarkFile, note: Note) -> None:

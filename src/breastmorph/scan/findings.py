@@ -9,7 +9,7 @@ from typing import Literal
 from breastmorph.errors import BreastMorphError
 from breastmorph.scan.scan import Scan
 
-Level = Literal["note", "repair", "refusal"]
+Level = Literal["note", "repair", "warning", "refusal"]
 Verdict = Literal["usable", "repaired", "refused"]
 
 
@@ -23,9 +23,10 @@ class Finding:
         Stable name for machines, for example "non-finite-vertices".
     message : str
         What was found, and what was done about it.
-    level : {"note", "repair", "refusal"}
+    level : {"note", "repair", "warning", "refusal"}
+        A warning tells of a scan that can be used and may yet be wrong.
     remedy : str
-        What the user can do; only refusals need one.
+        What the user can do; warnings and refusals need one.
     """
 
     code: str

@@ -23,9 +23,12 @@ class Scan:
     landmarks : Landmarks
     to_file : Similarity
         Takes canonical coordinates back to those of the scan's file (its axes and its unit).
+    warnings : tuple of str
+        What its shape says against it; see docs/checking.md. Every result of the scan repeats them.
     """
 
     id: str
     mesh: TriangleMesh
     landmarks: Landmarks
     to_file: Similarity = field(default_factory=Similarity)
+    warnings: tuple[str, ...] = ()

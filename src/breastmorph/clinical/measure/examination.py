@@ -153,6 +153,7 @@ class Examiner:
             None,
             None,
             reason,
+            scan.warnings,
         )
 
     @cached_property

@@ -1,0 +1,357 @@
+"""Wrong but plausible: what the shape of a scan says against it, although nothing forbids using it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.geometry import lengths, vertex_normals
+from breastmorph.mesh.topology import edge_table
+from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
+from breastmorph.scan.findings import Finding
+from breastmorph.scan.landmarks import SIDES, Landmarks
+
+_FRONT = 140.0  # mm around the nipples that are looked at
+_GAPS = (1.5, 12.0)  # mm between the layers of a surface that is there twice
+_RAYS = 1000
+_FITS = 600  # neighbourhoods of the roughness
+_PATCH = 14.0  # mm, their radius; at least 2.6 edges
+_SPACING = 2.8  # mm between the points of which relief and roughness are judged, where a scan is finer
+_LONG_EDGE = 4.5  # mm: triangles with longer edges get points on their sides and in their middle
+_CORE, _INNER, _OUTER = (
+    4.0,
+    (7.0, 13.0),
+    (16.0, 24.0),
+)  # mm: a nipple, the areola around it, the skin around both
+_AT = 5.0  # mm from a nipple's landmark that still is at it
+_AWAY = 12.0  # mm from it that is not
+_REACH = 65.0  # mm around a landmark where the nipple is looked for
+_CAP = 40.0  # mm around a nipple whose bulge is measured
+_WIDE = 2.0  # times these radii: the breast around a nipple
+_ROUND = 0.4  # least over greatest relief of directions: a nipple is round, a fold is not
+
+
+@dataclass(frozen=True)
+class SuspicionParameters:
+    """From where on a sign is worth a warning; docs/reliability.md has the figures behind them."""
+
+    layered: float = 0.03  # share of the front with a second surface below it
+    facing: float = 0.12  # share with one above it; folds of the skin have some
+    off: float = 2.0  # mm of landmarks from the skin; pickers set them on it
+    rough: float = 0.85  # mm off smooth patches
+    ragged: float = 1.2  # mm off the neighbours' mean: noise, not layers
+    nipple: float = 0.9  # evidence that a landmark is at a nipple; see Signs.evidence
+    stretched: float = 1.2  # edges at the nipples over edges of the front
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What is measured.
+
+    Attributes
+    ----------
+    layered : float
+        Share of the front with another surface closely below it, where a body has tissue.
+    facing : float
+        Share with another surface closely above it, as in a fold, or between layers that look at each other.
+    off : float
+        Distance from the skin that a quarter of the landmarks exceed, mm.
+    rough : float
+        Median deviation from smooth patches, mm.
+    ragged : float
+        Median distance of a vertex from the mean of its neighbours along the normal, mm.
+    stretched : float
+        Edges around the nipples over edges of the front.
+    relief : tuple of float
+        Height of what is at each nipple's landmark above the skin around it, mm; NaN where too little is seen.
+    elsewhere : tuple of float
+        The same for the nipple-like place with the most relief away from it.
+    apex : tuple of float
+        Relief at the landmark on twice the scale: the tip of the breast, mm.
+    bulge : tuple of float
+        How far the skin around sinks away on average, over the radius of what is looked at.
+    """
+
+    layered: float
+    facing: float
+    off: float
+    rough: float
+    ragged: float
+    stretched: float
+    relief: tuple[float, ...]
+    elsewhere: tuple[float, ...]
+    apex: tuple[float, ...]
+    bulge: tuple[float, ...]
+
+    @property
+    def evidence(self) -> tuple[float, ...]:
+        """How much speaks for each nipple's landmark: from -3 (another place) to 4.5 (a nipple on a breast's tip).
+
+        Relief of the nipple, relief of the tip and bulge count alike, each up to a bound, so that a flat nipple on a
+        round breast and a nipple on a flat breast both pass; a nipple seen elsewhere counts against a place without.
+        """
+        return tuple(
+            _bounded(at, -0.5, 1.5, 0.3)
+            + _bounded(apex, -0.5, 1.5, 1.0)
+            + _bounded((bulge - 0.12) / 0.06, -1.5, 1.5, 0.0)
+            - (_bounded(other - 1.0, 0.0, 1.5, 0.0) if not at >= 0.5 else 0.0)
+            for at, other, apex, bulge in zip(self.relief, self.elsewhere, self.apex, self.bulge, strict=True)
+        )
+
+
+def signs(mesh: TriangleMesh, landmarks: Landmarks) -> Signs:
+    """Measure a scan in the canonical frame."""
+    nipples = landmarks.only(f"nipple_{side}" for side in SIDES).points
+    front = _front(mesh, nipples)
+    normals = vertex_normals(front.vertices, front.faces)
+    edges = edge_table(front.faces).edges
+    surface = Surface(front)
+    stretched = 1.0
+    if len(nipples):
+        near = cKDTree(nipples).query(front.vertices[edges].mean(axis=1))[0] < _OUTER[0]
+        size = lengths(front.vertices, edges)
+        stretched = float(np.median(size[near]) / np.median(size)) if near.any() else 1.0
+    points, directions = _evened(front, normals)
+    found = [_nipple(points, directions, nipple) for nipple in nipples]
+    return Signs(
+        *_beside(surface, normals),
+        _off(surface, landmarks, nipples),
+        _rough(points),
+        _ragged(front, normals, edges),
+        stretched,
+        *(tuple(one[k] for one in found) for k in range(4)),
+    )
+
+
+def suspicions(
+    mesh: TriangleMesh, landmarks: Landmarks, parameters: SuspicionParameters | None = None
+) -> list[Finding]:
+    """Warnings of a scan in the canonical frame."""
+    p = parameters or SuspicionParameters()
+    s = signs(mesh, landmarks)
+    layered = s.layered > p.layered or s.facing > p.facing
+    if s.ragged > p.ragged or (s.rough > p.rough and not layered):
+        return [
+            Finding(
+                "rough-surface",
+                f"the surface is rough: {s.rough:.1f} mm off smooth skin (scanners: below {p.rough:g})",
+                "warning",
+                "Look for a failed capture or unit, or export the scan again",
+            )
+        ]
+    if s.stretched > p.stretched:
+        return [
+            Finding(
+                "covered-breasts",
+                f"the surface at the nipples is drawn out ({s.stretched:.1f} times the triangles around): "
+                "pushed outwards, or a garment",
+                "warning",
+                "Check that the skin was bare; volumes of a covered breast are too large",
+            )
+        ]
+    if layered:
+        return [
+            Finding(
+                "layered-surface",
+                f"a second surface lies within {_GAPS[1]:.0f} mm of {max(s.layered, s.facing):.0%} of the front: "
+                "the same skin twice",
+                "warning",
+                "Align the views of the scan again, or keep one layer",
+            )
+        ]
+    if s.off > p.off:
+        return [
+            Finding(
+                "landmarks-off-skin",
+                f"a quarter of the landmarks lie more than {s.off:.1f} mm off the skin: "
+                "mesh and landmarks are not of one size",
+                "warning",
+                "Check that both were exported together; a mesh scaled by a few per cent looks like this",
+            )
+        ]
+    if any(evidence < p.nipple for evidence in s.evidence):
+        return [
+            Finding(
+                "landmarks-of-another",
+                "the skin at the nipples' landmarks has not the shape of a nipple",
+                "warning",
+                "Check that the landmarks are this scan's, and that the breasts are bare",
+            )
+        ]
+    return []
+
+
+def _front(mesh: TriangleMesh, nipples: Floats) -> TriangleMesh:
+    if not len(nipples):
+        return mesh
+    near = cKDTree(nipples).query(mesh.vertices)[0] < _FRONT
+    chosen = near[mesh.faces].all(axis=1)
+    return mesh.kept(chosen) if chosen.any() else mesh
+
+
+def _beside(surface: Surface, normals: Floats) -> tuple[float, float]:
+    """Shares of rays into the body and out of it that meet a surface at once, whichever way that faces."""
+    mesh = surface.mesh
+    ids = _spread(mesh.n_vertices, _RAYS)
+    near, far = _GAPS
+
+    def share(direction: Floats) -> float:
+        face, way, _ = surface.first_hit(mesh.vertices[ids] + near * direction, direction)
+        return float(((face >= 0) & (way < far - near)).mean())
+
+    return share(-normals[ids]), share(normals[ids])
+
+
+def _off(surface: Surface, landmarks: Landmarks, nipples: Floats) -> float:
+    """Distance from the skin that a quarter of the landmarks on the front exceed, mm."""
+    if not len(nipples):
+        return 0.0
+    within = cKDTree(nipples).query(landmarks.points)[0] < _FRONT - 20.0
+    return float(np.percentile(surface.closest(landmarks.points[within]).distances, 75.0))
+
+
+def _ragged(mesh: TriangleMesh, normals: Floats, edges: Ints) -> float:
+    i, j = edges.T
+    ends, others = np.r_[i, j], np.r_[j, i]
+    count = np.bincount(ends, minlength=mesh.n_vertices)
+    total = [np.bincount(ends, mesh.vertices[others, k], mesh.n_vertices) for k in range(3)]
+    off = mesh.vertices - np.stack(total, axis=1) / np.maximum(count, 1)[:, None]
+    return float(np.median(np.abs((off * normals).sum(axis=1))))
+
+
+def _rough(points: Floats) -> float:
+    """Median deviation of points from quadratic patches through their neighbours, mm."""
+    tree = cKDTree(points)
+    centres = points[_spread(len(points), _FITS)]
+    spacing = float(np.median(tree.query(centres, 2)[0][:, 1]))
+    radius = max(_PATCH, 2.6 * spacing)
+    distance, ids = tree.query(centres, 40, distance_upper_bound=radius)
+    there = np.isfinite(distance)
+    off = np.where(there[..., None], points[np.where(there, ids, 0)] - centres[:, None], 0.0)
+    off -= there[..., None] * (off.sum(axis=1) / there.sum(axis=1)[:, None])[:, None]
+    axes = np.linalg.eigh(np.einsum("cki,ckj->cij", off, off))[1]  # the first is the normal
+    height, x, y = np.moveaxis(np.einsum("cki,cij->ckj", off, axes), 2, 0)
+    x, y = x / radius, y / radius
+    terms = np.stack([np.ones_like(x), x, y, x * x, x * y, y * y], axis=-1) * there[..., None]
+    matrix = np.einsum("cki,ckj->cij", terms, terms) + 1e-4 * np.eye(6)
+    patch = np.linalg.solve(matrix, np.einsum("cki,ck->ci", terms, height)[..., None])
+    left = height - (terms @ patch)[..., 0]
+    free = there.sum(axis=1) - 6
+    enough = free >= 6
+    if not enough.any():
+        return 0.0
+    return float(np.median(np.sqrt((left**2).sum(axis=1)[enough] / free[enough])))
+
+
+def _evened(mesh: TriangleMesh, normals: Floats) -> tuple[Floats, Floats]:
+    """Points of a surface a few millimetres apart, whatever its triangles, and their normals."""
+    corners = mesh.vertices[mesh.faces]
+    longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1)
+    chosen = mesh.faces[longest > _LONG_EDGE]
+    a, b, c = np.moveaxis(chosen, 1, 0)
+    points, directions = (
+        np.concatenate([x, (x[a] + x[b]) / 2, (x[b] + x[c]) / 2, (x[c] + x[a]) / 2, (x[a] + x[b] + x[c]) / 3])
+        for x in (mesh.vertices, normals)
+    )
+    cell = np.floor((points - points.min(axis=0)) / _SPACING).astype(np.int64)
+    key = (cell[:, 0] * 1000 + cell[:, 1]) * 1000 + cell[:, 2]
+    facing = (directions @ np.array([0.3, 0.2, 1.0]) > 0).astype(np.int64)  # skin on skin stays two
+    _, place = np.unique(2 * key + facing, return_inverse=True)
+    count = np.bincount(place)
+    points, directions = (
+        np.stack([np.bincount(place, x[:, k]) for k in range(3)], axis=1) / count[:, None]
+        for x in (points, directions)
+    )
+    return points, directions / np.maximum(np.linalg.norm(directions, axis=1, keepdims=True), 1e-9)
+
+
+def _nipple(points: Floats, normals: Floats, landmark: Floats) -> tuple[float, float, float, float]:
+    """Relief at a landmark, and the most relief of a round place away from it, in mm."""
+    distance = np.linalg.norm(points - landmark, axis=1)
+    chosen = np.flatnonzero(distance < _REACH + _OUTER[1])
+    points, normals, distance = points[chosen], normals[chosen], distance[chosen]
+    centres = np.flatnonzero(distance < _REACH)
+    centres = centres[
+        (distance[centres] < _AT) | (np.arange(len(centres)) % 2 == 0)
+    ]  # half of them are enough
+    if not len(centres):
+        return np.nan, np.nan, np.nan, np.nan
+    relief, is_round = _relief(points, normals, points[centres])
+    distance = distance[centres]
+    at = points[centres[distance < _AT]]
+    wide = _relief(points, normals, at, _WIDE)[0] if len(at) else np.array([np.nan])
+    return (
+        _most(relief, distance < _AT),
+        _most(relief, is_round & (distance > _AWAY)),
+        _most(wide, np.ones(len(wide), bool)),
+        _bulge(points, normals, landmark),
+    )
+
+
+def _bulge(points: Floats, normals: Floats, landmark: Floats) -> float:
+    off = points - landmark
+    near = (off**2).sum(axis=1) < _CAP**2
+    up = _unit(normals[near].sum(axis=0, keepdims=True))[0]
+    return float(-(off[near] @ up).mean() / _CAP)
+
+
+def _most(values: Floats, chosen: Bools) -> float:
+    chosen = chosen & np.isfinite(values)
+    return float(values[chosen].max()) if chosen.any() else np.nan
+
+
+def _relief(points: Floats, normals: Floats, centres: Floats, scale: float = 1.0) -> tuple[Floats, Bools]:
+    """How far centres (c, 3) rise above the skin around, beyond its own curvature, and whether in all directions.
+
+    The skin sinks with the square of the way from a point; a nipple sinks more than that on its first centimetre.
+    In six sectors the drop to an inner ring is compared with the drop to an outer one; opposite sectors together are
+    free of the skin's slope.
+    """
+    points, centres = points / scale, centres / scale
+    lists = cKDTree(points).query_ball_point(centres, _OUTER[1] + 2.0)
+    count = np.array([len(one) for one in lists])
+    there = np.arange(count.max()) < count[:, None]
+    ids = np.zeros(there.shape, np.int64)
+    ids[there] = np.concatenate(lists).astype(np.int64)
+    off, facing = points[ids] - centres[:, None], normals[ids]
+    near = there & ((off**2).sum(axis=2) < _OUTER[0] ** 2)
+    up = _unit((facing * near[..., None]).sum(axis=1))
+    side = _unit(np.cross(up, np.eye(3)[np.abs(up).argmin(axis=1)]))
+    height, x, y = (np.einsum("cki,ci->ck", off, axis) for axis in (up, side, np.cross(up, side)))
+    there &= np.einsum("cki,ci->ck", facing, up) > 0.0
+    radius = np.hypot(x, y)
+    sector = np.floor(np.arctan2(y, x) / (np.pi / 3.0)).astype(np.int64) % 6
+    group = 6 * np.arange(len(centres))[:, None] + sector
+
+    def means(values: Floats, ring: tuple[float, float]) -> Floats:
+        """Of opposite sectors together, (c, 3); NaN where one of them is not seen."""
+        within = there & (radius >= ring[0]) & (radius < ring[1])
+        n = np.bincount(group[within], minlength=6 * len(centres)).reshape(-1, 2, 3)
+        total = np.bincount(group[within], values[within], 6 * len(centres)).reshape(-1, 2, 3)
+        return np.asarray(np.where(n > 0, total / np.maximum(n, 1), np.nan).mean(axis=1))
+
+    core = there & (radius < _CORE)
+    top = (height * core).sum(axis=1, keepdims=True) / np.maximum(core.sum(axis=1, keepdims=True), 1)
+    inner, outer = (top - means(height, ring) for ring in (_INNER, _OUTER))
+    excess = inner - outer * (means(radius, _INNER) / means(radius, _OUTER)) ** 2
+    seen = np.isfinite(excess)
+    least = np.where(seen, excess, np.inf).min(axis=1)
+    greatest = np.where(seen, excess, -np.inf).max(axis=1)
+    relief = np.where((seen.sum(axis=1) >= 2) & core.any(axis=1), least, np.nan)
+    return relief * scale, least > _ROUND * greatest
+
+
+def _bounded(value: float, least: float, most: float, unknown: float) -> float:
+    return min(max(value, least), most) if np.isfinite(value) else unknown
+
+
+def _unit(vectors: Floats) -> Floats:
+    return np.asarray(vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9))
+
+
+def _spread(n: int, count: int) -> Ints:
+    """About ``count`` of n numbers, evenly spread."""
+    return np.arange(0, n, max(1, n // count))
