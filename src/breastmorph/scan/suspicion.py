@@ -43,7 +43,7 @@ class SuspicionParameters:
     off: float = 2.0  # mm of landmarks from the skin; pickers set them on it
     rough: float = 0.85  # mm off smooth patches
     ragged: float = 1.2  # mm off the neighbours' mean: noise, not layers
-    nipple: float = 0.9  # evidence that a landmark is at a nipple; see Signs.evidence
+    nipple: float = 1.2  # evidence that a landmark is at a nipple; see Signs.evidence
     stretched: float = 1.2  # edges at the nipples over edges of the front
 
 
