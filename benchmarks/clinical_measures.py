@@ -19,24 +19,24 @@ from pathlib import Path
 import numpy as np
 
 import measuring  # noqa: F401  (one core)
-from breastmorph.clinical.measure.measures import Gauge
-from breastmorph.clinical.measure.skin_points import SkinLandmarks
-from breastmorph.clinical.measure.volume import BreastVolumes
+from breastmorph.clinical.distances import SkinLandmarks
+from breastmorph.clinical.measures import Gauge
+from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort, load_cohort
+from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.regions import Footprint
 from breastmorph.phantom import write_cohort
-from breastmorph.phantom.dense_truth import volume_between
+from breastmorph.phantom.cohort import volume_between
 from breastmorph.registration import Registrar
-from breastmorph.report.bland_altman import Agreement, agreement, save_bland_altman
-from breastmorph.report.contact_sheet import save_sheet
+from breastmorph.report.clinical_sheet import save_sheet
+from breastmorph.report.figures.curves import Agreement, agreement, save_bland_altman
 from breastmorph.report.render import View, colormap, render
 from breastmorph.scan.check import check_scan
-from breastmorph.scan.folder import find_scans
 from breastmorph.scan.landmarks import SIDES, Landmarks
-from breastmorph.template import Template
-from breastmorph.template.files import default_template, load_template
+from breastmorph.scan.scan import find_scans
+from breastmorph.template import Template, default_template, load_template
 
 WANTED = [(name, kind) for name in ("SN-NL", "SN-NR", "NL-NR") for kind in ("tape", "straight")]
 

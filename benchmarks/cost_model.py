@@ -18,19 +18,16 @@ import igl
 import numpy as np
 
 import measuring  # noqa: F401  (one core)
+from breastmorph.batch.registered_folder import Product, ProductMaker, RegisteredFolder, input_hashes, recipe
 from breastmorph.mesh.files import load_mesh, save_mesh
-from breastmorph.mesh.remeshing.isotropic import decimate
+from breastmorph.mesh.remeshing import decimate
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.phantom import write_cohort
-from breastmorph.registration.folder import RegisteredFolder
-from breastmorph.registration.product import Product, ProductMaker, input_hashes, recipe
-from breastmorph.report.thumbnail import Pictures
+from breastmorph.report.summary_page import Pictures
 from breastmorph.scan.check import CheckParameters, load_scan
-from breastmorph.scan.files import save_landmarks
-from breastmorph.scan.folder import ScanFiles, find_scans
-from breastmorph.template import Template
-from breastmorph.template.files import default_template
-from breastmorph.template.template import template_from
+from breastmorph.scan.landmark_files import save_landmarks
+from breastmorph.scan.scan import ScanFiles, find_scans
+from breastmorph.template import Template, default_template, template_from
 
 SCANS = 4
 REPEATS = 5

@@ -24,7 +24,7 @@ from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.phantom import write_cohort
 from breastmorph.registration import Registrar, RegistrationParameters
 from breastmorph.scan.check import load_scan
-from breastmorph.template.files import default_template
+from breastmorph.template import default_template
 from measuring import compare, cpu_seconds, peak_memory
 
 MEAN, MOST = 0.05, 0.5  # mm that vertices in the breast may differ by

@@ -15,12 +15,12 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from breastmorph.clinical.edit.editing import Editor
-from breastmorph.clinical.edit.model_features import ModelFeatures
+from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.features import Request
 from breastmorph.clinical.patient import Patient, mean_patient
+from breastmorph.clinical.wishes import ModelFeatures
 from breastmorph.cohort import Cohort, load_cohort
-from breastmorph.errors import BreastMorphError
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.template import template_from
 from measuring import compare, cpu_seconds

@@ -32,21 +32,22 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from breastmorph.cohort import Cohort, load_cohort
-from breastmorph.errors import BreastMorphError
 from breastmorph.evaluation.truth import Tie
+from breastmorph.foundation.arrays import Bools, Floats
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh
-from breastmorph.mesh.similarity import Similarity, rotation_about
+from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.mesh.topology import boundary_vertices
-from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import BuildParameters, build_model
-from breastmorph.model.fit_start import pose_by_landmarks, shared_landmarks
+from breastmorph.model.fit_steps import pose_by_landmarks, shared_landmarks
 from breastmorph.model.fitting import FitParameters, fit_model
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.phantom import draw_cohort, mean_torso, scan_subject, topology, torso
-from breastmorph.scan.files import load_landmarks
+from breastmorph.scan.landmark_files import load_landmarks
 from breastmorph.scan.landmarks import Landmarks
-from breastmorph.template.files import default_template
+from breastmorph.template import default_template
 from measuring import compare, cpu_seconds
 
 COMPONENTS = 60

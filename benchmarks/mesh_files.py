@@ -20,7 +20,7 @@ import trimesh
 
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.template.files import default_template
+from breastmorph.template import default_template
 from measuring import compare, cpu_seconds
 
 FORMATS = (".ply", ".obj", ".stl")

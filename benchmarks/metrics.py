@@ -19,11 +19,10 @@ from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.evaluation.generalization import leave_one_out
 from breastmorph.evaluation.specificity import draw_coefficients, specificity
 from breastmorph.evaluation.training_set import training_set
-from breastmorph.mesh.triangle_mesh import Floats
-from breastmorph.model.building import build_model
-from breastmorph.model.components import principal_components
+from breastmorph.foundation.arrays import Floats
+from breastmorph.model.building import build_model, principal_components
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.template.files import default_template
+from breastmorph.template import default_template
 from measuring import compare, cpu_seconds, peak_memory
 
 LIMITS = {"PCA": 0.5, "leave-one-out": 8.0, "specificity": 60.0}  # seconds, 110 subjects, 1,000 samples

@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from breastmorph.cohort import Cohort
-from breastmorph.mesh.similarity import Similarity, rotation_about
+from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.model.files import save_model
-from breastmorph.template.files import default_template
+from breastmorph.template import default_template
 from measuring import cpu_seconds, peak_memory
 
 MEMORY = 4.0  # GB

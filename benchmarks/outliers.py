@@ -18,22 +18,19 @@ from pathlib import Path
 import numpy as np
 
 import measuring  # noqa: F401  (one core)
+from breastmorph.batch.engine import register_batch
+from breastmorph.batch.registered_folder import Outcome, recipe
+from breastmorph.batch.summary import summarise, unexplained_stretch
 from breastmorph.cohort import Cohort, load_cohort
+from breastmorph.foundation.arrays import Floats
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.similarity import rotation_about
-from breastmorph.mesh.triangle_mesh import Floats
+from breastmorph.mesh.geometry import rotation_about
 from breastmorph.phantom import write_cohort
 from breastmorph.registration import Registrar
-from breastmorph.registration.batch import register_batch
-from breastmorph.registration.correspondence import unexplained_stretch
-from breastmorph.registration.folder import Outcome
-from breastmorph.registration.product import recipe
-from breastmorph.registration.summary import summarise
 from breastmorph.scan.check import load_scan
-from breastmorph.scan.folder import ScanFiles, find_scans
 from breastmorph.scan.landmarks import Landmarks
-from breastmorph.scan.scan import Scan
-from breastmorph.template.files import default_template
+from breastmorph.scan.scan import Scan, ScanFiles, find_scans
+from breastmorph.template import default_template
 
 SPOILED = 12  # subjects per case
 MOST_HEALTHY = 0.05  # share of healthy subjects that may be flagged

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from breastmorph.model.components import principal_components
+from breastmorph.model.building import principal_components
 from breastmorph.model.files import load_model, save_model
 from breastmorph.model.procrustes import common_frame
 from breastmorph.model.shape_model import ShapeModel

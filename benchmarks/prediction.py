@@ -23,24 +23,24 @@ from pathlib import Path
 
 import numpy as np
 
-from breastmorph.clinical.measure.volume import BreastVolumes
-from breastmorph.clinical.predict.predicted_breast import Evidence, Prediction
-from breastmorph.clinical.predict.prediction import BreastPredictor, is_gone
-from breastmorph.clinical.predict.training_shapes import TrainingShapes, training_shapes
+from breastmorph.batch.engine import register_batch
+from breastmorph.batch.registered_folder import recipe
+from breastmorph.clinical.prediction import BreastPredictor, is_gone
+from breastmorph.clinical.predictor import Evidence, Prediction, TrainingShapes, training_shapes
+from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.evaluation.truth import Tie
+from breastmorph.foundation.arrays import Floats
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import vertex_normals
-from breastmorph.mesh.triangle_mesh import MIRROR, Floats, TriangleMesh
+from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.model.building import build_model
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.phantom import mean_torso, write_cohort
-from breastmorph.registration.batch import register_batch
-from breastmorph.registration.product import recipe
 from breastmorph.report.prediction_sheet import Example, save_prediction_figure
-from breastmorph.scan.folder import find_scans
 from breastmorph.scan.landmarks import SIDES
-from breastmorph.template.files import default_template
+from breastmorph.scan.scan import find_scans
+from breastmorph.template import default_template
 from measuring import compare
 
 METHODS = ("model", "mirror", "mean shape")

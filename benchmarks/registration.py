@@ -14,12 +14,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from breastmorph.foundation.arrays import Floats
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.phantom import draw_cohort, scan_subject, torso
 from breastmorph.registration import Registrar, Registration
 from breastmorph.scan.scan import Scan
-from breastmorph.template.files import default_template
+from breastmorph.template import default_template
 from measuring import compare, peak_memory
 
 LIMITS = {"20k": 1.2, "75k": 1.6}  # seconds

@@ -23,17 +23,16 @@ from pathlib import Path
 import numpy as np
 
 from breastmorph.evaluation.truth import SubjectTruth, Tie, cohort_truth, correspondence_error, load_truth
+from breastmorph.foundation.arrays import Floats
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.procrustes import align_shapes
 from breastmorph.phantom import mean_torso, write_cohort
 from breastmorph.registration import Registrar, RegistrationParameters, preset
 from breastmorph.registration.result import shape_metrics
 from breastmorph.scan.check import load_scan
-from breastmorph.scan.folder import find_scans
-from breastmorph.scan.scan import Scan
-from breastmorph.template import Template
-from breastmorph.template.files import default_template
+from breastmorph.scan.scan import Scan, find_scans
+from breastmorph.template import Template, default_template
 from measuring import compare
 
 METHODS: dict[str, tuple[str, bool]] = {

@@ -25,22 +25,20 @@ from typing import Any
 
 import numpy as np
 
+from breastmorph.batch import registered_folder
+from breastmorph.batch.engine import InProcess, LocalProcesses, register_batch
+from breastmorph.batch.registered_folder import Outcome, file_hash, recipe
+from breastmorph.batch.summary import unexplained_stretch
 from breastmorph.cohort import load_cohort
 from breastmorph.mesh.files import save_mesh
-from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.phantom import write_cohort
-from breastmorph.registration import Registrar, product
-from breastmorph.registration.batch import register_batch
-from breastmorph.registration.correspondence import unexplained_stretch
-from breastmorph.registration.executors import InProcess, LocalProcesses
-from breastmorph.registration.folder import Outcome
-from breastmorph.registration.product import file_hash, recipe
+from breastmorph.registration import Registrar
 from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.files import save_landmarks
-from breastmorph.scan.folder import find_scans
+from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.landmarks import Landmarks
-from breastmorph.template import Template
-from breastmorph.template.files import default_template, template_hash, to_npz
+from breastmorph.scan.scan import find_scans
+from breastmorph.template import Template, default_template, template_hash, to_npz
 from measuring import compare, peak_memory
 
 SPEEDUP_SHARE = 0.9  # of what two pure-CPU processes reach
@@ -240,9 +238,9 @@ def overhead(arguments: argparse.Namespace, place: Path) -> bool:
         return call
 
     # Timed within the run: the difference of two runs would drown in the noise of a loaded machine.
-    product.check_scan = timed(product.check_scan)
-    product.Registrar.register = timed(Registrar.register)  # type: ignore[method-assign]
-    product.Registrar.__init__ = timed(Registrar.__init__)  # type: ignore[method-assign]
+    registered_folder.check_scan = timed(registered_folder.check_scan)
+    registered_folder.Registrar.register = timed(Registrar.register)  # type: ignore[method-assign]
+    registered_folder.Registrar.__init__ = timed(Registrar.__init__)  # type: ignore[method-assign]
     own = []
     for count in (1, n):
         inside, begin = 0.0, time.process_time()

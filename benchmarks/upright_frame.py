@@ -17,12 +17,12 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from breastmorph.mesh.files import load_mesh
-from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.check import load_scan
-from breastmorph.scan.files import load_landmarks
-from breastmorph.scan.folder import find_scans
 from breastmorph.scan.frame import landmark_axes, upright_frame
+from breastmorph.scan.landmark_files import load_landmarks
+from breastmorph.scan.scan import find_scans
 
 BESIDE = Path(__file__).parents[2] / "shared" / "torsos"
 

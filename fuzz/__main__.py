@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from breastmorph.machine import cores
+from breastmorph.foundation.machine import cores
 from fuzz.child import run
 from fuzz.hostile import HOSTILE
 from fuzz.targets import TARGETS

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from breastmorph.errors import BreastMorphError
+from breastmorph.foundation.errors import BreastMorphError
 
 SECONDS = 5.0  # of processor time an input may take
 _WALL = 120.0  # seconds without progress, where a reader waits instead of computing

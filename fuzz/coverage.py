@@ -17,7 +17,6 @@ import atheris
 
 with atheris.instrument_imports(include=["breastmorph"]):
     # Readers of models are loaded when they are first used, which would be too late to be instrumented.
-    from breastmorph.model.files import hdf5_tree, json_tree, npz, statismo  # noqa: F401
     from fuzz.child import outcome_of
     from fuzz.inputs import mutated
     from fuzz.targets import TARGETS

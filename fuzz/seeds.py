@@ -13,14 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from breastmorph.mesh.files import save_mesh
-from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
 from breastmorph.model.files import save_model
 from breastmorph.model.shape_model import ShapeModel, Training
-from breastmorph.scan.files import save_landmarks
+from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.landmarks import NAMES, Landmarks
-from breastmorph.template import Template
-from breastmorph.template.files import to_npz
+from breastmorph.template import Template, to_npz
 
 
 def picture(kind: str = "PNG") -> bytes:

@@ -13,18 +13,17 @@ from typing import Any
 
 import numpy as np
 
+from breastmorph.batch.registered_folder import RegisteredFolder
+from breastmorph.clinical.missing_region import load_painted
 from breastmorph.clinical.patient import registered_patient
-from breastmorph.clinical.predict.painted_region import load_painted
 from breastmorph.cohort import load_cohort
-from breastmorph.cohort.elsewhere import landmark_vertices
-from breastmorph.cohort.reading import read_table
-from breastmorph.errors import BreastMorphError
+from breastmorph.cohort.reading import landmark_vertices, read_table
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.files import load_mesh, load_mesh_or_points, save_mesh
 from breastmorph.model.files import load_landmark_ids, load_model
-from breastmorph.registration.folder import RegisteredFolder
-from breastmorph.scan.files import load_landmarks
+from breastmorph.scan.landmark_files import load_landmarks
 from breastmorph.scan.raw_target import load_points
-from breastmorph.template.files import from_npz
+from breastmorph.template import from_npz
 from fuzz import seeds
 from fuzz.inputs import mutated
 

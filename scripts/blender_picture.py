@@ -1,6 +1,6 @@
 """Draw the guide's picture with Blender: the shape key of mode 1 at -1.5, 0 and +1.5 standard deviations.
 
-    python -c "from breastmorph import save_model; from breastmorph.explorer.demo_model import demo_model; \
+    python -c "from breastmorph import save_model; from breastmorph.explorer.model_view import demo_model; \
 save_model(demo_model(), 'model.glb')"
     python-with-bpy scripts/blender_picture.py model.glb docs/pictures/blender.png
 

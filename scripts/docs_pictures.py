@@ -24,29 +24,26 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from breastmorph import cli as breastmorph
-from breastmorph.clinical.measure.examination import Examiner
-from breastmorph.clinical.measure.skin_points import SkinLandmarks
-from breastmorph.clinical.measure.tape import tape_lines
-from breastmorph.clinical.measure.volume import BreastVolumes
+from breastmorph.clinical.distances import SkinLandmarks, tape_lines
+from breastmorph.clinical.examination import Examiner
+from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import load_cohort
-from breastmorph.explorer.demo_model import demo_model
+from breastmorph.explorer.model_view import demo_model
+from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.files import write_file
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh, save_mesh
-from breastmorph.mesh.files.writing import write_file
-from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.fitting import fit_model
 from breastmorph.registration.pipeline import Registrar
-from breastmorph.report.contact_sheet import scan_sheet, sheet_png
-from breastmorph.report.figures.picture_panels import Page, cameras, height_of
-from breastmorph.report.figures.printing import house_style, save_figure
-from breastmorph.report.fit_sheet import fit_sheet
-from breastmorph.report.quality_sheet import quality_sheet_png
+from breastmorph.report.clinical_sheet import save_symmetry_map, scan_sheet, sheet_png
+from breastmorph.report.figures.panels import Page, cameras, height_of, house_style, save_figure
 from breastmorph.report.render import Camera, Marker, View, look, render
-from breastmorph.report.symmetry_map import save_symmetry_map
+from breastmorph.report.shape_sheets import fit_sheet
+from breastmorph.report.summary_page import quality_sheet_png
 from breastmorph.scan.check import check_scan, load_scan
-from breastmorph.scan.folder import ScanFiles
-from breastmorph.template.files import default_template
-from breastmorph.template.template import Template
+from breastmorph.scan.scan import ScanFiles
+from breastmorph.template import Template, default_template
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

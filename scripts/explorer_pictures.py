@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from breastmorph.foundation.files import write_file
 from breastmorph.mesh.files import load_mesh
-from breastmorph.mesh.files.writing import write_file
-from breastmorph.mesh.similarity import Similarity
-from breastmorph.phantom.files import write_cohort
-from breastmorph.scan.files import load_landmarks
+from breastmorph.mesh.geometry import Similarity
+from breastmorph.phantom.scanner import write_cohort
+from breastmorph.scan.landmark_files import load_landmarks
 
 HERE = Path(__file__).parents[1]
 sys.path.insert(0, str(HERE / "tests"))

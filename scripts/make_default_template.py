@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from breastmorph.mesh.files.writing import write_file
+from breastmorph.foundation.files import write_file
 from breastmorph.phantom import mean_torso
 from breastmorph.scan.scan import Scan
-from breastmorph.template.files import to_npz
-from breastmorph.template.making import TemplateParameters, make_template, quality
-from breastmorph.template.outline import Outline
+from breastmorph.template import to_npz
+from breastmorph.template.making import Outline, TemplateParameters, make_template, quality
 
 OUT = Path(__file__).parents[1] / "src" / "breastmorph" / "data" / "template.npz"
 

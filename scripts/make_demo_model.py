@@ -14,16 +14,15 @@ from pathlib import Path
 
 import numpy as np
 
+from breastmorph.batch.engine import LocalProcesses, register_batch
+from breastmorph.batch.registered_folder import recipe
 from breastmorph.cohort import load_cohort
-from breastmorph.explorer.demo_model import from_bytes, to_bytes
-from breastmorph.mesh.files.writing import write_file
+from breastmorph.explorer.model_view import from_bytes, to_bytes
+from breastmorph.foundation.files import write_file
 from breastmorph.model.building import BuildParameters, build_model
-from breastmorph.phantom.files import write_cohort
-from breastmorph.registration.batch import register_batch
-from breastmorph.registration.executors import LocalProcesses
-from breastmorph.registration.product import recipe
-from breastmorph.scan.folder import find_scans
-from breastmorph.template.files import default_template
+from breastmorph.phantom.scanner import write_cohort
+from breastmorph.scan.scan import find_scans
+from breastmorph.template import default_template
 
 SUBJECTS, SEED = 48, 2024
 OUT = Path(__file__).parents[1] / "src" / "breastmorph" / "data" / "demo_model.npz"

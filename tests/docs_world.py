@@ -15,13 +15,12 @@ import trimesh
 from click.testing import CliRunner
 
 from breastmorph.cli import main
-from breastmorph.explorer.demo_model import demo_model
+from breastmorph.explorer.model_view import demo_model
+from breastmorph.foundation.files import locked_file
 from breastmorph.mesh.files import load_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.files import load_model
-from breastmorph.registration.lock import locked_file
-from breastmorph.template.files import default_template, to_npz
-from breastmorph.template.template import template_from
+from breastmorph.template import default_template, template_from, to_npz
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = ROOT / "notebooks"

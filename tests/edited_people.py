@@ -7,10 +7,9 @@ from functools import cache
 import numpy as np
 
 from breast_cohort import breast_model, breast_shapes
-from breastmorph.clinical.edit.editing import Editor
-from breastmorph.clinical.edit.model_features import ModelFeatures
-from breastmorph.clinical.edit.result import Change, Edit
+from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.patient import Patient, mean_patient
+from breastmorph.clinical.wishes import Change, Edit, ModelFeatures
 
 FIVE = ("sternal_notch", "nipple_left", "nipple_right", "lower_pole_left", "lower_pole_right")
 

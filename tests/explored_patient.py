@@ -8,7 +8,7 @@ import numpy as np
 
 from breast_cohort import breast_shapes, breast_template
 from breastmorph.cohort import Cohort
-from breastmorph.mesh.similarity import Similarity, rotation_about
+from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.model.shape_model import ShapeModel
 from explorer_client import Visitor

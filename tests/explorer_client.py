@@ -51,7 +51,7 @@ class Answer:
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
-        """As the page reads them; see ``breastmorph.explorer.arrays``."""
+        """As the page reads them; see ``breastmorph.explorer.answers``."""
         assert self.content[:4] == b"BMA1"
         start = 8 + int.from_bytes(self.content[4:8], "little")
         found = {}

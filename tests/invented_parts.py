@@ -6,7 +6,7 @@ import errno
 import os
 import signal
 
-from breastmorph.errors import BreastMorphError
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.study.part import Job, Made, NotPossible
 
 

@@ -11,9 +11,8 @@ from scipy.spatial.transform import Rotation
 
 from breastmorph.cohort import Cohort
 from breastmorph.mesh.files import save_mesh
-from breastmorph.mesh.similarity import Similarity
-from breastmorph.template import Template
-from breastmorph.template.files import default_template, template_hash, to_npz
+from breastmorph.mesh.geometry import Similarity
+from breastmorph.template import Template, default_template, template_hash, to_npz
 
 
 @cache

@@ -11,15 +11,14 @@ import sys
 import numpy as np
 import pytest
 
+from breastmorph.batch.registered_folder import RegisteredFolder, folder_drift
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.cohort.reading import read_table
-from breastmorph.errors import BreastMorphError, FileProblem, LandmarkProblem
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, LandmarkProblem
 from breastmorph.mesh.files import load_mesh, save_mesh
-from breastmorph.mesh.similarity import Similarity, rotation_about
+from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.registration.drift import folder_drift
-from breastmorph.registration.folder import RegisteredFolder
-from breastmorph.scan.files import save_landmarks
+from breastmorph.scan.landmark_files import save_landmarks
 from small_cohort import random_shapes, small_cohort, small_template, write_registered
 
 
@@ -93,7 +92,7 @@ def test_only_what_changed_is_read_again(registered, monkeypatch):
         read.append(path.stem)
         return load_mesh(path)
 
-    monkeypatch.setattr("breastmorph.cohort.elsewhere.load_mesh", watched)
+    monkeypatch.setattr("breastmorph.cohort.reading.load_mesh", watched)
     cohort = load_cohort(folder)
     assert read == ["001"]
     assert cohort.ids == ("000", "001", "002", "003")
@@ -161,7 +160,7 @@ def test_a_place_that_cannot_be_written_to_says_so(registered, monkeypatch):
     def full(descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("breastmorph.cohort.packing.os.fsync", full)
+    monkeypatch.setattr("breastmorph.cohort.cohort.os.fsync", full)
     with pytest.raises(FileProblem, match="No space left") as caught:
         load_cohort(folder)
     assert caught.value.code == "unwritable"

@@ -6,16 +6,15 @@ import warnings
 import numpy as np
 import pytest
 
+from breastmorph.batch.registered_folder import RegisteredFolder
+from breastmorph.clinical.missing_region import load_painted
 from breastmorph.clinical.patient import registered_patient
-from breastmorph.clinical.predict.painted_region import load_painted
 from breastmorph.cohort import load_cohort
-from breastmorph.cohort.elsewhere import landmark_vertices
-from breastmorph.cohort.reading import read_table
-from breastmorph.errors import BreastMorphError, FileProblem
-from breastmorph.mesh.similarity import Similarity
+from breastmorph.cohort.reading import landmark_vertices, read_table
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.registration.folder import RegisteredFolder
-from breastmorph.scan.files import load_landmarks
+from breastmorph.scan.landmark_files import load_landmarks
 from breastmorph.scan.raw_target import load_points
 from small_cohort import random_shapes, small_cohort, small_template, write_registered
 

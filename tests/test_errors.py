@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from breastmorph.errors import BreastMorphError, FileProblem, LandmarkProblem, about
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, LandmarkProblem, about
 
 
 @pytest.mark.parametrize(

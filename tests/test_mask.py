@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from breastmorph.errors import LandmarkProblem
+from breastmorph.foundation.errors import LandmarkProblem
 from breastmorph.mask import breast_mask, measure_breasts
 from breastmorph.mesh.geodesic import Geodesics
-from breastmorph.mesh.similarity import Similarity, rotation_about
+from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.landmarks import Landmarks
 from torso import torso

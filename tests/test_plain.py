@@ -10,7 +10,7 @@ import os
 import numpy as np
 import pytest
 
-from breastmorph.plain import csv_text, json_text, plain, read_object, without_quote
+from breastmorph.foundation.files import csv_text, json_text, plain, read_object, without_quote
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from functools import partial
 
 import pytest
 
-from breastmorph.errors import BreastMorphError, FileProblem
-from breastmorph.machine import cores, memory, memory_share
-from breastmorph.workers import Failure, Limits, run_each
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
+from breastmorph.foundation.machine import cores, memory, memory_share
+from breastmorph.foundation.workers import Failure, Limits, run_each
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="signals and limits of POSIX systems")
 
@@ -105,7 +105,7 @@ def test_linear_algebra_has_one_thread_in_workers_and_ours_stays(monkeypatch):
 
 ORPHAN = """
 import os, sys, time
-from breastmorph.workers import run_each
+from breastmorph.foundation.workers import run_each
 def setup():
     os.write(1, b"%d\\n" % os.getpid())  # whole lines: two processes say it at once
     return time.sleep
@@ -154,7 +154,7 @@ def test_no_process_outlives_its_parent_or_its_run(tmp_path):
 
 INTERRUPTED = """
 import multiprocessing.util, os, signal
-from breastmorph.workers import run_each
+from breastmorph.foundation.workers import run_each
 
 def setup():
     return str

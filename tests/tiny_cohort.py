@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from breastmorph.batch.registered_folder import Recipe, recipe
 from breastmorph.mesh.files import load_mesh, save_mesh
-from breastmorph.registration.product import Recipe, recipe
 from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.files import save_landmarks
-from breastmorph.scan.folder import ScanFiles, find_scans
-from breastmorph.template import template_from
-from breastmorph.template.files import from_npz
+from breastmorph.scan.landmark_files import save_landmarks
+from breastmorph.scan.scan import ScanFiles, find_scans
+from breastmorph.template import from_npz, template_from
 from torso import torso
 
 

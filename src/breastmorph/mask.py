@@ -8,9 +8,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from breastmorph.errors import LandmarkProblem, MeshProblem
+from breastmorph.foundation.arrays import Bools, Floats
+from breastmorph.foundation.errors import LandmarkProblem, MeshProblem
 from breastmorph.mesh.geodesic import Geodesics, near_lines
-from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.landmarks import SIDES, STERNUM, Landmarks
 
 IN_BREAST = 0.2  # the paper's threshold: a mask above it means breast

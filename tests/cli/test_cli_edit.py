@@ -11,11 +11,11 @@ from PIL import Image
 
 from breast_cohort import breast_model, breast_shapes, breast_template
 from breastmorph.cli import main
-from breastmorph.clinical.edit.model_features import ModelFeatures
+from breastmorph.clinical.wishes import ModelFeatures
 from breastmorph.mesh.files import load_mesh, save_mesh
-from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.files import save_model
-from breastmorph.scan.files import save_landmarks
+from breastmorph.scan.landmark_files import save_landmarks
 from torso import torso
 
 SHAPE = 3  # the subject whose registered mesh the tests edit

@@ -10,15 +10,15 @@ from click.testing import CliRunner
 from scipy.spatial.transform import Rotation
 
 from breastmorph.cli import main
-from breastmorph.errors import BreastMorphError
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh, save_mesh
-from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import build_model
 from breastmorph.model.files import save_model
-from breastmorph.model.matching import points_of
-from breastmorph.scan.files import save_landmarks
+from breastmorph.model.fit_steps import points_of
+from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.landmarks import Landmarks
 from breastmorph.scan.raw_target import load_points, load_target
 from small_cohort import small_cohort

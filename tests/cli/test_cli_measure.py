@@ -13,7 +13,7 @@ from breastmorph.cohort import load_cohort
 from breastmorph.mesh.files import save_mesh
 from breastmorph.model.files import save_model
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.files import save_landmarks
+from breastmorph.scan.landmark_files import save_landmarks
 from small_cohort import random_shapes, small_template, write_registered
 from torso import torso
 

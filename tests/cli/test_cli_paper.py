@@ -12,7 +12,7 @@ from rich.console import Console
 
 from breastmorph.cli import main
 from breastmorph.cli import paper as paper_command
-from breastmorph.cli.study_progress import StudyProgress
+from breastmorph.cli.paper import StudyProgress
 from breastmorph.study import cohort_parts
 from breastmorph.study.part import Made, Part, State
 from breastmorph.study.running import run_study

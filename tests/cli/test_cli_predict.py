@@ -10,12 +10,12 @@ from click.testing import CliRunner
 
 from breast_cohort import breast_model, breast_shapes, breast_template
 from breastmorph.cli import main
-from breastmorph.cohort import elsewhere
+from breastmorph.cohort import reading
 from breastmorph.mesh.files import load_mesh, save_mesh
-from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.files import save_model
-from breastmorph.scan.files import save_landmarks
+from breastmorph.scan.landmark_files import save_landmarks
 from torso import torso
 
 
@@ -111,7 +111,7 @@ def test_a_raw_scan_is_registered_first(folder, tmp_path):
 
 def test_a_registered_mesh_is_read_once(folder, tmp_path, monkeypatch):
     read = []
-    monkeypatch.setattr(elsewhere, "load_mesh", lambda path: read.append(path) or load_mesh(path))
+    monkeypatch.setattr(reading, "load_mesh", lambda path: read.append(path) or load_mesh(path))
     words = ("--missing", "right", "--out", tmp_path, "--samples", 0, "--no-sheet")
     assert run(folder, folder / "registered/one.ply", *words).exit_code == 0
     assert read == [folder / "registered/one.ply"]

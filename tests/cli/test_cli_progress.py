@@ -7,8 +7,8 @@ import io
 import pytest
 from rich.console import Console
 
-from breastmorph.cli.live_progress import LiveProgress
-from breastmorph.registration.folder import Outcome
+from breastmorph.batch.registered_folder import Outcome
+from breastmorph.cli.register import LiveProgress
 
 
 class Clock:

@@ -13,7 +13,7 @@ from breastmorph.cli import main
 from breastmorph.mesh.files import save_mesh
 from breastmorph.model.files import load_model, save_model
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.files import save_landmarks
+from breastmorph.scan.landmark_files import save_landmarks
 from small_cohort import small_cohort
 from torso import torso
 

@@ -16,11 +16,11 @@ from click.testing import CliRunner
 from scipy.spatial.transform import Rotation
 
 from breastmorph.cli import main
-from breastmorph.cli.stopping import ended_like_ctrl_c
+from breastmorph.cli.terminal import ended_like_ctrl_c
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh, save_mesh
-from breastmorph.mesh.similarity import Similarity
-from breastmorph.scan.files import save_landmarks
+from breastmorph.mesh.geometry import Similarity
+from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.landmarks import Landmarks
 from torso import torso
 

@@ -8,15 +8,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from breastmorph.batch.engine import InProcess, register_batch
 from breastmorph.cli import main
 from breastmorph.cohort import load_cohort
 from breastmorph.model.building import build_model
 from breastmorph.model.files import load_model, save_model
-from breastmorph.registration.batch import register_batch
-from breastmorph.registration.executors import InProcess
 from breastmorph.study.folder import StudyFolder
-from breastmorph.study.parameters import StudyParameters, demo_parameters
-from breastmorph.study.part import Made, Part
+from breastmorph.study.part import Made, Part, StudyParameters, demo_parameters
 from small_cohort import random_shapes, write_registered
 from tiny_cohort import tiny_recipe, write_scans
 

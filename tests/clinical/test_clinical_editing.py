@@ -9,13 +9,13 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from breast_cohort import breast_model
-from breastmorph.clinical.edit.edit_space import EditSpace
-from breastmorph.clinical.edit.editing import Editor, EditParameters
-from breastmorph.clinical.edit.model_features import ModelFeatures
+from breastmorph.clinical.edit_space import EditSpace
+from breastmorph.clinical.editing import Editor, EditParameters
 from breastmorph.clinical.features import Request, parse_request
 from breastmorph.clinical.patient import Patient, mean_patient, place
-from breastmorph.errors import BreastMorphError, LandmarkProblem
-from breastmorph.mesh.similarity import Similarity
+from breastmorph.clinical.wishes import ModelFeatures
+from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
+from breastmorph.mesh.geometry import Similarity
 from edited_people import FIVE, change, editor, features, stranger
 
 

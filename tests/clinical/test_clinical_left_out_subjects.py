@@ -9,14 +9,13 @@ import pytest
 
 from breast_cohort import breast_template
 from breastmorph.clinical.features import Reading
-from breastmorph.clinical.predict.leave_one_out import LeftOut, choose
-from breastmorph.clinical.predict.prediction import BreastPredictor, predict_breast
-from breastmorph.clinical.predict.training_shapes import training_shapes
+from breastmorph.clinical.missing_region import LeftOut, choose
+from breastmorph.clinical.prediction import BreastPredictor, predict_breast
+from breastmorph.clinical.predictor import training_shapes
 from breastmorph.cohort import Cohort
-from breastmorph.cohort.doubts import doubts
-from breastmorph.errors import BreastMorphError
-from breastmorph.mesh.geometry import vertex_normals
-from breastmorph.mesh.similarity import Similarity, rotation_about
+from breastmorph.cohort.cohort import doubts
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.mesh.geometry import Similarity, rotation_about, vertex_normals
 from breastmorph.model.building import BuildParameters, build_model
 from predicted_people import alike, model, predictor, strangers
 

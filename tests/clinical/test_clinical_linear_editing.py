@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 
 from breast_cohort import breast_model
-from breastmorph.clinical.edit.edit_space import EditSpace
-from breastmorph.clinical.edit.editing import Editor
-from breastmorph.clinical.edit.feature_regression import RegressionParameters, population, regress
-from breastmorph.clinical.edit.most_likely import most_likely
+from breastmorph.clinical.edit_space import EditSpace, RegressionParameters, most_likely, population, regress
+from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.features import Request
 from breastmorph.clinical.patient import mean_patient
-from breastmorph.errors import BreastMorphError
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.model.shape_model import Training
 from edited_people import change, editor, features, stranger
 

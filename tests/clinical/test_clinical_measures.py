@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 
-from breastmorph.clinical.measure.distances import DISTANCES, parse_measure
-from breastmorph.clinical.measure.measured_features import measured_features
-from breastmorph.clinical.measure.measures import Gauge, asymmetries, measure_distances
-from breastmorph.clinical.measure.ptosis import ptosis
-from breastmorph.clinical.measure.skin_points import SkinLandmarks
-from breastmorph.errors import BreastMorphError, LandmarkProblem
+from breastmorph.clinical.distances import DISTANCES, SkinLandmarks, parse_measure
+from breastmorph.clinical.examination import ptosis
+from breastmorph.clinical.measures import Gauge, asymmetries, measure_distances, measured_features
+from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.landmarks import Landmarks

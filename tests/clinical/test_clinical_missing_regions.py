@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from breastmorph.clinical.predict.missing_region import mirror_frame, missing_region, plane_between
-from breastmorph.clinical.predict.painted_region import load_painted
-from breastmorph.clinical.predict.prediction import BreastPredictor
-from breastmorph.clinical.predict.seam import Seam
-from breastmorph.errors import BreastMorphError, FileProblem
+from breastmorph.clinical.missing_region import load_painted, mirror_frame, missing_region, plane_between
+from breastmorph.clinical.prediction import BreastPredictor
+from breastmorph.clinical.predictor import Seam
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.mesh.files import save_mesh
-from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.geometry import Similarity
 from predicted_people import model, predictor, strangers
 from torso import torso
 

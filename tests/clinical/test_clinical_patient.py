@@ -10,9 +10,9 @@ from scipy.spatial.transform import Rotation
 
 from breast_cohort import breast_model, breast_template
 from breastmorph.clinical.patient import _moved_landmarks, registered_patient, template_of
-from breastmorph.errors import FileProblem, LandmarkProblem
+from breastmorph.foundation.errors import FileProblem, LandmarkProblem
 from breastmorph.mesh.files import save_mesh
-from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.scan.landmarks import Landmarks
 from edited_people import FIVE, features, stranger
 from small_cohort import small_template

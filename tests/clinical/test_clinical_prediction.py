@@ -9,19 +9,18 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from breast_cohort import breast_template
-from breastmorph.clinical.measure.volume import BreastVolumes
-from breastmorph.clinical.predict.missing_region import mirror_frame
-from breastmorph.clinical.predict.predicted_measures import predicted_measures
-from breastmorph.clinical.predict.prediction import (
+from breastmorph.clinical.missing_region import mirror_frame
+from breastmorph.clinical.prediction import (
     BreastPredictor,
     PredictionParameters,
     is_gone,
     predict_breast,
+    predicted_measures,
 )
+from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort
-from breastmorph.errors import BreastMorphError, MeshProblem
-from breastmorph.mesh.geometry import vertex_normals
-from breastmorph.mesh.similarity import Similarity
+from breastmorph.foundation.errors import BreastMorphError, MeshProblem
+from breastmorph.mesh.geometry import Similarity, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import BuildParameters, build_model
 from predicted_people import alike, model, predictor, strangers

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from breastmorph.clinical.measure.examination import Examiner
-from breastmorph.errors import LandmarkProblem
+from breastmorph.clinical.examination import Examiner
+from breastmorph.foundation.errors import LandmarkProblem
 from breastmorph.scan.landmarks import Landmarks
-from breastmorph.template.files import default_template
+from breastmorph.template import default_template
 
 
 def moved(name: str, by: list[float]) -> Landmarks:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from breastmorph.clinical.features import Request, parse_request
-from breastmorph.errors import BreastMorphError
+from breastmorph.foundation.errors import BreastMorphError
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from breastmorph.clinical.measure.symmetry import SymmetryGauge
-from breastmorph.errors import MeshProblem
-from breastmorph.mesh.similarity import Similarity
-from breastmorph.report.bland_altman import agreement, save_bland_altman
-from breastmorph.report.symmetry_map import save_symmetry_map
+from breastmorph.clinical.examination import SymmetryGauge
+from breastmorph.foundation.errors import MeshProblem
+from breastmorph.mesh.geometry import Similarity
+from breastmorph.report.clinical_sheet import save_symmetry_map
+from breastmorph.report.figures.curves import agreement, save_bland_altman
 from torso import torso
 
 EDGE = 8.0

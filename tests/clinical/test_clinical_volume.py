@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from breastmorph.clinical.measure.chest_wall import chest_walls
-from breastmorph.clinical.measure.volume import BreastVolumes
-from breastmorph.errors import MeshProblem
-from breastmorph.mesh.similarity import Similarity
+from breastmorph.clinical.volume import BreastVolumes, chest_walls
+from breastmorph.foundation.errors import MeshProblem
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.regions import Footprint, RegionParameters, breast_regions
 from breastmorph.phantom import draw_cohort, mean_torso

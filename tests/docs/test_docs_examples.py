@@ -17,7 +17,7 @@ import click
 import pytest
 
 from breastmorph.cli import main
-from breastmorph.template.files import default_template
+from breastmorph.template import default_template
 from docs_world import ROOT, docs_world, published_model, run, shared, small_template
 
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
@@ -80,9 +80,7 @@ OPTIONS = set().union(*COMMANDS.values(), {"--version", "--nthreads"}, re.findal
 def small(tmp_path_factory, monkeypatch):
     """The default template is a small one, except for the published model, which has its own size."""
     published_model(tmp_path_factory)
-    monkeypatch.setattr(
-        "breastmorph.template.files._DEFAULT", str(small_template(tmp_path_factory).resolve())
-    )
+    monkeypatch.setattr("breastmorph.template._DEFAULT", str(small_template(tmp_path_factory).resolve()))
     default_template.cache_clear()
     assert default_template().mesh.n_vertices < 3000
     yield

@@ -20,9 +20,9 @@ from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geodesic import Geodesics
 from breastmorph.model.building import build_model
 from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.files import save_landmarks
-from breastmorph.scan.folder import find_scans
+from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import find_scans
 from small_cohort import small_cohort
 
 K = 12

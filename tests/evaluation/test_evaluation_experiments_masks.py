@@ -8,20 +8,19 @@ import pytest
 
 from breast_cohort import breast_shapes, breast_template
 from breastmorph.cohort import Cohort
-from breastmorph.errors import BreastMorphError
-from breastmorph.evaluation.experiments.mask_truth import MaskTruth
+from breastmorph.evaluation.experiments.evidence import paired
 from breastmorph.evaluation.experiments.masks import MaskExperiment, MaskParameters, compare_masks
-from breastmorph.evaluation.experiments.paired import paired
-from breastmorph.evaluation.experiments.statements import mask_statements
+from breastmorph.evaluation.experiments.statements import MaskTruth, mask_statements
 from breastmorph.evaluation.generalization import leave_one_out
 from breastmorph.evaluation.training_set import training_set
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mask import breast_mask
 from breastmorph.mesh.files import save_mesh
 from breastmorph.model.building import build_model
 from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.files import save_landmarks
-from breastmorph.scan.folder import find_scans
+from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import find_scans
 from small_cohort import small_cohort
 
 pytestmark = pytest.mark.slow

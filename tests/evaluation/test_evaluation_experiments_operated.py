@@ -8,7 +8,7 @@ import pytest
 
 from breast_cohort import breast_shapes, breast_template
 from breastmorph.cohort import Cohort
-from breastmorph.evaluation.experiments.operated import (
+from breastmorph.evaluation.experiments.data_amount import (
     OperatedExperiment,
     OperatedParameters,
     compare_operated,

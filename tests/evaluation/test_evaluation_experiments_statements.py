@@ -3,12 +3,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from breastmorph.errors import BreastMorphError
-from breastmorph.evaluation.experiments.operated import OperatedExperiment
-from breastmorph.evaluation.experiments.paired import paired, resampled, resamples, unpaired
-from breastmorph.evaluation.experiments.recorded import rounded
-from breastmorph.evaluation.experiments.statement import Statement, p_text
+from breastmorph.evaluation.experiments.data_amount import OperatedExperiment
+from breastmorph.evaluation.experiments.evidence import (
+    Statement,
+    p_text,
+    paired,
+    resampled,
+    resamples,
+    rounded,
+    unpaired,
+)
 from breastmorph.evaluation.experiments.statements import all_statements
+from breastmorph.foundation.errors import BreastMorphError
 
 
 def test_a_planted_difference_of_pairs_is_found_where_the_spread_hides_it_from_an_unpaired_test():

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from breastmorph.errors import BreastMorphError
 from breastmorph.evaluation.generalization import LeaveOneOut, leave_one_out
+from breastmorph.foundation.errors import BreastMorphError
 from small_cohort import random_shapes
 
 

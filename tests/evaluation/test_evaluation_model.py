@@ -10,21 +10,22 @@ import numpy as np
 import pytest
 
 from breastmorph.cohort import Cohort
-from breastmorph.errors import BreastMorphError
-from breastmorph.evaluation.generalization import LeaveOneOut, leave_one_out
-from breastmorph.evaluation.model_evaluation import EvaluationParameters, evaluate_model
-from breastmorph.evaluation.raw_scans import raw_scan_generalization
-from breastmorph.evaluation.surface_distance import surface_generalization
-from breastmorph.evaluation.training_set import training_set
-from breastmorph.evaluation.variation import compactness, decoupling
+from breastmorph.evaluation.generalization import LeaveOneOut, leave_one_out, surface_generalization
+from breastmorph.evaluation.model_evaluation import (
+    EvaluationParameters,
+    evaluate_model,
+    raw_scan_generalization,
+)
+from breastmorph.evaluation.training_set import compactness, decoupling, training_set
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import save_mesh
-from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.model.procrustes import ProcrustesParameters
-from breastmorph.scan.files import save_landmarks
-from breastmorph.scan.folder import find_scans
+from breastmorph.scan.landmark_files import save_landmarks
+from breastmorph.scan.scan import find_scans
 from breastmorph.template import template_from
 from small_cohort import moved, random_shapes, small_cohort, small_template
 from torso import torso

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from breastmorph.errors import BreastMorphError
+from breastmorph.evaluation.generalization import surface_specificity
 from breastmorph.evaluation.specificity import draw_coefficients, spatial_order, specificity
-from breastmorph.evaluation.surface_distance import surface_specificity
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.closest import Surface
 from breastmorph.model.building import build_model
 from breastmorph.model.shape_model import ShapeModel

@@ -3,7 +3,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from breastmorph.errors import FileProblem
 from breastmorph.evaluation.truth import (
     SubjectTruth,
     Tie,
@@ -12,9 +11,9 @@ from breastmorph.evaluation.truth import (
     load_tie,
     load_truth,
 )
-from breastmorph.mesh.similarity import Similarity
-from breastmorph.template import template_from
-from breastmorph.template.files import default_template
+from breastmorph.foundation.errors import FileProblem
+from breastmorph.mesh.geometry import Similarity
+from breastmorph.template import default_template, template_from
 from torso import torso
 
 

@@ -9,7 +9,7 @@ from breastmorph.explorer.settings import Settings
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.files import save_model
-from breastmorph.scan.files import save_landmarks
+from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.landmarks import Landmarks
 from explored_patient import POSE, model, uploaded
 from explorer_client import running

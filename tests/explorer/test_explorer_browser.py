@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from breastmorph.mesh.files import load_mesh
-from breastmorph.phantom.files import write_cohort
-from breastmorph.template.files import default_template
+from breastmorph.phantom.scanner import write_cohort
+from breastmorph.template import default_template
 from breastmorph.viewer import SCRIPTS
 from explorer_window import address_in, cut_off, explore, settled, unnamed
 

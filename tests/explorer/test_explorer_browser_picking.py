@@ -12,9 +12,9 @@ import pytest
 
 from breast_cohort import breast_model
 from breastmorph.mesh.files import load_mesh, save_mesh
-from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.files import load_model, save_model
-from breastmorph.scan.files import load_landmarks
+from breastmorph.scan.landmark_files import load_landmarks
 from explorer_window import explore, settled, window
 from torso import torso
 

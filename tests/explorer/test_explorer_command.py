@@ -15,11 +15,10 @@ from click.testing import CliRunner
 
 from breast_cohort import breast_model
 from breastmorph.cli import main
-from breastmorph.errors import BreastMorphError
 from breastmorph.explorer import server
-from breastmorph.explorer.private_folder import PrivateFolder
 from breastmorph.explorer.server import Entrance, address_of, bound_socket
-from breastmorph.explorer.settings import Settings
+from breastmorph.explorer.settings import PrivateFolder, Settings
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.model.files import save_model
 
 

@@ -11,15 +11,14 @@ import numpy as np
 import pytest
 
 from breast_cohort import breast_model
-from breastmorph.clinical.edit.editing import Editor
+from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.patient import mean_patient
-from breastmorph.explorer.demo_model import demo_model
+from breastmorph.explorer.answers import in_page_words
 from breastmorph.explorer.downloads import _plain_cells
-from breastmorph.explorer.page_words import in_page_words
+from breastmorph.explorer.model_view import demo_model
 from breastmorph.explorer.settings import Settings
 from breastmorph.model.files import load_model, save_model
-from breastmorph.report.clinical_sheet import caution
-from breastmorph.report.measure_words import NAMES
+from breastmorph.report.clinical_sheet import NAMES, caution
 from explorer_client import Visitor, running
 
 

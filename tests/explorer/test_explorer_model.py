@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from breast_cohort import breast_model
-from breastmorph.clinical.measure.measures import Gauge
-from breastmorph.explorer.demo_model import demo_model, from_bytes, to_bytes
+from breastmorph.clinical.measures import Gauge
+from breastmorph.explorer.model_view import demo_model, from_bytes, to_bytes
 from breastmorph.explorer.settings import Settings
 from breastmorph.model.files import load_model, save_model
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.template.files import default_template
+from breastmorph.template import default_template
 from explorer_client import Visitor, running
 
 

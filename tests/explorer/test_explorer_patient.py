@@ -12,13 +12,12 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 
-from breastmorph.explorer.jobs import Cancelled, Job
-from breastmorph.explorer.worker_calls import SharedCalls
+from breastmorph.explorer.jobs import Cancelled, Job, SharedCalls
+from breastmorph.foundation.workers import Limits
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh
 from breastmorph.model.regions import breast_regions
-from breastmorph.scan.files import load_landmarks
-from breastmorph.workers import Limits
+from breastmorph.scan.landmark_files import load_landmarks
 from explored_patient import model, uploaded
 from explorer_client import Visitor
 

@@ -9,20 +9,19 @@ import numpy as np
 import pytest
 
 from breast_cohort import breast_model
-from breastmorph.explorer.picking import doubts, most_caudal, pick
-from breastmorph.explorer.picks import ORDER, Picks, guide
-from breastmorph.explorer.problems import RequestProblem
-from breastmorph.explorer.scan_reading import clustered, guessed_pose, shown_scan
+from breastmorph.explorer.answers import RequestProblem
+from breastmorph.explorer.picking import ORDER, Picks, doubts, guide, most_caudal, pick
 from breastmorph.explorer.settings import Settings
+from breastmorph.explorer.uploads import clustered, guessed_pose, shown_scan
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import save_mesh
-from breastmorph.mesh.similarity import Similarity, rotation_about
+from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
 from breastmorph.model.files import save_model
 from breastmorph.scan.check import load_scan
-from breastmorph.scan.files import load_landmarks
-from breastmorph.scan.folder import find_scans
+from breastmorph.scan.landmark_files import load_landmarks
 from breastmorph.scan.landmarks import OPTIONAL, REQUIRED
+from breastmorph.scan.scan import find_scans
 from explorer_client import Visitor, running
 from torso import torso
 

@@ -16,17 +16,16 @@ from importlib.resources import files
 import pytest
 
 from breast_cohort import breast_model
-from breastmorph.errors import BreastMorphError, FileProblem
+from breastmorph.explorer.answers import RequestProblem
 from breastmorph.explorer.app import _ENDPOINTS
-from breastmorph.explorer.jobs import Cancelled
-from breastmorph.explorer.problems import RequestProblem
+from breastmorph.explorer.jobs import Cancelled, SharedCalls, WorkerCalls
 from breastmorph.explorer.security import Doorkeeper, Keys
 from breastmorph.explorer.session import Explorer
 from breastmorph.explorer.settings import MEGABYTE, Settings, is_loopback
 from breastmorph.explorer.uploads import harmless_name
-from breastmorph.explorer.worker_calls import SharedCalls, WorkerCalls
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
+from breastmorph.foundation.workers import Limits
 from breastmorph.model.files import save_model
-from breastmorph.workers import Limits
 from explorer_client import Visitor, running
 
 

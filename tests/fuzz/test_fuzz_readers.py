@@ -77,7 +77,7 @@ def _crash(path):
 
 
 def _takes_memory(path):
-    from breastmorph.errors import FileProblem
+    from breastmorph.foundation.errors import FileProblem
 
     try:
         bytearray(2**30)
@@ -92,7 +92,7 @@ def _warns(path):
 
 
 def _long_message(path):
-    from breastmorph.errors import FileProblem
+    from breastmorph.foundation.errors import FileProblem
 
     raise FileProblem("x" * 5000)
 

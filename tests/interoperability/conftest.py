@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-from breastmorph.explorer.demo_model import demo_model
+from breastmorph.explorer.model_view import demo_model
 from breastmorph.mesh.files import save_mesh
-from breastmorph.scan.files import save_landmarks
+from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.landmarks import Landmarks
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from breastmorph.model.files import save_model
-from breastmorph.scan.files import save_landmarks
+from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.landmarks import Landmarks
 
 FLOAT, INT = np.dtype("<f4"), np.dtype("<i4")

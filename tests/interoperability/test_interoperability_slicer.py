@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from breastmorph.mesh.files import load_mesh
-from breastmorph.scan.files import load_landmarks
+from breastmorph.scan.landmark_files import load_landmarks
 
 HALF_TURN = np.array([-1.0, -1.0, 1.0])  # between LPS and RAS
 SPACES = ("LPS", "RAS")

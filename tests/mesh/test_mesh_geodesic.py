@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import trimesh
 
-from breastmorph.errors import MeshProblem
-from breastmorph.mesh.geodesic import Geodesics, near_lines
-from breastmorph.mesh.remeshing.cut import insert_points
+from breastmorph.foundation.errors import MeshProblem
+from breastmorph.mesh.geodesic import Geodesics, insert_points, near_lines
 from breastmorph.mesh.topology import is_manifold
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from torso import torso

@@ -6,17 +6,27 @@ import numpy as np
 import pytest
 import trimesh
 
-from breastmorph.errors import MeshProblem
+from breastmorph.foundation.errors import MeshProblem
 from breastmorph.mesh.closest import Surface, closest_on_segments
-from breastmorph.mesh.geometry import edge_lengths, face_angles, face_areas, face_normals, vertex_normals
-from breastmorph.mesh.remeshing.cut import clip, insert_points
-from breastmorph.mesh.remeshing.fairing import smoothed
-from breastmorph.mesh.remeshing.half import half_with_count
-from breastmorph.mesh.remeshing.holes import fill_holes
-from breastmorph.mesh.remeshing.isotropic import decimate, isotropic
-from breastmorph.mesh.remeshing.symmetry import Plane, symmetry_plane, whole_of_half
-from breastmorph.mesh.remeshing.thinning import thinned
-from breastmorph.mesh.similarity import Similarity, rotation_about
+from breastmorph.mesh.geodesic import clip, insert_points
+from breastmorph.mesh.geometry import (
+    Similarity,
+    edge_lengths,
+    face_angles,
+    face_areas,
+    face_normals,
+    rotation_about,
+    vertex_normals,
+)
+from breastmorph.mesh.halves import (
+    Plane,
+    fill_holes,
+    half_with_count,
+    smoothed,
+    symmetry_plane,
+    whole_of_half,
+)
+from breastmorph.mesh.remeshing import decimate, isotropic, thinned
 from breastmorph.mesh.topology import boundary_loops, edge_table, face_components, is_manifold
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from torso import torso

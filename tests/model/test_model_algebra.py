@@ -7,10 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from breastmorph.errors import BreastMorphError, LandmarkProblem
-from breastmorph.mesh.similarity import Similarity, rotation_about
-from breastmorph.model.posterior import condition
-from breastmorph.model.shape_model import ShapeModel
+from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
+from breastmorph.mesh.geometry import Similarity, rotation_about
+from breastmorph.model.shape_model import ShapeModel, condition
 from small_cohort import moved, random_shapes, small_cohort, small_template
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from breastmorph.cohort import Cohort
-from breastmorph.errors import BreastMorphError, LandmarkProblem
-from breastmorph.mesh.similarity import Similarity
+from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.building import BuildParameters, build_model, built_with, part_vertices
 from breastmorph.model.files import save_model
 from breastmorph.model.procrustes import ProcrustesParameters, mirrored

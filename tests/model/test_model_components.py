@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
-import breastmorph.model.components as components_module
-from breastmorph.errors import BreastMorphError
-from breastmorph.model.components import principal_components
+import breastmorph.model.building as components_module
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.model.building import principal_components
 from breastmorph.model.procrustes import align_shapes
 from breastmorph.model.shape_model import ShapeModel
 from small_cohort import moved, random_shapes, small_cohort

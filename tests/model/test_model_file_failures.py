@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
-from breastmorph.errors import BreastMorphError, FileProblem
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.model.files import load_model, save_model
 from breastmorph.model.shape_model import ShapeModel
 from small_cohort import small_cohort

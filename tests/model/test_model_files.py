@@ -11,12 +11,11 @@ import h5py
 import numpy as np
 import pytest
 
-from breastmorph.errors import FileProblem
+from breastmorph.foundation.errors import FileProblem
 from breastmorph.mesh.files import load_mesh
-from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.files import load_landmark_ids, load_model, save_model
-from breastmorph.model.files.mode_sequence import write_mode_sequence
-from breastmorph.model.files.morph_targets import write_morph_targets
+from breastmorph.model.files.shown import write_mode_sequence, write_morph_targets
 from breastmorph.model.shape_model import ShapeModel
 from small_cohort import small_cohort
 

@@ -9,18 +9,17 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from breastmorph.errors import BreastMorphError, LandmarkProblem, MeshProblem
+from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem, MeshProblem
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.geometry import vertex_normals
-from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.geometry import Similarity, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import BuildParameters, build_model
+from breastmorph.model.fit_steps import all_sites, points_of, some_sites
 from breastmorph.model.fitting import FitParameters, fit_model
-from breastmorph.model.matching import all_sites, points_of, some_sites
 from breastmorph.model.procrustes import ProcrustesParameters
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.landmarks import Landmarks
-from breastmorph.template.files import default_template
+from breastmorph.template import default_template
 from small_cohort import small_cohort
 
 FIVE = ("sternal_notch", "nipple_left", "nipple_right", "lower_pole_left", "lower_pole_right")

@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 import pytest
 
-from breastmorph.errors import FileProblem
+from breastmorph.foundation.errors import FileProblem
 from breastmorph.model.files import load_landmark_ids, load_model, save_model
 from breastmorph.model.shape_model import ShapeModel, Training
 

@@ -9,13 +9,11 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from breastmorph.clinical.patient import registered_patient
-from breastmorph.errors import LandmarkProblem
+from breastmorph.foundation.errors import LandmarkProblem
 from breastmorph.mesh.files import save_mesh
-from breastmorph.mesh.similarity import Similarity
-from breastmorph.model.files import load_model, save_model
-from breastmorph.model.files.content import is_unchanged
-from breastmorph.model.landmark_frame import landmark_frame
-from breastmorph.model.shape_model import ShapeModel
+from breastmorph.mesh.geometry import Similarity
+from breastmorph.model.files import is_unchanged, load_model, save_model
+from breastmorph.model.shape_model import ShapeModel, landmark_frame
 from small_cohort import small_cohort
 
 FIVE = ("sternal_notch", "nipple_left", "nipple_right", "lower_pole_left", "lower_pole_right")

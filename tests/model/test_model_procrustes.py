@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.spatial import procrustes
 
-from breastmorph.errors import BreastMorphError
-from breastmorph.mesh.similarity import Similarity, rotation_about
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.model.procrustes import ProcrustesParameters, align_shapes, common_frame, mirrored
 from small_cohort import moved, random_shapes, small_template
 

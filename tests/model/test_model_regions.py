@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from breastmorph.errors import LandmarkProblem
+from breastmorph.foundation.errors import LandmarkProblem
 from breastmorph.mesh.topology import face_components
 from breastmorph.model.regions import RegionParameters, breast_regions
 from breastmorph.scan.landmarks import SIDES

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from breastmorph.errors import BreastMorphError
-from breastmorph.model.selection import as_number, choose
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.model.building import as_number, choose
 
 TABLE = [
     {"id": "a", "bmi": "22.5", "operated": "yes", "centre": "Ulm", "absent": "left", "Age (years)": "30"},

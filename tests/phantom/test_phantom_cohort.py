@@ -5,7 +5,7 @@ from dataclasses import astuple
 import numpy as np
 import pytest
 
-from breastmorph.errors import BreastMorphError
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.phantom import draw_cohort
 
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from breastmorph.cli.phantom import command
-from breastmorph.errors import FileProblem
+from breastmorph.foundation.errors import FileProblem
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh
 from breastmorph.phantom import topology, write_cohort

@@ -10,7 +10,7 @@ from breastmorph.mesh.geometry import edge_lengths, face_angles
 from breastmorph.mesh.topology import boundary_loops, face_components, is_manifold
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.phantom import ScannerParameters, draw_cohort, scan_subject, topology, torso
-from breastmorph.phantom.retriangulation import refinement
+from breastmorph.phantom.scanner import refinement
 from breastmorph.scan.landmarks import REQUIRED
 
 pytestmark = pytest.mark.slow

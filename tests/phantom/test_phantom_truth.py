@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-from breastmorph.mesh.geometry import edge_lengths, face_angles, face_areas
-from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.geometry import Similarity, edge_lengths, face_angles, face_areas
 from breastmorph.mesh.topology import face_components, is_manifold
 from breastmorph.phantom import draw_cohort, mean_torso, mirror_vertices, topology, torso
 from breastmorph.scan.landmarks import REQUIRED, SIDES

@@ -5,14 +5,12 @@ import pytest
 
 from breastmorph.mask import breast_mask
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.similarity import Similarity, rotation_about
+from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.registration import Registrar, preset
-from breastmorph.registration.absent import BreastHeight, without_breast
-from breastmorph.registration.prepared import PreparedTemplate
+from breastmorph.registration.prepared import BreastHeight, PreparedTemplate, without_breast
 from breastmorph.registration.result import shape_metrics
 from breastmorph.scan.scan import Scan
-from breastmorph.template import template_from
-from breastmorph.template.files import default_template
+from breastmorph.template import default_template, template_from
 from torso import torso
 
 

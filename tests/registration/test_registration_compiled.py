@@ -9,7 +9,7 @@ import pytest
 from numba.core.caching import IndexDataCacheFile
 from numba.core.registry import CPUDispatcher
 
-from breastmorph.registration.compiled import compiled, share_compiled_code
+from breastmorph.foundation.machine import compiled, share_compiled_code
 
 
 @pytest.fixture(autouse=True)

@@ -16,12 +16,11 @@ import pytest
 
 distributed = pytest.importorskip("distributed")
 
-from breastmorph.errors import BreastMorphError
-from breastmorph.registration import cluster as cluster_module
-from breastmorph.registration.batch import register_batch
-from breastmorph.registration.cluster import Cluster
-from breastmorph.registration.executors import InProcess
-from breastmorph.workers import Limits
+from breastmorph.batch import cluster as cluster_module
+from breastmorph.batch.cluster import Cluster
+from breastmorph.batch.engine import InProcess, register_batch
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.workers import Limits
 from tiny_cohort import Troubles, meshes, metrics, require_whole, tiny_recipe, write_scans
 
 pytestmark = [

@@ -9,12 +9,12 @@ import subprocess
 import pytest
 from click.testing import CliRunner
 
+from breastmorph.batch.engine import InProcess, LocalProcesses, register_batch
 from breastmorph.cli import main
-from breastmorph.errors import FileProblem
-from breastmorph.mesh.files import save_mesh, writing
-from breastmorph.registration.batch import register_batch
-from breastmorph.registration.executors import InProcess, LocalProcesses
-from breastmorph.scan.files import save_landmarks
+from breastmorph.foundation import files
+from breastmorph.foundation.errors import FileProblem
+from breastmorph.mesh.files import save_mesh
+from breastmorph.scan.landmark_files import save_landmarks
 from tiny_cohort import Troubles, meshes, require_whole, tiny_recipe, write_scans
 from torso import torso
 
@@ -95,7 +95,7 @@ def test_the_command_says_so_and_can_go_on(tmp_path, monkeypatch):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         sync(descriptor)
 
-    monkeypatch.setattr(writing.os, "fsync", gives_up)
+    monkeypatch.setattr(files.os, "fsync", gives_up)
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 2, result.output
     assert os.strerror(errno.ENOSPC) in result.stderr

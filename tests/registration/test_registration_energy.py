@@ -10,14 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial import Delaunay
 
-from breastmorph.mesh.similarity import rotation_about
-from breastmorph.registration import energy as plain
-from breastmorph.registration import kernels
-from breastmorph.registration.cells import spokes_and_rims
-from breastmorph.registration.embedded import EmbeddedDeformation
-from breastmorph.registration.linear import EdgeSystem
-from breastmorph.registration.minimiser import Deformation, Pulls
+from breastmorph.mesh.geometry import rotation_about
+from breastmorph.registration import energy
+from breastmorph.registration.minimiser import Deformation, EdgeSystem, Pulls, spokes_and_rims
 from breastmorph.registration.parameters import FitParameters, preset
+from breastmorph.registration.prepared import EmbeddedDeformation
 
 
 def patch(rng: np.random.Generator, count: int = 60) -> tuple[np.ndarray, np.ndarray]:
@@ -88,14 +85,14 @@ def test_the_compiled_kernels_are_equation_8_in_plain_numpy(consistency, scale_s
     f = state._regulariser(pulls)
     scales, rotations = state.scales.copy(), state.rotations.copy()
     for i in range(len(vertices)):  # one after the other, as the kernel does
-        scales[i] = plain.best_scale(f, i, state.points, rotations, kernels._SMALLEST_SCALE)
-        rotations[i] = plain.best_rotation(f, i, state.points, scales, rotations)
+        scales[i] = energy.best_scale(f, i, state.points, rotations, energy._SMALLEST_SCALE)
+        rotations[i] = energy.best_rotation(f, i, state.points, scales, rotations)
     state.update_cells(pulls)
     assert np.allclose(state.scales, scales, atol=1e-9)
     assert np.allclose(state.rotations, rotations, atol=1e-7)
-    energy = plain.regulariser_energy(f, state.points, scales, rotations)
-    assert np.isclose(kernels.regulariser_energy(f, state.points, scales, rotations), energy, rtol=1e-12)
-    assert np.allclose(kernels.wanted_edges(f, scales, rotations), plain.wanted_edges(f, scales, rotations))
+    now = (f, state.points, scales, rotations)
+    assert np.isclose(energy.regulariser_energy(*now), energy.equation_8(*now), rtol=1e-12)
+    assert np.allclose(energy.wanted_edges(f, scales, rotations), energy.edges_wanted(f, scales, rotations))
 
 
 def test_updates_are_stationary_points():

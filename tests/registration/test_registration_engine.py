@@ -10,15 +10,13 @@ from dataclasses import replace
 
 import pytest
 
-from breastmorph.errors import FileProblem
-from breastmorph.registration import lock as lock_module
-from breastmorph.registration.batch import register_batch
-from breastmorph.registration.executors import InProcess, LocalProcesses
-from breastmorph.registration.folder import RegisteredFolder
-from breastmorph.registration.lock import locked_folder
-from breastmorph.registration.product import ProductMaker
-from breastmorph.template.files import from_npz, to_npz
-from breastmorph.workers import Limits
+from breastmorph.batch.engine import InProcess, LocalProcesses, register_batch
+from breastmorph.batch.registered_folder import ProductMaker, RegisteredFolder
+from breastmorph.foundation import files as lock_module
+from breastmorph.foundation.errors import FileProblem
+from breastmorph.foundation.files import locked_folder
+from breastmorph.foundation.workers import Limits
+from breastmorph.template import from_npz, to_npz
 from tiny_cohort import Troubles, meshes, metrics, require_whole, tiny_recipe, write_scans
 
 

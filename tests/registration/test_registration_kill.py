@@ -14,8 +14,7 @@ import time
 
 import pytest
 
-from breastmorph.registration.batch import register_batch
-from breastmorph.registration.executors import InProcess
+from breastmorph.batch.engine import InProcess, register_batch
 from tiny_cohort import Troubles, meshes, metrics, require_whole, tiny_recipe, write_scans
 
 KILLS = 20 if os.environ.get("BREASTMORPH_SOAK") else 3
@@ -23,9 +22,9 @@ SCANS = 3 * KILLS
 RUN = """
 import sys
 from pathlib import Path
-from breastmorph.registration.batch import register_batch
-from breastmorph.registration.executors import LocalProcesses
-from breastmorph.scan.folder import find_scans
+from breastmorph.batch.engine import register_batch
+from breastmorph.batch.engine import LocalProcesses
+from breastmorph.scan.scan import find_scans
 from tiny_cohort import Troubles, tiny_recipe
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from breastmorph.errors import BreastMorphError, LandmarkProblem
+from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.similarity import Similarity, rotation_about
+from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration import Registrar, preset, register
 from breastmorph.scan.landmarks import Landmarks

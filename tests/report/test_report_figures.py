@@ -13,16 +13,23 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from breast_cohort import breast_model, breast_template
-from breastmorph.clinical.predict.prediction import predict_breast
-from breastmorph.errors import BreastMorphError, LandmarkProblem
+from breastmorph.clinical.prediction import predict_breast
+from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.report.figures.editing_grid import EditedShape, EditedSubject, save_editing_grid
 from breastmorph.report.figures.mask_contours import save_mask_contours
 from breastmorph.report.figures.modes import save_modes
-from breastmorph.report.figures.picture_panels import cameras, levelled, mark_sides, round_end
+from breastmorph.report.figures.panels import (
+    cameras,
+    house_style,
+    levelled,
+    mark_sides,
+    round_end,
+    save_figure,
+    save_png,
+)
 from breastmorph.report.figures.prediction_pairs import save_prediction_pairs
-from breastmorph.report.figures.printing import house_style, save_figure, save_png
 from breastmorph.report.figures.random_samples import save_random_samples
 from breastmorph.report.figures.variation_maps import save_variation_maps
 from breastmorph.report.prediction_sheet import Example

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from breastmorph.errors import BreastMorphError
-from breastmorph.report.figures.metric_curves import (
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.report.figures.curves import (
     ModelCurves,
     Series,
     save_clinical,

@@ -6,12 +6,12 @@ import math
 
 import pytest
 
-from breastmorph.clinical.edit.result import Change
-from breastmorph.clinical.measure.distances import DISTANCES, PAIRS
-from breastmorph.clinical.predict.predicted_measures import PredictedMeasure
-from breastmorph.report.editing_sheet import change_row
-from breastmorph.report.measure_words import NAMES, in_cm, in_words
+from breastmorph.clinical.distances import DISTANCES, PAIRS
+from breastmorph.clinical.prediction import PredictedMeasure
+from breastmorph.clinical.wishes import Change
+from breastmorph.report.clinical_sheet import NAMES, in_cm, in_words
 from breastmorph.report.prediction_sheet import measure_row
+from breastmorph.report.shape_sheets import change_row
 
 
 def test_every_measure_has_words():

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from breastmorph.errors import FileProblem
+from breastmorph.foundation.errors import FileProblem
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.report.page import (
     Code,
@@ -30,8 +30,7 @@ from breastmorph.report.page import (
     page_html,
     write_page,
 )
-from breastmorph.report.page.number_text import number_text
-from breastmorph.report.page.packing import packed_model
+from breastmorph.report.page.writing import number_text, packed_model
 from small_cohort import small_cohort
 
 EVIL = "<script>alert('x')</script>\"&' </script> <!-- ]]> 日本 \u2028"

@@ -6,7 +6,7 @@ import trimesh
 from PIL import Image
 
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.report.contact_sheet import scan_sheet
+from breastmorph.report.clinical_sheet import scan_sheet
 from breastmorph.report.render import INSIDE, Marker, View, colormap, render
 from breastmorph.scan.scan import Scan
 from torso import torso

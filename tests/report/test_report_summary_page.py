@@ -14,13 +14,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from breastmorph.mesh.similarity import Similarity
-from breastmorph.registration.folder import Outcome
+from breastmorph.batch.registered_folder import Outcome
+from breastmorph.batch.summary import FIGURES, Flag, SummaryRow
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.registration.parameters import RegistrationParameters
 from breastmorph.registration.result import Registration
-from breastmorph.registration.summary import FIGURES, Flag, SummaryRow
-from breastmorph.report.summary_page import summary_html, write_summaries
-from breastmorph.report.thumbnail import SIZE, Pictures, thumbnail
+from breastmorph.report.summary_page import SIZE, Pictures, summary_html, thumbnail, write_summaries
 from breastmorph.scan.scan import Scan
 from small_cohort import random_shapes, small_template, write_registered
 from torso import torso

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from breastmorph.cli import main
 from breastmorph.mesh.files import save_mesh
-from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.scan.files import save_landmarks
+from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.landmarks import Landmarks
 from torso import torso
 

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from breastmorph.errors import BreastMorphError, FileProblem, LandmarkProblem
+from breastmorph.batch.registered_folder import input_hashes
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, LandmarkProblem
 from breastmorph.mesh.files import save_mesh
-from breastmorph.mesh.similarity import Similarity, rotation_about
-from breastmorph.registration.product import input_hashes
+from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.scan.anatomy import KnownDistance, unit_of
 from breastmorph.scan.check import CheckParameters, check_scan, load_scan
-from breastmorph.scan.files import save_landmarks
-from breastmorph.scan.folder import ScanFiles, find_scans, landmark_stem, passed_over
+from breastmorph.scan.landmark_files import save_landmarks
+from breastmorph.scan.scan import ScanFiles, find_scans, landmark_stem, passed_over
 from torso import torso
 
 

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from breastmorph.errors import LandmarkProblem
-from breastmorph.mesh.geometry import vertex_normals
-from breastmorph.mesh.similarity import Similarity, rotation_about
+from breastmorph.foundation.errors import LandmarkProblem
+from breastmorph.mesh.geometry import Similarity, rotation_about, vertex_normals
 from breastmorph.mesh.topology import boundary_loops, edge_table
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan import frame

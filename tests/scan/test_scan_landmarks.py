@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from breastmorph.errors import LandmarkProblem
+from breastmorph.foundation.errors import LandmarkProblem
 from breastmorph.scan.landmarks import NAMES, Landmarks, canonical_name
 from torso import torso
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from breastmorph.errors import BreastMorphError, LandmarkProblem
+from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.files import save_mesh
-from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan import raw_target
 from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.files import save_landmarks
+from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.landmarks import STERNUM
 from breastmorph.scan.raw_target import load_target
 from torso import torso

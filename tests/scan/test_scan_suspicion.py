@@ -15,10 +15,10 @@ from breastmorph.mesh.geometry import vertex_normals
 from breastmorph.mesh.topology import boundary_loops
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.phantom.cohort import draw_cohort
-from breastmorph.phantom.dense_truth import torso as true_torso
+from breastmorph.phantom.cohort import torso as true_torso
 from breastmorph.phantom.scanner import ScannerParameters, scan_subject
 from breastmorph.scan.check import load_scan
-from breastmorph.scan.files import save_landmarks
+from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.landmarks import Landmarks
 from breastmorph.scan.suspicion import suspicions
 from torso import torso

@@ -10,12 +10,11 @@ from types import SimpleNamespace
 import pytest
 
 import invented_parts as do
-from breastmorph.errors import FileProblem
+from breastmorph.foundation.errors import FileProblem
 from breastmorph.scan.check import CheckParameters
 from breastmorph.study import running
 from breastmorph.study.folder import StudyFolder
-from breastmorph.study.parameters import StudyParameters, demo_parameters
-from breastmorph.study.part import Part, State
+from breastmorph.study.part import Part, State, StudyParameters, demo_parameters
 from breastmorph.study.plan import Inputs, make_plan
 from breastmorph.study.report import command_of
 from breastmorph.study.running import run_study

@@ -11,14 +11,20 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from breastmorph.errors import BreastMorphError
-from breastmorph.registration.lock import locked_folder
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.files import locked_folder
 from breastmorph.study.folder import StudyFolder
-from breastmorph.study.parameters import StudyParameters
+from breastmorph.study.part import StudyParameters
 from breastmorph.study.report import report_page, write_report
-from breastmorph.study.results import StudyResults
 from breastmorph.study.running import open_study
-from breastmorph.study.summary import few_subjects, key_figures, refusals, remarks, statements_by_method
+from breastmorph.study.summary import (
+    StudyResults,
+    few_subjects,
+    key_figures,
+    refusals,
+    remarks,
+    statements_by_method,
+)
 from small_cohort import random_shapes
 from study_cohort import SMALL, contents, small_study, write_scan, write_study_cohort
 

@@ -7,13 +7,12 @@ from functools import cache
 import numpy as np
 import pytest
 
-from breastmorph.errors import FileProblem, LandmarkProblem, MeshProblem
+from breastmorph.foundation.errors import FileProblem, LandmarkProblem, MeshProblem
 from breastmorph.mesh.files import save_mesh
-from breastmorph.mesh.similarity import Similarity, rotation_about
+from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.scan.files import save_landmarks
-from breastmorph.template import template_from
-from breastmorph.template.files import default_template, from_npz, load_template, to_npz
+from breastmorph.scan.landmark_files import save_landmarks
+from breastmorph.template import default_template, from_npz, load_template, template_from, to_npz
 
 
 @pytest.fixture(scope="module")

@@ -10,16 +10,15 @@ import pytest
 from click.testing import CliRunner
 
 from breastmorph.cli.template import command
-from breastmorph.errors import LandmarkProblem, MeshProblem
+from breastmorph.foundation.errors import LandmarkProblem, MeshProblem
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh, save_mesh
-from breastmorph.mesh.similarity import Similarity, rotation_about
+from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.mesh.topology import boundary_loops, is_manifold
-from breastmorph.scan.files import load_landmarks, save_landmarks
+from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
 from breastmorph.scan.landmarks import OF_A_BREAST, REQUIRED, Landmarks
 from breastmorph.scan.scan import Scan
-from breastmorph.template import Template
-from breastmorph.template.files import default_template, from_npz, load_template, to_npz
+from breastmorph.template import Template, default_template, from_npz, load_template, to_npz
 from breastmorph.template.making import MadeTemplate, TemplateParameters, make_template, quality
 from torso import torso
 

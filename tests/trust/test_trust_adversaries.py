@@ -11,11 +11,11 @@ from click.testing import CliRunner
 
 from breast_cohort import breast_model, breast_shapes, breast_template
 from breastmorph.cli import main
-from breastmorph.clinical.predict.training_shapes import training_shapes
+from breastmorph.clinical.predictor import training_shapes
 from breastmorph.cohort import Cohort, load_cohort
-from breastmorph.cohort.doubts import copy_groups, doubts, without_copies
-from breastmorph.errors import BreastMorphError
+from breastmorph.cohort.cohort import copy_groups, doubts, without_copies
 from breastmorph.evaluation.model_evaluation import EvaluationParameters, evaluate_model
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import BuildParameters, build_model

@@ -14,13 +14,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from breastmorph.batch.engine import InProcess, register_batch
 from breastmorph.cli import main
-from breastmorph.cohort import load_cohort, packing
-from breastmorph.errors import FileProblem
+from breastmorph.cohort import cohort, load_cohort
+from breastmorph.foundation.errors import FileProblem
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.model.files import load_model
-from breastmorph.registration.batch import register_batch
-from breastmorph.registration.executors import InProcess
 from small_cohort import random_shapes, write_registered
 from tiny_cohort import Troubles, meshes, require_whole, tiny_recipe, write_scans
 
@@ -79,8 +78,8 @@ def test_a_read_only_cohort_is_packed_elsewhere_and_says_so(folder, tmp_path, mo
             raise FileProblem("the folder cannot be made", "", path) from OSError(30, "Read-only file system")
         path.mkdir(parents=True, exist_ok=True)
 
-    monkeypatch.setattr(packing, "make_folder", read_only)
-    monkeypatch.setattr(packing, "TemporaryDirectory", lambda **_: _Temporary(tmp_path / "elsewhere"))
+    monkeypatch.setattr(cohort, "make_folder", read_only)
+    monkeypatch.setattr(cohort, "TemporaryDirectory", lambda **_: _Temporary(tmp_path / "elsewhere"))
     found = load_cohort(folder)
     assert "read-only" in caplog.text
     assert str(tmp_path) not in caplog.text  # where things lie is nobody's business
@@ -137,7 +136,7 @@ def test_a_model_that_cannot_be_written_leaves_the_old_one(folder, tmp_path, mon
     def full(descriptor):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("breastmorph.mesh.files.writing.os.fsync", full)
+    monkeypatch.setattr("breastmorph.foundation.files.os.fsync", full)
     result = CliRunner().invoke(main, [*words, "--components", "2"])
     assert result.exit_code == 2
     assert "No space left" in result.stderr

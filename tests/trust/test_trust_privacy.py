@@ -12,14 +12,13 @@ import pytest
 from click.testing import CliRunner
 
 import breastmorph
+from breastmorph.batch.engine import InProcess, register_batch
+from breastmorph.batch.registered_folder import RegisteredFolder
 from breastmorph.cli import main
 from breastmorph.cohort import Cohort
-from breastmorph.errors import BreastMorphError
 from breastmorph.evaluation.privacy import PrivacyParameters, measure_privacy
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.model.building import BuildParameters, build_model
-from breastmorph.registration.batch import register_batch
-from breastmorph.registration.executors import InProcess
-from breastmorph.registration.folder import RegisteredFolder
 from breastmorph.report.summary_page import write_summaries
 from small_cohort import random_shapes, small_cohort, small_template, write_registered
 from tiny_cohort import tiny_recipe, write_scans
@@ -106,10 +105,10 @@ def test_an_error_nobody_foresaw_is_told_without_places(tmp_path, monkeypatch):
     def unforeseen(*_):
         raise ZeroDivisionError(f"in {found[0].mesh}")
 
-    monkeypatch.setattr("breastmorph.registration.product.ProductMaker._product", unforeseen)
+    monkeypatch.setattr("breastmorph.batch.registered_folder.ProductMaker._product", unforeseen)
     register_batch(found, tiny_recipe(), tmp_path / "out", InProcess())
     told = json.loads((tmp_path / "out" / "failed" / "s00.json").read_text())
-    assert "registration/product.py" in told["trace"].replace("\\", "/")
+    assert "batch/registered_folder.py" in told["trace"].replace("\\", "/")
     assert "ZeroDivisionError: in s00.ply" in told["trace"]
     assert str(tmp_path) not in json.dumps(told)
     assert str(Path(breastmorph.__file__).parents[1]) not in json.dumps(told)

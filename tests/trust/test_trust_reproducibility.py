@@ -14,14 +14,13 @@ from click.testing import CliRunner
 
 from breast_cohort import breast_model
 from breastmorph import __version__
+from breastmorph.batch.engine import InProcess, LocalProcesses, register_batch
 from breastmorph.cli import main
 from breastmorph.cohort import load_cohort
 from breastmorph.mesh.files import save_mesh
 from breastmorph.model.building import build_model
 from breastmorph.model.files import load_model, save_model
-from breastmorph.registration.batch import register_batch
-from breastmorph.registration.executors import InProcess, LocalProcesses
-from breastmorph.scan.files import save_landmarks
+from breastmorph.scan.landmark_files import save_landmarks
 from small_cohort import random_shapes, write_registered
 from tiny_cohort import digest, meshes, metrics, tiny_recipe, write_scans
 from torso import torso
@@ -31,13 +30,13 @@ pytestmark = pytest.mark.slow
 THREADS = """
 import hashlib
 import numpy as np
-from breastmorph.clinical.edit.editing import Editor
+from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.features import parse_request
 from breastmorph.clinical.patient import mean_patient
 from breastmorph.model.fitting import FitParameters, fit_model
 from breastmorph.cohort import Cohort
 from breastmorph.model.building import build_model
-from breastmorph.template.files import default_template
+from breastmorph.template import default_template
 
 template = default_template()
 rng = np.random.default_rng(1)

@@ -18,8 +18,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from breastmorph.registration.batch import register_batch
-from breastmorph.registration.executors import LocalProcesses
+from breastmorph.batch.engine import LocalProcesses, register_batch
 from tiny_cohort import Troubles, meshes, metrics, require_whole, tiny_recipe, write_scans
 
 SCANS = int(os.environ.get("BREASTMORPH_SOAK_SCANS", "500")) if os.environ.get("BREASTMORPH_SOAK") else 8
@@ -27,9 +26,9 @@ STEP = 0.6 / SCANS
 RUN = """
 import sys
 from pathlib import Path
-from breastmorph.registration.batch import register_batch
-from breastmorph.registration.executors import LocalProcesses
-from breastmorph.scan.folder import find_scans
+from breastmorph.batch.engine import register_batch
+from breastmorph.batch.engine import LocalProcesses
+from breastmorph.scan.scan import find_scans
 from test_trust_soak import Storm
 from tiny_cohort import tiny_recipe
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from io import TextIOWrapper
 from typing import Any
 
-from breastmorph.cli.stopping import silent_ctrl_c
+from breastmorph.cli.terminal import silent_ctrl_c
 
 with silent_ctrl_c():
     import platform
@@ -19,8 +19,7 @@ with silent_ctrl_c():
     from click.shell_completion import CompletionItem
 
     from breastmorph import __version__
-    from breastmorph.errors import BreastMorphError
-    from breastmorph.names import SHOWN
+    from breastmorph.foundation.errors import SHOWN, BreastMorphError
 
 # Name of the command: the module that exports it as ``command``, and its line in the overview.
 _COMMANDS = {

@@ -11,17 +11,16 @@ import click
 import numpy as np
 from rich.markup import escape
 
-from breastmorph.cli.options import COUNT, FOLDER, PATH, json_option, table_option
-from breastmorph.cli.provenance import provenance
+from breastmorph.cli.options import COUNT, FOLDER, PATH, json_option, provenance, table_option
 from breastmorph.cli.subjects import chosen_subjects, listed, read_cohort
 from breastmorph.cli.terminal import print_json, print_table, warn
-from breastmorph.cohort.doubts import doubts
+from breastmorph.cohort.cohort import doubts
+from breastmorph.foundation.errors import name_of
+from breastmorph.foundation.files import without_quote
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.model.files import save_model
 from breastmorph.model.procrustes import ProcrustesParameters
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.names import name_of
-from breastmorph.plain import without_quote
 from breastmorph.scan.landmarks import SIDES
 
 

@@ -9,14 +9,12 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from breastmorph.cli.options import PATH, json_option, landmarks_option, scan_options
-from breastmorph.cli.provenance import provenance
+from breastmorph.cli.options import PATH, json_option, landmarks_option, provenance, scan_options
 from breastmorph.cli.terminal import print_json, print_table, progress, warn
-from breastmorph.names import shown
+from breastmorph.foundation.errors import shown
 from breastmorph.scan.check import CheckParameters, check_scan
-from breastmorph.scan.findings import Check
-from breastmorph.scan.folder import find_scans, passed_over
-from breastmorph.template.files import default_template
+from breastmorph.scan.scan import Check, find_scans, passed_over
+from breastmorph.template import default_template
 
 _STYLE = {"usable": "green", "repaired": "yellow", "refused": "red"}
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from breastmorph.cli.options import COUNT, PATH, json_option, landmark_ids_option, opened_model
-from breastmorph.cli.provenance import provenance
+from breastmorph.cli.options import COUNT, PATH, json_option, landmark_ids_option, opened_model, provenance
 from breastmorph.cli.terminal import print_json
 from breastmorph.model.files import save_model
 
@@ -60,11 +59,11 @@ def command(
     made = provenance()  # before OUT is written: it may be IN
     written = [out]
     if as_targets:
-        from breastmorph.model.files.morph_targets import write_morph_targets
+        from breastmorph.model.files.shown import write_morph_targets
 
         write_morph_targets(model, out, modes or 20, sd or 1.0)
     elif as_sequence:
-        from breastmorph.model.files.mode_sequence import write_mode_sequence
+        from breastmorph.model.files.shown import write_mode_sequence
 
         written = write_mode_sequence(model, out, modes or 8, sd or 3.0)
     else:

@@ -10,12 +10,10 @@ import click
 from rich.markup import escape
 
 from breastmorph.cli.options import FOLDER, jobs_option, seed_option
-from breastmorph.cli.paper import exit_code, print_problems, run_and_report
-from breastmorph.cli.study_progress import StudyProgress
+from breastmorph.cli.paper import StudyProgress, exit_code, print_problems, run_and_report
 from breastmorph.cli.terminal import print_table
-from breastmorph.study.parameters import demo_parameters
-from breastmorph.study.results import StudyResults
-from breastmorph.study.summary import key_figures
+from breastmorph.study.part import demo_parameters
+from breastmorph.study.summary import StudyResults, key_figures
 
 
 @click.command("demo")

@@ -58,7 +58,7 @@ def _libraries() -> str:
 
 
 def _machine() -> str:
-    from breastmorph.machine import cores, memory
+    from breastmorph.foundation.machine import cores, memory
 
     size = memory()
     return f"{cores()} cores, " + ("memory unknown" if size is None else f"{size / 2**30:.0f} GiB of memory")
@@ -71,7 +71,7 @@ def _folders() -> str:
 
 
 def _kernels() -> str:
-    from breastmorph.registration.compiled import compiled, share_compiled_code
+    from breastmorph.foundation.machine import compiled, share_compiled_code
 
     share_compiled_code()
     kernel: Any = compiled()(_doubled)
@@ -90,7 +90,7 @@ def _doubled(value: float) -> float:
 def _solver() -> str:
     import numpy as np
 
-    from breastmorph.registration.linear import EdgeSystem
+    from breastmorph.registration.minimiser import EdgeSystem
 
     edges = np.column_stack([np.arange(99), np.arange(1, 100)])
     system = EdgeSystem(edges, 100)
@@ -107,7 +107,7 @@ def _solver() -> str:
 
 def _pictures() -> str:
     from breastmorph.report.render import render
-    from breastmorph.template.files import default_template
+    from breastmorph.template import default_template
 
     picture = render(default_template().coarse, size=(80, 90))
     if picture.min() == picture.max():
@@ -138,13 +138,12 @@ def _registration() -> str:
     import numpy as np
 
     from breastmorph.mesh.files import save_mesh
-    from breastmorph.phantom.cohort import draw_cohort
-    from breastmorph.phantom.dense_truth import torso
+    from breastmorph.phantom.cohort import draw_cohort, torso
     from breastmorph.phantom.scanner import scan_subject
     from breastmorph.registration.pipeline import Registrar
     from breastmorph.scan.check import load_scan
-    from breastmorph.scan.files import save_landmarks
-    from breastmorph.template.files import default_template
+    from breastmorph.scan.landmark_files import save_landmarks
+    from breastmorph.template import default_template
 
     scanned = scan_subject(torso(draw_cohort(1, 1)[0]), np.random.default_rng(1))
     template = default_template()

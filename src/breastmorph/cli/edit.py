@@ -19,22 +19,20 @@ from breastmorph.cli.options import (
     landmarks_option,
     model_argument,
     opened_model,
+    provenance,
     scan_options,
 )
-from breastmorph.cli.provenance import provenance
 from breastmorph.cli.terminal import print_json, print_table, progress, warn
-from breastmorph.clinical.edit.editing import Editor
-from breastmorph.clinical.edit.model_features import ModelFeatures
-from breastmorph.clinical.edit.result import Edit
+from breastmorph.clinical.distances import DISTANCES, KINDS, PAIRS, PAPER, STRAIGHT, TAPE
+from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.features import REGIONS, Request, named, parse_request
-from breastmorph.clinical.measure.distances import DISTANCES, KINDS, PAIRS, PAPER, STRAIGHT, TAPE
 from breastmorph.clinical.patient import Patient, mean_patient, registered_patient, scanned_patient
-from breastmorph.errors import BreastMorphError
+from breastmorph.clinical.wishes import Edit, ModelFeatures
+from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.files import json_text, make_folder, write_file
 from breastmorph.mesh.files import save_mesh
-from breastmorph.mesh.files.writing import make_folder, write_file
-from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.plain import json_text
 from breastmorph.scan.check import CheckParameters
 
 _GRID = ",".join(PAPER)  # the features of the paper's figure
@@ -130,9 +128,8 @@ def command(
     record = {**_record(edit, patient, model_file, kind, beside), "made": provenance()}
     files = _write(edit, patient, model, record, out)
     if not no_sheet:
-        from breastmorph.report.clinical_sheet import caution
-        from breastmorph.report.editing_sheet import save_editing_sheet
-        from breastmorph.report.measure_words import in_words
+        from breastmorph.report.clinical_sheet import caution, in_words
+        from breastmorph.report.shape_sheets import save_editing_sheet
 
         asked = (in_words(c.name) for c in edit.changes if c.requested is not None and not c.held)
         title = f"{patient.id}: {', '.join(asked)}"
@@ -194,7 +191,7 @@ def _record(edit: Edit, patient: Patient, model_file: Path, kind: str, beside: E
 
 
 def _print(edit: Edit, patient: Patient, beside: Edit | None, why_not: str) -> None:
-    from breastmorph.report.editing_sheet import change_row
+    from breastmorph.report.shape_sheets import change_row
 
     columns = ["measure", "before", "requested", "after", "difference"]
     rows = [change_row(change, for_people=False) for change in edit.changes]
@@ -220,8 +217,8 @@ def _print(edit: Edit, patient: Patient, beside: Edit | None, why_not: str) -> N
 def _draw_grid(
     editor: Editor, names: Sequence[str], hold: Sequence[str], linear: bool, out: Path, as_json: bool
 ) -> None:
-    from breastmorph.report.editing_sheet import save_feature_grid
-    from breastmorph.report.measure_words import in_cm
+    from breastmorph.report.clinical_sheet import in_cm
+    from breastmorph.report.shape_sheets import save_feature_grid
 
     rows: list[list[tuple[Floats | None, str]]] = []
     records: list[dict[str, Any]] = []

@@ -17,24 +17,23 @@ from breastmorph.cli.options import (
     json_option,
     landmarks_option,
     model_argument,
+    provenance,
     scan_options,
     seed_option,
     table_option,
 )
-from breastmorph.cli.provenance import provenance
 from breastmorph.cli.subjects import chosen_subjects, read_cohort
 from breastmorph.cli.terminal import print_json, print_table, progress_with, warn
 from breastmorph.cohort import Cohort
-from breastmorph.errors import BreastMorphError
-from breastmorph.evaluation.curve import Curve
 from breastmorph.evaluation.model_evaluation import Evaluation, EvaluationParameters, evaluate_model
 from breastmorph.evaluation.privacy import Privacy, PrivacyParameters, measure_privacy
-from breastmorph.mesh.files.writing import make_folder, write_file
+from breastmorph.evaluation.training_set import Curve
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.files import json_text, make_folder, write_file
 from breastmorph.model.files import load_model
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.plain import json_text
 from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.folder import find_scans
+from breastmorph.scan.scan import find_scans
 
 _SHAPES = 500  # random shapes are enough for what a model reveals
 _DISTANCES = {"point": "point to point", "surface": "to the surface"}
@@ -120,7 +119,7 @@ def command(
     if revealed is not None:
         record["privacy"] = revealed.as_dict()
     if out is not None:
-        from breastmorph.report.curves import save_curves
+        from breastmorph.report.figures.curves import save_curves
 
         write_file(out / "metrics.json", json_text(record).encode())
         write_file(out / "metrics.csv", evaluation.as_csv().encode())

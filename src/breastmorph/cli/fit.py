@@ -17,21 +17,19 @@ from breastmorph.cli.options import (
     landmark_ids_option,
     model_argument,
     opened_model,
+    provenance,
     scan_options,
 )
-from breastmorph.cli.provenance import provenance
 from breastmorph.cli.terminal import print_json, print_table
-from breastmorph.errors import about
+from breastmorph.foundation.errors import about
+from breastmorph.foundation.files import json_text, make_folder, plain, write_file
 from breastmorph.mesh.files import save_mesh
-from breastmorph.mesh.files.writing import make_folder, write_file
-from breastmorph.model.fit_result import Fit
-from breastmorph.model.fitting import FitParameters, fit_model
+from breastmorph.model.fitting import Fit, FitParameters, fit_model
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.plain import json_text, plain
-from breastmorph.report.fit_sheet import fit_sheet
+from breastmorph.report.shape_sheets import fit_sheet
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.raw_target import RawTarget, load_target
-from breastmorph.template.files import default_template
+from breastmorph.template import default_template
 
 _MESHES = ("fit.ply", "fit.stl", "fit.obj")
 

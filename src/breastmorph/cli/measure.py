@@ -18,24 +18,20 @@ from breastmorph.cli.options import (
     landmark_ids_option,
     landmarks_option,
     opened_model,
+    provenance,
     scan_options,
 )
-from breastmorph.cli.provenance import provenance
 from breastmorph.cli.terminal import print_json, print_table, progress_with
-from breastmorph.clinical.measure.distances import DISTANCES, PAIRS, PAPER
-from breastmorph.clinical.measure.examination import Examination, Examiner
-from breastmorph.clinical.measure.measures import Measure
-from breastmorph.clinical.measure.ptosis import UNKNOWN
-from breastmorph.clinical.measure.records import as_record, as_row
+from breastmorph.clinical.distances import DISTANCES, PAIRS, PAPER
+from breastmorph.clinical.examination import UNKNOWN, Examination, Examiner, as_record, as_row
+from breastmorph.clinical.measures import Measure
 from breastmorph.cohort import Cohort, load_cohort
-from breastmorph.errors import BreastMorphError, FileProblem
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, name_of
+from breastmorph.foundation.files import csv_text, make_folder, write_file
 from breastmorph.mesh.files import READABLE
-from breastmorph.mesh.files.writing import make_folder, write_file
-from breastmorph.names import name_of
-from breastmorph.plain import csv_text
 from breastmorph.scan.check import CheckParameters, check_scan
-from breastmorph.scan.folder import ScanFiles, find_scans
-from breastmorph.template.files import default_template
+from breastmorph.scan.scan import ScanFiles, find_scans
+from breastmorph.template import default_template
 
 _MODEL_SUFFIXES = (".h5", ".hdf5", ".npz", ".json")
 _NO_FOLD = "needs imf"
@@ -300,7 +296,7 @@ def _number(measure: Measure) -> str:
 
 def _draw(one: Examination, folder: Path) -> None:
     if one.symmetry is not None and one.mesh is not None:
-        from breastmorph.report.symmetry_map import save_symmetry_map
+        from breastmorph.report.clinical_sheet import save_symmetry_map
 
         save_symmetry_map(one.mesh, one.symmetry, folder / f"{one.id}-symmetry.png", one.id)
 

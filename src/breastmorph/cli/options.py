@@ -1,8 +1,9 @@
-"""Options that several commands have, and the values they become."""
+"""What several commands share: options, and how a result came about."""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,9 +11,18 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
+from breastmorph import __version__
+from breastmorph.batch.registered_folder import RegisteredFolder, file_hash
+from breastmorph.foundation.errors import shown
+
 if TYPE_CHECKING:
     from breastmorph.model.shape_model import ShapeModel
     from breastmorph.template import Template
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Options that several commands have, and the values they become
+# --------------------------------------------------------------------------------------------------------------------
 
 
 class _Folder(click.Path):
@@ -73,7 +83,7 @@ def template_options(whose: str) -> Callable[..., Any]:
 
 def own_template(mesh: Path | None, landmarks: Path | None, coarse: Path | None = None) -> Template | None:
     """The template of ``--template`` and ``--template-landmarks``; None where they are not given."""
-    from breastmorph.template.files import load_template
+    from breastmorph.template import load_template
 
     if (mesh is None) != (landmarks is None):
         raise click.UsageError("--template and --template-landmarks go together.")
@@ -121,3 +131,56 @@ def scan_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(*args, check=check, **others)
 
     return with_check
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# What a command's result was made from: version, parameters and hashes of the inputs, never a path
+# --------------------------------------------------------------------------------------------------------------------
+
+_NO_INPUT = ("as_json", "csv_file", "figures", "out")  # how and where results go does not change them
+
+
+def provenance() -> dict[str, Any]:
+    """Of the command that runs now: the same inputs and parameters give the same record.
+
+    Returns
+    -------
+    dict
+        ``software``; ``command``; ``parameters`` as given or by default, paths by their last part; ``inputs``, a
+        SHA-256 for every file or folder named in a parameter.
+    """
+    context = click.get_current_context()
+    parameters: dict[str, Any] = {}
+    inputs: dict[str, str] = {}
+    for name, value in sorted(context.params.items()):
+        if value is None or name in _NO_INPUT:
+            continue
+        if isinstance(value, Path):
+            inputs[name] = _folder_hash(value) if value.is_dir() else file_hash(value)
+        parameters[name] = shown(value.name) if isinstance(value, Path) else value
+    return {
+        "software": f"BreastMorph {__version__}",
+        "command": context.info_name,
+        "parameters": parameters,
+        "inputs": inputs,
+    }
+
+
+def _folder_hash(path: Path) -> str:
+    """Of a registered folder what its records say of the meshes; of another one the names and contents of its files."""
+    folder = RegisteredFolder(path)
+    if folder.registered.is_dir():
+        parts = [f"{scan_id} {sorted(_meshes(folder, scan_id))}" for scan_id in folder.ids()]
+    else:
+        files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
+        parts = [f"{shown(file.name)} {file_hash(file)}" for file in files]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _meshes(folder: RegisteredFolder, scan_id: str) -> list[str]:
+    outputs = folder.record(scan_id).get("outputs")
+    return (
+        [str(digest) for name, digest in outputs.items() if name.endswith(".ply")]
+        if isinstance(outputs, dict)
+        else []
+    )

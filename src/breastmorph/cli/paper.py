@@ -3,23 +3,132 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from breastmorph.cli.options import FOLDER, jobs_option, json_option, scan_options, seed_option
-from breastmorph.cli.stopping import STOPPED, ended_like_ctrl_c
-from breastmorph.cli.study_progress import StudyProgress
-from breastmorph.cli.terminal import print_json, print_table
+from breastmorph.cli.terminal import STOPPED, ended_like_ctrl_c, print_json, print_table
 from breastmorph.scan.check import CheckParameters
-from breastmorph.study.parameters import StudyParameters
+from breastmorph.study.part import Part, State, Steps, StudyParameters
 from breastmorph.study.plan import Inputs, make_plan
 from breastmorph.study.report import write_report
-from breastmorph.study.results import StudyResults
-from breastmorph.study.running import StudyRun, run_study
-from breastmorph.study.summary import key_figures, remarks
+from breastmorph.study.running import StudyRun, Watch, run_study
+from breastmorph.study.summary import StudyResults, key_figures, remarks
+
+# --------------------------------------------------------------------------------------------------------------------
+# How a study goes: bars on a terminal, a line now and then in a log; always on standard error
+# --------------------------------------------------------------------------------------------------------------------
+
+_STUDY_LINE_SECONDS = 20.0  # between two lines of a log about one part
+
+
+class StudyProgress(Watch):
+    """Shows how a study goes.
+
+    Parameters
+    ----------
+    sentences : mapping from stage to text, optional
+        Said when the first part of a stage starts.
+    console : Console, optional
+        Standard error when not given.
+    """
+
+    def __init__(self, sentences: Mapping[str, str] | None = None, console: Console | None = None) -> None:
+        self._sentences = dict(sentences or {})
+        self._console = console or Console(stderr=True, soft_wrap=True)
+        self._bar: Progress | None = None
+        self._said = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._close()
+
+    def planned(self, to_do: Sequence[Part], done: Sequence[Part]) -> None:
+        """Say how much there is to do."""
+        if not to_do:
+            self._say(f"All {len(done)} parts are there already: nothing to do")
+        elif done:
+            self._say(f"{len(done)} parts are there already, {len(to_do)} to do")
+
+    def started(self, parts: Sequence[Part]) -> None:
+        """Introduce new stages, and show how many of several parts are done."""
+        self._close()
+        for stage in dict.fromkeys(part.stage for part in parts):
+            sentence = self._sentences.pop(stage, "")
+            if sentence:
+                self._said += 1
+                self._say(f"\n{self._said}. {sentence}")
+        if len(parts) > 1 and self._console.is_terminal:
+            self._open("parts done", len(parts))
+
+    def steps(self, part: Part) -> Steps:
+        """A bar for one part on a terminal, a line now and then in a log."""
+
+        @contextmanager
+        def show(what: str, total: int) -> Iterator[Callable[[], None]]:
+            if self._console.is_terminal:
+                yield self._open(what, total)
+                self._close()
+                return
+            last, done = time.monotonic(), 0
+
+            def advance() -> None:
+                nonlocal last, done
+                done += 1
+                if time.monotonic() - last > _STUDY_LINE_SECONDS and done < total:
+                    last = time.monotonic()
+                    self._say(f"   {done} of {total} {what}")
+
+            yield advance
+
+        return show
+
+    def ended(self, part: Part, state: State, seconds: float) -> None:
+        """One line a part."""
+        if state.note:
+            self._say(f"   {state.note}")
+        if state.status == "failed":
+            self._say(f"   {part.title}: FAILED: {state.why}")
+        elif state.status == "not possible":
+            self._say(f"   {part.title}: not possible here: {state.why}")
+        elif seconds >= 0.5:
+            self._say(f"   {part.title}: {seconds:.{0 if seconds >= 10 else 1}f} s")
+        if self._bar is not None:
+            self._bar.advance(self._bar.tasks[0].id)
+
+    def _open(self, what: str, total: int) -> Callable[[], None]:
+        columns = (
+            TextColumn("   {task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+        )
+        self._bar = bar = Progress(*columns, console=self._console, transient=True)
+        task = bar.add_task(what, total=total)
+        bar.start()
+        return lambda: bar.advance(task)
+
+    def _close(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, markup=False, highlight=False)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# ``breastmorph paper``: the paper's experiments on one cohort, with figures and a report
+# --------------------------------------------------------------------------------------------------------------------
 
 
 def _offered_parts(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from breastmorph.cli.options import COUNT, FOLDER, jobs_option, json_option, seed_option
 from breastmorph.cli.terminal import print_json, print_table, progress_with
-from breastmorph.machine import cores
+from breastmorph.foundation.machine import cores
 from breastmorph.scan.landmarks import SIDES
 
 
@@ -39,7 +39,7 @@ def command(n: int, seed: int, out: Path, jobs: int | None, one_sided: int, as_j
       breastmorph phantom --n 12 --seed 1 --out cohort/
     """
     # Loaded here, so that --help and mistakes in the options answer at once.
-    from breastmorph.phantom.files import write_cohort
+    from breastmorph.phantom.scanner import write_cohort
 
     if one_sided > n:
         raise click.BadParameter(

@@ -20,26 +20,24 @@ from breastmorph.cli.options import (
     model_argument,
     opened_model,
     own_template,
+    provenance,
     scan_options,
     seed_option,
     template_options,
 )
-from breastmorph.cli.provenance import provenance
 from breastmorph.cli.terminal import print_json, print_table, warn
+from breastmorph.clinical.missing_region import load_painted
 from breastmorph.clinical.patient import Patient, registered_patient, scanned_patient
-from breastmorph.clinical.predict.painted_region import load_painted
-from breastmorph.clinical.predict.predicted_breast import Prediction
-from breastmorph.clinical.predict.predicted_measures import PredictedMeasure, predicted_measures
-from breastmorph.clinical.predict.prediction import is_gone, predict_breast
-from breastmorph.clinical.predict.training_shapes import training_shapes
+from breastmorph.clinical.prediction import PredictedMeasure, is_gone, predict_breast, predicted_measures
+from breastmorph.clinical.predictor import Prediction, training_shapes
 from breastmorph.cohort import load_cohort
-from breastmorph.cohort.elsewhere import OTHER_TRIANGLES
-from breastmorph.errors import BreastMorphError, FileProblem, about
+from breastmorph.cohort.reading import OTHER_TRIANGLES
+from breastmorph.foundation.arrays import Bools, Floats
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, about
+from breastmorph.foundation.files import json_text, make_folder, plain, write_file
 from breastmorph.mesh.files import save_mesh
-from breastmorph.mesh.files.writing import make_folder, write_file
-from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.plain import json_text, plain
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.landmarks import SIDES, other_side
 from breastmorph.template import Template

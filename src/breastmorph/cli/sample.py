@@ -9,12 +9,11 @@ import click
 import numpy as np
 from rich.markup import escape
 
-from breastmorph.cli.options import COUNT, FOLDER, json_option, model_argument, seed_option
-from breastmorph.cli.provenance import provenance
+from breastmorph.cli.options import COUNT, FOLDER, json_option, model_argument, provenance, seed_option
 from breastmorph.cli.terminal import print_json, print_table, progress
+from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.files import make_folder
 from breastmorph.mesh.files import save_mesh
-from breastmorph.mesh.files.writing import make_folder
-from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.model.files import load_model
 from breastmorph.model.shape_model import ShapeModel
 
@@ -105,7 +104,7 @@ def _wanted(model: ShapeModel, number: int, seed: int, modes: int, sd: float) ->
 
 def _draw(model: ShapeModel, shapes: Mapping[str, Floats], path: Path) -> None:
     """A contact sheet of shapes at one scale, obliquely from the front."""
-    from breastmorph.report.contact_sheet import save_sheet
+    from breastmorph.report.clinical_sheet import save_sheet
     from breastmorph.report.render import View, box_around, render
 
     box = box_around(list(shapes.values()))

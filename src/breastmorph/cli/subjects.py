@@ -9,11 +9,10 @@ import numpy as np
 
 from breastmorph.cli.terminal import progress_with
 from breastmorph.cohort import Cohort, load_cohort
-from breastmorph.errors import BreastMorphError
-from breastmorph.mesh.triangle_mesh import Bools
-from breastmorph.model.selection import choose
-from breastmorph.names import name_of
-from breastmorph.study.cohort_table import named
+from breastmorph.foundation.arrays import Bools
+from breastmorph.foundation.errors import BreastMorphError, name_of
+from breastmorph.model.building import choose
+from breastmorph.study.cohort_parts import named
 
 _ABSENT = "absent breast"
 _NAMED = 12  # subjects named in a message; the rest is counted

@@ -10,8 +10,8 @@ import click
 
 from breastmorph.cli.options import FOLDER, PATH, json_option, landmarks_option
 from breastmorph.cli.terminal import print_json
-from breastmorph.errors import BreastMorphError, FileProblem
-from breastmorph.scan.folder import find_scans
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
+from breastmorph.scan.scan import find_scans
 
 
 @click.command("verify")
@@ -45,11 +45,11 @@ def command(
         if path.is_file():
             problems = list(_model_drift(path, cohort))
         elif _is_study(path):
-            from breastmorph.study.verification import study_drift
+            from breastmorph.study.folder import study_drift
 
             problems = list(study_drift(path))
         elif _is_registered(path):
-            from breastmorph.registration.drift import folder_drift
+            from breastmorph.batch.registered_folder import folder_drift
 
             problems = list(folder_drift(path, inputs))
         else:
@@ -100,8 +100,7 @@ def _require_use_of(
 
 
 def _model_drift(path: Path, cohort: Path | None) -> Iterator[BreastMorphError]:
-    from breastmorph.model.files import load_model
-    from breastmorph.model.files.content import is_unchanged
+    from breastmorph.model.files import is_unchanged, load_model
 
     model = load_model(path)
     unchanged = is_unchanged(model)

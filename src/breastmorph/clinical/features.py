@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from breastmorph.errors import BreastMorphError
-from breastmorph.mesh.triangle_mesh import Floats, Ints
+from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.errors import BreastMorphError
 
 REGIONS = ("thorax", "left", "right")  # what can be held beside features: the breasts, and all the rest
 _UNITS = {

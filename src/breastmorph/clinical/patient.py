@@ -9,21 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from breastmorph.cohort.elsewhere import mesh_in_correspondence
-from breastmorph.errors import BreastMorphError, FileProblem, LandmarkProblem
-from breastmorph.mesh.files.reading import printable
-from breastmorph.mesh.similarity import Similarity
-from breastmorph.mesh.triangle_mesh import Floats
+from breastmorph.cohort.reading import mesh_in_correspondence
+from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, LandmarkProblem, name_of
+from breastmorph.foundation.files import printable
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.names import name_of
 from breastmorph.registration.pipeline import register
 from breastmorph.scan.anatomy import UNITS
 from breastmorph.scan.check import CheckParameters, check_scan
-from breastmorph.scan.folder import find_scans
 from breastmorph.scan.landmarks import Landmarks
-from breastmorph.template import Template
-from breastmorph.template.files import default_template
-from breastmorph.template.template import template_from
+from breastmorph.scan.scan import find_scans
+from breastmorph.template import Template, default_template, template_from
 
 _SIZES = (0.4, 2.5)  # of the model's mean: what an adult can be
 _MOVED = 5.0  # mm between a landmark as annotated and as registered that is worth a word

@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 
 from breastmorph.cohort import Cohort
-from breastmorph.errors import BreastMorphError
-from breastmorph.evaluation.curve import counts_of, whole
 from breastmorph.evaluation.generalization import LeaveOneOut
 from breastmorph.evaluation.specificity import specificity
-from breastmorph.evaluation.training_set import TrainingSet, training_set
-from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints
+from breastmorph.evaluation.training_set import TrainingSet, counts_of, training_set, whole
+from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.files import plain
+from breastmorph.foundation.machine import one_thread
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.plain import plain
-from breastmorph.threads import one_thread
 
 _FEWEST = 3  # subjects
 _FEW = 20  # subjects; fewer are told apart by little

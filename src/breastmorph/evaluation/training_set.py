@@ -1,23 +1,201 @@
-"""The shapes a model was built from, in the model's frame: a cohort seen the way the builder saw it."""
+"""Curves over the number of components, and the training shapes they are computed from."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
 from breastmorph.cohort import Cohort
-from breastmorph.cohort.doubts import copy_groups
-from breastmorph.errors import BreastMorphError
-from breastmorph.evaluation.curve import whole
-from breastmorph.evaluation.variation import vertex_variances
+from breastmorph.cohort.cohort import copy_groups
+from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.files import plain
 from breastmorph.mask import IN_BREAST, breast_mask
-from breastmorph.mesh.similarity import Similarity
-from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.building import built_with, part_vertices, usable
 from breastmorph.model.procrustes import Frame, common_frame, mirrored
 from breastmorph.model.shape_model import ShapeModel
+
+# --------------------------------------------------------------------------------------------------------------------
+# A metric over the number of components, with the value of every subject or sample behind it
+# --------------------------------------------------------------------------------------------------------------------
+
+Distance = Literal["point", "surface", "scan"]
+
+# Vertices over which a distance is averaged, by name ("whole", "breast").
+Regions = Mapping[str, Bools]
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Distances in mm for several numbers of components.
+
+    Attributes
+    ----------
+    distance : {"point", "surface", "scan"}
+        Between corresponding vertices; from vertices to the closest point of the other registered surface; between
+        the model's surface and the raw scan.
+    region : str
+        Over which vertices the mean is taken.
+    components : (c,) int
+    values : (k, c) float
+        Of every left-out subject, or of every sample.
+    """
+
+    distance: Distance
+    region: str
+    components: Ints
+    values: Floats
+
+    @property
+    def mean(self) -> Floats:
+        """Mean over subjects or samples, (c,); NaN where none has a value."""
+        return mean_of_known(self.values)
+
+    @property
+    def sd(self) -> Floats:
+        """Standard deviation over subjects or samples, (c,); 0 for a single one."""
+        known = np.isfinite(self.values)
+        n = known.sum(axis=0)
+        squares = np.where(known, (self.values - self.mean) ** 2, 0.0).sum(axis=0)
+        return np.where(n > 0, np.sqrt(squares / np.maximum(n - 1, 1)), np.nan)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers for a JSON file; who has which value is left out."""
+        return {
+            "distance": self.distance,
+            "region": self.region,
+            "n": len(self.values),
+            "components": self.components.tolist(),
+            "mean": plain(self.mean),
+            "sd": plain(self.sd),
+        }
+
+
+def region_columns(regions: Regions) -> Floats:
+    """One column of ones and zeros a region, (n, r)."""
+    return np.stack([np.asarray(inside, dtype=float) for inside in regions.values()], axis=1)
+
+
+def curves_by_region(
+    distance: Distance, regions: Regions, components: Ints, values: Floats
+) -> dict[str, Curve]:
+    """Curves of values (k, c, r) whose last axis are the regions."""
+    return {name: Curve(distance, name, components, values[:, :, r]) for r, name in enumerate(regions)}
+
+
+def whole(n_vertices: int) -> dict[str, Bools]:
+    """The one region of all vertices."""
+    return {"whole": np.ones(n_vertices, bool)}
+
+
+def counts_of(wanted: Iterable[int], most: int) -> Ints:
+    """The wanted numbers of components that exist, and the most, (c,)."""
+    return np.array(sorted({count for count in wanted if count < most} | {most}), dtype=np.int64)
+
+
+def mean_of_known(values: Floats) -> Floats:
+    """Mean over the first axis of what is known; NaN where nothing is."""
+    known = np.isfinite(values)
+    n = known.sum(axis=0)
+    return np.where(n > 0, np.where(known, values, 0.0).sum(axis=0) / np.maximum(n, 1), np.nan)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# What a model's variances say by themselves: compactness, and how calm the torso is outside the breast
+# --------------------------------------------------------------------------------------------------------------------
+
+_BLOCK = 128  # vertices at a time: no second copy of the shapes
+
+
+@dataclass(frozen=True, eq=False)
+class Compactness:
+    """How much variance the first components hold.
+
+    Attributes
+    ----------
+    variance : (q,) float
+        Cumulative, mm squared summed over all coordinates: the paper's compactness.
+    share : (q,) float
+        The same as a share of the total (0 to 1).
+    total : float
+        Variance of the model, with what it says lies outside its components.
+    """
+
+    variance: Floats
+    share: Floats
+    total: float
+
+    @property
+    def components(self) -> Ints:
+        """Numbers of components, 1 to q."""
+        return np.arange(1, len(self.variance) + 1)
+
+    def needed(self, share: float) -> int | None:
+        """Fewest components that hold a share of the total, or None where all together do not."""
+        enough = np.flatnonzero(self.share >= share - 1e-9)
+        return int(enough[0]) + 1 if len(enough) else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers for a JSON file."""
+        return {
+            "components": self.components.tolist(),
+            "variance": plain(self.variance),
+            "share": plain(self.share),
+            "total_variance": self.total,
+            "components_for": {f"{share:.0%}": self.needed(share) for share in (0.9, 0.95, 0.98)},
+        }
+
+
+def compactness(model: ShapeModel) -> Compactness:
+    """Cumulative variance of a model's components."""
+    cumulative = np.cumsum(model.variances)
+    total = float(cumulative[-1] if len(cumulative) else 0.0) + model.noise_variance * model.mean.size
+    share = cumulative / total if total > 0.0 else np.ones(len(cumulative))
+    return Compactness(cumulative, share, total)
+
+
+@dataclass(frozen=True)
+class Decoupling:
+    """Variation inside and outside the breast.
+
+    Attributes
+    ----------
+    variance_inside, variance_outside : float
+        Of a vertex (all three directions together), mean over the vertices, mm squared.
+    """
+
+    variance_inside: float
+    variance_outside: float
+
+    def as_dict(self) -> dict[str, float | None]:
+        """Plain numbers for a JSON file; standard deviations in mm, and their ratio outside to inside."""
+        inside, outside = np.sqrt([self.variance_inside, self.variance_outside])
+        names = ("variance_inside", "variance_outside", "sd_inside", "sd_outside", "sd_ratio")
+        ratio = outside / inside if inside > 0.0 else np.nan
+        values = np.array([self.variance_inside, self.variance_outside, inside, outside, ratio])
+        return dict(zip(names, plain(values), strict=True))
+
+
+def decoupling(shapes: Floats, breast: Bools) -> Decoupling:
+    """Variance of aligned shapes (k, n, 3) at vertices inside and outside the breast (n,)."""
+    variance = vertex_variances(shapes).sum(axis=1)
+    return Decoupling(*(float(mean_of_known(variance[part])) for part in (breast, ~breast)))
+
+
+def vertex_variances(shapes: Floats) -> Floats:
+    """Variance of every coordinate over shapes (k, n, 3), (n, 3); a block of vertices at a time."""
+    ddof = 1 if len(shapes) > 1 else 0
+    starts = range(0, shapes.shape[1], _BLOCK)
+    return np.concatenate([shapes[:, start : start + _BLOCK].var(axis=0, ddof=ddof) for start in starts])
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The shapes a model was built from, in the model's frame: a cohort seen the way the builder saw it
+# --------------------------------------------------------------------------------------------------------------------
 
 _OTHER_UNIT = 3.0  # times the size: no two adult means differ so much, but metres and millimetres do
 _SAME_VARIANCE = 0.02  # relative: a model of the same subjects has this variance, up to rounding

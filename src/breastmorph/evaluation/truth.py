@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from breastmorph.cohort import Cohort
-from breastmorph.errors import FileProblem
-from breastmorph.evaluation.curve import mean_of_known
+from breastmorph.evaluation.training_set import mean_of_known
+from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.errors import FileProblem
+from breastmorph.foundation.files import open_archive, plain
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.files.numpy_archive import open_archive
-from breastmorph.mesh.similarity import Similarity
-from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
+from breastmorph.mesh.geometry import Similarity
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.procrustes import align_shapes
-from breastmorph.plain import plain
 from breastmorph.scan.landmarks import Landmarks
 from breastmorph.template import Template
 

@@ -20,11 +20,11 @@ from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from breastmorph.explorer.answers import as_record, bad_request, not_now, status_of, unknown
 from breastmorph.explorer.jobs import Cancelled, Job
-from breastmorph.explorer.problems import as_record, bad_request, not_now, status_of, unknown
 from breastmorph.explorer.session import Explorer, Session
 from breastmorph.explorer.uploads import Upload, body
-from breastmorph.plain import plain
+from breastmorph.foundation.files import plain
 
 _ALIVE = "model.state"  # what a page asks every minute, whether somebody uses it or not
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")

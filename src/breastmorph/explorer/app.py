@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from breastmorph.explorer.answering import endpoint, refusal
-from breastmorph.explorer.problems import RequestProblem, unknown
+from breastmorph.explorer.answers import RequestProblem, unknown
 from breastmorph.explorer.security import Doorkeeper
 from breastmorph.explorer.session import Explorer
 

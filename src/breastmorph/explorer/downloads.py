@@ -8,18 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from breastmorph.clinical.measure.examination import Examiner
-from breastmorph.clinical.measure.records import as_row
-from breastmorph.explorer.open_scan import OpenScan
-from breastmorph.explorer.page_words import in_page_words
-from breastmorph.explorer.problems import bad_request
-from breastmorph.explorer.shapes import NamedShape, shape_of
+from breastmorph.clinical.examination import Examiner, as_row
+from breastmorph.explorer.answers import bad_request, in_page_words
+from breastmorph.explorer.model_view import NamedShape, shape_of
+from breastmorph.explorer.open_scans import OpenScan
 from breastmorph.explorer.uploads import harmless_name
+from breastmorph.foundation.files import csv_text
 from breastmorph.mesh.files import save_mesh
-from breastmorph.mesh.similarity import Similarity
-from breastmorph.plain import csv_text
-from breastmorph.report.measure_words import in_cm, in_words
-from breastmorph.scan.files import WRITABLE, save_landmarks
+from breastmorph.mesh.geometry import Similarity
+from breastmorph.report.clinical_sheet import in_cm, in_words
+from breastmorph.scan.landmark_files import WRITABLE, save_landmarks
 
 if TYPE_CHECKING:
     from breastmorph.explorer.session import Session
@@ -92,7 +90,7 @@ def sheet(session: Session, kind: Any, spec: Any = None) -> tuple[str, bytes]:
 
 
 def _editing_sheet(session: Session, folder: Path) -> tuple[Sequence[Path], str]:
-    from breastmorph.report.editing_sheet import save_editing_sheet
+    from breastmorph.report.shape_sheets import save_editing_sheet
 
     edited = session.required_edit
     changes = edited.edit.changes

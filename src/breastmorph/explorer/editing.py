@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from breastmorph.clinical.edit.editing import UNATTAINABLE, Editor
-from breastmorph.clinical.edit.result import Edit
+from breastmorph.clinical.distances import PAPER
+from breastmorph.clinical.editing import UNATTAINABLE, Editor
 from breastmorph.clinical.features import REGIONS, Request, named
-from breastmorph.clinical.measure.distances import PAPER
 from breastmorph.clinical.patient import Patient
-from breastmorph.errors import BreastMorphError
-from breastmorph.explorer.page_words import in_page_words
-from breastmorph.explorer.problems import bad_request, preparing
-from breastmorph.explorer.shapes import shape_of
+from breastmorph.clinical.wishes import Edit
+from breastmorph.explorer.answers import bad_request, in_page_words, preparing
+from breastmorph.explorer.model_view import shape_of
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.files import plain
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.plain import plain
 from breastmorph.scan.landmarks import SIDES, other_side
 
 if TYPE_CHECKING:

@@ -1,33 +1,368 @@
-"""A model as the page shows it: geometry and maps sent once, measures of any shape, its editor."""
+"""The model as the page sees it: where it comes from, its shapes, how usual they are."""
 
 from __future__ import annotations
 
+import io
+import json
+import logging
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from breastmorph.clinical.measure.distances import DISTANCES, KINDS, STRAIGHT
-from breastmorph.clinical.measure.measures import Gauge, Measure, asymmetries
-from breastmorph.clinical.measure.records import measure_record
-from breastmorph.clinical.measure.volume import BreastVolumes
+from breastmorph.clinical.distances import DISTANCES, KINDS, STRAIGHT
+from breastmorph.clinical.examination import measure_record
+from breastmorph.clinical.measures import Gauge, Measure, asymmetries
 from breastmorph.clinical.patient import mean_patient, place
-from breastmorph.errors import BreastMorphError
-from breastmorph.explorer.arrays import packed
-from breastmorph.explorer.model_source import ModelOrigin
-from breastmorph.explorer.page_words import in_page_words
-from breastmorph.explorer.problems import bad_request
+from breastmorph.clinical.volume import BreastVolumes
+from breastmorph.clinical.wishes import Edit, unusual_about, usual_length
+from breastmorph.explorer.answers import (
+    RequestProblem,
+    as_record,
+    bad_request,
+    in_page_words,
+    packed,
+    preparing,
+)
+from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.mask import measure_breasts
-from breastmorph.mesh.triangle_mesh import Floats, Ints
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.regions import completed_landmarks
-from breastmorph.model.shape_model import ShapeModel
+from breastmorph.model.shape_model import ShapeModel, Training
 from breastmorph.scan.landmarks import REQUIRED, SIDES, STERNUM
+from breastmorph.template import default_template
 
 if TYPE_CHECKING:
     from breastmorph.explorer.editing import Editing
+    from breastmorph.explorer.session import Session
+    from breastmorph.model.shape_model import ShapeModel
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The demo model: a small synthetic model that comes with the package, for people who have none yet
+# --------------------------------------------------------------------------------------------------------------------
+
+_FILE = "demo_model.npz"
+_STEP = 0.02  # mm: resolution of every mode at one standard deviation; rougher ones would show in the shading
+_NOTE = "Made from scans of a mathematical phantom; no person was scanned."
+
+
+def demo_model() -> ShapeModel:
+    """The model that comes with the package."""
+    return from_bytes(files("breastmorph").joinpath("data", _FILE).read_bytes())
+
+
+def to_bytes(model: ShapeModel) -> bytes:
+    """A model on the default template as a small NPZ file."""
+    if model.training is None:
+        raise FileProblem("the demo model keeps the scores of its subjects", "Build it with them")
+    scaled = (model.basis * model.deviations).T  # (q, 3n): mm at one standard deviation
+    buffer = io.BytesIO()
+    np.savez_compressed(
+        buffer,
+        allow_pickle=False,
+        mean=model.mean.astype(np.float32),
+        modes=_differences(scaled.reshape(len(scaled), -1, 3).transpose(0, 2, 1).reshape(len(scaled), -1)),
+        variances=model.variances,
+        noise_variance=np.array(model.noise_variance),
+        scores=model.training.scores.astype(np.float32),
+        scales=model.training.scales.astype(np.float32),
+        info=np.array(json.dumps(dict(model.info), sort_keys=True)),
+    )
+    return buffer.getvalue()
+
+
+def from_bytes(data: bytes) -> ShapeModel:
+    """The model from what :func:`to_bytes` wrote."""
+    template = default_template()
+    n = template.mesh.n_vertices
+    with np.load(io.BytesIO(data), allow_pickle=False) as parts:
+        mean = parts["mean"].astype(np.float64)
+        modes = _summed(parts["modes"]).reshape(-1, 3, n).transpose(0, 2, 1).reshape(-1, 3 * n)
+        deviations = np.sqrt(parts["variances"])
+        rough = (modes / deviations[:, None]).T
+        # The steps leave the columns orthonormal to a few parts in a million; this makes it exact.
+        basis = rough @ np.linalg.inv(np.linalg.cholesky(rough.T @ rough)).T
+        return ShapeModel(
+            mean,
+            np.ascontiguousarray(basis, dtype=np.float32),
+            parts["variances"],
+            template.mesh.faces,
+            landmark_ids=template.landmark_ids,
+            noise_variance=float(parts["noise_variance"]),
+            mirror=template.mirror,
+            training=Training(parts["scores"].astype(float), parts["scales"].astype(float)),
+            info={**json.loads(str(parts["info"])), "synthetic": _NOTE},
+        )
+
+
+def _differences(rows: Floats) -> np.ndarray:
+    """Rows in whole steps, each number as its difference from the one before: small numbers compress well."""
+    steps = np.rint(rows / _STEP).astype(np.int32)
+    return np.diff(steps, axis=1, prepend=0).astype(np.int16)
+
+
+def _summed(differences: np.ndarray) -> Floats:
+    return _STEP * np.cumsum(differences, axis=1, dtype=np.float64)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The model that a server shows: read in the background after the page is there, and prepared once for all
+# --------------------------------------------------------------------------------------------------------------------
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ModelOrigin:
+    """Where a model comes from; small enough to be sent to a worker process.
+
+    Attributes
+    ----------
+    path : Path, optional
+        The demo model when not given.
+    landmark_ids : tuple of (name, vertex)
+        Landmarks that were picked on it.
+    """
+
+    path: Path | None = None
+    landmark_ids: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return self.path.name if self.path is not None else "Demo model"
+
+    def load(self) -> ShapeModel:
+        """Read the model."""
+        from breastmorph.model.files import load_model
+
+        model = load_model(self.path) if self.path is not None else demo_model()
+        return model.with_landmark_ids(dict(self.landmark_ids)) if self.landmark_ids else model
+
+
+class ModelSource:
+    """Reads a model once, in a thread.
+
+    Parameters
+    ----------
+    origin : ModelOrigin
+    modes : int
+        Most modes that the page gets.
+    """
+
+    def __init__(self, origin: ModelOrigin, modes: int) -> None:
+        self.origin, self._modes = origin, modes
+        self._view: ModelView | None = None
+        self._error: Exception | None = None
+        self._done = threading.Event()
+
+    def start(self) -> None:
+        """Begin to read."""
+        threading.Thread(target=self._read, name="model", daemon=True).start()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait until the model is there or failed."""
+        return self._done.wait(seconds)
+
+    @property
+    def view(self) -> ModelView:
+        """The model; raises while it is not there."""
+        if self._error is not None:
+            if isinstance(self._error, BreastMorphError):
+                raise self._error
+            raise RequestProblem(500, "the model could not be read", "Look at the terminal of the command")
+        if self._view is None:
+            raise preparing("the model")
+        return self._view
+
+    def as_record(self, own: ModelView | None = None) -> dict[str, Any]:
+        """What the page is told; ``own`` is a session's version of the model."""
+        view = own or self._view
+        if view is not None:
+            return {"status": "ready", **view.as_record()}
+        if self._error is not None:
+            return {"status": "failed", "error": as_record(self._error)}
+        return {"status": "loading"}
+
+    def _read(self) -> None:
+        try:
+            model = self.origin.load()
+            view = ModelView(self.origin, model, min(self._modes, model.n_components))
+            _ = view.geometry
+            self._view = view
+        except Exception as error:
+            if not isinstance(error, BreastMorphError):
+                _log.exception("the model could not be read")
+            self._error = error
+        self._done.set()
+        if self._view is not None:
+            try:  # what the first visitor asks next
+                _ = self._view.volumes, self._view.maps
+            except Exception:
+                _log.exception("the model could not be prepared")
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The shapes that the page can ask for, by what they are: the model's, the patient's, an edit, a prediction
+# --------------------------------------------------------------------------------------------------------------------
+
+SHAPE_KINDS = ("model", "mean", "patient", "edit", "prediction", "alternative", "mirrored", "kept")
+
+
+@dataclass(frozen=True, eq=False)
+class NamedShape:
+    """A shape with the model's triangles.
+
+    Attributes
+    ----------
+    name : str
+        For files and tables.
+    vertices : (n, 3) float
+        Upright, mm, at its own size.
+    to_shown : Similarity
+        To where the page shows it.
+    to_file : Similarity
+        To the frame and unit of the patient's file.
+    absent_side : str
+    maps : mapping from name to (n,) array
+        Values per vertex that belong to it.
+    """
+
+    name: str
+    vertices: Floats
+    to_shown: Similarity = field(default_factory=Similarity)
+    to_file: Similarity = field(default_factory=Similarity)
+    absent_side: str = ""
+    maps: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+
+def shape_of(session: Session, spec: Any) -> NamedShape:
+    """The shape that a request means."""
+    kind = spec.get("kind") if isinstance(spec, Mapping) else None
+    if kind not in SHAPE_KINDS:
+        raise bad_request(f"a shape is one of {', '.join(KINDS)}")
+    if kind == "mean":
+        return NamedShape("mean", session.view.model.mean)
+    if kind == "model":
+        return NamedShape("model", session.view.shape(session.view.scores(spec.get("scores", []))))
+    if kind == "patient":
+        patient = session.required_patient
+        return NamedShape(
+            patient.patient.id,
+            patient.patient.shape,
+            patient.to_shown,
+            patient.patient.to_file,
+            patient.patient.absent_side,
+            {"residual": patient.residual},
+        )
+    if kind == "edit":
+        return _edit(session)
+    if kind == "kept":
+        return session.required_kept
+    return _prediction(session, str(kind), spec)
+
+
+def _edit(session: Session) -> NamedShape:
+    edited = session.required_edit
+    patient = session.patient if edited.base == "patient" else None
+    return NamedShape(
+        f"{edited.patient.id}-edited",
+        edited.edit.shape,
+        patient.to_shown if patient is not None else Similarity(),
+        edited.patient.to_file,
+        edited.patient.absent_side,
+        {"moved": np.linalg.norm(edited.edit.shape - edited.edit.before, axis=1)},
+    )
+
+
+def _prediction(session: Session, kind: str, spec: Mapping[str, Any]) -> NamedShape:
+    predicted, patient = session.required_prediction, session.required_patient
+    found = predicted.prediction
+    vertices = found.mirrored if kind == "mirrored" else found.shape
+    if kind == "alternative":
+        vertices = predicted.alternative(session.view.scores(spec.get("scores", []))[: len(predicted.modes)])
+    maps: dict[str, np.ndarray] = {"missing": found.region.missing.astype(np.uint8)}
+    if kind != "mirrored":
+        maps["sd"] = found.normal_deviation
+    return NamedShape(
+        f"{patient.patient.id}-{kind}", vertices, patient.to_shown, patient.patient.to_file, "", maps
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# How usual a shape is: one judgement for the gauge, the strip and the notes
+# --------------------------------------------------------------------------------------------------------------------
+
+_USUAL, _UNUSUAL = 2.0, 3.0  # standard deviations of a single number, as rare as the whole shape
+_HARDLY = 4.5  # standard deviations of a single measure that hardly anybody has
+_LEVELS = ("usual", "unusual", "implausible")
+_TEXTS = (
+    "A shape that is usual in the model's population",
+    "An unusual shape, at the edge of the model's population",
+    "The model has hardly any shape like this",
+)
+
+
+def judged(model: ShapeModel, scores: Floats, edit: Edit | None = None) -> dict[str, Any]:
+    """The worst of two judgements: by the page's modes, and by all that an edit says of itself.
+
+    Parameters
+    ----------
+    model : ShapeModel
+    scores : (k,) float
+        Of the page's modes, in standard deviations.
+    edit : Edit, optional
+        Where the shape is an edited one.
+    """
+    used = model.truncate(max(len(scores), 1)) if len(scores) < model.n_components else model
+    distance = float(np.linalg.norm(scores))
+    level = _by_distance(used, distance)
+    reasons = []
+    far = np.flatnonzero(np.abs(scores) > _UNUSUAL)
+    if len(far):
+        level = max(level, 1)
+        reasons.append(f"mode {far[0] + 1} lies at {scores[far[0]]:+.1f} standard deviations")
+    if edit is not None:
+        own, said = _of_edit(model, edit)
+        level = max(level, own)
+        reasons = said or reasons
+    share = used.plausibility(scores * model.deviations[: len(scores)])
+    text = "; ".join([_TEXTS[level], *reasons[:1]])
+    return {"plausibility": share, "level": _LEVELS[level], "text": text}
+
+
+def _by_distance(model: ShapeModel, distance: float) -> int:
+    return sum(distance > usual_length(model, limit) for limit in (_USUAL, _UNUSUAL))
+
+
+def _of_edit(model: ShapeModel, edit: Edit) -> tuple[int, list[str]]:
+    """Level and reasons of what the edit's notes say; all of the model's components count."""
+    said = unusual_about(edit, model, _UNUSUAL)
+    level = int(bool(said))
+    asked = [abs(one.deviations) for one in edit.changes if one.deviations is not None]
+    deviations = np.where(model.variances > 0.0, model.deviations, np.inf)
+    after, before = (
+        float(np.linalg.norm(one / deviations)) for one in (edit.coefficients, edit.coefficients_before)
+    )
+    too_far = after > max(before, usual_length(model, _UNUSUAL))
+    folded = any("folded" in one for one in edit.warnings)
+    if too_far or folded or max(asked, default=0.0) > _HARDLY:
+        level = 2
+    reasons = [*said, *(one for one in edit.warnings if "folded" in one)]
+    return level, [in_page_words(one) for one in reasons]
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# A model as the page shows it: geometry and maps sent once, measures of any shape, its editor
+# --------------------------------------------------------------------------------------------------------------------
 
 _FARTHEST = 6.0  # standard deviations a slider may ask for
 _MIDLINE = 70.0  # mm beside the breastbone: where straight measures look for the skin of the midline
@@ -157,7 +492,7 @@ class ModelView:
     @cached_property
     def mean_editing(self) -> Editing:
         """The editor of the mean, shared by all who use this model."""
-        from breastmorph.explorer.editing import Editing  # takes long to load; the page needs it late
+        from breastmorph.explorer.editing import Editing
 
         return Editing(self.model, mean_patient(self.model))
 

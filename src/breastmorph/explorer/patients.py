@@ -11,26 +11,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from breastmorph.batch.engine import Executor, LocalProcesses, register_batch
+from breastmorph.batch.registered_folder import (
+    FailedScan,
+    Outcome,
+    ProductMaker,
+    Recipe,
+    RegisteredFolder,
+    recipe,
+)
 from breastmorph.clinical.patient import Patient, registered_patient, template_of
-from breastmorph.errors import BreastMorphError
-from breastmorph.explorer.jobs import Job
-from breastmorph.explorer.model_source import ModelOrigin
-from breastmorph.explorer.open_scan import OpenScan
-from breastmorph.explorer.page_words import in_page_words
-from breastmorph.explorer.worker_calls import WorkerCalls
+from breastmorph.explorer.answers import in_page_words
+from breastmorph.explorer.jobs import Job, WorkerCalls
+from breastmorph.explorer.model_view import ModelOrigin
+from breastmorph.explorer.open_scans import OpenScan
+from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.files import FolderLock
+from breastmorph.foundation.workers import Limits
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.geometry import vertex_normals
-from breastmorph.mesh.similarity import Similarity
-from breastmorph.mesh.triangle_mesh import Floats, Ints
-from breastmorph.model.residuals import surface_residuals
+from breastmorph.mesh.geometry import Similarity, vertex_normals
+from breastmorph.model.fitting import surface_residuals
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.registration.batch import register_batch
-from breastmorph.registration.executors import Executor, LocalProcesses
-from breastmorph.registration.folder import Outcome, RegisteredFolder
-from breastmorph.registration.lock import FolderLock
-from breastmorph.registration.product import FailedScan, ProductMaker, Recipe, recipe
-from breastmorph.scan.folder import ScanFiles
-from breastmorph.workers import Limits
+from breastmorph.scan.scan import ScanFiles
 
 if TYPE_CHECKING:
     from breastmorph.explorer.model_view import ModelView
@@ -151,7 +154,7 @@ class _Stoppable:
     def run(
         self, recipe: Recipe, todo: Sequence[ScanFiles], folder: RegisteredFolder, lock: FolderLock
     ) -> Generator[Outcome, None, None]:
-        """See :class:`breastmorph.registration.executors.Executor`."""
+        """See :class:`breastmorph.batch.engine.Executor`."""
         with WorkerCalls(partial(ProductMaker, recipe), self.limits) as calls:
             for files in todo:
                 try:
@@ -242,7 +245,7 @@ def fitter(origin: ModelOrigin) -> Callable[[tuple[Path, Path | None]], Fitted]:
     """Setup of a fitting process: of files, because it reads them itself."""
     from breastmorph.model.fitting import fit_model
     from breastmorph.scan.raw_target import load_target
-    from breastmorph.template.files import default_template
+    from breastmorph.template import default_template
 
     model = origin.load()
 

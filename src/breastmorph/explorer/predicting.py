@@ -10,19 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from breastmorph.clinical.patient import Patient
-from breastmorph.clinical.predict.predicted_breast import Evidence, Prediction
-from breastmorph.clinical.predict.predicted_measures import PredictedMeasure, predicted_measures
-from breastmorph.clinical.predict.prediction import is_gone
-from breastmorph.clinical.predict.predictor import BreastPredictor
-from breastmorph.errors import BreastMorphError
-from breastmorph.explorer.arrays import packed
+from breastmorph.clinical.prediction import PredictedMeasure, is_gone, predicted_measures
+from breastmorph.clinical.predictor import BreastPredictor, Evidence, Prediction
+from breastmorph.explorer.answers import bad_request, in_page_words, packed
 from breastmorph.explorer.jobs import Job
-from breastmorph.explorer.model_source import ModelOrigin
-from breastmorph.explorer.page_words import in_page_words
-from breastmorph.explorer.problems import bad_request
-from breastmorph.mesh.similarity import Similarity
-from breastmorph.mesh.triangle_mesh import Bools, Floats
-from breastmorph.plain import plain
+from breastmorph.explorer.model_view import ModelOrigin
+from breastmorph.foundation.arrays import Bools, Floats
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.files import plain
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.scan.landmarks import SIDES, other_side
 
 if TYPE_CHECKING:

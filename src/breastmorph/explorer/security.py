@@ -12,7 +12,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from breastmorph.explorer.problems import RequestProblem, as_record
+from breastmorph.explorer.answers import RequestProblem, as_record
 from breastmorph.explorer.settings import EVERYWHERE, is_loopback
 
 HEADERS = {

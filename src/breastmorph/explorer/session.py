@@ -12,24 +12,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from breastmorph.errors import BreastMorphError
-from breastmorph.explorer.jobs import Job, Jobs
-from breastmorph.explorer.model_source import ModelOrigin, ModelSource
-from breastmorph.explorer.private_folder import PrivateFolder
-from breastmorph.explorer.problems import RequestProblem, not_now, unknown
+from breastmorph.explorer.answers import RequestProblem, not_now, unknown
+from breastmorph.explorer.jobs import Job, Jobs, SharedCalls
+from breastmorph.explorer.model_view import ModelOrigin, ModelSource
 from breastmorph.explorer.security import Keys
-from breastmorph.explorer.settings import MEGABYTE, READERS, Settings, is_loopback
+from breastmorph.explorer.settings import MEGABYTE, READERS, PrivateFolder, Settings, is_loopback
 from breastmorph.explorer.uploads import UploadFolder
-from breastmorph.explorer.worker_calls import SharedCalls
+from breastmorph.foundation.errors import BreastMorphError
 
 if TYPE_CHECKING:
     from breastmorph.explorer.editing import Edited, Editing
-    from breastmorph.explorer.model_view import ModelView
-    from breastmorph.explorer.open_scan import OpenScan
+    from breastmorph.explorer.model_view import ModelView, NamedShape
+    from breastmorph.explorer.open_scans import OpenScan, ScanQueue
     from breastmorph.explorer.patients import ShownPatient
     from breastmorph.explorer.predicting import Predicted
-    from breastmorph.explorer.scan_queue import ScanQueue
-    from breastmorph.explorer.shapes import NamedShape
 
 _ABANDONED = 180.0  # seconds: pages that are open ask every minute, so this one was closed
 _UNUSED = 1200.0  # seconds after which an open tab that nobody touched gives way to somebody who has none
@@ -151,7 +147,7 @@ class Session:
 
     def scan(self, key: str) -> OpenScan:
         """A scan by its key: open, in the queue, or the model's mean."""
-        from breastmorph.explorer.opening import open_mean, open_queued
+        from breastmorph.explorer.open_scans import open_mean, open_queued
 
         queue = self.explorer.queue
         found = self.scans.get(key)
@@ -213,10 +209,10 @@ class Session:
 
     def as_record(self) -> dict[str, Any]:
         """The whole state, for the page."""
-        from breastmorph.explorer.picks import guide
+        from breastmorph.explorer.picking import guide
         from breastmorph.mesh import files as mesh_files
-        from breastmorph.report.measure_words import NAMES
-        from breastmorph.scan import files as landmark_files
+        from breastmorph.report.clinical_sheet import NAMES
+        from breastmorph.scan import landmark_files
 
         patient, running = self.patient, self.jobs.running
         return {
@@ -285,7 +281,7 @@ class Explorer:
     def start(self) -> None:
         """Look into the folder, then prepare the rest in the background."""
         if self.settings.folder is not None:
-            from breastmorph.explorer.scan_queue import ScanQueue
+            from breastmorph.explorer.open_scans import ScanQueue
 
             self.queue = ScanQueue.of(self.settings.folder)
         self.source.start()
@@ -408,7 +404,7 @@ class Explorer:
 
 
 def _reader() -> Callable[[Any], Any]:
-    from breastmorph.explorer.scan_reading import reader
+    from breastmorph.explorer.uploads import reader
 
     return reader()
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.mesh.geometry import edge_lengths
 from breastmorph.mesh.topology import edge_table
-from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 
 _ON_EDGE = 1e-7  # a barycentric weight below this puts the point on the opposite edge
 

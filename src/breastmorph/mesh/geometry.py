@@ -1,11 +1,26 @@
-"""Lengths, areas, angles and normals. Plain functions on ``vertices (n, 3)`` and ``faces (m, 3)``."""
+"""Lengths, areas, normals and similarities; and what is mended in a surface as read."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
 import numpy as np
 
-from breastmorph.mesh.topology import edge_table
-from breastmorph.mesh.triangle_mesh import Floats, Ints
+from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.mesh.topology import (
+    edge_table,
+    joined,
+    orientation_conflicts,
+    split_pinched,
+    with_three_corners,
+)
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+
+# --------------------------------------------------------------------------------------------------------------------
+# Lengths, areas, angles and normals. Plain functions on ``vertices (n, 3)`` and ``faces (m, 3)``
+# --------------------------------------------------------------------------------------------------------------------
 
 _BLOCK = 2**14  # faces at once: their corners stay in the processor's cache
 
@@ -90,3 +105,203 @@ def _summed(faces: Ints, at_corners: Floats, n_vertices: int) -> Floats:
 def _unit(vectors: Floats) -> Floats:
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Similarity transforms as values
+# --------------------------------------------------------------------------------------------------------------------
+
+_LARGEST = 1e9  # of a coordinate or a scale in a file
+_SKEW = 1e-3  # deviation from a rotation that a file may have
+
+
+@dataclass(frozen=True, eq=False)
+class Similarity:
+    """x -> scale * rotation @ x + translation.
+
+    Attributes
+    ----------
+    rotation : (3, 3) float
+        Proper rotation, determinant +1.
+    translation : (3,) float
+    scale : float
+    """
+
+    rotation: Floats = field(default_factory=lambda: np.eye(3))
+    translation: Floats = field(default_factory=lambda: np.zeros(3))
+    scale: float = 1.0
+
+    def apply(self, points: Floats) -> Floats:
+        """Transform points, (..., 3)."""
+        return self.scale * points @ self.rotation.T + self.translation
+
+    def inverse(self) -> Self:
+        """The transform that undoes this one."""
+        return type(self)(self.rotation.T, -(self.translation @ self.rotation) / self.scale, 1.0 / self.scale)
+
+    def after(self, first: Similarity) -> Self:
+        """The transform that applies ``first`` and then this one."""
+        return type(self)(
+            self.rotation @ first.rotation,
+            self.scale * self.rotation @ first.translation + self.translation,
+            self.scale * first.scale,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain numbers for a JSON file."""
+        return {
+            "rotation": self.rotation.tolist(),
+            "translation": self.translation.tolist(),
+            "scale": float(self.scale),
+        }
+
+    @classmethod
+    def from_dict(cls, parts: Mapping[str, Any]) -> Self:
+        """The transform that :meth:`as_dict` wrote.
+
+        Raises
+        ------
+        ValueError, KeyError, TypeError
+            A part is missing, or the parts are no similarity that a scan can have.
+        """
+        try:
+            rotation, translation, scale = (
+                np.array(parts[name], dtype=np.float64) for name in ("rotation", "translation", "scale")
+            )
+        except OverflowError as error:
+            raise ValueError("a number of the frame is beyond the range") from error
+        shapes = (rotation.shape, translation.shape, scale.shape)
+        numbers = np.concatenate([rotation.ravel(), translation.ravel(), scale.ravel()])
+        if (
+            shapes != ((3, 3), (3,), ())
+            or not (np.abs(numbers) <= _LARGEST).all()
+            or scale < 1.0 / _LARGEST
+            or np.abs(rotation @ rotation.T - np.eye(3)).max() > _SKEW
+            or np.linalg.det(rotation) < 0.0  # a mirror image
+        ):
+            raise ValueError("the frame is no similarity transform")
+        return cls(rotation, translation, float(scale))
+
+    @classmethod
+    def fit(
+        cls, source: Floats, target: Floats, weights: Floats | None = None, *, with_scale: bool = True
+    ) -> Self:
+        """Best similarity (or rigid motion) of ``source`` onto ``target`` in the least-squares sense.
+
+        Parameters
+        ----------
+        source, target : (n, 3) float
+        weights : (n,) float, optional
+        with_scale : bool
+            False keeps the scale at 1.
+        """
+        w = np.ones(len(source)) if weights is None else np.asarray(weights, dtype=float)
+        w = w / w.sum()
+        source_centre, target_centre = w @ source, w @ target
+        a, b = source - source_centre, target - target_centre
+        u, singular, vt = np.linalg.svd((b * w[:, None]).T @ a)
+        sign = np.array([1.0, 1.0, np.sign(np.linalg.det(u @ vt)) or 1.0])
+        rotation = (u * sign) @ vt
+        spread = (w * (a**2).sum(axis=1)).sum()
+        scale = float((singular * sign).sum() / spread) if with_scale and spread > 0 else 1.0
+        return cls(rotation, target_centre - scale * rotation @ source_centre, scale)
+
+
+def rotation_about(axis: Floats, degrees: float) -> Floats:
+    """Rotation matrix about an axis (right-hand rule), (3, 3)."""
+    x, y, z = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
+    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    angle = np.radians(degrees)
+    return np.eye(3) + np.sin(angle) * cross + (1.0 - np.cos(angle)) * cross @ cross
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Repairs that cannot change the shape: what a scan loses here it could not have been used with
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def without_non_finite(mesh: TriangleMesh) -> tuple[TriangleMesh, int]:
+    """Drop vertices with NaN or infinite coordinates and the faces that use them."""
+    bad = np.isfinite(mesh.vertices).sum(axis=1) < 3
+    if not bad.any():
+        return mesh, 0
+    return mesh.kept(bad[mesh.faces].sum(axis=1) == 0), int(bad.sum())
+
+
+def welded(mesh: TriangleMesh) -> tuple[TriangleMesh, int]:
+    """Join vertices at exactly the same place, as texture seams leave them."""
+    first, place = joined(mesh.vertices)
+    if len(first) == mesh.n_vertices:
+        return mesh, 0
+    return replace(mesh, faces=first[place][mesh.faces]), mesh.n_vertices - len(first)
+
+
+def without_degenerate_faces(mesh: TriangleMesh) -> tuple[TriangleMesh, int]:
+    """Drop faces that name a vertex twice or have no area."""
+    whole = with_three_corners(mesh.faces)
+    area = face_areas(mesh.vertices, mesh.faces)
+    typical = np.median(area[whole]) if whole.any() else 0.0
+    bad = ~whole | (area <= 1e-10 * typical)
+    return (mesh.kept(~bad), int(bad.sum())) if bad.any() else (mesh, 0)
+
+
+def without_duplicate_faces(mesh: TriangleMesh) -> tuple[TriangleMesh, int]:
+    """Keep the first of faces with the same three vertices."""
+    first, _ = joined(np.sort(mesh.faces, axis=1))
+    if len(first) == mesh.n_faces:
+        return mesh, 0
+    keep = np.zeros(mesh.n_faces, bool)
+    keep[first] = True
+    return mesh.kept(keep), int((~keep).sum())
+
+
+def without_unreferenced(mesh: TriangleMesh) -> tuple[TriangleMesh, int]:
+    """Drop vertices that no face uses."""
+    used = np.zeros(mesh.n_vertices, bool)
+    used[mesh.faces] = True
+    if used.all():
+        return mesh, 0
+    return mesh.kept(np.ones(mesh.n_faces, bool)), int((~used).sum())
+
+
+def without_non_manifold_edges(mesh: TriangleMesh) -> tuple[TriangleMesh, int]:
+    """Drop the faces on edges that more than two faces share; leaves pin holes."""
+    table = edge_table(mesh.faces)
+    crowded = table.face_count > 2
+    if not crowded.any():
+        return mesh, 0
+    crowded_sides = crowded[table.of_half_edge].reshape(3, -1).sum(axis=0)
+    return mesh.kept(crowded_sides == 0), int(crowded.sum())
+
+
+def without_pinches(mesh: TriangleMesh) -> tuple[TriangleMesh, int]:
+    """Give separate fans of faces that touch in one vertex a vertex each."""
+    faces, source = split_pinched(mesh.faces, mesh.n_vertices)
+    if not len(source):
+        return mesh, 0
+    vertices = np.concatenate([mesh.vertices, mesh.vertices[source]])
+    colors = None if mesh.colors is None else np.concatenate([mesh.colors, mesh.colors[source]])
+    return replace(mesh, vertices=vertices, faces=faces, colors=colors), len(source)
+
+
+def consistently_oriented(mesh: TriangleMesh) -> tuple[TriangleMesh, int]:
+    """Turn faces so that neighbours agree; the majority of each piece keeps its side. Needs manifold edges."""
+    import igl
+
+    if orientation_conflicts(mesh.faces) == 0:
+        return mesh, 0
+    oriented, piece = igl.bfs_orient(np.array(mesh.faces))
+    turned = (_first_to_front(oriented) != _first_to_front(mesh.faces)).any(axis=1)
+    share = np.bincount(piece, weights=turned) / np.bincount(piece)
+    turned ^= share[piece] > 0.5
+    faces = np.where(turned[:, None], mesh.faces[:, ::-1], mesh.faces)
+    texture = mesh.texture and replace(
+        mesh.texture, uv=np.where(turned[:, None, None], mesh.texture.uv[:, ::-1], mesh.texture.uv)
+    )
+    return replace(mesh, faces=faces, texture=texture), int(turned.sum())
+
+
+def _first_to_front(faces: Ints) -> Ints:
+    """The same cyclic order with the smallest vertex first."""
+    start = faces.argmin(axis=1)
+    return np.take_along_axis(faces, (start[:, None] + np.arange(3)) % 3, axis=1)

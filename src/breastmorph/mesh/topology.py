@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from breastmorph.mesh.triangle_mesh import Bools, Ints
+from breastmorph.foundation.arrays import Bools, Ints
 
 
 @dataclass(frozen=True)
@@ -246,3 +248,44 @@ def _fans(faces: Ints) -> tuple[Ints, int]:
     graph = coo_matrix((np.ones(len(row)), (row, column)), shape=(3 * m, 3 * m))
     n_fans, fan = connected_components(graph, directed=False)
     return fan.astype(np.int64), int(n_fans)
+
+
+def joined(rows: NDArray[Any]) -> tuple[Ints, Ints]:
+    """Join equal rows (n, w) of numbers, as vertices at exactly the same position.
+
+    Returns
+    -------
+    kept : (k,) int
+        The first of each, in the order of the list.
+    new_id : (n,) int
+        Where each row went.
+    """
+    values = np.ascontiguousarray(rows + 0.0)  # -0 is 0
+    words = values.view(np.uint64)
+    key = _mixed(words)
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    is_new = np.ones(len(key), bool)
+    np.not_equal(key[1:], key[:-1], out=is_new[1:])
+    if is_new.all():  # unequal keys, unequal rows
+        return np.arange(len(rows)), np.arange(len(rows))
+    first = order[is_new][np.cumsum(is_new) - 1]
+    again = ~is_new
+    if not np.array_equal(words[order[again]], words[first[again]]):  # as rare as a meteorite, yet exact
+        _, at, group = np.unique(words, axis=0, return_index=True, return_inverse=True)
+        order, first = np.arange(len(rows)), at[group.ravel()]
+    is_kept = np.zeros(len(rows), bool)
+    is_kept[first] = True
+    new_id = np.empty(len(rows), np.int64)
+    new_id[order] = (np.cumsum(is_kept) - 1)[first]
+    return np.flatnonzero(is_kept), new_id
+
+
+def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """A number of each row (n, w) that is hardly ever that of another row, (n,): far quicker to sort than rows."""
+    key = np.zeros(len(words), np.uint64)
+    for column in words.T:
+        key ^= column
+        key *= np.uint64(0x9E3779B97F4A7C15)
+        key ^= key >> np.uint64(32)
+    return key

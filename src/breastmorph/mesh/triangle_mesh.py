@@ -8,11 +8,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.errors import MeshProblem
+from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.errors import MeshProblem
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 MIRROR = np.array([-1.0, 1.0, 1.0])  # across x = 0; x points to the patient's left
 
 

@@ -1,9 +1,12 @@
-"""Building a shape model from a cohort: who belongs to it, the common frame, the principal components."""
+"""Building a model: which subjects, which points, principal components."""
 
 from __future__ import annotations
 
+import ast
 import math
-from collections.abc import Mapping, Sequence
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
@@ -12,17 +15,333 @@ from numpy.typing import NDArray
 
 from breastmorph import __version__
 from breastmorph.cohort import Cohort
-from breastmorph.errors import BreastMorphError
+from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.errors import BreastMorphError, name_of
+from breastmorph.foundation.machine import in_one_thread
 from breastmorph.mesh.geometry import vertex_areas, vertex_normals
-from breastmorph.mesh.triangle_mesh import MIRROR, Floats, Ints, TriangleMesh
-from breastmorph.model.components import Components, Deviations, principal_components
+from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.model.procrustes import Frame, ProcrustesParameters, common_frame, mirrored
 from breastmorph.model.regions import breast_regions
-from breastmorph.model.selection import as_number
 from breastmorph.model.shape_model import ShapeModel, Training
 from breastmorph.scan.landmarks import SIDES, Landmarks
-from breastmorph.template.files import template_hash
-from breastmorph.threads import in_one_thread
+from breastmorph.template import template_hash
+
+# --------------------------------------------------------------------------------------------------------------------
+# Choosing subjects by what the cohort's table says of them: ``bmi > 25 and not operated``
+# --------------------------------------------------------------------------------------------------------------------
+
+_TRUTH = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+}
+_LONGEST = 2000  # characters
+_REMEDY = 'Write for example "bmi > 25 and not operated"'
+_OTHERS = (  # pattern, how it is written elsewhere, how it is written here
+    (r"\bAND\b", "AND", "and"),
+    (r"\bOR\b", "OR", "or"),
+    (r"\bNOT\b", "NOT", "not"),
+    (r"&", "&", "and"),
+    (r"\|", "|", "or"),
+    (r"<>", "<>", "!="),
+    (r"!(?!=)", "!", "not"),
+    (r"(?<![<>=!])=(?!=)", "=", "=="),
+)
+
+Row = Mapping[str, str]
+
+
+def as_number(text: str) -> float:
+    """A cell as a number, yes and no as 1 and 0; NaN where it is neither."""
+    word = text.strip()
+    try:
+        value = float(word)
+    except ValueError:
+        return _TRUTH.get(word.lower(), math.nan)
+    return value if math.isfinite(value) else math.nan
+
+
+def choose(table: Sequence[Row], expression: str) -> Bools:
+    """Which rows of a table fulfil an expression, (k,).
+
+    Parameters
+    ----------
+    table : sequence of mappings from column to text
+    expression : str
+        A cell that is empty fulfils no comparison, and a subject without it is not chosen by one (nor by its
+        ``not``): nothing is assumed about what is not known.
+
+    Raises
+    ------
+    BreastMorphError
+        The expression cannot be understood, names a column that the table does not have, or compares text with a
+        number.
+    """
+    try:
+        if len(expression) > _LONGEST:
+            raise ValueError(f"more than {_LONGEST} characters")
+        tree = ast.parse(name_of(expression.strip()), mode="eval").body
+        return np.array([_truth(tree, row) is True for row in _complete(table)], dtype=bool)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        if isinstance(error, BreastMorphError):
+            raise
+        raise _misunderstood(expression, _REMEDY + _other_language(expression)) from error
+
+
+def _complete(table: Sequence[Row]) -> list[Row]:
+    """Rows with the same columns each, named as they can be written: BMI (kg/m2) is bmi_kg_m2."""
+    columns = list(dict.fromkeys(name for row in table for name in row))
+    if not columns:
+        raise BreastMorphError("there is no table to choose subjects by", "Give it with --table cohort.csv")
+    written = {name: re.sub(r"\W+", "_", name).strip("_").lower() for name in columns}
+    return [{written[name]: (row.get(name) or "").strip() for name in columns} for row in table]
+
+
+def _misunderstood(part: str | ast.AST, remedy: str = _REMEDY) -> BreastMorphError:
+    text = part if isinstance(part, str) else ast.unparse(part)
+    return BreastMorphError(f"the condition {text!r} is not understood", remedy, code="condition")
+
+
+def _other_language(expression: str) -> str:
+    """What is written otherwise here than in SQL or C, as the end of a remedy."""
+    found = [
+        f"{ours} instead of {theirs}" for pattern, theirs, ours in _OTHERS if re.search(pattern, expression)
+    ]
+    return f"; here it is {', '.join(found)}" if found else ""
+
+
+def _truth(node: ast.expr, row: Row) -> bool | None:
+    """True, False, or None where the table does not say."""
+    if isinstance(node, ast.BoolOp):
+        parts = [_truth(value, row) for value in node.values]
+        decisive = isinstance(node.op, ast.Or)
+        if decisive in parts:
+            return decisive
+        return None if None in parts else not decisive
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        inner = _truth(node.operand, row)
+        return None if inner is None else not inner
+    if isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        results = [
+            _compared(left, op, right, row)
+            for left, op, right in zip(sides[:-1], node.ops, sides[1:], strict=True)
+        ]
+        return False if False in results else None if None in results else True
+    if isinstance(node, ast.Name):
+        value = _value(node, row)
+        if value == "":
+            return None
+        number = as_number(str(value))
+        if math.isnan(number):
+            raise BreastMorphError(
+                f"column {node.id!r} holds text ({value!r}), not yes or no",
+                f"Compare it with a text: {node.id} == {value!r}",
+                code="condition",
+            )
+        return number != 0.0
+    raise _misunderstood(node)
+
+
+def _compared(left: ast.expr, op: ast.cmpop, right: ast.expr, row: Row) -> bool | None:
+    first = _value(left, row)
+    if isinstance(op, (ast.In, ast.NotIn)):
+        if not isinstance(right, (ast.Tuple, ast.List, ast.Set)):
+            raise _misunderstood(right)
+        found = [_pair(first, ast.Eq(), _value(part, row), left) for part in right.elts]
+        if True in found:
+            return isinstance(op, ast.In)
+        return None if None in found else isinstance(op, ast.NotIn)
+    if type(op) not in _COMPARE:
+        raise _misunderstood(ast.Compare(left, [op], [right]))
+    second = _value(right, row)
+    if any(isinstance(side, ast.Constant) and side.value == "" for side in (left, right)):
+        return _COMPARE[type(op)](str(first), str(second))  # asked whether a cell is empty
+    return _pair(first, op, second, left if isinstance(left, ast.Name) else right)
+
+
+def _pair(first: float | str, op: ast.cmpop, second: float | str, column: ast.expr) -> bool | None:
+    """Compare two values: as numbers where one is a number, else as texts, in which case does not count."""
+    if "" in (first, second):
+        return None
+    compare = _COMPARE[type(op)]
+    numbers = [value if isinstance(value, float) else as_number(value) for value in (first, second)]
+    if not any(math.isnan(number) for number in numbers):
+        return compare(*numbers)
+    if float in (type(first), type(second)):
+        text = first if isinstance(first, str) else second
+        raise BreastMorphError(
+            f"column {ast.unparse(column)!r} holds text ({text!r}) where a number is needed",
+            "Compare it with a text in quotes",
+            code="condition",
+        )
+    return compare(str(first).lower(), str(second).lower())
+
+
+def _value(node: ast.expr, row: Row) -> float | str:
+    if isinstance(node, ast.Name):
+        name = node.id.lower()
+        if name not in row:
+            if name in _TRUTH:  # operated == yes
+                return name
+            raise BreastMorphError(
+                f"the table has no column {node.id!r}", f"Its columns are {', '.join(row)}", code="condition"
+            )
+        return row[name]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        value = _value(node.operand, row)
+        if isinstance(value, float):
+            return -value
+    if isinstance(node, ast.Constant):
+        if isinstance(node.value, bool):
+            return "yes" if node.value else "no"
+        if isinstance(node.value, (int, float)):
+            return float(node.value)
+        if isinstance(node.value, str):
+            return node.value
+    raise _misunderstood(node)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Principal components of a cohort by its Gram matrix (subjects x subjects), a block of vertices at a time
+# --------------------------------------------------------------------------------------------------------------------
+
+# The deviations (rows, b, 3) of all rows of a data matrix at b vertices.
+Deviations = Callable[[Ints], Floats]
+
+_BLOCK_BYTES = 128 * 1024**2  # of deviations at a time
+_NOTHING = 1e-10  # of the largest variance: rounding, not shape
+_MANY = 400  # rows above which only the wanted eigenvectors are computed
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """Principal components.
+
+    Attributes
+    ----------
+    basis : (3n, q) float32
+        Orthonormal columns.
+    variances : (q,) float
+        Falling.
+    scores : tuple of (rows, q) float
+        Coefficients of the rows of every group.
+    group : (q,) int
+        The group that every component belongs to.
+    total : float
+        Variance of all components, also of those left away.
+    """
+
+    basis: NDArray[np.float32]
+    variances: Floats
+    scores: tuple[Floats, ...]
+    group: Ints
+    total: float
+
+
+def principal_components(
+    groups: Sequence[tuple[int, Deviations]],
+    vertices: Ints,
+    divisor: float,
+    components: int | None = None,
+    variance: float | None = None,
+) -> Components:
+    """Principal components of data that come in mutually orthogonal groups of rows.
+
+    Parameters
+    ----------
+    groups : sequence of (number of rows, deviations)
+        Usually one. Groups whose rows are orthogonal to each other (as symmetric and antisymmetric parts are)
+        have components of their own.
+    vertices : (n,) int
+        The vertices that the components describe.
+    divisor : float
+        Of the sums of squares; k - 1 for k subjects.
+    components : int, optional
+        At most so many.
+    variance : float, optional
+        As many as hold this share of the total variance.
+    """
+    if variance is not None and not 0.0 < variance <= 1.0:
+        raise BreastMorphError(f"a share of variance lies between 0 and 1, not at {variance:g}")
+    if components is not None and components < 1:
+        raise BreastMorphError(f"a model of {components} components does not exist", "Ask for 1 or more")
+    groups = [(rows, _read_once(rows, deviations, vertices)) for rows, deviations in groups]
+    grams = [_gram(rows, deviations, vertices) for rows, deviations in groups]
+    total = float(sum(np.trace(gram) for gram in grams))
+    if total <= 0.0:
+        raise BreastMorphError("all shapes are the same", "A model needs shapes that differ")
+    found = [_eigen(gram, None if variance is not None else components) for gram in grams]
+    squares = np.concatenate([values for values, _ in found])
+    group = np.repeat(np.arange(len(found)), [len(values) for values, _ in found])
+    within = np.concatenate([np.arange(len(values)) for values, _ in found])
+    order = np.argsort(-squares, kind="stable")
+    order = order[squares[order] > _NOTHING * squares.max()]
+    if variance is not None:
+        share = np.cumsum(squares[order]) / total
+        order = order[: int(np.searchsorted(share, variance - 1e-9)) + 1]
+    if components is not None:
+        order = order[:components]
+    lengths = np.sqrt(squares[order])
+    scores, basis = [], np.zeros((3 * len(vertices), len(order)), dtype=np.float32)
+    for g, ((rows, deviations), (_, vectors)) in enumerate(zip(groups, found, strict=True)):
+        mine = np.flatnonzero(group[order] == g)
+        chosen = vectors[:, within[order[mine]]]
+        score = np.zeros((rows, len(order)))
+        score[:, mine] = chosen * lengths[mine]
+        scores.append(score)
+        weights = chosen / lengths[mine]
+        columns = slice(None) if len(groups) == 1 else mine
+        for start, ids in _blocks(rows, vertices):
+            basis[3 * start : 3 * (start + len(ids)), columns] = _flat(deviations(ids)).T @ weights
+    return Components(basis, squares[order] / divisor, tuple(scores), group[order], total / divisor)
+
+
+def _read_once(rows: int, deviations: Deviations, vertices: Ints) -> Deviations:
+    """The deviations kept in memory where they are one block; they are needed twice."""
+    if len(_blocks(rows, vertices)) > 1:
+        return deviations
+    kept = deviations(vertices)
+    return lambda ids: kept
+
+
+def _gram(rows: int, deviations: Deviations, vertices: Ints) -> Floats:
+    gram = np.zeros((rows, rows))
+    for _, ids in _blocks(rows, vertices):
+        flat = _flat(deviations(ids))
+        gram += flat @ flat.T
+    return gram
+
+
+def _eigen(gram: Floats, components: int | None) -> tuple[Floats, Floats]:
+    """Eigenvalues, falling, and eigenvectors as columns."""
+    from scipy.linalg import eigh
+
+    last = len(gram) - 1
+    few = None
+    if components is not None and last > _MANY and components < last:
+        few = (last - components + 1, last)
+    values, vectors = eigh(gram, subset_by_index=few)
+    return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+
+
+def _blocks(rows: int, vertices: Ints) -> list[tuple[int, Ints]]:
+    """Starts and vertices of blocks."""
+    size = max(_BLOCK_BYTES // (24 * rows), 64)
+    return [(start, vertices[start : start + size]) for start in range(0, len(vertices), size)]
+
+
+def _flat(deviations: Floats) -> Floats:
+    return deviations.reshape(len(deviations), -1)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Building a shape model from a cohort: who belongs to it, the common frame, the principal components
+# --------------------------------------------------------------------------------------------------------------------
 
 _FEWEST = 2  # subjects
 _ROUNDING = 1e-6  # of a shape's size: differences that 32-bit floats make

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.errors import BreastMorphError
-from breastmorph.mesh.similarity import Similarity
-from breastmorph.mesh.triangle_mesh import MIRROR, Floats, Ints
+from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.mesh.geometry import Similarity
+from breastmorph.mesh.triangle_mesh import MIRROR
 
 _OTHER_UNIT = 3.0  # times the usual size: no two adults differ so much, but metres and millimetres do
 

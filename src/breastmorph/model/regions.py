@@ -14,11 +14,12 @@ import numpy as np
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from breastmorph.errors import LandmarkProblem
+from breastmorph.foundation.arrays import Bools, Floats
+from breastmorph.foundation.errors import LandmarkProblem
 from breastmorph.mask import BreastMask, measure_breasts
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.topology import edge_table
-from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.landmarks import SIDES, SIGN, STERNUM, Landmarks, other_side
 
 _XIPHOID_HEIGHT = 0.75  # of the way down from the sternal notch to the lower poles, where no xiphoid is given

@@ -1,11 +1,18 @@
 """The phantom: a synthetic cohort of adult torso scans whose truth is known at every point."""
 
-from breastmorph.phantom.breast import Breast
-from breastmorph.phantom.cohort import PhantomParameters, Subject, draw_cohort
-from breastmorph.phantom.dense_truth import Torso, mean_torso, mirror_vertices, topology, torso
-from breastmorph.phantom.files import write_cohort
-from breastmorph.phantom.scanner import ScannedTorso, ScannerParameters, scan_subject
-from breastmorph.phantom.thorax import Thorax
+from breastmorph.phantom.body import Thorax
+from breastmorph.phantom.cohort import (
+    PhantomParameters,
+    Subject,
+    Torso,
+    draw_cohort,
+    mean_torso,
+    mirror_vertices,
+    topology,
+    torso,
+)
+from breastmorph.phantom.scanner import ScannedTorso, ScannerParameters, scan_subject, write_cohort
+from breastmorph.phantom.skin import Breast
 
 __all__ = [
     "Breast",

@@ -1,23 +1,189 @@
-"""The scanner: three views of a posed torso, what none of them sees is missing."""
+"""What a scanner sees of a body, the triangles it makes of it, and the files."""
 
 from __future__ import annotations
 
+import io
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from pathlib import Path
 
 import numpy as np
-from scipy.sparse import coo_matrix, csr_matrix, diags
+from scipy.sparse import coo_matrix, csr_matrix, diags, identity, vstack
+from scipy.spatial import cKDTree
 
+from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
+from breastmorph.foundation.files import csv_text, make_folder, write_file
+from breastmorph.foundation.workers import Failure, run_each
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.geometry import normals_within, vertex_normals
-from breastmorph.mesh.similarity import Similarity, rotation_about
-from breastmorph.mesh.topology import edge_table
-from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
-from breastmorph.phantom.breast import Breast
-from breastmorph.phantom.dense_truth import Torso, arm_length, build
-from breastmorph.phantom.retriangulation import refinement, retriangulated
-from breastmorph.phantom.thorax import Thorax
+from breastmorph.mesh.files import save_mesh
+from breastmorph.mesh.geometry import (
+    Similarity,
+    face_areas,
+    normals_within,
+    rotation_about,
+    vertex_areas,
+    vertex_normals,
+)
+from breastmorph.mesh.topology import (
+    boundary_loops,
+    edge_table,
+    face_components,
+    pinched_vertices,
+    with_three_corners,
+)
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.phantom.body import Thorax
+from breastmorph.phantom.cohort import (
+    Subject,
+    Torso,
+    arm_length,
+    build,
+    draw_cohort,
+    mean_torso,
+    mirror_vertices,
+    topology,
+    torso,
+)
+from breastmorph.phantom.skin import Breast
+from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.landmarks import SIDES, STERNUM, Landmarks
+
+# --------------------------------------------------------------------------------------------------------------------
+# A new irregular triangulation of a surface: centroidal clusters of a dense sampling and their dual
+# --------------------------------------------------------------------------------------------------------------------
+
+_AREA_PER_VERTEX = 0.80  # of the squared mean edge, measured on the clusters below
+_EVEN = np.array([0 * 9 + 1 * 3 + 2, 1 * 9 + 2 * 3 + 0, 2 * 9 + 0 * 3 + 1])  # even orders of three corners
+_ROUNDS = 4  # of moving the seeds to the centres of their clusters; fewer is more irregular
+_PINHOLE = 9  # edges around a hole that is filled
+
+
+def refinement(points: Floats, faces: Ints, longest: float) -> tuple[csr_matrix, Ints]:
+    """Split edges in the middle until none is longer than ``longest``.
+
+    Returns
+    -------
+    midpoints : (k, n) sparse
+        Its product with values per vertex gives them on the finer mesh, whose first n vertices are the old.
+    faces : (l, 3) int
+    """
+    total = identity(len(points), format="csr")
+    while True:
+        table = edge_table(faces)
+        ends = points[table.edges]
+        long = ((ends[:, 0] - ends[:, 1]) ** 2).sum(axis=1) > longest**2
+        if not long.any():
+            return total, faces
+        n, new = len(points), int(long.sum())
+        middle = np.full(len(table.edges), -1)
+        middle[long] = n + np.arange(new)
+        halves = csr_matrix(
+            (np.full(2 * new, 0.5), (np.repeat(np.arange(new), 2), table.edges[long].ravel())), (new, n)
+        )
+        total = vstack([total, halves @ total], format="csr")
+        points = np.vstack([points, ends[long].mean(axis=1)])
+        # Middles of the edges ab, bc, ca of every face, -1 where not split.
+        faces = _split(faces, middle[table.of_half_edge].reshape(3, -1).T)
+
+
+def _split(faces: Ints, cut: Ints) -> Ints:
+    """Faces cut at the given middles of their edges."""
+    parts = []
+    count = (cut >= 0).sum(axis=1)
+    parts.append(faces[count == 0])
+    # Turn every face so that its first edges are the cut ones, then one pattern serves each count.
+    for number, pattern in ((1, _ONE), (2, _TWO), (3, _THREE)):
+        chosen = count == number
+        f, c = faces[chosen], cut[chosen]
+        uncut = np.argmax(c < 0, axis=1) if number == 2 else np.argmax(c >= 0, axis=1)
+        turn = (uncut + 1) % 3 if number == 2 else uncut * (number == 1)
+        columns = (np.arange(3)[None, :] + turn[:, None]) % 3
+        six = np.hstack([np.take_along_axis(f, columns, axis=1), np.take_along_axis(c, columns, axis=1)])
+        parts.append(six[:, pattern].reshape(-1, 3))
+    return np.concatenate(parts)
+
+
+# Corners 0-2 and the middles 3 (of 0-1), 4 (of 1-2), 5 (of 2-0).
+_ONE = np.array([0, 3, 2, 3, 1, 2])
+_TWO = np.array([3, 1, 4, 0, 3, 4, 0, 4, 2])
+_THREE = np.array([0, 3, 5, 3, 1, 4, 5, 4, 2, 3, 4, 5])
+
+
+def retriangulated(points: Floats, faces: Ints, edge: float, rng: np.random.Generator) -> TriangleMesh:
+    """Triangulate a densely sampled surface anew.
+
+    Parameters
+    ----------
+    points, faces : (n, 3) float, (m, 3) int
+        The dense surface, its edges well below ``edge``.
+    edge : float
+        Wanted mean edge, mm.
+    rng : numpy Generator
+    """
+    weight = vertex_areas(points, faces)
+    used = np.flatnonzero(weight > 0)
+    area = face_areas(points, faces).sum()
+    count = int(area / (_AREA_PER_VERTEX * edge**2))
+    # Seeds as evenly spread at random as a low-cost draw gives: one per stratum of the cumulated area.
+    steps = np.cumsum(weight[used])
+    order = np.searchsorted(steps, (np.arange(count) + rng.uniform(size=count)) * steps[-1] / count)
+    seeds = points[used[np.minimum(order, len(used) - 1)]]
+    label = np.zeros(len(points), dtype=np.int64)
+    for _ in range(_ROUNDS):
+        label[used] = cKDTree(seeds, balanced_tree=False).query(points[used])[1]
+        mass = np.bincount(label[used], weight[used], minlength=count)
+        total = [np.bincount(label[used], weight[used] * points[used, k], minlength=count) for k in range(3)]
+        seeds = np.where(
+            (mass > 0)[:, None], np.stack(total, axis=1) / np.maximum(mass, 1e-12)[:, None], seeds
+        )
+    corner = label[faces]
+    return _cleaned(seeds, corner[with_three_corners(corner)])
+
+
+def _cleaned(points: Floats, faces: Ints) -> TriangleMesh:
+    """One manifold piece of the dual: no face twice, no edge with more than two faces."""
+    # Clusters map the dense surface onto their dual. Where the map folds, a face appears with either side up;
+    # only the balance of both is surface, and taking it leaves no gaps.
+    order = np.argsort(faces, axis=1)
+    side = np.where(np.isin(order @ np.array([9, 3, 1]), _EVEN), 1, -1)
+    key = np.take_along_axis(faces, order, axis=1) @ np.array([len(points) ** 2, len(points), 1])
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    balance = np.bincount(inverse, side) * side[first]
+    faces = np.where((balance > 0)[:, None], faces[first], faces[first][:, ::-1])[balance != 0]
+    while True:
+        table = edge_table(faces)
+        directed = table.directed
+        key = directed[:, 0] * len(points) + directed[:, 1]
+        _, inverse, uses = np.unique(key, return_inverse=True, return_counts=True)
+        bad = (uses[inverse] > 1) | (table.face_count[table.of_half_edge] > 2)
+        bad = bad.reshape(3, -1).any(axis=0)
+        piece = face_components(faces[~bad])
+        faces = faces[~bad][piece == np.bincount(piece).argmax()]
+        pinched = np.isin(faces, pinched_vertices(faces)).any(axis=1)
+        if not bad.any() and not pinched.any():
+            break
+        faces = faces[~pinched]
+    points, faces = _filled(points, faces)
+    return TriangleMesh(points, faces).kept(np.ones(len(faces), bool))  # drops vertices without faces
+
+
+def _filled(points: Floats, faces: Ints) -> tuple[Floats, Ints]:
+    """Close pinholes, as scanners' software does: a new vertex in the middle of every short border loop."""
+    for loop in boundary_loops(faces):
+        if len(loop) <= _PINHOLE and len(set(loop.tolist())) == len(loop):
+            # A border edge is run through backwards by the faces that close it.
+            fan = np.stack([np.roll(loop, -1), loop, np.full(len(loop), len(points))], axis=1)
+            faces = np.vstack([faces, fan])
+            points = np.vstack([points, points[loop].mean(axis=0)])
+    return points, faces
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The scanner: three views of a posed torso, what none of them sees is missing
+# --------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -198,3 +364,149 @@ def _annotated(
     # Two free directions share the error.
     moved = near.points + np.sqrt(0.5) * np.array(size)[:, None] * off
     return Landmarks(true.names, surface.closest(moved).points)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Writing a cohort: scans, landmarks, a table of the subjects, and the truth
+# --------------------------------------------------------------------------------------------------------------------
+
+COLUMNS = (
+    "id", "age", "bmi", "volume_left", "volume_right", "ptosis_left", "ptosis_right", "operated", "absent",
+)  # fmt: skip
+_TOPOLOGY = -1  # in the list of work, beside the subjects' numbers
+_GRADES = (0.0, 10.0, 30.0)  # mm below the fold at which the nipple enters ptosis grades I, II, III
+
+
+def write_cohort(
+    out: str | Path,
+    n: int,
+    seed: int,
+    jobs: int = 1,
+    one_sided: int = 0,
+    on_done: Callable[[int], None] | None = None,
+) -> list[dict[str, str]]:
+    """Draw, scan and write a cohort; the same seed gives the same bytes whatever the number of jobs.
+
+    Parameters
+    ----------
+    out : str or Path
+        A new or empty folder, or one that holds a cohort of the same size.
+    n, seed, one_sided : int
+        See :func:`breastmorph.phantom.cohort.draw_cohort`.
+    jobs : int
+        Worker processes.
+    on_done : callable, optional
+        Called with the number of finished subjects.
+
+    Returns
+    -------
+    rows : list of dict
+        The rows of ``cohort.csv``.
+    """
+    out = Path(out)
+    subjects = draw_cohort(n, seed, one_sided)
+    _make_folders(out, {subject.id for subject in subjects})
+    # Processes even for one job: they all count with one thread, so that sums come out alike.
+    rows: dict[int, dict[str, str]] = {}
+    items = [_TOPOLOGY, *range(n)]
+    with closing(run_each(partial(_writer, out, subjects, seed), items, max(1, min(jobs, n)))) as results:
+        for index, row in results:
+            if isinstance(row, Failure):
+                raise row.error or BreastMorphError(
+                    f"subject {index} could not be made: {row.reason}", "Try again with fewer --jobs"
+                )
+            if index != _TOPOLOGY:
+                rows[index] = row
+                if on_done:
+                    on_done(len(rows))
+    write_file(out / "cohort.csv", csv_text(COLUMNS, (rows[index] for index in range(n))).encode())
+    return [rows[index] for index in range(n)]
+
+
+def _writer(out: Path, subjects: Sequence[Subject], seed: int) -> Callable[[int], dict[str, str]]:
+    def write(index: int) -> dict[str, str]:
+        if index == _TOPOLOGY:
+            _write_topology(out)
+            return {}
+        return _write_subject(out, subjects[index], seed, index)
+
+    return write
+
+
+def _write_subject(out: Path, subject: Subject, seed: int, index: int) -> dict[str, str]:
+    true = torso(subject)
+    # A child of the seed per subject: no scan depends on the order in which they are made.
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1, index)))
+    scan = scan_subject(true, rng)
+    save_mesh(scan.mesh, out / "scans" / f"{subject.id}.ply")
+    save_landmarks(scan.landmarks, out / "landmarks" / f"{subject.id}.json")
+    _save_arrays(out / "truth" / f"{subject.id}.npz", _truth(true, scan))
+    return _row(subject, true)
+
+
+def _truth(true: Torso, scan: ScannedTorso) -> dict[str, object]:
+    arrays: dict[str, object] = {
+        "points": scan.points.astype(np.float32),
+        "bare": scan.pose.apply(true.bare).astype(np.float32),
+        "visible": scan.visible,
+        "landmark_names": np.array(scan.landmark_true.names),
+        "landmark_true": scan.landmark_true.points.astype(np.float32),
+        "rotation": scan.pose.rotation,
+        "translation": scan.pose.translation,
+        "absent": np.array(true.absent),
+    }
+    for side in SIDES:
+        arrays[f"breast_{side}"] = true.breast[side]
+        arrays[f"volume_{side}"] = np.float64(true.volumes[side])
+        arrays[f"below_fold_{side}"] = np.float64(true.below_fold[side])
+    if true.absent:
+        arrays["whole"] = scan.pose.apply(true.whole).astype(np.float32)
+    return arrays
+
+
+def _row(subject: Subject, true: Torso) -> dict[str, str]:
+    row = {
+        "id": subject.id,
+        "age": f"{subject.age:.1f}",
+        "bmi": f"{subject.bmi:.1f}",
+        "operated": "yes" if subject.operated else "no",
+        "absent": subject.absent,
+    }
+    for side in SIDES:
+        there = side != subject.absent
+        grade = int(np.searchsorted(_GRADES, true.below_fold[side], side="right"))
+        row[f"volume_{side}"] = f"{true.volumes[side]:.1f}" if there else ""
+        row[f"ptosis_{side}"] = str(grade) if there else ""
+    return row
+
+
+def _write_topology(out: Path) -> None:
+    mean = mean_torso()
+    _save_arrays(
+        out / "truth" / "topology.npz",
+        {
+            "faces": topology().astype(np.int32),
+            "mirror": mirror_vertices().astype(np.int32),
+            "mean": mean.mesh.vertices.astype(np.float32),
+            "breast_left": mean.breast["left"],
+            "breast_right": mean.breast["right"],
+            "landmark_names": np.array(mean.landmarks.names),
+            "landmark_true": mean.landmarks.points.astype(np.float32),
+        },
+    )
+
+
+def _save_arrays(path: Path, arrays: dict[str, object]) -> None:
+    data = io.BytesIO()
+    np.savez_compressed(data, **arrays)  # type: ignore[arg-type]
+    write_file(path, data.getvalue())
+
+
+def _make_folders(out: Path, ids: set[str]) -> None:
+    others = sorted(path.name for path in (out / "scans").glob("[!.]*") if path.stem not in ids)
+    if others:
+        raise FileProblem(
+            f"the folder already holds other scans ({others[0]})", "Choose a new or empty folder", out
+        )
+    for name in ("scans", "landmarks", "truth"):
+        make_folder(out / name)

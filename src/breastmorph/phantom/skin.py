@@ -1,24 +1,217 @@
-"""Skin coordinates of the front of the trunk, and a subject's bare chest as a smooth function of them.
-
-Skin coordinates are ``around`` (mm around the body from the midline, patient's left positive) and ``level``
-(height in mm), both on the mean torso: they name a piece of skin, whatever shape the subject has.
-"""
+"""The skin as a lattice on which every point is known, and the breasts it covers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 
 import numpy as np
+from scipy.interpolate import PchipInterpolator
 from scipy.ndimage import map_coordinates, spline_filter
-from scipy.sparse import csr_matrix
+from scipy.sparse import coo_matrix, csr_matrix, diags
 
+from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import face_cross
-from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
-from breastmorph.phantom.bare_surface import axis_depth
-from breastmorph.phantom.lattice import Lattice
-from breastmorph.phantom.thorax import arm_weight, smooth_step
+from breastmorph.mesh.halves import whole_of_half
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.phantom.body import (
+    ARM_DIRECTION,
+    ARM_LENGTH,
+    NECK_LEVEL,
+    SHOULDER_JOINT,
+    WAIST_LEVEL,
+    arm_weight,
+    axis_depth,
+    project,
+    smooth_step,
+)
 from breastmorph.scan.landmarks import SIGN
+
+# --------------------------------------------------------------------------------------------------------------------
+# The fixed topology: a mirror-symmetric lattice of triangles laid on the bare mean torso
+# --------------------------------------------------------------------------------------------------------------------
+
+_HALVINGS = 2
+_COLUMNS, _ROWS, _RINGS = 23, 29, 6  # coarse cells
+_ARM_COLUMNS, _ARM_ROWS = (15, 18), (16, 25)  # the left-out rectangle, coarse
+# Wanted cell sizes in mm after the last halving: columns front to back, rows waist to neck, rings.
+_COLUMN_SIZE = np.interp(np.arange(_COLUMNS) + 0.5, [0, 12, 15, 23], [2.9, 2.9, 4.5, 7.5])
+_ROW_SIZE = np.interp(np.arange(_ROWS) + 0.5, [0, 3, 5, 19, 23, 29], [6.0, 5.5, 2.9, 2.9, 4.0, 4.5])
+_RING_SIZE = 6.0
+
+
+@dataclass(frozen=True, eq=False)
+class Lattice:
+    """The mean bare torso on the fixed topology.
+
+    Attributes
+    ----------
+    points : (n, 3) float
+    faces : (m, 3) int
+    mirror : (n,) int
+        The vertex that is this one's mirror image across x = 0.
+    """
+
+    points: Floats
+    faces: Ints
+    mirror: Ints
+
+
+@lru_cache(maxsize=1)
+def lattice() -> Lattice:
+    """Lay the lattice (about a second; kept)."""
+    points = _first_guess()
+    for level in range(_HALVINGS + 1):
+        half = _half(level)
+        if level:
+            points = _halve(_half(level - 1), half, points)
+        points = _relax(half, points, iterations=(120, 40, 16)[level])
+    return _mirrored(half, points)
+
+
+@dataclass(frozen=True, eq=False)
+class _Half:
+    """One half of the lattice at one level: cells as quads of vertex ids and what holds each vertex."""
+
+    ids: Ints  # (columns + 1, rows + 1), -1 inside the arm's rectangle
+    rings: Ints  # (rings + 1, k): ring 0 is the rectangle's rim
+    quads: Ints
+    edges: Ints
+    sizes: Floats
+    n: int
+
+    @property
+    def midline(self) -> Ints:
+        return np.concatenate([self.ids[0], self.ids[-1]])
+
+
+@lru_cache(maxsize=4)
+def _half(level: int) -> _Half:
+    k = 2**level
+    columns, rows, n_rings = _COLUMNS * k, _ROWS * k, _RINGS * k
+    (c0, c1), (r0, r1) = (np.array(_ARM_COLUMNS) * k, np.array(_ARM_ROWS) * k)
+    ids = np.full((columns + 1, rows + 1), -1)
+    keep = np.ones_like(ids, bool)
+    keep[c0 + 1 : c1, r0 + 1 : r1] = False
+    ids[keep] = np.arange(keep.sum())
+    # Rim of the rectangle, counter-clockwise seen from outside (columns run from the front backwards).
+    rim = [(c, r0) for c in range(c0, c1)] + [(c1, r) for r in range(r0, r1)]
+    rim += [(c, r1) for c in range(c1, c0, -1)] + [(c0, r) for r in range(r1, r0, -1)]
+    ring0 = np.array([ids[c, r] for c, r in rim])
+    later = keep.sum() + np.arange(n_rings * len(rim)).reshape(n_rings, -1)
+    rings = np.vstack([ring0, later])
+    n = int(rings.max()) + 1
+
+    coarse_size = 2.0 ** (_HALVINGS - level)
+    column_size = np.repeat(_COLUMN_SIZE, k) * coarse_size
+    row_size = np.repeat(_ROW_SIZE, k) * coarse_size
+    quads, edges, sizes = [], [], []
+    for c in range(columns):
+        for r in range(rows):
+            if not (c0 <= c < c1 and r0 <= r < r1):
+                quads.append([ids[c, r], ids[c + 1, r], ids[c + 1, r + 1], ids[c, r + 1]])
+    for a, b, size in (
+        (ids[:-1], ids[1:], np.broadcast_to(column_size[:, None], ids[1:].shape)),
+        (ids[:, :-1], ids[:, 1:], np.broadcast_to(row_size[None, :], ids[:, 1:].shape)),
+    ):
+        good = (a >= 0) & (b >= 0)
+        edges.append(np.stack([a[good], b[good]], axis=1))
+        sizes.append(size[good])
+    around = np.roll(rings, -1, axis=1)
+    for i in range(n_rings):
+        quads.extend(np.stack([rings[i], around[i], around[i + 1], rings[i + 1]], axis=1).tolist())
+        edges += [np.stack([rings[i], rings[i + 1]], 1), np.stack([rings[i + 1], around[i + 1]], 1)]
+        sizes += [np.full(len(rim), _RING_SIZE * coarse_size), np.full(len(rim), 4.0 * coarse_size)]
+    return _Half(ids, rings, np.array(quads), np.concatenate(edges), np.concatenate(sizes), n)
+
+
+def _first_guess() -> Floats:
+    half = _half(0)
+    angle = np.concatenate([[0.0], np.cumsum(_COLUMN_SIZE)])
+    angle *= np.pi / angle[-1]
+    level = np.concatenate([[0.0], np.cumsum(_ROW_SIZE)])
+    level = WAIST_LEVEL + level * (NECK_LEVEL - WAIST_LEVEL) / level[-1]
+    points = np.zeros((half.n, 3))
+    for c, r in np.argwhere(half.ids >= 0):
+        radius = np.interp(level[r], [-360, -20, 20, 60], [125.0, 125.0, 80.0, 55.0])
+        points[half.ids[c, r]] = [
+            radius * np.sin(angle[c]),
+            level[r],
+            axis_depth(level[r : r + 1])[0] + radius * np.cos(angle[c]),
+        ]
+    rim = points[half.rings[0]]
+    for i, ring in enumerate(half.rings[1:], start=1):
+        along = i / (len(half.rings) - 1)
+        tube = rim - rim.mean(axis=0)
+        centre = SHOULDER_JOINT + ARM_LENGTH * along * ARM_DIRECTION
+        flat = tube - np.outer(tube @ ARM_DIRECTION, ARM_DIRECTION)
+        flat *= 48.0 / np.linalg.norm(flat, axis=1, keepdims=True)
+        points[ring] = centre + flat
+    return points
+
+
+def _halve(coarse: _Half, fine: _Half, points: Floats) -> Floats:
+    """Positions on the next level: old vertices stay, new ones lie between."""
+    out = np.zeros((fine.n, 3))
+    sets = [(coarse.ids, fine.ids)]
+    closed = np.column_stack([coarse.rings, coarse.rings[:, :1]])
+    closed_fine = np.column_stack([fine.rings, fine.rings[:, :1]])
+    sets.append((closed, closed_fine))
+    for old, new in sets:
+        grid = np.where((old >= 0)[..., None], points[old], np.nan)
+        big = np.full((*new.shape, 3), np.nan)
+        big[::2, ::2] = grid
+        big[1::2, ::2] = 0.5 * (grid[:-1] + grid[1:])
+        big[:, 1::2] = 0.5 * (big[:, :-1:2] + big[:, 2::2])
+        good = (new >= 0) & np.isfinite(big[..., 0])
+        out[new[good]] = big[good]
+    return out
+
+
+def _relax(half: _Half, points: Floats, iterations: int) -> Floats:
+    average = _average(half)
+    waist, neck = half.ids[:, 0], half.ids[:, -1]
+    stump = half.rings[-1]
+    waist, neck = waist[waist >= 0], neck[neck >= 0]
+    for _ in range(iterations):
+        points = project(points + 0.7 * (average @ points - points), steps=1)
+        for _ in range(2):
+            points[half.midline, 0] = 0.0
+            points[waist, 1] = WAIST_LEVEL
+            # The cut through the neck rises towards the back.
+            points[neck, 1] = NECK_LEVEL + 0.15 * (28.0 - points[neck, 2])
+            beyond = (points[stump] - SHOULDER_JOINT) @ ARM_DIRECTION - ARM_LENGTH
+            points[stump] -= beyond[:, None] * ARM_DIRECTION
+            border = np.concatenate([waist, neck, stump])
+            points[border] = project(points[border], steps=1)
+    points = project(points, steps=3)
+    points[half.midline, 0] = 0.0
+    return points
+
+
+def _average(half: _Half) -> csr_matrix:
+    i, j = half.edges.T
+    weight = 1.0 / half.sizes
+    matrix = coo_matrix((np.r_[weight, weight], (np.r_[i, j], np.r_[j, i])), shape=(half.n, half.n)).tocsr()
+    return diags(1.0 / np.asarray(matrix.sum(axis=1)).ravel()) @ matrix
+
+
+def _mirrored(half: _Half, points: Floats) -> Lattice:
+    q = half.quads
+    # Split along the shorter diagonal; the same choice on both sides keeps the topology symmetric.
+    first = np.linalg.norm(points[q[:, 0]] - points[q[:, 2]], axis=1)
+    second = np.linalg.norm(points[q[:, 1]] - points[q[:, 3]], axis=1)
+    a = np.where((first <= second)[:, None], q[:, [0, 1, 2]], q[:, [0, 1, 3]])
+    b = np.where((first <= second)[:, None], q[:, [0, 2, 3]], q[:, [1, 2, 3]])
+    faces = np.concatenate([a, b])
+    mesh, mirror = whole_of_half(TriangleMesh(points, faces))
+    return Lattice(mesh.vertices, mesh.faces, mirror)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Skin coordinates of the front of the trunk, and a subject's bare chest as a smooth function of them
+# --------------------------------------------------------------------------------------------------------------------
 
 AROUND = 125.0  # mm of skin per radian around the body axis
 # The mean footprint of the left breast.
@@ -152,3 +345,215 @@ def to_space(chest: BareChest, around: Floats, level: Floats, height: Floats, si
     # Straight out but turned towards the front: breasts point outwards less than the rib cage does.
     out = 0.55 * sign * around / AROUND
     return base + height[:, None] * np.column_stack([np.sin(out), np.zeros_like(out), np.cos(out)])
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The breast as a true three-dimensional map of chest skin: dome, fold, sag
+# --------------------------------------------------------------------------------------------------------------------
+
+N_BREAST_MODES = 18  # of which the first are the dome's and the rest the skin's
+_N_DOME = 12
+_DOME_SIZES = np.array([0.12, 0.10, 0.08, 0.08, 0.05, 0.05, 0.07, 0.06, 0.06, 0.035, 0.035, 0.04])
+_HOLD = 0.5  # how blunt the top of a hanging bag is, see _eased
+_STEEPEST = 3.5  # mm the skin falls next to the fold while it leaves the chest wall by one
+
+
+@dataclass(frozen=True)
+class Breast:
+    """One breast.
+
+    Attributes
+    ----------
+    volume : float
+        Over the chest wall, cc.
+    medial, lateral, upper, fold : float
+        Shifts of the footprint's borders in mm (away from the midline; upwards).
+    lower_height : float
+        Change of the distance from the nipple down to the fold, mm.
+    nipple_around, nipple_up : float
+        Shift of the nipple within the footprint, mm.
+    sag : float
+        0 a firm breast; at 1 the nipple is level with the fold, beyond it hangs below (ptosis).
+        In units of the firm nipple's height above the fold.
+    upper_fullness : float
+        0 a straight or hollow upper pole, 1 a round one.
+    roundness : float
+        How steeply the dome rises at its sides, 0 to 1.
+    spread : float
+        How far the breast falls sideways: mm per mm of projection.
+    nipple_size : float
+        Height of the nipple, mm.
+    modes : tuple of float
+        Standard scores of small smooth variations of dome and skin.
+    """
+
+    volume: float
+    medial: float = 0.0
+    lateral: float = 0.0
+    upper: float = 0.0
+    fold: float = 0.0
+    lower_height: float = 0.0
+    nipple_around: float = 0.0
+    nipple_up: float = 0.0
+    sag: float = 0.4
+    upper_fullness: float = 0.35
+    roundness: float = 0.4
+    spread: float = 0.08
+    nipple_size: float = 5.0
+    modes: tuple[float, ...] = field(default=(0.0,) * N_BREAST_MODES)
+
+
+@dataclass(frozen=True, eq=False)
+class BreastMap:
+    """The map of one breast for skin points given once.
+
+    Attributes
+    ----------
+    breast : Breast
+    around, level : (n,) float
+        Skin coordinates, mirrored to the left for a right breast.
+    weight : (n,) float
+        How far a point takes part in sliding the footprint into place, 0 to 1.
+    nipple_at : tuple of float
+        Skin coordinates of the left nipple.
+    """
+
+    breast: Breast
+    around: Floats
+    level: Floats
+    weight: Floats
+    nipple_at: tuple[float, float]
+
+    @cached_property
+    def material_radius(self) -> Floats:
+        """Distance from the nipple as a share of the mean footprint, (n,)."""
+        return footprint_polar(self.around, self.level, self.nipple_at)[0]
+
+    @cached_property
+    def placed(self) -> tuple[Floats, Floats]:
+        """Skin coordinates after sliding the footprint into place."""
+        around, level = self._within
+        return (
+            around + self.weight * (self._place_around(around) - around),
+            level + self.weight * (self._place_level(around, level) - level),
+        )
+
+    @cached_property
+    def _within(self) -> tuple[Floats, Floats]:
+        """Skin coordinates after moving the nipple inside the footprint and the small skin modes."""
+        radius = self.material_radius
+        window = np.clip(1.0 - radius**2, 0.0, None) ** 2
+        b = self.breast
+        wide = np.clip(1.0 - (radius / 1.5) ** 2, 0.0, None) ** 2 * smooth_step(self.around, 0.0, 35.0)
+        skin = np.zeros((2, len(radius)))
+        for k, score in enumerate(b.modes[_N_DOME:]):
+            wave, phase, along = _SKIN_WAVES[k]
+            skin += (
+                1.6 * score * np.outer(along, np.cos(self.around * wave[0] + self.level * wave[1] + phase))
+            )
+        around = self.around + b.nipple_around * window + skin[0] * wide
+        level = self.level + b.nipple_up * window + skin[1] * wide
+        # The underside of a breast is skin that lay close to the fold: draw more of it there.
+        radius, angle = footprint_polar(around, level, self.nipple_at)
+        low = smooth_step(-np.sin(angle), -0.6, 0.6) * (0.5 + 0.38 * min(b.sag, 1.0))
+        stretch = 1.0 + low * radius * np.clip(1.0 - radius, 0.0, None)
+        return (
+            self.nipple_at[0] + (around - self.nipple_at[0]) * stretch,
+            self.nipple_at[1] + (level - self.nipple_at[1]) * stretch,
+        )
+
+    def _place_around(self, around: Floats) -> Floats:
+        b, centre = self.breast, self.nipple_at[0]
+        knots = np.array([-400.0, 0.0, MEDIAL, centre, LATERAL, 235.0, 600.0])
+        moved = knots + np.array([0.0, 0.0, b.medial, 0.5 * (b.medial + b.lateral), b.lateral, 0.0, 0.0])
+        return PchipInterpolator(knots, moved)(around)
+
+    def _place_level(self, around: Floats, level: Floats) -> Floats:
+        b, centre = self.breast, self.nipple_at[1]
+        knots = np.array([-700.0, -350.0, FOLD, centre, UPPER, 0.0, 400.0])
+        middle = 0.65 * b.fold + 0.35 * b.upper
+        shift = np.array([0.0, 0.0, b.fold - b.lower_height, middle, b.upper, 0.0, 0.0])
+        moved = PchipInterpolator(knots, knots + shift)(level)
+        return level + smooth_step(around, 0.0, 45.0) * smooth_step(-around, -240.0, -178.0) * (moved - level)
+
+    @cached_property
+    def dome(self) -> Floats:
+        """Height of the dome for unit projection, (n,)."""
+        b = self.breast
+        radius, angle = footprint_polar(*self._within, self.nipple_at)
+        up, across = np.sin(angle), np.cos(angle)
+        above, below = np.clip(up, 0, 1) ** 2, np.clip(-up, 0, 1) ** 2
+        lateral, medial = np.clip(across, 0, 1) ** 2, np.clip(-across, 0, 1) ** 2
+        steepness = (
+            above * (2.9 - 1.5 * b.upper_fullness + self._bag)
+            + below * (0.95 - 0.15 * b.roundness)
+            + lateral * (1.7 - 0.6 * b.roundness)
+            + medial * (2.0 - 0.7 * b.roundness + 0.5 * self._bag)
+        )
+        inside = np.clip(1.0 - radius**2.4, 0.0, 1.0)
+        shape = np.where(inside > 0, np.maximum(inside, 1e-12) ** steepness, 0.0)
+        bulge = np.zeros_like(radius)
+        s = radius**2
+        x, y = across * radius, up * radius
+        waves = (
+            y, x, radius**2 * np.cos(2 * angle), radius**2 * np.sin(2 * angle),
+            radius**3 * np.cos(3 * angle), radius**3 * np.sin(3 * angle), 2 * s - 1, (3 * s - 2) * y,
+            (3 * s - 2) * x, radius**4 * np.cos(4 * angle), radius**4 * np.sin(4 * angle), 6 * s * s - 6 * s + 1,
+        )  # fmt: skip
+        for score, size, wave in zip(b.modes[:_N_DOME], _DOME_SIZES, waves, strict=True):
+            bulge += score * size * wave
+        return shape * np.exp(bulge)
+
+    def raised(self, projection: float) -> tuple[Floats, Floats, Floats]:
+        """Skin coordinates and height (a, y, w) with the dome ``projection`` mm high, sagged."""
+        around, level = self.placed
+        up, core = self._above_fold
+        # A breast that hangs is a bag of even thickness rather than a cone.
+        height = projection * ((1.0 - self._bag) * self.dome + self._bag * _eased(self.dome, _HOLD))
+        drop = self.breast.sag * up[self._nipple]
+        # Next to the fold the skin falls at most so much faster than it leaves the chest wall.
+        quickest = max(_STEEPEST * projection / max(drop, 1e-9), 1.2)
+        fall = _eased(self.dome, float(np.clip(1.0 / (quickest - 1.0), _HOLD, 5.0)))
+        level = level - drop * core * fall / fall[self._nipple]
+        return around + self.breast.spread * height, level, height
+
+    @cached_property
+    def _bag(self) -> float:
+        """How far the breast is a hanging bag rather than a dome, 0 to 1."""
+        return 0.8 * float(smooth_step(np.array(self.breast.sag), 0.4, 1.5))
+
+    @property
+    def below_fold(self) -> float:
+        """How far the nipple ends below the level of its fold, mm; negative above."""
+        return float((self.breast.sag - 1.0) * self._above_fold[0][self._nipple])
+
+    @cached_property
+    def _nipple(self) -> int:
+        return int(np.argmin(np.hypot(self.around - self.nipple_at[0], self.level - self.nipple_at[1])))
+
+    @cached_property
+    def _above_fold(self) -> tuple[Floats, Floats]:
+        """Height above the fold in the column of every point, and how central that column is (1 to 0)."""
+        within = self._within[0]
+        across = across_footprint(within, self.nipple_at)
+        inner = np.clip(1.0 - across**2, 0.0, 1.0)
+        fold = self._place_level(within, self.nipple_at[1] - (self.nipple_at[1] - FOLD) * np.sqrt(inner))
+        return self.placed[1] - fold, np.clip(1.0 - np.abs(across) ** 3, 0.0, 1.0)
+
+
+def _eased(dome: Floats, hold: float) -> Floats:
+    """The dome's height with its top flattened, the more the smaller ``hold``, (n,); 0 and 1 stay."""
+    return dome * (1.0 + hold) / (dome + hold)
+
+
+def _skin_waves() -> list[tuple[Floats, float, Floats]]:
+    rng = np.random.default_rng(911)
+    waves = []
+    for length in np.geomspace(220.0, 110.0, N_BREAST_MODES - _N_DOME):
+        turn, along = rng.uniform(0.0, 2.0 * np.pi, 2)
+        wave = 2.0 * np.pi / length * np.array([np.cos(turn), np.sin(turn)])
+        waves.append((wave, float(rng.uniform(0.0, 2.0 * np.pi)), np.array([np.cos(along), np.sin(along)])))
+    return waves
+
+
+_SKIN_WAVES = _skin_waves()

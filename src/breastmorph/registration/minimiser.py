@@ -4,21 +4,149 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import csc_matrix, diags, vstack
 from scipy.sparse.linalg import splu
 
-from breastmorph.mesh.geometry import vertex_areas, vertex_normals
-from breastmorph.mesh.triangle_mesh import Floats, Ints
-from breastmorph.registration.cells import Cells
-from breastmorph.registration.linear import EdgeSystem
+from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.mesh.geometry import face_angles, vertex_areas, vertex_normals
+from breastmorph.mesh.topology import edge_table
 from breastmorph.registration.parameters import FitParameters
-from breastmorph.registration.target import Target
+from breastmorph.registration.rigid import Target
 
-if TYPE_CHECKING:  # numba is imported where something is computed
-    from breastmorph.registration.kernels import Regulariser
+if TYPE_CHECKING:
+    from breastmorph.registration.energy import Regulariser
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Cells of a mesh: the spokes and rims around every vertex, and the sparse pattern they make
+# --------------------------------------------------------------------------------------------------------------------
+
+_SMALLEST_WEIGHT = 0.01  # negative cotangents (obtuse pairs) would make the energy unbounded
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Which edges belong to which vertex's cell.
+
+    An edge counts once in the cells of its two ends (spokes) and half in the cells of its one or two opposite
+    vertices (rims).
+
+    Attributes
+    ----------
+    faces : (m, 3) int
+    edges : (e, 2) int
+    of_half_edge : (3m,) int
+        Edge of every directed edge: those leaving corner 0 of every face, then corner 1, then corner 2.
+    opposite : (e, 2) int
+        Vertices facing each edge; the second is -1 on the border.
+    start : (n + 1,) int
+        The members of vertex i's cell are ``members[start[i]:start[i + 1]]``.
+    members : (k,) int
+        Edges.
+    share : (k,) float
+        1 for spokes, 1/2 for rims.
+    """
+
+    faces: Ints
+    edges: Ints
+    of_half_edge: Ints
+    opposite: Ints
+    start: Ints
+    members: Ints
+    share: Floats
+
+    def cotangent_weights(self, vertices: Floats) -> Floats:
+        """w_jk = (cot + cot) / 2 of the angles facing each edge, clamped from below, (e,)."""
+        tangent = np.tan(np.maximum(face_angles(vertices, self.faces), 1e-3))
+        facing = (1.0 / tangent)[:, [2, 0, 1]].T.ravel()  # the half-edge leaving corner 0 faces corner 2
+        total = np.bincount(self.of_half_edge, weights=0.5 * facing, minlength=len(self.edges))
+        return np.maximum(total, _SMALLEST_WEIGHT)
+
+    def stiffness_of_edges(self, edge_weights: Floats, vertex_weights: Floats) -> Floats:
+        """Entries of K: each edge's weight times the weights of the cells it is in, over 3, (e,)."""
+        padded = np.append(vertex_weights, 0.0)  # -1 finds the zero
+        cells = padded[self.edges].sum(axis=1) + 0.5 * padded[self.opposite].sum(axis=1)
+        return edge_weights * cells / 3.0
+
+
+def spokes_and_rims(faces: Ints, n_vertices: int) -> Cells:
+    """Collect the cells of a manifold mesh."""
+    table = edge_table(faces)
+    facing = faces[:, [2, 0, 1]].T.ravel()
+    order = np.argsort(table.of_half_edge, kind="stable")
+    first = np.searchsorted(table.of_half_edge[order], np.arange(len(table.edges)))
+    opposite = np.full((len(table.edges), 2), -1, dtype=np.int64)
+    opposite[:, 0] = facing[order[first]]
+    inner = table.face_count > 1
+    opposite[inner, 1] = facing[order[first[inner] + 1]]
+
+    edge_ids = np.arange(len(table.edges))
+    has_second = opposite[:, 1] >= 0
+    owner = np.concatenate([table.edges[:, 0], table.edges[:, 1], opposite[:, 0], opposite[has_second, 1]])
+    member = np.concatenate([edge_ids, edge_ids, edge_ids, edge_ids[has_second]])
+    share = np.where(np.arange(len(owner)) < 2 * len(edge_ids), 1.0, 0.5)
+    by_owner = np.lexsort((member, owner))
+    start = np.searchsorted(owner[by_owner], np.arange(n_vertices + 1))
+    return Cells(
+        np.array(faces),
+        table.edges,
+        table.of_half_edge,
+        opposite,
+        start.astype(np.int64),
+        member[by_owner],
+        share[by_owner],
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Symmetric positive definite systems of one sparse pattern: analysed once, factored often
+# --------------------------------------------------------------------------------------------------------------------
+
+
+class EdgeSystem:
+    """Systems whose off-diagonal entries sit on the edges of one mesh.
+
+    Parameters
+    ----------
+    edges : (e, 2) int
+    n_vertices : int
+    """
+
+    def __init__(self, edges: Ints, n_vertices: int) -> None:
+        self._edges, self._n = edges, n_vertices
+        rows = np.concatenate([np.minimum(edges[:, 0], edges[:, 1]), np.arange(n_vertices)])
+        columns = np.concatenate([np.maximum(edges[:, 0], edges[:, 1]), np.arange(n_vertices)])
+        order = np.lexsort((rows, columns))
+        self._order = order  # places (edges, diagonal) values into the upper triangle's columns
+        self._indices = rows[order].astype(np.int32)
+        self._indptr = np.searchsorted(columns[order], np.arange(n_vertices + 1)).astype(np.int32)
+        self._solver: Any = None
+
+    def factor(self, edge_stiffness: Floats, diagonal: Floats) -> None:
+        """Factor sum_e k_e (x_j - x_k)^2 + sum_i d_i x_i^2 for edge stiffness k (e,) and diagonal d (n,)."""
+        total = diagonal.copy()
+        for end in (0, 1):
+            total += np.bincount(self._edges[:, end], weights=edge_stiffness, minlength=self._n)
+        values = np.concatenate([-edge_stiffness, total])[self._order]
+        upper = csc_matrix((values, self._indices, self._indptr), shape=(self._n, self._n))
+        import qdldl
+
+        if self._solver is None:
+            self._solver = qdldl.Solver(upper, upper=True)
+        else:
+            self._solver.update(upper, upper=True)
+
+    def solve(self, right: Floats) -> Floats:
+        """Solve for right-hand sides (n, 3)."""
+        return np.column_stack([self._solver.solve(np.ascontiguousarray(column)) for column in right.T])
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Alternating minimisation of F: scale and rotation of every cell, points, correspondences (appendix A)
+# --------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +221,7 @@ class Deformation:
 
     def update_cells(self, pulls: Pulls) -> None:
         """Best scale, then best rotation of every cell for the present points."""
-        from breastmorph.registration.kernels import fit_cells
+        from breastmorph.registration.energy import fit_cells
 
         fit_cells(
             self._regulariser(pulls),
@@ -111,7 +239,7 @@ class Deformation:
 
     def _symmetric(self, pulls: Pulls, stiffness: float) -> Floats:
         """C^2 + alpha K + beta D'D."""
-        from breastmorph.registration.kernels import wanted_edges
+        from breastmorph.registration.energy import wanted_edges
 
         wanted = wanted_edges(self._regulariser(pulls), self.scales, self.rotations)
         data, stay = pulls.weights**2, pulls.stay**2
@@ -125,7 +253,7 @@ class Deformation:
 
     def _stacked(self, pulls: Pulls, stiffness: float) -> Floats:
         """Appendix A to the letter: least squares of [C; alpha W L; beta D], which squares the Laplacian."""
-        from breastmorph.registration.kernels import wanted_edges
+        from breastmorph.registration.energy import wanted_edges
 
         n = len(self.points)
         j, k = self.cells.edges.T
@@ -163,7 +291,7 @@ class Deformation:
 
     def energy(self, pulls: Pulls, stiffness: float) -> float:
         """F for these pulls: distance, stay, alpha times regulariser, landmarks."""
-        from breastmorph.registration.kernels import regulariser_energy
+        from breastmorph.registration.energy import regulariser_energy
 
         regulariser = regulariser_energy(self._regulariser(pulls), self.points, self.scales, self.rotations)
         stay = (pulls.stay**2 * ((self.points - pulls.start) ** 2).sum(axis=1)).sum()
@@ -175,7 +303,7 @@ class Deformation:
         )
 
     def _regulariser(self, pulls: Pulls) -> Regulariser:
-        from breastmorph.registration.kernels import Regulariser
+        from breastmorph.registration.energy import Regulariser
 
         return Regulariser(
             self.cells.start,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from breastmorph.errors import BreastMorphError
+from breastmorph.foundation.errors import BreastMorphError
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,100 @@
-"""Rigid alignment: the similarity that brings the template to the rigid part of the scan (section 3.2.1)."""
+"""The scan as a target, and bringing the template to it by a similarity."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from breastmorph.mesh.geometry import vertex_normals
-from breastmorph.mesh.similarity import Similarity
-from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
+from breastmorph.foundation.arrays import Bools, Floats
+from breastmorph.mesh.closest import Surface, SurfacePoints
+from breastmorph.mesh.geometry import Similarity, normals_within, vertex_normals
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.parameters import RigidParameters
-from breastmorph.registration.target import Pairs, Target
 from breastmorph.scan.landmarks import OF_A_BREAST, SIDES, STERNUM, Landmarks
+
+# --------------------------------------------------------------------------------------------------------------------
+# The scan as the template sees it: closest points and normals in the template's frame
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Closest points of the scan.
+
+    Attributes
+    ----------
+    points : (k, 3) float
+    normals : (k, 3) float
+        The scan's, at those points.
+    distances : (k,) float
+    sound : (k,) bool
+        Neither on the scan's border nor with disagreeing normals.
+    """
+
+    points: Floats
+    normals: Floats
+    distances: Floats
+    sound: Bools
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """A scan's surface seen through a similarity.
+
+    Attributes
+    ----------
+    surface : Surface
+        In the scan's own coordinates; its search tree is built once and shared by all views.
+    normals : (n, 3) float
+        Of its vertices.
+    transform : Similarity
+        From template to scan coordinates.
+    """
+
+    surface: Surface
+    normals: Floats
+    transform: Similarity
+
+    @classmethod
+    def of(cls, mesh: TriangleMesh) -> Target:
+        """A scan in its own coordinates."""
+        return cls(Surface(mesh), vertex_normals(mesh.vertices, mesh.faces), Similarity())
+
+    def seen_through(self, transform: Similarity) -> Target:
+        """The same scan in other template coordinates."""
+        return replace(self, transform=transform)
+
+    def pairs(self, points: Floats, normals: Floats, max_angle: float) -> Pairs:
+        """Pair points (k, 3) that have unit normals (k, 3) with the scan.
+
+        Parameters
+        ----------
+        max_angle : float
+            Degrees between the normals of a sound pair.
+        """
+        found = self.surface.closest(self.transform.apply(points))
+        inverse = self.transform.inverse()
+        facing = self.normals_at(found) @ self.transform.rotation  # rotation^T n, row by row
+        agree = (facing * normals).sum(axis=1) > np.cos(np.radians(max_angle))
+        return Pairs(
+            inverse.apply(found.points),
+            facing,
+            found.distances / self.transform.scale,
+            agree & ~found.on_boundary,
+        )
+
+    def normals_at(self, found: SurfacePoints) -> Floats:
+        """Unit normals at points of the surface in scan coordinates, (k, 3)."""
+        return normals_within(self.normals, self.surface.mesh.faces[found.faces], found.weights)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Rigid alignment: the similarity that brings the template to the rigid part of the scan (section 3.2.1)
+# --------------------------------------------------------------------------------------------------------------------
 
 _REACH = 200.0  # mm from the sternum to the template's border: what a turn or a stretch moves
 _MAX_ANGLE = 53.0  # degrees between the normals of a pair

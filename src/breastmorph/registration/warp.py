@@ -14,10 +14,11 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 
+from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.mesh.geometry import vertex_normals
-from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.parameters import WarpParameters
-from breastmorph.registration.target import Target
+from breastmorph.registration.rigid import Target
 from breastmorph.scan.landmarks import STERNUM
 
 _HAND = 100.0  # mm, the length at which the spline's standard deviation is stated

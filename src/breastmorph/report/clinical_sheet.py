@@ -1,7 +1,9 @@
-"""A one-page sheet for the clinic: rows of pictures, a table of measures, notes; as PNG and PDF (A4)."""
+"""Sheets of measures: their words and units, contact sheets, symmetry maps."""
 
 from __future__ import annotations
 
+import io
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +12,179 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from breastmorph.clinical.examination import Symmetry
+from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.files import make_folder, write_file
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.report.figures.printing import house_style, save_figure
-from breastmorph.report.render import Picture
+from breastmorph.report.figures.panels import house_style, mark_sides, round_end, save_figure, save_png
+from breastmorph.report.render import SKIN, Marker, Picture, View, colormap, render
+from breastmorph.scan.scan import Scan
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Measures as people read them on sheets and pages: names in words, lengths in cm, volumes in whole cc
+# --------------------------------------------------------------------------------------------------------------------
+
+NAMES = {
+    "SN-NL": "Sternal notch to left nipple",
+    "SN-NR": "Sternal notch to right nipple",
+    "NL-NR": "Nipple to nipple",
+    "SN-XI": "Sternal notch to xiphoid",
+    "NL-LPL": "Left nipple to lower pole",
+    "NR-LPR": "Right nipple to lower pole",
+    "NL-IMFL": "Left nipple to fold",
+    "NR-IMFR": "Right nipple to fold",
+    "NL-M": "Left nipple to midline",
+    "NR-M": "Right nipple to midline",
+    "base-width-left": "Base width, left",
+    "base-width-right": "Base width, right",
+    "projection-left": "Projection, left",
+    "projection-right": "Projection, right",
+    "volume-left": "Left breast volume",
+    "volume-right": "Right breast volume",
+    "volume": "Breast volume",
+}
+
+
+def in_words(name: str) -> str:
+    """A measure's name, which may say its kind: ``SN-NL tape`` is "Sternal notch to left nipple, tape"."""
+    code, _, kind = name.partition(" ")
+    words = NAMES.get(code, code)
+    return f"{words}, {kind}" if kind else words
+
+
+def in_cm(value: float, unit: str, digits: int = 1, sign: str = "") -> str:
+    """A measure for people: lengths, which come in mm, with so many digits of cm; volumes in whole cc."""
+    if unit == "mm":
+        return with_unit(value / 10.0, "cm", digits, sign)
+    return with_unit(value, unit, 0 if unit == "cc" else digits, sign)
+
+
+def with_unit(value: float, unit: str, digits: int, sign: str = "") -> str:
+    """A number with its unit, empty where it is not known; with ``sign`` "+", positive ones have their sign too."""
+    if not math.isfinite(value):
+        return ""
+    return f"{round(value, digits) + 0.0:{sign}.{digits}f} {unit}".rstrip()  # + 0.0: no negative zero
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Contact sheets: many small pictures with captions on one page
+# --------------------------------------------------------------------------------------------------------------------
+
+_VIEWS = (View(), View(yaw=45.0))
+
+
+def scan_sheet(scans: Sequence[Scan], path: Path, columns: int = 3) -> None:
+    """Write a PNG of scans with their landmarks, each from the front and from 45 degrees.
+
+    All pictures share one scale, so that sizes can be compared.
+    """
+    box = _common_box(scans)
+    cells, captions = [], []
+    for scan in scans:
+        markers = [Marker(point) for point in scan.landmarks.points]
+        views = [
+            render(scan.mesh, view, size=(300, 230), markers=markers, box=_around(scan, box))
+            for view in _VIEWS
+        ]
+        cells.append(np.concatenate(views, axis=1))
+        captions.append(scan.id)
+    save_sheet(cells, captions, path, columns)
+
+
+def save_sheet(cells: Sequence[Picture], captions: Sequence[str], path: Path, columns: int) -> None:
+    """Lay pictures of equal size out in a grid, a caption under each, and write a PNG."""
+    make_folder(path.parent)
+    write_file(path, sheet_png(cells, captions, columns))
+
+
+def sheet_png(cells: Sequence[Picture], captions: Sequence[str], columns: int) -> bytes:
+    """The same as the bytes of a PNG file."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    font = ImageFont.load_default(size=14)
+    height, width = cells[0].shape[:2]
+    strip = 22
+    n_rows = -(-len(cells) // columns)
+    sheet = Image.new("RGB", (columns * width, n_rows * (height + strip)), "white")
+    draw = ImageDraw.Draw(sheet)
+    for k, (cell, caption) in enumerate(zip(cells, captions, strict=True)):
+        left, top = k % columns * width, k // columns * (height + strip)
+        sheet.paste(Image.fromarray(cell), (left, top))
+        draw.text((left + width / 2, top + height + strip / 2), caption, fill="black", anchor="mm", font=font)
+    buffer = io.BytesIO()
+    sheet.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def _common_box(scans: Sequence[Scan]) -> Floats:
+    """Half the largest extents among the scans, (3,)."""
+    half: Floats = np.max([np.ptp(scan.mesh.vertices, axis=0) for scan in scans], axis=0) / 2
+    return half
+
+
+def _around(scan: Scan, half: Floats) -> tuple[Floats, Floats]:
+    middle = (scan.mesh.vertices.min(axis=0) + scan.mesh.vertices.max(axis=0)) / 2
+    return middle - half, middle + half
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# A picture of a subject's symmetry: where each breast lies outside or inside the mirror image of the other
+# --------------------------------------------------------------------------------------------------------------------
+
+_MAP_VIEWS = (
+    (View(yaw=-45.0), "from the patient's right"),
+    (View(), "from the front"),
+    (View(yaw=45.0), "from the patient's left"),
+)
+_SIZE = (360, 360)
+_MAP = "coolwarm"
+_ENDS = (2.0, 50.0)  # mm: where the colours may end
+
+
+def save_symmetry_map(mesh: TriangleMesh, symmetry: Symmetry, path: Path, title: str = "") -> None:
+    """Write a PNG of the signed deviation from three views, with sides and a colour bar in mm.
+
+    Parameters
+    ----------
+    mesh : TriangleMesh
+        The subject, upright, in mm.
+    symmetry : Symmetry
+        Of that mesh.
+    path : Path
+    title : str
+    """
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+    from matplotlib.figure import Figure
+
+    on_breast = np.isfinite(symmetry.signed)
+    limit = float(np.clip(round_end(symmetry.signed, 0.95), *_ENDS))
+    shown = np.where(on_breast, symmetry.signed, 0.0)
+    colors = np.where(on_breast[:, None], colormap(shown, -limit, limit, _MAP), SKIN)
+    figure = Figure(figsize=(11.0, 4.3), layout="constrained")
+    axes = figure.subplots(1, len(_MAP_VIEWS))
+    for axis, (view, words) in zip(axes, _MAP_VIEWS, strict=True):
+        axis.imshow(render(mesh, view, size=_SIZE, colors=colors))
+        axis.set_axis_off()
+        axis.set_title(words, fontsize=9)
+        mark_sides(axis, view.axes(), size=12)
+    bar = figure.colorbar(
+        ScalarMappable(Normalize(-limit, limit), _MAP), ax=list(axes), shrink=0.85, pad=0.01, extend="both"
+    )
+    bar.set_label("outside (+) or inside (-) the mirror image\nof the other side, mm", fontsize=9)
+    heading = f"Mean deviation {symmetry.deviation:.1f} mm"
+    figure.suptitle(f"{title}: {heading[0].lower()}{heading[1:]}" if title else heading, fontsize=11)
+    save_png(figure, path, dpi=110)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# A one-page sheet for the clinic: rows of pictures, a table of measures, notes; as PNG and PDF (A4)
+# --------------------------------------------------------------------------------------------------------------------
 
 _A4 = (8.27, 11.69)  # inches
 _MARGIN = 0.06  # of the width

@@ -8,17 +8,24 @@ from pathlib import Path
 
 import numpy as np
 
-from breastmorph.clinical.predict.predicted_breast import Prediction
-from breastmorph.clinical.predict.predicted_measures import PredictedMeasure
-from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
-from breastmorph.report.clinical_sheet import ClinicalSheet, disclaimer, save_clinical_sheet
-from breastmorph.report.contact_sheet import save_sheet
-from breastmorph.report.measure_words import in_cm, in_words, with_unit
+from breastmorph.clinical.prediction import PredictedMeasure
+from breastmorph.clinical.predictor import Prediction
+from breastmorph.foundation.arrays import Bools, Floats
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.report.clinical_sheet import (
+    ClinicalSheet,
+    disclaimer,
+    in_cm,
+    in_words,
+    save_clinical_sheet,
+    save_sheet,
+    with_unit,
+)
 from breastmorph.report.render import SKIN, Picture, View, box_around, colormap, render
 
-_VIEWS = (View(), View(yaw=40.0), View(yaw=-40.0))
-_SIZE = (330, 270)
-_CELL = (260, 280)
+_PREDICTION_VIEWS = (View(), View(yaw=40.0), View(yaw=-40.0))
+_PREDICTION_SIZE = (330, 270)
+_PREDICTION_CELL = (260, 280)
 _MISSING = np.array([0.80, 0.25, 0.22])
 COLORS = "viridis"
 # Titles of columns of the figure.
@@ -63,9 +70,15 @@ def save_prediction_sheet(
     pictures = []
     for k, (label, shape, colors) in enumerate(rows):
         mesh = TriangleMesh(shape, faces)
-        row = [render(mesh, view, size=_SIZE, colors=colors, box=box) for view in _VIEWS]
+        row = [
+            render(mesh, view, size=_PREDICTION_SIZE, colors=colors, box=box) for view in _PREDICTION_VIEWS
+        ]
         # As wide in every row, so that all are drawn at one scale.
-        row.append(colour_bar(_SIZE[1], most) if k == 2 else np.full((_SIZE[1], _BAR, 3), 255, np.uint8))
+        row.append(
+            colour_bar(_PREDICTION_SIZE[1], most)
+            if k == 2
+            else np.full((_PREDICTION_SIZE[1], _BAR, 3), 255, np.uint8)
+        )
         pictures.append((label, row))
     known = "the surface of the other breast" if prediction.evidence == "surface" else "all known points"
     inside = prediction.normal_deviation[prediction.region.breast]
@@ -94,7 +107,7 @@ def save_prediction_sheet(
 def measure_row(one: PredictedMeasure, *, for_people: bool) -> list[str]:
     """A measure as text: name, other side, predicted, standard deviation, mirror image.
 
-    See :mod:`breastmorph.report.measure_words`.
+    See :mod:`breastmorph.report.clinical_sheet`.
     """
     digits = 0 if one.unit == "cc" else 1
     shown = in_cm if for_people else with_unit
@@ -140,10 +153,12 @@ def save_prediction_figure(examples: Sequence[Example], path: Path) -> None:
         box = box_around([shape for _, shape, _ in columns])
         for k, (caption, shape, colors) in enumerate(columns):
             bar = caption == UNCERTAINTY
-            size = (_CELL[0] - _BAR, _CELL[1]) if bar else _CELL
+            size = (_PREDICTION_CELL[0] - _BAR, _PREDICTION_CELL[1]) if bar else _PREDICTION_CELL
             mesh = TriangleMesh(shape, one.prediction.faces)
             cell = render(mesh, towards(one.prediction), size=size, colors=colors, box=box)
-            cells.append(np.concatenate([cell, colour_bar(_CELL[1], most)], axis=1) if bar else cell)
+            cells.append(
+                np.concatenate([cell, colour_bar(_PREDICTION_CELL[1], most)], axis=1) if bar else cell
+            )
             captions.append(f"{one.label}: {caption}" if k == 0 else caption)
     save_sheet(cells, captions, path, columns=len(cells) // len(examples))
 

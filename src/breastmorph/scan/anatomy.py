@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from breastmorph.errors import BreastMorphError, LandmarkProblem
+from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.scan.landmarks import OF_A_BREAST, SIDES, SIGN, STERNUM, Landmarks, canonical_name
 
 STERNUM_LENGTH = (120.0, 260.0)  # mm, sternal notch to xiphoid

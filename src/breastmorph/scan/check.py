@@ -8,22 +8,26 @@ from pathlib import Path
 
 import numpy as np
 
-from breastmorph.errors import BreastMorphError, FileProblem, LandmarkProblem, MeshProblem, about
-from breastmorph.mesh import repair
+from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.errors import (
+    BreastMorphError,
+    FileProblem,
+    LandmarkProblem,
+    MeshProblem,
+    about,
+    name_of,
+)
+from breastmorph.mesh import geometry
 from breastmorph.mesh.closest import closest_to_few
 from breastmorph.mesh.files import load_mesh
-from breastmorph.mesh.geometry import edge_lengths, face_areas
-from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.geometry import Similarity, edge_lengths, face_areas
 from breastmorph.mesh.topology import boundary_loops, face_components
-from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
-from breastmorph.names import name_of
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.anatomy import UNITS, KnownDistance, require_adult_anatomy, require_enough, unit_of
-from breastmorph.scan.files import LandmarkFile, load_landmarks
-from breastmorph.scan.findings import Check, Finding, Note
-from breastmorph.scan.folder import ScanFiles
 from breastmorph.scan.frame import LANDMARK_TOLERANCE, Reference, faces_inside_out, upright_frame
+from breastmorph.scan.landmark_files import LandmarkFile, load_landmarks
 from breastmorph.scan.landmarks import STERNUM, Landmarks
-from breastmorph.scan.scan import Scan
+from breastmorph.scan.scan import Check, Finding, Note, Scan, ScanFiles
 from breastmorph.scan.suspicion import suspicions
 
 
@@ -207,19 +211,19 @@ _REPAIRS = (
     (
         "non-finite-vertices",
         "{n} vertices with NaN or infinite coordinates removed",
-        repair.without_non_finite,
+        geometry.without_non_finite,
     ),
-    ("unreferenced-vertices", "{n} vertices without faces removed", repair.without_unreferenced),
-    ("duplicate-vertices", "{n} duplicate vertices joined", repair.welded),
-    ("degenerate-faces", "{n} faces without area removed", repair.without_degenerate_faces),
-    ("duplicate-faces", "{n} duplicate faces removed", repair.without_duplicate_faces),
-    ("non-manifold-edges", "faces at {n} non-manifold edges removed", repair.without_non_manifold_edges),
+    ("unreferenced-vertices", "{n} vertices without faces removed", geometry.without_unreferenced),
+    ("duplicate-vertices", "{n} duplicate vertices joined", geometry.welded),
+    ("degenerate-faces", "{n} faces without area removed", geometry.without_degenerate_faces),
+    ("duplicate-faces", "{n} duplicate faces removed", geometry.without_duplicate_faces),
+    ("non-manifold-edges", "faces at {n} non-manifold edges removed", geometry.without_non_manifold_edges),
     (
         "inconsistent-orientation",
         "{n} faces turned to agree with their neighbours",
-        repair.consistently_oriented,
+        geometry.consistently_oriented,
     ),
-    ("pinched-vertices", "{n} vertices split where only corners touched", repair.without_pinches),
+    ("pinched-vertices", "{n} vertices split where only corners touched", geometry.without_pinches),
 )
 
 
@@ -252,7 +256,7 @@ def repaired(mesh: TriangleMesh, p: CheckParameters, note: Note) -> TriangleMesh
                 code=code,
             )
         note(Finding(code, said, "repair"))
-    return repair.without_unreferenced(mesh)[0]
+    return geometry.without_unreferenced(mesh)[0]
 
 
 def in_mm(

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
-from breastmorph.errors import LandmarkProblem
+from breastmorph.foundation.arrays import Bools, Floats
+from breastmorph.foundation.errors import LandmarkProblem
 from breastmorph.mesh.closest import Surface, closest_to_few
-from breastmorph.mesh.geometry import face_cross, face_normals, vertex_normals
-from breastmorph.mesh.similarity import Similarity
+from breastmorph.mesh.geometry import Similarity, face_cross, face_normals, vertex_normals
 from breastmorph.mesh.topology import boundary_vertices, face_components
-from breastmorph.mesh.triangle_mesh import Bools, Floats, TriangleMesh
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.landmarks import STERNUM, Landmarks
 
 LANDMARK_TOLERANCE = 15.0  # degrees: how far off "up" may be when neither file nor reference helps

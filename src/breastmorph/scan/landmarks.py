@@ -9,9 +9,10 @@ from typing import Self
 
 import numpy as np
 
-from breastmorph.errors import LandmarkProblem
-from breastmorph.mesh.similarity import Similarity
-from breastmorph.mesh.triangle_mesh import MIRROR, Floats
+from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.errors import LandmarkProblem
+from breastmorph.mesh.geometry import Similarity
+from breastmorph.mesh.triangle_mesh import MIRROR
 
 SIDES = ("left", "right")  # always the patient's
 SIGN = {"left": 1.0, "right": -1.0}  # of x, which points to the patient's left

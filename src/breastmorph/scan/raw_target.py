@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial import cKDTree
 
-from breastmorph.errors import FileProblem, LandmarkProblem, MeshProblem, about
+from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.errors import FileProblem, LandmarkProblem, MeshProblem, about, name_of
+from breastmorph.foundation.files import printable, read_bytes
 from breastmorph.mesh.files import load_mesh_or_points
-from breastmorph.mesh.files.reading import printable, read_bytes
-from breastmorph.mesh.similarity import Similarity
-from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
-from breastmorph.names import name_of
+from breastmorph.mesh.geometry import Similarity
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.anatomy import ANY_EXTENT, MEASURE_IT, UNITS, enough_landmarks, unit_of_extent
 from breastmorph.scan.check import (
     CheckParameters,
@@ -26,10 +26,10 @@ from breastmorph.scan.check import (
     scale_of,
     upright_scan,
 )
-from breastmorph.scan.files import LandmarkFile, load_landmarks
-from breastmorph.scan.findings import Finding, Note
 from breastmorph.scan.frame import Reference
+from breastmorph.scan.landmark_files import LandmarkFile, load_landmarks
 from breastmorph.scan.landmarks import STERNUM, Landmarks
+from breastmorph.scan.scan import Finding, Note
 
 _POINT_SUFFIXES = (".xyz", ".csv", ".txt", ".asc", ".pts")
 _LEAST_FINITE = 0.98  # of a cloud's points

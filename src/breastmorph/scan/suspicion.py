@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
+from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import lengths, vertex_normals
 from breastmorph.mesh.topology import edge_table
-from breastmorph.mesh.triangle_mesh import Bools, Floats, Ints, TriangleMesh
-from breastmorph.scan.findings import Finding
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.landmarks import SIDES, Landmarks
+from breastmorph.scan.scan import Finding
 
 _FRONT = 140.0  # mm around the nipples that are looked at
 _GAPS = (1.5, 12.0)  # mm between the layers of a surface that is there twice

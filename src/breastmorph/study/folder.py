@@ -1,19 +1,4 @@
-"""The study folder: where things lie, and records that vouch for what they name.
-
-::
-
-    STUDY/study.json            parameters, version, hashes of the inputs
-    STUDY/parts/<name>.json     record of a finished part: key, settings, hashes of its files, result, seconds
-    STUDY/failed/<name>.json    why a part has no result
-    STUDY/cohort/               the phantom, where the study made one
-    STUDY/registered/<variant>/ folders of `breastmorph register`
-    STUDY/models/<variant>.h5
-    STUDY/figures/<name>.svg, .png
-    STUDY/report.html
-
-A record appears after all files it names. A part counts as done when its record has the key that the plan asks for and
-its files are what the record says, so a run that was stopped anywhere is continued by the next one.
-"""
+"""Drift of a study: what its records say of results and files, compared with what is there."""
 
 from __future__ import annotations
 
@@ -28,12 +13,24 @@ from pathlib import Path
 from typing import Any
 
 from breastmorph import __version__
-from breastmorph.errors import FileProblem
-from breastmorph.mesh.files.writing import PART_FILES, make_folder, problems_at, write_file, write_if_new
-from breastmorph.plain import plain, read_object
-from breastmorph.registration.product import Hashes, file_hash
-from breastmorph.study.parameters import StudyParameters
-from breastmorph.study.part import Made, Part, State, digest
+from breastmorph.batch.registered_folder import Hashes, compared, file_hash, input_hashes
+from breastmorph.cohort import Cohort, load_cohort
+from breastmorph.foundation.errors import FileProblem
+from breastmorph.foundation.files import (
+    PART_FILES,
+    make_folder,
+    plain,
+    problems_at,
+    read_object,
+    write_file,
+    write_if_new,
+)
+from breastmorph.scan.scan import ScanFiles, find_scans
+from breastmorph.study.part import Made, Part, State, StudyParameters, digest, making_command
+
+# --------------------------------------------------------------------------------------------------------------------
+# The study folder: where things lie, and records that vouch for what they name
+# --------------------------------------------------------------------------------------------------------------------
 
 FORMAT = 1
 _SCRATCH = ".making"
@@ -303,3 +300,130 @@ def _named(cohort: object, parameters: StudyParameters) -> str:
     if cohort:
         return f"the scans in {Path(str(cohort)).name}/"
     return f"{parameters.phantom} synthetic torsos with seed {parameters.seed}"
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The cohort that a study works on: its scans, landmarks, table and truth, wherever they lie
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Source:
+    """A folder with ``scans/`` and, where they exist, ``landmarks/``, ``cohort.csv`` and ``truth/``.
+
+    Landmark files may also lie beside the scans, and the scans in the folder itself.
+    """
+
+    path: Path
+
+    @cached_property
+    def scans(self) -> Path:
+        """The folder of the meshes."""
+        inner = self.path / "scans"
+        return inner if inner.is_dir() else self.path
+
+    @cached_property
+    def table(self) -> Path | None:
+        """What is known of the subjects."""
+        path = self.path / "cohort.csv"
+        return path if path.is_file() else None
+
+    @cached_property
+    def truth(self) -> Path | None:
+        """Dense truth, as ``breastmorph phantom`` writes it."""
+        path = self.path / "truth"
+        return path if (path / "topology.npz").is_file() else None
+
+    def found(self) -> list[ScanFiles]:
+        """The scans with their landmark files."""
+        if not self.path.is_dir():
+            raise FileProblem("there is no such folder", "Check the path given with --cohort", self.path)
+        landmarks = self.path / "landmarks"
+        return find_scans(self.scans, landmarks if landmarks.is_dir() else None)
+
+    def scan_hashes(self) -> dict[str, Hashes]:
+        """Hashes of every scan's files, by scan; none of one that cannot be read, which fails by itself later."""
+        hashes: dict[str, Hashes] = {}
+        for files in self.found():
+            hashes[files.id] = {}
+            with suppress(FileProblem):
+                hashes[files.id] = input_hashes(files)
+        return hashes
+
+    def table_hash(self) -> str:
+        """Empty without a table."""
+        return file_hash(self.table) if self.table else ""
+
+    def truth_hashes(self) -> Hashes:
+        """Hashes of the truth files; none without truth."""
+        return {path.name: file_hash(path) for path in sorted(self.truth.glob("*.npz"))} if self.truth else {}
+
+
+def source_of(study: StudyFolder) -> Source:
+    """Where a study's scans lie."""
+    own = study.description().get("cohort")
+    return Source(Path(own) if own else study.path / "cohort")
+
+
+def open_cohort(study: StudyFolder, variant: str) -> Cohort:
+    """The registered subjects of one variant, with the table where there is one that knows them."""
+    folder, table = study.registered(variant), source_of(study).table
+    if table is not None:
+        try:
+            return load_cohort(folder, table)
+        except FileProblem:  # a table of other people: the table's part says so
+            pass
+    return load_cohort(folder)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Drift of a study: what its records say of results and files, compared with what is there
+# --------------------------------------------------------------------------------------------------------------------
+
+_AGAIN = "Run `breastmorph {}` again with the same --out: it redoes only this part and what depends on it"
+_OWN = {
+    "study.json",
+    "template.npz",
+    "report.html",
+    "parts",
+    "failed",
+    "cohort",
+    "registered",
+    "models",
+    "figures",
+}
+
+
+def study_drift(path: Path) -> Iterator[FileProblem]:
+    """Everything in a study folder that differs from what was written, one problem a file."""
+    folder = StudyFolder(path)
+    described = folder.description()
+    parameters = StudyParameters.from_dict(described["parameters"])
+    again = _AGAIN.format(making_command(parameters, described.get("cohort")))
+    known_files: set[str] = set()
+    for record in sorted(folder.parts.glob("*.json")):
+        said = folder.record(record.stem)
+        try:
+            known = [said["status"], said["why"], said["result"], said["outputs"]]
+            files = {**said["outputs"], **said.get("timed", {})}
+            known_files.update(files)
+        except (KeyError, TypeError):
+            yield FileProblem("the record cannot be read", again, record)
+            continue
+        if said.get("digest") != digest(known):
+            yield FileProblem("the record was changed", again, record)
+        for name, expected in files.items():
+            yield from compared(path / name, expected, again)
+    for other in _others(path, known_files):
+        yield FileProblem("no part of the study made this", "Move it elsewhere", other)
+
+
+def _others(path: Path, known: set[str]) -> Iterator[Path]:
+    """What lies in a study folder and does not belong to it; hidden files may be anybody's."""
+    for found in sorted(path.iterdir()):
+        if found.name not in _OWN and not found.name.startswith("."):
+            yield found
+    for folder in ("models", "figures"):
+        for found in sorted((path / folder).glob("*")):
+            if f"{folder}/{found.name}" not in known and not found.name.startswith("."):
+                yield found

@@ -6,25 +6,29 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from breastmorph.plain import plain
-from breastmorph.registration.product import Hashes
-from breastmorph.study.application_parts import edit_subjects, predict_breasts
+from breastmorph.batch.registered_folder import Hashes
+from breastmorph.foundation.files import plain
 from breastmorph.study.cohort_parts import (
     build_one,
     check_scans,
     list_scans,
     list_truth,
     make_phantom,
-    read_table,
+    read_cohort_table,
     register_scans,
 )
-from breastmorph.study.experiment_parts import (
+from breastmorph.study.part import (
+    MASKS,
+    NO_MASKS,
+    PAPER_MASKS,
+    PAPER_NO_MASKS,
+    Part,
+    StudyParameters,
+    Variant,
+)
+from breastmorph.study.result_parts import (
     amount_of_data,
     clinical_distances,
-    effect_of_masks,
-    operated_breasts,
-)
-from breastmorph.study.figure_parts import (
     draw_amount_of_data,
     draw_clinical,
     draw_effect_of_masks,
@@ -33,16 +37,11 @@ from breastmorph.study.figure_parts import (
     draw_operated,
     draw_samples,
     draw_variation,
+    edit_subjects,
+    effect_of_masks,
+    operated_breasts,
+    predict_breasts,
 )
-from breastmorph.study.parameters import (
-    MASKS,
-    NO_MASKS,
-    PAPER_MASKS,
-    PAPER_NO_MASKS,
-    StudyParameters,
-    Variant,
-)
-from breastmorph.study.part import Part
 
 EXPERIMENTS = {
     1: "Experiment 1: the effect of masks",
@@ -114,7 +113,7 @@ def _cohort(parameters: StudyParameters, inputs: Inputs) -> list[Part]:
             "table",
             "The table",
             "cohort",
-            read_table,
+            read_cohort_table,
             ("scans", *before),
             settings={"file": inputs.table},
             spreads=True,

@@ -10,28 +10,34 @@ from shlex import quote
 from typing import Any
 
 from breastmorph import __version__
-from breastmorph.plain import plain
+from breastmorph.foundation.files import plain
 from breastmorph.registration.parameters import preset
 from breastmorph.report.page import Block, Code, Page, Reproducibility, Section, Table, Text, write_page
 from breastmorph.scan.check import CheckParameters
-from breastmorph.study.parameters import making_command
-from breastmorph.study.plan import EXPERIMENTS
-from breastmorph.study.results import StudyResults
-from breastmorph.study.running import StudyRun
-from breastmorph.study.sections.application_sections import (
-    editing_section,
-    model_section,
-    prediction_section,
-)
-from breastmorph.study.sections.cohort_section import cohort_section
-from breastmorph.study.sections.experiment_sections import (
+from breastmorph.study.experiment_sections import (
     clinical_section,
     data_section,
     masks_section,
     operated_section,
 )
-from breastmorph.study.sections.shown import statement_table
-from breastmorph.study.summary import facts, few_subjects, key_figures, statements_by_method, tally_text
+from breastmorph.study.part import making_command
+from breastmorph.study.plan import EXPERIMENTS
+from breastmorph.study.running import StudyRun
+from breastmorph.study.sections import (
+    cohort_section,
+    editing_section,
+    model_section,
+    prediction_section,
+    statement_table,
+)
+from breastmorph.study.summary import (
+    StudyResults,
+    facts,
+    few_subjects,
+    key_figures,
+    statements_by_method,
+    tally_text,
+)
 
 _LIBRARIES = ("numpy", "scipy", "numba", "libigl", "potpourri3d", "qdldl", "h5py", "matplotlib")
 _METHODS = {"default": "default method", "paper": "printed method"}

@@ -15,20 +15,49 @@ from typing import Any
 
 import numpy as np
 
-from breastmorph.errors import BreastMorphError, FileProblem
-from breastmorph.machine import cores
-from breastmorph.mesh.files.writing import make_folder, write_if_new
-from breastmorph.registration.compiled import share_compiled_code
-from breastmorph.registration.lock import FolderLock, locked_folder
-from breastmorph.study.folder import StudyFolder
-from breastmorph.study.parameters import StudyParameters
-from breastmorph.study.part import Job, NotPossible, Part, State, Steps, no_steps, this_program
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
+from breastmorph.foundation.files import FolderLock, locked_folder, make_folder, write_if_new
+from breastmorph.foundation.machine import cores, share_compiled_code
+from breastmorph.foundation.workers import Failure, run_each
+from breastmorph.study.folder import Source, StudyFolder
+from breastmorph.study.part import (
+    Job,
+    NotPossible,
+    Part,
+    State,
+    Steps,
+    StudyParameters,
+    no_steps,
+    this_program,
+)
 from breastmorph.study.plan import Inputs, make_plan
-from breastmorph.study.source import Source
-from breastmorph.study.watching import Watch
-from breastmorph.template import Template
-from breastmorph.template.files import default_template, from_npz, template_hash, to_npz
-from breastmorph.workers import Failure, run_each
+from breastmorph.template import Template, default_template, from_npz, template_hash, to_npz
+
+# --------------------------------------------------------------------------------------------------------------------
+# Whoever looks on while a study runs
+# --------------------------------------------------------------------------------------------------------------------
+
+
+class Watch:
+    """Looks on while a study runs; this one says nothing."""
+
+    def planned(self, to_do: Sequence[Part], done: Sequence[Part]) -> None:
+        """What this run will see to, and what an earlier one left; more may turn out to be missing later."""
+
+    def started(self, parts: Sequence[Part]) -> None:
+        """Parts that run beside each other from now on."""
+
+    def steps(self, part: Part) -> Steps:
+        """Shows the progress of a part that says how far it is."""
+        return no_steps
+
+    def ended(self, part: Part, state: State, seconds: float) -> None:
+        """A part is finished, for good or not."""
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Running a study: what is missing or changed, each part once, beside each other where they are independent
+# --------------------------------------------------------------------------------------------------------------------
 
 States = dict[str, State]
 _NO_PLACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)

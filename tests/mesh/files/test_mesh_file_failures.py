@@ -5,9 +5,9 @@ import os
 import numpy as np
 import pytest
 
-from breastmorph.errors import BreastMorphError, FileProblem, MeshProblem
-from breastmorph.mesh.files import load_mesh, reading, save_mesh
-from breastmorph.mesh.files.writing import _share_like, write_file
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, MeshProblem
+from breastmorph.foundation.files import LARGEST_MESH_FILE, _share_like, write_file
+from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 
 vtk = pytest.importorskip("vtk")
@@ -140,7 +140,7 @@ def test_a_pipe_does_not_block(tmp_path):
 def test_too_large(tmp_path):
     path = tmp_path / "a.ply"
     with open(path, "wb") as file:
-        file.truncate(reading.LARGEST_MESH_FILE + 1)  # takes no room on the disk
+        file.truncate(LARGEST_MESH_FILE + 1)  # takes no room on the disk
     with pytest.raises(FileProblem, match="more than the 2,048 MB allowed"):
         load_mesh(path)
 

@@ -10,10 +10,10 @@ import trimesh
 from PIL import Image
 from scipy.spatial.transform import Rotation
 
-from breastmorph.errors import FileProblem, MeshProblem
+from breastmorph.foundation.errors import FileProblem, MeshProblem
 from breastmorph.mesh.files import gltf, load_mesh, needed_beside, save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.scan.folder import find_scans
+from breastmorph.scan.scan import find_scans
 
 
 def document_of(path):

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from breastmorph.errors import BreastMorphError, FileProblem, MeshProblem
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, MeshProblem
 from breastmorph.mesh.files import load_mesh, load_mesh_or_points, obj, save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 

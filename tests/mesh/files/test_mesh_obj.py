@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 import trimesh
 
-from breastmorph.errors import FileProblem, MeshProblem
+from breastmorph.foundation.errors import FileProblem, MeshProblem
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 

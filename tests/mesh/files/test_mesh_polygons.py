@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from breastmorph.errors import FileProblem
+from breastmorph.foundation.errors import FileProblem
 from breastmorph.mesh.files import corners, load_mesh
 from breastmorph.mesh.files.corners import fan, triangulated
 

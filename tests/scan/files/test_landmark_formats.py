@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from breastmorph.errors import FileProblem, LandmarkProblem
-from breastmorph.scan.files import load_landmarks, save_landmarks
+from breastmorph.foundation.errors import FileProblem, LandmarkProblem
+from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
 from breastmorph.scan.landmarks import NAMES, REQUIRED, Landmarks
 
 POINTS = {name: [1.5 + k, -20.25 * k, 3e-3 + k / 7] for k, name in enumerate(REQUIRED)}

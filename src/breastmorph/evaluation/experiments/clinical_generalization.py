@@ -12,20 +12,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from breastmorph.clinical.measure.distances import DISTANCES, PAPER
+from breastmorph.clinical.distances import DISTANCES, PAPER
 from breastmorph.cohort import Cohort
-from breastmorph.errors import MeshProblem
-from breastmorph.evaluation.curve import counts_of, mean_of_known
-from breastmorph.evaluation.experiments.modelled import CohortExperiment, ModelledCohort, comparable
-from breastmorph.evaluation.experiments.recorded import Recorded, rounded
-from breastmorph.evaluation.subject_scans import SubjectScans
+from breastmorph.evaluation.experiments.evidence import (
+    CohortExperiment,
+    ModelledCohort,
+    Recorded,
+    comparable,
+    rounded,
+)
+from breastmorph.evaluation.model_evaluation import SubjectScans
+from breastmorph.evaluation.training_set import counts_of, mean_of_known
+from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.errors import MeshProblem
+from breastmorph.foundation.machine import one_thread
 from breastmorph.mesh.geodesic import Geodesics
-from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.folder import ScanFiles
 from breastmorph.scan.landmarks import Landmarks
-from breastmorph.scan.scan import Scan
-from breastmorph.threads import one_thread
+from breastmorph.scan.scan import Scan, ScanFiles
 
 _FEWEST = 4  # subjects, for a leave-one-out with two components
 

@@ -3,26 +3,274 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from breastmorph.cohort import Cohort
-from breastmorph.errors import BreastMorphError
-from breastmorph.evaluation.curve import counts_of, whole
-from breastmorph.evaluation.experiments.against_scans import ScanDistances, scan_distances
-from breastmorph.evaluation.experiments.modelled import ModelledCohort, of_both
-from breastmorph.evaluation.experiments.recorded import Recorded, rounded
-from breastmorph.evaluation.experiments.true_shapes import VariantTruth, true_cohort, variant_truth
-from breastmorph.evaluation.experiments.variation_by_chance import ResampledVariation, resampled_variation
+from breastmorph.evaluation.experiments.evidence import ModelledCohort, Recorded, of_both, resamples, rounded
+from breastmorph.evaluation.model_evaluation import SubjectScans, mean_distance, onto_scan
 from breastmorph.evaluation.specificity import draw_coefficients, specificity
-from breastmorph.evaluation.variation import compactness, decoupling, vertex_variances
-from breastmorph.mesh.triangle_mesh import Floats, Ints
+from breastmorph.evaluation.training_set import (
+    compactness,
+    counts_of,
+    decoupling,
+    mean_of_known,
+    vertex_variances,
+    whole,
+)
+from breastmorph.evaluation.truth import compare_with_truth, load_tie, load_truth
+from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.machine import one_thread
+from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.geometry import face_normals, vertex_normals
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.result import shape_metrics
 from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.folder import ScanFiles
-from breastmorph.threads import one_thread
+from breastmorph.scan.scan import Scan, ScanFiles
+
+# --------------------------------------------------------------------------------------------------------------------
+# The true shapes of a phantom cohort at the template's vertices: what a perfect registration would give
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class VariantTruth(Recorded):
+    """What the truth says of a registered cohort; see :mod:`breastmorph.evaluation.truth`.
+
+    Attributes
+    ----------
+    correspondence : (k, 2) float
+        Mean distance in mm of a subject's points from where they belong: in the breast, outside.
+    explained_breast, explained_outside : float
+        Share of the true variation that is recovered.
+    sd_ratio_breast, sd_ratio_outside : float
+        Standard deviation over the true one.
+    """
+
+    correspondence: Floats
+    explained_breast: float
+    explained_outside: float
+    sd_ratio_breast: float
+    sd_ratio_outside: float
+
+
+def variant_truth(cohort: Cohort, folder: Path) -> VariantTruth:
+    """Compare a registered cohort with its truth."""
+    figures = compare_with_truth(cohort, folder)
+    of = figures.cohort
+    return VariantTruth(
+        rounded(figures.correspondence),
+        of.explained_breast,
+        of.explained_outside,
+        of.sd_ratio_breast,
+        of.sd_ratio_outside,
+    )
+
+
+def true_cohort(cohort: Cohort, folder: Path) -> Cohort:
+    """The same subjects with every vertex where it belongs, each in its scan's upright frame."""
+    tie = load_tie(folder, cohort.template)
+    shapes = [
+        to_file.inverse().apply(load_truth(folder / f"{name}.npz", tie).points)
+        for name, to_file in zip(cohort.ids, cohort.to_file, strict=True)
+    ]
+    return replace(cohort, packed=np.stack(shapes).astype(np.float32), rows=np.arange(len(shapes)))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Registered shapes and the model's reconstructions against the raw scans; every scan is read once for all variants
+# --------------------------------------------------------------------------------------------------------------------
+
+_FACING = 0.5  # cosine between normals: 60 degrees, as in registration
+_FAR = 5.0  # mm: beyond it a scan's point must not have its closest point where the scan has another one
+
+
+@dataclass(frozen=True, eq=False)
+class ScanDistances(Recorded):
+    """Distances between a cohort and its raw scans, at the subjects' own size; NaN where a scan is not known.
+
+    Points whose closest point lies on the other surface's border (beyond the scan, over its holes) do not count, nor
+    do those of the scan that the template does not cover, such as the arms.
+
+    Attributes
+    ----------
+    squared : (k, 2) float
+        Mean squared distance in square mm: from the registered vertices to the scan, and from the scan's vertices to
+        the registered surface.
+    distance_breast, distance_outside : (k,) float
+        Mean distance in mm from the registered vertices to the scan, by the template's mask.
+    components : (c,) int
+    reconstructed_breast : (k, c) float
+        Mean distance in mm from the left-out subject's reconstruction to its scan, in the breast.
+    failures : tuple of str
+        Subjects without a readable scan, and why.
+    """
+
+    squared: Floats
+    distance_breast: Floats
+    distance_outside: Floats
+    components: Ints
+    reconstructed_breast: Floats
+    failures: tuple[str, ...]
+
+    @property
+    def mean_squared(self) -> Floats:
+        """Both directions together, (k,): the paper's MSE."""
+        both: Floats = self.squared.mean(axis=1)
+        return both
+
+
+def scan_distances(
+    variants: Sequence[ModelledCohort],
+    found: Sequence[ScanFiles],
+    components: Ints,
+    check: CheckParameters | None = None,
+) -> tuple[ScanDistances, ...]:
+    """Measure several registrations of the same subjects against their scans.
+
+    Parameters
+    ----------
+    variants : sequence of ModelledCohort
+        With the same subjects in the same order.
+    found : sequence of ScanFiles
+        Matched to the subjects by id.
+    components : (c,) int
+    check : CheckParameters, optional
+        How scans are read.
+    """
+    scans = SubjectScans(variants[0].training.cohort, found, check)
+    ids = variants[0].ids
+    rows = np.full((len(variants), len(ids), 4 + len(components)), np.nan)
+    failures = []
+    for subject, name in enumerate(ids):
+        scan = scans.read(subject)
+        if isinstance(scan, str):
+            failures.append(f"{name}: {scan}")
+            continue
+        surface = Surface(scan.mesh)
+        for v, variant in enumerate(variants):
+            rows[v, subject] = _one(variant, subject, scan, surface, components)
+    return tuple(
+        ScanDistances(
+            rounded(row[:, :2]),
+            rounded(row[:, 2]),
+            rounded(row[:, 3]),
+            components,
+            rounded(row[:, 4:]),
+            tuple(failures),
+        )
+        for row in rows
+    )
+
+
+def _one(variant: ModelledCohort, subject: int, scan: Scan, surface: Surface, components: Ints) -> Floats:
+    training = variant.training
+    to_scan = onto_scan(training.cohort, subject, scan)
+    shape = to_scan.apply(training.cohort.shape(subject))
+    found = surface.closest(shape)
+    there, kept_there = found.distances, ~found.on_boundary
+    template = training.cohort.template.mesh
+    back, kept_back = _off_template(template.with_vertices(shape), scan, surface)
+    breast = variant.breast
+    to_own = to_scan.after(training.transforms[subject].inverse())
+    reconstructed = [
+        mean_distance(surface, to_own.apply(given_back[breast]))
+        for given_back in variant.folds.reconstructions(subject, components)
+    ]
+    return np.array(
+        [
+            mean_of_known(there[kept_there] ** 2),
+            mean_of_known(back[kept_back] ** 2),
+            mean_of_known(there[kept_there & breast]),
+            mean_of_known(there[kept_there & ~breast]),
+            *reconstructed,
+        ]
+    )
+
+
+def _off_template(registered: TriangleMesh, scan: Scan, surface: Surface) -> tuple[Floats, Bools]:
+    """Distances of a scan's vertices to the registered surface, and which of them the template covers."""
+    found = Surface(registered).closest(scan.mesh.vertices)
+    normals = vertex_normals(scan.mesh.vertices, scan.mesh.faces)
+    there = face_normals(registered.vertices, registered.faces)[found.faces]
+    covered: Bools = ~found.on_boundary & ((normals * there).sum(axis=1) > _FACING)
+    # An arm's closest point lies on the flank, where the scan has skin of its own.
+    far = np.flatnonzero(covered & (found.distances > _FAR))
+    if len(far):
+        own = surface.closest(found.points[far]).distances
+        covered[far] = own > found.distances[far] / 2.0
+    return found.distances, covered
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# How a cohort's variances would differ with other subjects of the same kind: subjects drawn anew, with replacement
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ResampledVariation(Recorded):
+    """A cohort's variation in resampled cohorts; the same seed draws the same subjects for every variant.
+
+    Attributes
+    ----------
+    inside_over_outside : (b,) float
+        Variance of a breast vertex over that of another.
+    components : (c,) int
+    share : (b, c) float
+        Of the variance that the first components hold. Subjects drawn twice make it a little too large, in all
+        variants alike: only differences between variants are to be read.
+    """
+
+    inside_over_outside: Floats
+    components: Ints
+    share: Floats
+
+
+def resampled_variation(
+    variant: ModelledCohort, components: Ints, times: int, seed: int
+) -> ResampledVariation:
+    """Draw a cohort's subjects anew many times."""
+    breast = variant.breast
+    with one_thread():
+        whole = variant.folds.gram
+        centred = variant.training.shapes[:, breast] - variant.folds.mean[breast]
+        flat = centred.reshape(len(centred), -1)
+        inside = flat @ flat.T
+        drawn = resamples(len(flat), times, seed)
+        drawn = drawn[(drawn > 0).sum(axis=1) > 1]  # one subject alone shows no variation
+        within, around = (_sums(gram, drawn) for gram in (inside, whole - inside))
+        ratio = (within / max(int(breast.sum()), 1)) / (around / max(int((~breast).sum()), 1))
+        share = np.array([_shares(whole, counts, components) for counts in drawn])
+    return ResampledVariation(rounded(ratio), components, rounded(share))
+
+
+def _sums(gram: Floats, drawn: Floats) -> Floats:
+    """Sums of squares about the mean of every resampled cohort, (b,)."""
+    n = drawn.sum(axis=1)
+    sums: Floats = drawn @ np.diag(gram) - ((drawn @ gram) * drawn).sum(axis=1) / n
+    return sums
+
+
+def _shares(gram: Floats, counts: Floats, components: Ints) -> Floats:
+    # A subject drawn w times is one row scaled by sqrt(w): the same eigenvalues from a smaller matrix.
+    there = np.flatnonzero(counts)
+    weights = counts[there]
+    part = gram[np.ix_(there, there)]
+    row = part @ weights / weights.sum()
+    centred = part - row - row[:, None] + weights @ row / weights.sum()
+    root = np.sqrt(weights)
+    values = np.maximum(np.linalg.eigvalsh(root * centred * root[:, None])[::-1], 0.0)
+    total = values.sum()
+    held: Floats = np.cumsum(values)[np.minimum(components, len(values)) - 1]
+    return held / total if total > 0.0 else np.ones(len(components))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Experiment 1: what breast probability masks change, by the paper's measures and, where it is known, by truth
+# --------------------------------------------------------------------------------------------------------------------
 
 _FEWEST = 4  # subjects, for a leave-one-out with two components
 _BATCH = 50  # samples at a time

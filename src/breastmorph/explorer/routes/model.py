@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from breastmorph.explorer.answering import Asked, Download
-from breastmorph.explorer.arrays import packed
-from breastmorph.explorer.opening import picked_vertices
-from breastmorph.explorer.problems import bad_request
-from breastmorph.explorer.shapes import shape_of
+from breastmorph.explorer.answers import bad_request, packed
+from breastmorph.explorer.model_view import shape_of
+from breastmorph.explorer.open_scans import picked_vertices
 from breastmorph.model.files import save_model
 
 
@@ -38,7 +37,7 @@ def shape(asked: Asked) -> bytes:
 
 def measures(asked: Asked) -> dict[str, Any]:
     """Measures of any shape, and how usual it is; a torso without one breast is not compared with whole ones."""
-    from breastmorph.explorer.plausibility import judged  # takes long to load; the page needs it late
+    from breastmorph.explorer.model_view import judged
 
     session, view, spec = asked.session, asked.session.view, asked.values.get("shape", {})
     found = shape_of(session, spec)

@@ -6,11 +6,10 @@ import json
 from typing import Any
 
 from breastmorph.explorer.answering import Asked, Download
+from breastmorph.explorer.answers import bad_request
 from breastmorph.explorer.downloads import landmark_file, measures_file, mesh_file, sheet
 from breastmorph.explorer.jobs import Job
-from breastmorph.explorer.problems import bad_request
-from breastmorph.explorer.restoring import restore
-from breastmorph.explorer.session_file import saved
+from breastmorph.explorer.session_file import restore, saved
 
 _LARGEST_PAGE = 64 * 1024  # bytes of the page's own notes
 

@@ -6,23 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from breastmorph.explorer.answering import Asked, Created, Download
-from breastmorph.explorer.arrays import packed
-from breastmorph.explorer.checking import check_scans
-from breastmorph.explorer.example_scan import NAME, example_scan
-from breastmorph.explorer.jobs import Job
-from breastmorph.explorer.open_scan import OpenScan
-from breastmorph.explorer.opening import open_upload
-from breastmorph.explorer.patients import (
-    ShownPatient,
-    computed_patient,
-    failure,
-    register_scans,
-    registered,
-)
-from breastmorph.explorer.picks import Picks, optional_landmark, side_or_none
-from breastmorph.explorer.problems import as_record, not_now, unknown
-from breastmorph.explorer.scan_queue import ScanQueue
-from breastmorph.machine import cores
+from breastmorph.explorer.answers import as_record, not_now, packed, unknown
+from breastmorph.explorer.jobs import Job, check_scans
+from breastmorph.explorer.open_scans import NAME, OpenScan, ScanQueue, example_scan, open_upload
+from breastmorph.explorer.patients import ShownPatient, computed_patient, failure, register_scans, registered
+from breastmorph.explorer.picking import Picks, optional_landmark, side_or_none
+from breastmorph.foundation.machine import cores
 
 
 def queue(asked: Asked) -> dict[str, Any]:

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from breastmorph.errors import FileProblem, MeshProblem
+from breastmorph.foundation.errors import FileProblem, MeshProblem
+from breastmorph.foundation.files import in_utf8, problems_of, read_bytes
 from breastmorph.mesh.files import gltf, obj, off, ply, stl, vtk_legacy, vtk_xml
-from breastmorph.mesh.files.reading import in_utf8, problems_of, read_bytes
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 
 __all__ = ["READABLE", "WRITABLE", "load_mesh", "load_mesh_or_points", "needed_beside", "save_mesh"]

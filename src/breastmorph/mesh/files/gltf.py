@@ -19,9 +19,9 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.errors import BreastMorphError, FileProblem, MeshProblem
-from breastmorph.mesh.files.corners import joined, rgba, split_at_seams
-from breastmorph.mesh.files.reading import (
+from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, MeshProblem
+from breastmorph.foundation.files import (
     LARGEST_MESH_FILE,
     damaged,
     picture_beside,
@@ -29,9 +29,11 @@ from breastmorph.mesh.files.reading import (
     printable,
     read_bytes,
     truncated,
+    write_file,
 )
-from breastmorph.mesh.files.writing import write_file
-from breastmorph.mesh.triangle_mesh import Floats, Ints, Texture, TriangleMesh
+from breastmorph.mesh.files.corners import rgba, split_at_seams
+from breastmorph.mesh.topology import joined
+from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
 
 SIGNATURE = b"glTF"
 _JSON, _BIN = 0x4E4F534A, 0x004E4942

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from breastmorph.mesh.files.corners import joined, rgba, triangulated
-from breastmorph.mesh.files.reading import (
+from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.files import (
     damaged,
     floats,
     in_utf8,
@@ -21,9 +21,11 @@ from breastmorph.mesh.files.reading import (
     picture_beside,
     read_beside,
     space_in,
+    write_file,
 )
-from breastmorph.mesh.files.writing import write_file
-from breastmorph.mesh.triangle_mesh import Floats, Ints, Texture, TriangleMesh
+from breastmorph.mesh.files.corners import rgba, triangulated
+from breastmorph.mesh.topology import joined
+from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
 
 LOOKS_LIKE = re.compile(rb"(?i)(?:^|[\r\n])[ \t]*v[ \t]+(?:[-+.\d]|nan|inf)")
 _LARGEST_MATERIAL_FILE = 4 * 1024**2

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from breastmorph.errors import FileProblem
+from breastmorph.foundation.errors import FileProblem
+from breastmorph.foundation.files import damaged, floats, integers, space_in, truncated
 from breastmorph.mesh.files.corners import rgba, triangulated
-from breastmorph.mesh.files.reading import damaged, floats, integers, space_in, truncated
 from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
 
 SIGNATURE = re.compile(rb"\s*(?:#[^\n]*\n\s*)*((?:ST|C|N)*)(4?n?)OFF\b[ \t]*(BINARY)?")

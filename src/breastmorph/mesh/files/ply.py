@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.errors import FileProblem
-from breastmorph.mesh.files.corners import rgba, triangulated, uv_by_vertex
-from breastmorph.mesh.files.reading import (
+from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.errors import FileProblem
+from breastmorph.foundation.files import (
     damaged,
     floats,
     integers,
@@ -26,9 +26,10 @@ from breastmorph.mesh.files.reading import (
     printable,
     space_in,
     truncated,
+    write_file,
 )
-from breastmorph.mesh.files.writing import write_file
-from breastmorph.mesh.triangle_mesh import Floats, Texture, TriangleMesh
+from breastmorph.mesh.files.corners import rgba, triangulated, uv_by_vertex
+from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
 
 _TYPES = {
     "char": "i1", "int8": "i1", "uchar": "u1", "uint8": "u1", "short": "i2", "int16": "i2",

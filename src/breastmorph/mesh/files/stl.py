@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from breastmorph.mesh.files.corners import joined
-from breastmorph.mesh.files.reading import damaged, floats, space_in, truncated
-from breastmorph.mesh.files.writing import write_file
+from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.files import damaged, floats, space_in, truncated, write_file
 from breastmorph.mesh.geometry import face_normals
-from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
+from breastmorph.mesh.topology import joined
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 
 _HEADER = 84
 _RECORD = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])

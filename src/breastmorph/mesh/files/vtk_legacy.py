@@ -13,11 +13,11 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.errors import FileProblem
-from breastmorph.mesh.files.corners import rgba
-from breastmorph.mesh.files.reading import damaged, floats, integers, printable, space_in, truncated
-from breastmorph.mesh.files.vtk_cells import NO_CELLS, PolyData, mesh_of, split_by_offsets
-from breastmorph.mesh.triangle_mesh import Ints, TriangleMesh
+from breastmorph.foundation.arrays import Ints
+from breastmorph.foundation.errors import FileProblem
+from breastmorph.foundation.files import damaged, floats, integers, printable, space_in, truncated
+from breastmorph.mesh.files.corners import NO_CELLS, PolyData, mesh_of, rgba, split_by_offsets
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 
 SIGNATURE = re.compile(rb"# vtk DataFile Version", re.IGNORECASE)
 # vtkIdType is written with 32 bits, whatever it has in memory.

@@ -15,13 +15,27 @@ from xml.etree.ElementTree import Element
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.errors import FileProblem
-from breastmorph.mesh.files.corners import uv_by_vertex
-from breastmorph.mesh.files.reading import damaged, floats, integers, printable, space_in, truncated
-from breastmorph.mesh.files.vtk_cells import NO_CELLS, SEAM_ARRAY, PolyData, mesh_of, split_by_offsets
-from breastmorph.mesh.files.writing import write_file
-from breastmorph.mesh.files.xml_tree import parse_xml
-from breastmorph.mesh.triangle_mesh import Ints, TriangleMesh
+from breastmorph.foundation.arrays import Ints
+from breastmorph.foundation.errors import FileProblem
+from breastmorph.foundation.files import (
+    damaged,
+    floats,
+    integers,
+    parse_xml,
+    printable,
+    space_in,
+    truncated,
+    write_file,
+)
+from breastmorph.mesh.files.corners import (
+    NO_CELLS,
+    SEAM_ARRAY,
+    PolyData,
+    mesh_of,
+    split_by_offsets,
+    uv_by_vertex,
+)
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 
 SIGNATURE = re.compile(rb"\s*<.{0,65536}?<VTKFile\b|\s*<VTKFile\b", re.DOTALL)
 _TYPES = {

@@ -6,20 +6,110 @@ NPZ is read and written, GLB with morph targets is written for viewers.
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from breastmorph.errors import BreastMorphError, FileProblem
-from breastmorph.mesh.files.reading import problems_of, read_bytes
-from breastmorph.model.files.content import CONTENT, content_hash
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
+from breastmorph.foundation.files import open_archive, problems_of, read_bytes, write_file
+from breastmorph.model.files.statismo import checked_info, checked_model, checked_training
 from breastmorph.model.files.tree import Tree
-from breastmorph.model.landmark_frame import exchanged_sides, faces_backwards, landmark_frame
-from breastmorph.model.shape_model import ShapeModel
+from breastmorph.model.shape_model import ShapeModel, exchanged_sides, faces_backwards, landmark_frame
+
+# --------------------------------------------------------------------------------------------------------------------
+# What a model file holds, as one hash: a file that was changed or damaged differs from the hash it carries
+# --------------------------------------------------------------------------------------------------------------------
+
+CONTENT = "content"  # where a model's info has the hash itself
+
+
+def content_hash(model: ShapeModel) -> str:
+    """SHA-256 of a model's shape, components, landmarks and provenance.
+
+    As 32-bit numbers, so that it is the same in every format; without what is kept of the training subjects.
+    """
+    digest = hashlib.sha256()
+    for values in (model.mean, model.basis, model.variances, np.array([model.noise_variance])):
+        digest.update(np.asarray(values, dtype=np.float32).tobytes())
+    digest.update(model.faces.astype(np.int32).tobytes())
+    said = {key: value for key, value in model.info.items() if key != CONTENT}
+    digest.update(json.dumps([sorted(model.landmark_ids.items()), said], sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def is_unchanged(model: ShapeModel) -> bool | None:
+    """Whether a model that was read is what was written; None where its file carries no hash."""
+    said = model.info.get(CONTENT)
+    return None if said is None else bool(said == content_hash(model))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Models as NumPy archives, without pickle: plain arrays for Python and Matlab users
+# --------------------------------------------------------------------------------------------------------------------
+
+_KIND = "BreastMorph model 1"
+
+
+def write_npz(model: ShapeModel, path: Path) -> None:
+    """Write a model; coordinates as 64-bit, the basis as it is."""
+    parts: dict[str, NDArray[Any]] = {
+        "kind": np.array(_KIND),
+        "mean": model.mean,
+        "basis": model.basis,
+        "variances": model.variances,
+        "faces": model.faces.astype(np.int32),
+        "noise_variance": np.array(model.noise_variance),
+        "landmark_names": np.array(list(model.landmark_ids), dtype=np.str_),
+        "landmark_vertices": np.array(list(model.landmark_ids.values()), dtype=np.int32),
+        "info": np.array(json.dumps(dict(model.info), sort_keys=True)),
+    }
+    if model.mirror is not None:
+        parts["mirror"] = model.mirror.astype(np.int32)
+    if model.training is not None:
+        columns = model.training.columns
+        parts |= {"scores": model.training.scores, "scales": model.training.scales}
+        parts |= {"column_names": np.array(list(columns), dtype=np.str_)}
+        parts |= {"columns": np.array(list(columns.values()))}
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **parts)
+    write_file(path, buffer.getvalue())
+
+
+def model_from_npz(data: bytes) -> ShapeModel:
+    """A model from the bytes of what :func:`write_npz` wrote."""
+    with open_archive(data) as parts:
+        if "kind" not in parts or str(parts["kind"]) != _KIND:
+            raise FileProblem(
+                "this NPZ file is no model", "Give a file that `breastmorph build` or `convert` wrote"
+            )
+        names, vertices = parts["landmark_names"].tolist(), parts["landmark_vertices"].tolist()
+        variances, mean = parts["variances"], parts["mean"]
+        column_names = parts["column_names"].tolist() if "column_names" in parts else []
+        columns = dict(zip(column_names, parts["columns"], strict=True)) if column_names else {}
+        return checked_model(
+            mean,
+            parts["basis"],
+            variances,
+            parts["faces"],
+            noise_variance=float(parts["noise_variance"]),
+            landmark_ids=dict(zip(names, vertices, strict=True)),
+            mirror=parts.get("mirror"),
+            training=checked_training(parts.get("scores"), parts.get("scales"), columns, variances.size),
+            info=checked_info(str(parts["info"])),
+        )
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Model files: one ``load_model`` that looks at the content, one ``save_model`` that looks at the name
+# --------------------------------------------------------------------------------------------------------------------
 
 __all__ = ["WRITABLE", "load_landmark_ids", "load_model", "save_model"]
 
@@ -61,7 +151,7 @@ def load_model(path: str | Path, landmark_ids: Mapping[str, int] | None = None) 
     -------
     ShapeModel
         In mm and upright where its landmarks tell how the file stands (see
-        :func:`breastmorph.model.landmark_frame.landmark_frame`), otherwise as in the file.
+        :func:`breastmorph.model.shape_model.landmark_frame`), otherwise as in the file.
 
     Raises
     ------
@@ -73,8 +163,6 @@ def load_model(path: str | Path, landmark_ids: Mapping[str, int] | None = None) 
     kind = _kind(data, path)
     with problems_of(path, kind):
         if kind == "NPZ":
-            from breastmorph.model.files.npz import model_from_npz
-
             model = model_from_npz(data)
         else:
             from breastmorph.model.files.statismo import model_from
@@ -156,11 +244,9 @@ def save_model(model: ShapeModel, path: str | Path) -> None:
 
         write_statismo(model, path)
     elif suffix == ".npz":
-        from breastmorph.model.files.npz import write_npz
-
         write_npz(model, path)
     elif suffix == ".glb":
-        from breastmorph.model.files.morph_targets import write_morph_targets
+        from breastmorph.model.files.shown import write_morph_targets
 
         write_morph_targets(model, path)
     else:
@@ -183,10 +269,10 @@ def _kind(data: bytes, path: Path) -> str:
 
 def _tree(data: bytes, kind: str) -> Tree:
     if kind == "HDF5":
-        from breastmorph.model.files.hdf5_tree import Hdf5Tree
+        from breastmorph.model.files.tree import Hdf5Tree
 
         return Hdf5Tree(data)
-    from breastmorph.model.files.json_tree import JsonTree
+    from breastmorph.model.files.tree import JsonTree
 
     return JsonTree(data)
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from breastmorph.clinical.measure.distances import DISTANCES, PAPER
-from breastmorph.errors import BreastMorphError, LandmarkProblem
-from breastmorph.mesh.triangle_mesh import Floats, Ints, TriangleMesh
-from breastmorph.report.figures.picture_panels import Page, cameras, height_of, levelled
-from breastmorph.report.figures.printing import COLOURS, GREY, WIDE, printed
+from breastmorph.clinical.distances import DISTANCES, PAPER
+from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.report.figures.panels import COLOURS, GREY, WIDE, Page, cameras, height_of, levelled, printed
 from breastmorph.report.render import Camera, View, render
 
 if TYPE_CHECKING:

@@ -7,16 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from breastmorph.foundation.arrays import Floats
 from breastmorph.mask import BreastEllipsoids, BreastMask, measure_breasts
-from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
-from breastmorph.report.figures.picture_panels import (
-    RELIEF,
-    Page,
-    cameras,
-    draw_levels,
-    height_of,
-)
-from breastmorph.report.figures.printing import WIDE, printed
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.report.figures.panels import RELIEF, WIDE, Page, cameras, draw_levels, height_of, printed
 from breastmorph.report.render import SKIN, View, as_picture, colormap, look
 from breastmorph.scan.landmarks import Landmarks
 

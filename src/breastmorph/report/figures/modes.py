@@ -6,13 +6,21 @@ from pathlib import Path
 
 import numpy as np
 
-from breastmorph.errors import BreastMorphError
-from breastmorph.evaluation.variation import compactness
+from breastmorph.evaluation.training_set import compactness
+from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.geometry import vertex_normals
-from breastmorph.mesh.triangle_mesh import Floats
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.report.figures.picture_panels import RELIEF, SIGNED, Page, cameras, height_of, round_end
-from breastmorph.report.figures.printing import WIDE, printed
+from breastmorph.report.figures.panels import (
+    RELIEF,
+    SIGNED,
+    WIDE,
+    Page,
+    cameras,
+    height_of,
+    printed,
+    round_end,
+)
 from breastmorph.report.render import View, colormap, render
 
 _VIEW = View(yaw=20.0)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from breastmorph.clinical.predict.predicted_breast import Prediction
-from breastmorph.errors import BreastMorphError
+from breastmorph.clinical.predictor import Prediction
+from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.triangle_mesh import Floats, TriangleMesh
-from breastmorph.report.figures.picture_panels import Page, cameras, height_of, levelled
-from breastmorph.report.figures.printing import GREY, WIDE, printed
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.report.figures.panels import GREY, WIDE, Page, cameras, height_of, levelled, printed
 from breastmorph.report.prediction_sheet import (
     COLORS,
     MIRRORED,

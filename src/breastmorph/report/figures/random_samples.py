@@ -7,10 +7,18 @@ from pathlib import Path
 
 import numpy as np
 
-from breastmorph.errors import BreastMorphError
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.report.figures.picture_panels import RELIEF, SPREAD, Page, cameras, height_of, round_end
-from breastmorph.report.figures.printing import WIDE, printed
+from breastmorph.report.figures.panels import (
+    RELIEF,
+    SPREAD,
+    WIDE,
+    Page,
+    cameras,
+    height_of,
+    printed,
+    round_end,
+)
 from breastmorph.report.render import View, colormap, render
 
 _VIEW = View(yaw=15.0)

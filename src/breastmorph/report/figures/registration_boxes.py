@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from breastmorph.errors import BreastMorphError
-from breastmorph.mesh.triangle_mesh import Floats
-from breastmorph.report.figures.printing import COLOURS, NARROW, printed
+from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.report.figures.panels import COLOURS, NARROW, printed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

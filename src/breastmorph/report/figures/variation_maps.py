@@ -7,20 +7,21 @@ from pathlib import Path
 
 import numpy as np
 
-from breastmorph.errors import BreastMorphError, LandmarkProblem
+from breastmorph.foundation.arrays import Bools, Floats
+from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mask import IN_BREAST, breast_mask
-from breastmorph.mesh.triangle_mesh import Bools, Floats
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.report.figures.picture_panels import (
+from breastmorph.report.figures.panels import (
     RELIEF,
     SPREAD,
+    WIDE,
     Page,
     cameras,
     draw_levels,
     height_of,
+    printed,
     round_end,
 )
-from breastmorph.report.figures.printing import WIDE, printed
 from breastmorph.report.render import View, colormap, render
 
 _VIEWS = (View(), View(yaw=45.0))

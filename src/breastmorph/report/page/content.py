@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
-from breastmorph.errors import FileProblem
+from breastmorph.foundation.errors import FileProblem
 from breastmorph.model.shape_model import ShapeModel
 
 _LARGE_DRAWING = 400_000  # bytes: a drawing with more opens slowly, its picture is shown instead

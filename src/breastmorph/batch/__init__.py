@@ -1,0 +1,1 @@
+"""Many scans onto one template: an engine that loses no work, clusters, the folder of results."""

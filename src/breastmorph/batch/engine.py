@@ -1,0 +1,261 @@
+"""Many scans, none lost: what is to do, who does it, what came of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from breastmorph.batch.registered_folder import (
+    FailedScan,
+    Hashes,
+    Outcome,
+    ProductMaker,
+    Recipe,
+    RegisteredFolder,
+    input_hashes,
+)
+from breastmorph.batch.summary import write_summary
+from breastmorph.foundation.errors import FileProblem
+from breastmorph.foundation.files import FolderLock, locked_folder, make_folder
+from breastmorph.foundation.machine import cores
+from breastmorph.foundation.workers import Failure, Limits, run_each
+from breastmorph.scan.scan import ScanFiles
+from breastmorph.template import from_npz, to_npz
+
+# --------------------------------------------------------------------------------------------------------------------
+# Who does the work of a batch: this process, or processes of this machine (see ``cluster`` for other machines)
+# --------------------------------------------------------------------------------------------------------------------
+
+TIME_LIMIT = 600.0  # seconds; a usual scan takes about one, a very large one a minute
+Outcomes = Generator[Outcome, None, None]
+_REMEDIES = {
+    "time-limit": "Look at the scan, or raise --time-limit",
+    "memory-limit": "Decimate the scan, raise --memory-limit or take fewer --jobs",
+    "crashed": "Try --retry-failed; if it fails again, look at the scan",
+    "worker-lost": "Try --retry-failed; if it fails again, look at the scan",
+}
+
+
+class Executor(Protocol):
+    """Whoever turns scans into stored results."""
+
+    def run(
+        self, recipe: Recipe, todo: Sequence[ScanFiles], folder: RegisteredFolder, lock: FolderLock
+    ) -> Outcomes:
+        """Register scans (there are some), store what comes of them, give the outcomes as they are finished."""
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """One scan after the other in this process, without limits."""
+
+    def run(
+        self, recipe: Recipe, todo: Sequence[ScanFiles], folder: RegisteredFolder, lock: FolderLock
+    ) -> Outcomes:
+        """See :class:`Executor`."""
+        work = _registers_and_stores(recipe, folder, lock)
+        for files in todo:
+            try:
+                outcome = work(files)
+            except MemoryError:
+                failure = Failure("it needed more memory than there is", "memory-limit")
+                outcome = folder.store(failed_scan(files, failure))
+            yield outcome
+
+
+@dataclass(frozen=True)
+class LocalProcesses:
+    """Processes of this machine. A scan that crashes, hangs or asks for too much memory fails alone.
+
+    Attributes
+    ----------
+    jobs : int
+        How many; all cores when not given.
+    limits : Limits
+        Of one scan.
+    """
+
+    jobs: int = field(default_factory=cores)
+    limits: Limits = field(default_factory=lambda: Limits(TIME_LIMIT))
+
+    def run(
+        self, recipe: Recipe, todo: Sequence[ScanFiles], folder: RegisteredFolder, lock: FolderLock
+    ) -> Outcomes:
+        """See :class:`Executor`."""
+        setup = partial(_registers_and_stores, recipe, folder, lock)
+        with closing(run_each(setup, todo, self.jobs, self.limits)) as results:
+            for files, result in results:
+                if isinstance(result, Outcome):
+                    yield result
+                elif result.error is not None:  # not the scan's fault: the folder cannot be written to
+                    raise result.error
+                else:
+                    yield folder.store(failed_scan(files, result))
+
+
+def failed_scan(files: ScanFiles, failure: Failure, inputs: Hashes | None = None) -> FailedScan:
+    """A scan whose process did not live to say what is wrong."""
+    if inputs is None:
+        with suppress(FileProblem):
+            inputs = input_hashes(files)
+    message = (
+        f"{files.mesh}: {failure.reason}. {_REMEDIES.get(failure.code, 'Look at the machine it ran on')}"
+    )
+    return FailedScan.of(files, message, failure.code, inputs)
+
+
+def _registers_and_stores(
+    recipe: Recipe, folder: RegisteredFolder, lock: FolderLock
+) -> Callable[[ScanFiles], Outcome]:
+    make = ProductMaker(recipe)
+
+    def work(files: ScanFiles, lock: FolderLock = lock) -> Outcome:  # holds the lock as long as it is used
+        return folder.store(make(files))
+
+    return work
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The registration of a cohort that cannot lose work: what is still to be done, and what became of it
+# --------------------------------------------------------------------------------------------------------------------
+
+_REFRESH = 20.0  # seconds between two summaries of a running batch ...
+_SHARE = 0.02  # ... or more, so that they do not take more than this share of the time
+
+
+def register_batch(
+    found: Sequence[ScanFiles],
+    recipe: Recipe,
+    out: Path,
+    executor: Executor | None = None,
+    *,
+    force: bool = False,
+    retry_failed: bool = False,
+    on_start: Callable[[int, int], None] | None = None,
+    on_done: Callable[[Outcome], None] | None = None,
+    on_end: Callable[[Sequence[Outcome]], object] | None = None,
+) -> list[Outcome]:
+    """Register scans into a folder; a scan that fails does not stop the rest.
+
+    It can be stopped at any moment, even by cutting the power: the same call goes on where it was.
+
+    Parameters
+    ----------
+    found : sequence of ScanFiles
+    recipe : Recipe
+    out : Path
+    executor : InProcess, LocalProcesses or Cluster, optional
+        Local processes on all cores when not given.
+    force : bool
+        Do again what is already done.
+    retry_failed : bool
+        Do only what failed before.
+    on_start : callable, optional
+        Called with the number of scans to do and of those already done.
+    on_done : callable, optional
+        Called with every outcome as it comes.
+    on_end : callable, optional
+        Called with what the folder says of all its scans at the end of a run, also of one that was stopped.
+
+    Returns
+    -------
+    list of Outcome
+        Of the scans in ``found`` that this run did or found done, in their order.
+
+    Raises
+    ------
+    FileProblem
+        The folder is in use, holds results of another template or cannot be written to.
+    """
+    make_folder(out)
+    with locked_folder(out) as lock:
+        folder = RegisteredFolder(out)
+        folder.prepare()
+        todo, current = _plan(found, recipe, folder, force, retry_failed)
+        known = {outcome.id: outcome for outcome in folder.outcomes()}
+        _keep_one_template(folder, recipe, known, {files.id for files in todo})
+        done = {scan_id: known[scan_id] for scan_id in current}
+        summary = _Summary(folder, known)
+        summary.write()
+        if on_start is not None:
+            on_start(len(todo), len(current))
+        try:
+            with closing((executor or LocalProcesses()).run(recipe, todo, folder, lock)) as outcomes:
+                for outcome in outcomes if todo else ():  # nobody starts working for nothing
+                    known[outcome.id] = done[outcome.id] = outcome
+                    if on_done is not None:
+                        on_done(outcome)
+                    summary.refresh()
+            summary.write()
+            if on_end is not None:
+                on_end([known[scan_id] for scan_id in sorted(known)])
+        except BaseException as error:
+            with suppress(FileProblem):  # the disk may be full; what stopped the run matters more
+                summary.write()
+                if isinstance(error, KeyboardInterrupt) and on_end is not None:
+                    on_end([known[scan_id] for scan_id in sorted(known)])
+            if isinstance(error, FileProblem) and error.code == "unwritable":
+                error.remedy += ", then run the same command again: what is done is kept"
+            raise
+    return [done[files.id] for files in found if files.id in done]
+
+
+def _plan(
+    found: Sequence[ScanFiles], recipe: Recipe, folder: RegisteredFolder, force: bool, retry_failed: bool
+) -> tuple[list[ScanFiles], list[str]]:
+    """Scans to do, and ids of those whose results are current."""
+    if retry_failed:
+        return [files for files in found if folder.has_failed(files.id)], []
+    if force:
+        return list(found), []
+    with ThreadPoolExecutor(cores()) as pool:  # threads suffice: hashing leaves the interpreter free
+        current = list(pool.map(lambda files: folder.is_current(files, recipe), found))
+    return (
+        [files for files, is_done in zip(found, current, strict=True) if not is_done],
+        [files.id for files, is_done in zip(found, current, strict=True) if is_done],
+    )
+
+
+def _keep_one_template(
+    folder: RegisteredFolder, recipe: Recipe, known: dict[str, Outcome], todo: set[str]
+) -> None:
+    """Put aside results of another template that will be done again, refuse when others would stay."""
+    template = recipe.common["template"]
+    others = [o.id for o in known.values() if o.record and o.record.get("template") != template]
+    staying = [scan_id for scan_id in others if scan_id not in todo]
+    if staying:
+        raise FileProblem(
+            f"this folder holds results of another template (of {staying[0]})",
+            "Choose another --out: one folder, one template",
+            folder.path,
+        )
+    for scan_id in others:
+        folder.supersede(scan_id)
+        del known[scan_id]
+    folder.keep_template(to_npz(from_npz(recipe.template), np.float32))
+
+
+class _Summary:
+    """Keeps ``summary.csv`` up to date, at a bounded cost."""
+
+    def __init__(self, folder: RegisteredFolder, known: dict[str, Outcome]) -> None:
+        self._folder, self._known = folder, known
+        self._next = 0.0
+
+    def write(self) -> None:
+        begin = time.monotonic()
+        write_summary(list(self._known.values()), self._folder.path / "summary.csv")
+        now = time.monotonic()
+        self._next = now + max(_REFRESH, (now - begin) / _SHARE)
+
+    def refresh(self) -> None:
+        if time.monotonic() >= self._next:
+            self.write()

@@ -1,0 +1,397 @@
+"""Clinical distances: their names, points and formulas, and the tape over the skin."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from breastmorph.clinical.features import Reading, same_name
+from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem, MeshProblem
+from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.geodesic import Geodesics, near_lines
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.scan.landmarks import SIDES, Landmarks, canonical_name
+
+# --------------------------------------------------------------------------------------------------------------------
+# Clinical distances: what they are called and between which points they run
+# --------------------------------------------------------------------------------------------------------------------
+
+TAPE, STRAIGHT = "tape", "straight"
+KINDS = (TAPE, STRAIGHT)
+_KIND_WORDS = {
+    "tape": TAPE,
+    "geodesic": TAPE,
+    "straight": STRAIGHT,
+    "euclidean": STRAIGHT,
+    "caliper": STRAIGHT,
+}
+
+
+@dataclass(frozen=True)
+class Distance:
+    """What a distance runs between.
+
+    Attributes
+    ----------
+    name : str
+    landmarks : tuple of str
+        Those it needs. The first two are its ends, unless it ends at the midline.
+    ends_at_midline : bool
+        Whether its second end is the skin of the midline at the height of the nipple.
+    form : str
+        "between" the two ends, "from plane": of the first end from the sagittal plane through the sternum, or
+        "over chord": of the nipple from the straight line between the two ends.
+    """
+
+    name: str
+    landmarks: tuple[str, ...]
+    ends_at_midline: bool = False
+    form: str = "between"
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds it exists in; a height over a chord has no tape line."""
+        return (STRAIGHT,) if self.form == "over chord" else KINDS
+
+
+def _distances() -> dict[str, Distance]:
+    found = [
+        Distance("SN-XI", ("sternal_notch", "xiphoid")),
+        Distance("NL-NR", ("nipple_left", "nipple_right")),
+    ]
+    for side, letter in zip(SIDES, "LR", strict=True):
+        nipple, lateral = f"nipple_{side}", f"lateral_pole_{side}"
+        found += [
+            Distance(f"SN-N{letter}", ("sternal_notch", nipple)),
+            Distance(f"N{letter}-LP{letter}", (nipple, f"lower_pole_{side}")),
+            Distance(f"N{letter}-IMF{letter}", (nipple, f"imf_{side}")),
+            Distance(f"N{letter}-M", (nipple, "sternal_notch"), ends_at_midline=True, form="from plane"),
+            Distance(f"base-width-{side}", (lateral, "sternal_notch", nipple), ends_at_midline=True),
+            Distance(
+                f"projection-{side}",
+                (lateral, "sternal_notch", nipple),
+                ends_at_midline=True,
+                form="over chord",
+            ),
+        ]
+    return {one.name: one for one in found}
+
+
+DISTANCES: Mapping[str, Distance] = MappingProxyType(_distances())
+PAPER = ("SN-NL", "SN-NR", "NL-NR")  # those of the paper's experiments and figures
+PAIRS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {  # what exists on both sides: left, right
+        "SN-N": ("SN-NL", "SN-NR"),
+        "N-LP": ("NL-LPL", "NR-LPR"),
+        "N-IMF": ("NL-IMFL", "NR-IMFR"),
+        "N-M": ("NL-M", "NR-M"),
+        "base-width": ("base-width-left", "base-width-right"),
+        "projection": ("projection-left", "projection-right"),
+        "volume": ("volume-left", "volume-right"),
+    }
+)
+
+
+def parse_measure(text: str) -> tuple[str, str]:
+    """Name and kind of a distance as people write it: ``SN-NL``, ``tape sn-nl``, ``nipple_left to sternal_notch``.
+
+    Returns
+    -------
+    name, kind : str
+        The kind is "straight" where none is said.
+
+    Raises
+    ------
+    BreastMorphError
+        No distance is called that.
+    """
+    words = re.findall(r"[^\s:()]+", text)
+    kinds = [_KIND_WORDS[word.lower()] for word in words if word.lower() in _KIND_WORDS]
+    label = " ".join(word for word in words if word.lower() not in _KIND_WORDS)
+    kind = kinds[0] if kinds else STRAIGHT
+    name = next((name for name in DISTANCES if same_name(name, label)), None) or _by_ends(label)
+    if name is None or len(kinds) > 1:
+        raise BreastMorphError(f"{text!r} is no measure", f"Known are {', '.join(DISTANCES)}")
+    if kind not in DISTANCES[name].kinds:
+        raise BreastMorphError(f"{name} has no {kind} measure", f"It is {' or '.join(DISTANCES[name].kinds)}")
+    return name, kind
+
+
+def _by_ends(label: str) -> str | None:
+    """The distance between two landmarks that somebody named."""
+    if same_name(label, "N-N"):
+        return "NL-NR"
+    ends = re.split(r"\s+to\s+|-|\s*/\s*", label, maxsplit=1)
+    if len(ends) != 2:
+        return None
+    named = {canonical_name(end) for end in ends}
+    plain = (one for one in DISTANCES.values() if not one.ends_at_midline)
+    return next((one.name for one in plain if set(one.landmarks) == named), None)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Points that stick to the skin: landmarks as places on triangles, so that they move with the vertices
+# --------------------------------------------------------------------------------------------------------------------
+
+Function = Callable[[NDArray[Any]], NDArray[Any]]  # of points (k, 3), real or complex, to a number
+_FAR = 20.0  # mm between a landmark and the skin: not this mesh's landmark
+_STEP = 1e-30  # of the complex step, which needs no difference of near-equal numbers
+
+
+@dataclass(frozen=True, eq=False)
+class SkinPoints:
+    """Points on triangles.
+
+    Attributes
+    ----------
+    corners : (k, 3) int
+        Vertices of the triangle each point lies in.
+    weights : (k, 3) float
+        Barycentric.
+    """
+
+    corners: Ints
+    weights: Floats
+
+    def __len__(self) -> int:
+        return len(self.corners)
+
+    def at(self, vertices: Floats) -> Floats:
+        """Positions in a shape (n, 3), (k, 3)."""
+        return np.einsum("kc,kcd->kd", self.weights, vertices[self.corners])
+
+    def chosen(self, ids: Iterable[int]) -> SkinPoints:
+        """Some of the points, in the order asked for."""
+        index = list(ids)
+        return SkinPoints(self.corners[index], self.weights[index])
+
+    def followed_by(self, other: SkinPoints) -> SkinPoints:
+        """These points and then others."""
+        return SkinPoints(
+            np.concatenate([self.corners, other.corners]), np.concatenate([self.weights, other.weights])
+        )
+
+    def reading(self, value: float, by_point: Floats) -> Reading:
+        """A value with its derivative by the vertices, from that by the points (k, 3)."""
+        ids, place = np.unique(self.corners, return_inverse=True)
+        gradient = np.zeros((len(ids), 3))
+        np.add.at(gradient, place.ravel(), (self.weights[:, :, None] * by_point[:, None, :]).reshape(-1, 3))
+        return Reading(value, ids, gradient)
+
+    @classmethod
+    def of_vertices(cls, ids: Iterable[int]) -> SkinPoints:
+        """Points that are vertices."""
+        index = np.array(list(ids), dtype=np.int64).reshape(-1, 1)
+        return cls(np.repeat(index, 3, axis=1), np.tile([1.0, 0.0, 0.0], (len(index), 1)))
+
+    @classmethod
+    def on(cls, surface: Surface, points: Floats) -> SkinPoints:
+        """The points of a surface that are closest to given ones (k, 3)."""
+        found = surface.closest(points)
+        return cls(surface.mesh.faces[found.faces], found.weights)
+
+
+@dataclass(frozen=True, eq=False)
+class SkinLandmarks:
+    """Landmarks on the skin.
+
+    Attributes
+    ----------
+    names : tuple of str
+    points : SkinPoints
+    """
+
+    names: tuple[str, ...]
+    points: SkinPoints
+
+    @classmethod
+    def on(cls, surface: Surface, landmarks: Landmarks) -> SkinLandmarks:
+        """Landmarks moved onto a surface, which they must nearly touch."""
+        if len(landmarks):
+            far = surface.closest(landmarks.points).distances
+            if far.max() > _FAR:
+                raise LandmarkProblem(
+                    f"landmark {landmarks.names[int(far.argmax())]} lies {far.max():.0f} mm off the surface",
+                    "Give the landmarks of this mesh, in its unit and frame",
+                )
+        return cls(landmarks.names, SkinPoints.on(surface, landmarks.points))
+
+    @classmethod
+    def of_vertices(cls, ids: Mapping[str, int]) -> SkinLandmarks:
+        """Landmarks that are vertices of a template or model."""
+        return cls(tuple(ids), SkinPoints.of_vertices(ids.values()))
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.names
+
+    def chosen(self, names: Iterable[str]) -> SkinPoints:
+        """The named landmarks."""
+        return self.points.chosen(self.names.index(name) for name in names)
+
+
+def derivative(function: Function, points: Floats) -> Floats:
+    """Exact derivative of a smooth function by points (k, 3), by the complex step; (k, 3)."""
+    out = np.empty(points.size)
+    for i in range(points.size):
+        shifted = points.astype(complex).ravel()
+        shifted[i] += 1j * _STEP
+        out[i] = function(shifted.reshape(points.shape)).imag / _STEP
+    return out.reshape(points.shape)
+
+
+def reached(surface: Surface, landmarks: Landmarks) -> Landmarks:
+    """Without lateral poles beyond a surface: a registered mesh ends before that of a wide chest."""
+    far = surface.closest(landmarks.points).distances > _FAR
+    return landmarks.only(
+        name
+        for name, beyond in zip(landmarks.names, far, strict=True)
+        if not (beyond and name.startswith("lateral_pole"))
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Tape lines: the shortest lines over the skin between points of it, with how their length changes with the shape
+# --------------------------------------------------------------------------------------------------------------------
+
+_DETOURS = (1.5, np.inf)  # how much longer than the straight line a tape line may be, tried in turn
+
+
+@dataclass(frozen=True, eq=False)
+class TapeLine:
+    """A line of straight pieces over the skin.
+
+    Attributes
+    ----------
+    points : SkinPoints
+        Its corners, from end to end; they stick to the skin. To first order the shortest line keeps them when the
+        shape changes, because a shortest line's length does not change when the line itself is moved a little.
+    """
+
+    points: SkinPoints
+
+    def length(self, vertices: Floats) -> float:
+        """Length in a shape (n, 3)."""
+        return float(np.linalg.norm(np.diff(self.points.at(vertices), axis=0), axis=1).sum())
+
+    def derivative(self, vertices: Floats) -> Floats:
+        """Derivative of the length by the line's corners, (k, 3)."""
+        steps = np.diff(self.points.at(vertices), axis=0)
+        lengths = np.linalg.norm(steps, axis=1, keepdims=True)
+        along = np.divide(steps, lengths, out=np.zeros_like(steps), where=lengths > 0)
+        out = np.zeros((len(self.points), 3))
+        out[1:] += along
+        out[:-1] -= along
+        return out
+
+
+def tape_lines(surface: Surface, starts: SkinPoints, ends: SkinPoints) -> list[TapeLine | None]:
+    """Shortest lines between pairs of points; None where no line joins a pair.
+
+    Parameters
+    ----------
+    surface : Surface
+        Of a manifold mesh.
+    starts, ends : SkinPoints
+        k of each, on that mesh.
+    """
+    mesh = surface.mesh
+    a, b = starts.at(mesh.vertices), ends.at(mesh.vertices)
+    straight = np.linalg.norm(b - a, axis=1)
+    lines: list[TapeLine | None] = [None] * len(a)
+    left = np.flatnonzero(straight > 0)
+    for k in np.flatnonzero(straight == 0):
+        lines[k] = TapeLine(starts.chosen([int(k)]).followed_by(ends.chosen([int(k)])))
+    for detour in _DETOURS:
+        if not len(left):
+            break
+        limits = detour * straight
+        part = mesh if np.isinf(detour) else near_lines(mesh, a[left], b[left], limits[left])
+        open_pairs = []
+        for k, path in zip(left, _paths(part, a[left], b[left]), strict=True):
+            if path is None or np.linalg.norm(np.diff(path, axis=0), axis=1).sum() > limits[k]:
+                open_pairs.append(k)
+                continue
+            between = SkinPoints.on(surface, path[1:-1])
+            lines[k] = TapeLine(
+                starts.chosen([int(k)]).followed_by(between).followed_by(ends.chosen([int(k)]))
+            )
+        left = np.array(open_pairs, dtype=np.int64)
+    return lines
+
+
+def _paths(mesh: TriangleMesh, a: Floats, b: Floats) -> list[Floats | None]:
+    """Polylines from end to end; None where no line joins the two."""
+    points, place = np.unique(np.vstack([a, b]), axis=0, return_inverse=True)
+    starts, ends = place.reshape(2, -1).tolist()
+    geodesics = Geodesics(mesh, points)
+    paths: list[Floats | None] = []
+    for start, end in zip(starts, ends, strict=True):
+        try:
+            paths.append(geodesics.path(start, end))
+        except MeshProblem:
+            paths.append(None)
+    return paths
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Formulas of straight distances: of points (k, 3), which may be complex so that derivatives are exact
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def _norm(vector: NDArray[Any]) -> NDArray[Any]:
+    length: NDArray[Any] = np.sqrt((vector * vector).sum())
+    return length
+
+
+def between(points: NDArray[Any]) -> NDArray[Any]:
+    """Distance of the first two points."""
+    return _norm(points[0] - points[1])
+
+
+def from_plane(points: NDArray[Any]) -> NDArray[Any]:
+    """Distance of a point from the sagittal plane through notch and xiphoid (the notch alone: x = that of it)."""
+    normal = np.array([1.0, 0.0, 0.0], dtype=points.dtype)
+    if len(points) == 3:
+        down = points[2] - points[1]
+        normal = np.stack([down[1], -down[0], 0.0 * down[0]])  # across the sternum, horizontal in depth
+    offset: NDArray[Any] = ((points[0] - points[1]) * normal).sum() / _norm(normal)
+    return offset if offset.real >= 0 else -offset
+
+
+def midline(points: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """x and y of the midline at the height of the first point, from notch and xiphoid or the notch alone."""
+    height, notch = points[0, 1], points[1]
+    if len(points) == 2:
+        return notch[0], height
+    down = points[2] - notch
+    return notch[0] + (height - notch[1]) / down[1] * down[0], height
+
+
+def midline_point(points: NDArray[Any]) -> NDArray[Any]:
+    """The midline on the plane of a triangle (first three points), at the height of the nipple (fourth), (3,)."""
+    x, y = midline(points[3:])
+    a, b, c = points[:3]
+    u, v = b - a, c - a
+    normal = np.stack([u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]])
+    depth = a[2] - (normal[0] * (x - a[0]) + normal[1] * (y - a[1])) / normal[2]
+    return np.stack([x, y, depth])
+
+
+def to_midline(points: NDArray[Any]) -> NDArray[Any]:
+    """Distance from the first point to the midline."""
+    return _norm(points[0] - midline_point(points[1:]))
+
+
+def over_chord(points: NDArray[Any]) -> NDArray[Any]:
+    """Distance of the nipple (fifth point) from the line between the first point and the midline."""
+    end = midline_point(points[1:])
+    chord, up = end - points[0], points[4] - points[0]
+    along = (up * chord).sum() / (chord * chord).sum()
+    return _norm(up - along * chord)

@@ -1,1 +1,0 @@
-"""Changing a shape by its measures."""

@@ -1,0 +1,525 @@
+"""The shapes an edit chooses from, and the most likely one among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import dijkstra
+
+from breastmorph.clinical.features import Feature, Reading
+from breastmorph.clinical.patient import Place
+from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.mesh.geometry import lengths
+from breastmorph.mesh.topology import edge_table
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.model.shape_model import ShapeModel
+
+# --------------------------------------------------------------------------------------------------------------------
+# The displacements an edit may use: the model's modes about one shape, seen from that shape's own thorax
+# --------------------------------------------------------------------------------------------------------------------
+
+_SIZE_DEVIATION = 0.08  # of adults' torsos, where the model does not say
+
+
+class EditSpace:
+    """Displacements of one shape by standard coordinates u: independent, of variance 1 in the model.
+
+    Parameters
+    ----------
+    model : ShapeModel
+    shape : (n, 3) float
+        In mm, in its own frame and size.
+    place : Place
+        Where the shape stands in the model.
+    anchor : (n,) bool
+        Vertices whose rigid motion is taken out: the thorax.
+    with_size : bool
+        Whether the last coordinate is the shape's size.
+    fading : (n,) float, optional
+        Factors (0 to 1) of all movements; 1 everywhere when not given. See :func:`faded`.
+    """
+
+    def __init__(
+        self,
+        model: ShapeModel,
+        shape: Floats,
+        place: Place,
+        anchor: Bools,
+        *,
+        with_size: bool,
+        fading: Floats | None = None,
+    ) -> None:
+        self._fading = np.ones(len(shape)) if fading is None else fading
+        self.shape, self._place, self._model = shape, place, model
+        self._deviations = model.deviations * place.size
+        self._turn = place.to_model.rotation
+        points = (shape - shape[anchor].mean(axis=0)) @ self._turn.T
+        axes = np.eye(3)
+        motions = [np.broadcast_to(axis, points.shape) for axis in axes]
+        motions += [np.cross(axis, points) for axis in axes]
+        self._motions = np.stack(motions, axis=2)  # (n, 3, 6), in the model's axes
+        self._size = points * size_deviation(model) if with_size and not model.keeps_size else None
+        at_anchor = self._motions[anchor].reshape(-1, 6)
+        self._back = np.linalg.solve(at_anchor.T @ at_anchor, at_anchor.T @ self._rows(anchor))  # (6, dim)
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates."""
+        return self._model.n_components + (self._size is not None)
+
+    def displaced(self, coordinates: Floats) -> Floats:
+        """The shape moved by coordinates (dim,), (n, 3) in its own frame."""
+        q = self._model.n_components
+        basis = self._model.basis
+        moved = (
+            (basis @ (self._deviations * coordinates[:q]).astype(basis.dtype)).reshape(-1, 3).astype(float)
+        )
+        if self._size is not None:
+            moved += self._size * coordinates[q]
+        moved -= self._motions @ (self._back @ coordinates)
+        return self.shape + (moved * self._fading[:, None]) @ self._turn
+
+    def pulled_back(self, reading: Reading) -> Floats:
+        """Gradient of a feature in the coordinates, (dim,)."""
+        q = self._model.n_components
+        gradient = (reading.gradient @ self._turn.T) * self._fading[reading.vertices, None]
+        rows = self._model.rows(reading.vertices)
+        along = np.zeros(self.dimension)
+        along[:q] = (gradient.ravel().astype(rows.dtype) @ rows) * self._deviations
+        if self._size is not None:
+            along[q] = (gradient * self._size[reading.vertices]).sum()
+        return along - np.einsum("ni,nij->j", gradient, self._motions[reading.vertices]) @ self._back
+
+    def mean_square(self, region: Bools) -> Floats:
+        """G (dim, dim) with u' G u = mean squared movement of a region's vertices in mm squared."""
+        rows = self._rows(region) - self._motions[region].reshape(-1, 6) @ self._back
+        rows *= np.repeat(self._fading[region], 3)[:, None]
+        gram: Floats = rows.T @ rows / max(int(region.sum()), 1)
+        return gram
+
+    def coordinates(self, change: Floats, size_change: float) -> Floats:
+        """Coordinates (dim,) of a change of coefficients (q,) and of a relative change of the size."""
+        q = self._model.n_components
+        found = np.zeros(self.dimension)
+        np.divide(change, self._model.deviations, out=found[:q], where=self._model.variances > 0.0)
+        if self._size is not None:
+            found[q] = size_change / size_deviation(self._model)
+        return found
+
+    def coefficients(self, coordinates: Floats) -> Floats:
+        """Model coefficients after moving by coordinates, (q,)."""
+        change = self._model.deviations * coordinates[: self._model.n_components]
+        return self._place.coefficients + change
+
+    def size_change(self, coordinates: Floats) -> float:
+        """Relative change of the size."""
+        return float(coordinates[-1]) * size_deviation(self._model) if self._size is not None else 0.0
+
+    def _rows(self, vertices: Bools | np.ndarray) -> Floats:
+        """Displacement of some vertices by each coordinate, without the way back, (3k, dim), the model's axes."""
+        rows = self._model.rows(vertices) * self._deviations
+        if self._size is None:
+            return np.asarray(rows, dtype=float)
+        return np.column_stack([rows, self._size[vertices].ravel()])
+
+
+def faded(mesh: TriangleMesh, free: Bools, inside: float, outside: float) -> Floats:
+    """Factors that fade out over the border of a part, (n,): 1 well inside, 0 well outside, smooth between.
+
+    Parameters
+    ----------
+    mesh : TriangleMesh
+    free : (n,) bool
+        The part.
+    inside, outside : float
+        mm along the edges from the border to where the factor is 1 and 0.
+    """
+    edges = edge_table(mesh.faces).edges
+    n = mesh.n_vertices
+    graph = coo_matrix((lengths(mesh.vertices, edges), edges.T), shape=(n, n)).tocsr()
+    if not free.any() or free.all():
+        return free.astype(float)
+    away = [
+        dijkstra(graph, directed=False, indices=np.flatnonzero(part), min_only=True, limit=inside + outside)
+        for part in (free, ~free)
+    ]
+    signed = np.where(free, -away[1], away[0])
+    return 0.5 * (1.0 + np.cos(np.pi * np.clip((signed + inside) / (inside + outside), 0.0, 1.0)))
+
+
+def size_deviation(model: ShapeModel) -> float:
+    """Standard deviation of the size of the model's subjects, relative to its mean."""
+    if model.training is not None and len(model.training.scales) > 1:
+        return float(model.training.scales.std(ddof=1) / model.training.scales.mean()) or _SIZE_DEVIATION
+    removed = model.info.get("removed", {})
+    try:
+        return float(removed["scale_sd"]) / float(removed["scale_mean"]) or _SIZE_DEVIATION
+    except (KeyError, TypeError, ZeroDivisionError):
+        return _SIZE_DEVIATION
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The paper's linear feature editing: coefficients regressed on features, M = A F+ (section 5.1)
+# --------------------------------------------------------------------------------------------------------------------
+
+_FEW = 64  # vertices: a feature of so few is read off them alone
+
+
+@dataclass(frozen=True)
+class RegressionParameters:
+    """What a model without its subjects' scores is sampled for."""
+
+    samples: int = 10_000
+    costly_samples: int = 200  # for tape measures and volumes, which take the whole surface
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """Coefficients as a linear function of features.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Features, then columns of the cohort's table.
+    matrix : (q, l) float
+        M without the constant's column, which no change of features uses.
+    sizes : (l,) float
+        Relative change of a subject's size per unit; 0 for features, which are measured at one size.
+    source : str
+        What it was trained on.
+    """
+
+    names: tuple[str, ...]
+    matrix: Floats
+    sizes: Floats
+    source: str
+
+    def step(self, deltas: Mapping[str, float]) -> Floats:
+        """Change of the coefficients (q,) for changes of all features."""
+        return self.matrix @ self._ordered(deltas)
+
+    def size_step(self, deltas: Mapping[str, float]) -> float:
+        """Relative change of the size for changes of all features."""
+        return float(self.sizes @ self._ordered(deltas))
+
+    def _ordered(self, deltas: Mapping[str, float]) -> Floats:
+        return np.array([deltas[name] for name in self.names], dtype=float)
+
+
+def regress(
+    model: ShapeModel,
+    features: Sequence[Feature],
+    columns: Sequence[str],
+    size: float,
+    parameters: RegressionParameters | None = None,
+) -> Regression:
+    """Regress coefficients on features and columns.
+
+    Parameters
+    ----------
+    model : ShapeModel
+        Its subjects' scores are used when it keeps them, otherwise samples of it.
+    features : sequence of Feature
+    columns : sequence of str
+        Of the cohort's table; they need the scores.
+    size : float
+        At which features are measured: that of the shape to be edited, relative to the model's.
+    parameters : RegressionParameters, optional
+    """
+    p = parameters or RegressionParameters()
+    supports = [_support(model, feature, size, p.seed) for feature in features]
+    training = model.training
+    if training is not None and len(training.scores) > len(features) + len(columns) + 1:
+        scores, source = training.scores, f"the {len(training.scores)} subjects of the model"
+    elif columns:
+        count = 0 if training is None else len(training.scores)
+        raise BreastMorphError(
+            f"{count} subjects are too few to learn {columns[0]} from",
+            "Build the model of more subjects with --keep-scores and --table",
+        )
+    else:
+        few = all(support is not None for support in supports)
+        count = max(p.samples if few else p.costly_samples, model.n_components + 50)
+        scores, source = _samples(model, count, p.seed), f"{count:,} samples of the model"
+    rows = [
+        _values(model, feature, support, scores, size)
+        for feature, support in zip(features, supports, strict=True)
+    ]
+    rows += [training.columns[name] for name in columns if training is not None]
+    table = np.array(rows).reshape(-1, len(scores))
+    known = np.isfinite(table).all(axis=0)
+    if known.sum() <= len(table) + 1:
+        raise BreastMorphError(
+            f"only {known.sum()} subjects have all of {', '.join(columns)}", "Give a fuller table"
+        )
+    # Centred rows stand for the constant entry of f; scaled rows keep the pseudo-inverse well conditioned.
+    table = table[:, known] - table[:, known].mean(axis=1, keepdims=True)
+    scales = np.maximum(table.std(axis=1, keepdims=True), 1e-12)
+    centred = scores[known] - scores[known].mean(axis=0)
+    inverse = np.linalg.pinv(table / scales) / scales.T
+    sizes = np.zeros(len(table))
+    if columns and training is not None:
+        # A heavier person is not only shaped otherwise but larger, which alignment took out of the coefficients.
+        relative = training.scales[known] / training.scales[known].mean()
+        sizes[len(features) :] = ((relative - 1.0) @ inverse)[len(features) :]
+    names = (*(feature.name for feature in features), *columns)
+    return Regression(names, centred.T @ inverse, sizes, source)
+
+
+def population(model: ShapeModel, feature: Feature, size: float) -> tuple[float, float]:
+    """Mean and standard deviation of a feature in the model at one size, to first order about the mean shape."""
+    reading = feature.read(model.mean * size)
+    slope = (reading.gradient.ravel() @ model.rows(reading.vertices)) * model.deviations * size
+    return reading.value, float(np.linalg.norm(slope))
+
+
+def _samples(model: ShapeModel, count: int, seed: int) -> Floats:
+    """Random coefficients (count, q) whose mean is exactly 0 and whose covariance is exactly the model's.
+
+    So a feature that is linear in the shape gets the exact regression, and only curvature is left to chance.
+    """
+    standard = np.random.default_rng(seed).standard_normal((count, model.n_components))
+    standard -= standard.mean(axis=0)
+    half = np.linalg.cholesky(standard.T @ standard / (count - 1))
+    return np.linalg.solve(half, standard.T).T * model.deviations
+
+
+def _support(model: ShapeModel, feature: Feature, size: float, seed: int) -> Ints | None:
+    """The vertices that a feature depends on whatever the shape, when they are few; None otherwise.
+
+    A straight distance is read off a few fixed vertices, a tape line runs over others in every shape.
+    """
+    rng = np.random.default_rng(seed)
+    shapes = [model.mean, model.sample(rng), model.sample(rng)]
+    found = [feature.read(size * shape).vertices for shape in shapes]
+    few = len(found[0]) <= _FEW and all(np.array_equal(found[0], other) for other in found[1:])
+    return found[0] if few else None
+
+
+def _values(model: ShapeModel, feature: Feature, support: Ints | None, scores: Floats, size: float) -> Floats:
+    """A feature of many shapes, (k,)."""
+    if support is None:
+        return np.array([feature.value(size * model.instance(score)) for score in scores])
+    parts = (scores @ model.rows(support).T.astype(float)).reshape(len(scores), len(support), 3)
+    out, shape = np.empty(len(scores)), model.mean * size
+    for k, part in enumerate(parts):
+        shape[support] = size * (model.mean[support] + part)
+        out[k] = feature.value(shape)
+    return out
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The most likely coordinates that attain requested values, while some regions hardly move
+# --------------------------------------------------------------------------------------------------------------------
+
+Read = Callable[[Floats], tuple[Floats, Floats]]  # coordinates -> values (k,) and their gradients (k, dim)
+
+_NOISE = (1e-7, 1e7)  # mm squared
+_TARGET = 0.95  # of the limit: what the linearised problem aims at
+_ROUGHLY = 1.5  # times the limit: what curvature may still mend
+_CLOSE = 0.85  # of the limit: near enough to it, the most likely shape would win nothing more
+
+
+@dataclass(frozen=True)
+class SolverParameters:
+    """When the iterations end."""
+
+    tolerance: float = 1e-4  # of the values, in the unit the caller scaled them to
+    steps: int = 12  # of the linearised problem, which takes the fewest readings
+    settled: float = 0.02  # relative length of a step that changes nothing that matters
+    wildest: float = 60.0  # standard deviations: farther, the steps run away
+    iterations: int = 15  # of the minimiser for what bends too much for them
+    precision: float = 1e-5  # of its objective; less drowns in the rounding of 32-bit modes
+    restorations: int = 8  # Newton steps onto the constraints after it
+    rounds: int = 5  # of finding the noise for it
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What was found.
+
+    Attributes
+    ----------
+    coordinates : (dim,) float
+    values : (k,) float
+    movements : (r,) float
+        Root mean square movement of the held regions, mm.
+    attained : bool
+        Whether the values are those asked for.
+    """
+
+    coordinates: Floats
+    values: Floats
+    movements: Floats
+    attained: bool
+
+
+def most_likely(
+    read: Read,
+    targets: Floats,
+    start: Floats,
+    held: Sequence[Floats] = (),
+    limit: float = 1.0,
+    parameters: SolverParameters | None = None,
+) -> Solution:
+    """Solve the problem above.
+
+    Parameters
+    ----------
+    read : callable
+        Values and gradients at coordinates.
+    targets : (k,) float
+        Wanted values.
+    start : (dim,) float
+        The most likely coordinates without any constraint.
+    held : sequence of (dim, dim) float
+        G of every held region.
+    limit : float
+        mm.
+    parameters : SolverParameters, optional
+
+    Returns
+    -------
+    Solution
+        The best found; ``attained`` and ``movements`` say whether it is what was asked for.
+    """
+    p = parameters or SolverParameters()
+    read = _remembered(read)
+    problem = _Problem(read, targets, start, held, p)
+    found, attained = problem.by_steps(limit)
+    if not attained and problem.holds_can_be_kept(found, limit):
+        found, attained = problem.by_minimiser(limit)
+    return Solution(found, read(found)[0], _movements(found, held), attained)
+
+
+class _Problem:
+    def __init__(
+        self, read: Read, targets: Floats, start: Floats, held: Sequence[Floats], p: SolverParameters
+    ) -> None:
+        self.read, self.targets, self.start, self.held, self.p = read, targets, start, held, p
+        strengths, self._vectors = np.linalg.eigh(sum(held, np.zeros((len(start), len(start)))))
+        self._strengths = np.maximum(strengths, 0.0)
+
+    def by_steps(self, limit: float) -> tuple[Floats, bool]:
+        """Linearise, solve, repeat; the last place and whether that settled."""
+        at = self.start
+        for _ in range(self.p.steps):
+            new = self._linearised(at, self._noise_for(at, _TARGET * limit))
+            # A step that hardly changes anything, from a place that has all that is asked for, ends it there.
+            short = np.linalg.norm(new - at) <= self.p.settled * np.linalg.norm(new)
+            if short and self._error(at) <= self.p.tolerance and self._worst(at) <= limit:
+                return at, True
+            if not np.linalg.norm(new) < self.p.wildest:
+                return at, False
+            at = new
+        return at, False
+
+    def holds_can_be_kept(self, at: Floats, limit: float) -> bool:
+        """Whether the regions stay at least roughly when nothing else matters."""
+        return self._worst(self._linearised(at, _NOISE[0])) <= _ROUGHLY * limit
+
+    def by_minimiser(self, limit: float) -> tuple[Floats, bool]:
+        """Sequential quadratic programming with a search along each step, for one noise after another."""
+        noise = np.inf
+        found, attained = self._minimised(noise, self.start)
+        for _ in range(self.p.rounds if self.held else 0):
+            worst = self._worst(found)
+            if worst <= limit and (worst >= _CLOSE * limit or noise == np.inf):
+                break
+            last, noise = noise, self._noise_for(found, _TARGET * limit)
+            if abs(noise / last - 1.0) < 1e-3:
+                break
+            found, attained = self._minimised(noise, found)
+        return found, attained
+
+    def _minimised(self, noise: float, near: Floats) -> tuple[Floats, bool]:
+        """The solution for one noise, from coordinates near it; and whether it attains the targets."""
+        from scipy.optimize import minimize
+
+        half, centre = self._half(noise), self._centre(noise)
+        if not len(self.targets):
+            return centre, True
+
+        def off(v: Floats) -> Floats:
+            return self.read(centre + half @ v)[0] - self.targets
+
+        def slope(v: Floats) -> Floats:
+            return self.read(centre + half @ v)[1] @ half
+
+        first = self._vectors.T @ (near - centre) * np.sqrt(1.0 + self._strengths / noise)
+        result = minimize(
+            lambda v: (0.5 * float(v @ v), v),
+            first,
+            jac=True,
+            method="SLSQP",
+            constraints={"type": "eq", "fun": off, "jac": slope},
+            options={"maxiter": self.p.iterations, "ftol": self.p.precision},
+        )
+        best = result.x if np.isfinite(result.x).all() else first
+        for _ in range(self.p.restorations):
+            error = off(best)
+            if np.abs(error).max() <= 0.1 * self.p.tolerance:
+                break
+            step = np.linalg.lstsq(slope(best), -error, rcond=1e-10)[0]
+            if not np.abs(off(best + step)).max() < np.abs(error).max():
+                break
+            best = best + step
+        found = centre + half @ best
+        return found, self._error(found) <= self.p.tolerance
+
+    def _linearised(self, at: Floats, noise: float) -> Floats:
+        """The solution, were the values linear about ``at``."""
+        half, centre = self._half(noise), self._centre(noise)
+        values, slopes = self.read(at)
+        wanted = self.targets - values + slopes @ (at - centre)
+        solved: Floats = centre + half @ np.linalg.lstsq(slopes @ half, wanted, rcond=1e-10)[0]
+        return solved
+
+    def _noise_for(self, at: Floats, limit: float) -> float:
+        """The largest noise that keeps the regions within the limit, were the values linear about ``at``."""
+        if self._worst(self._linearised(at, np.inf)) <= limit:
+            return np.inf
+        low, high = np.log(_NOISE)
+        for _ in range(30):
+            middle = (low + high) / 2.0
+            if self._worst(self._linearised(at, float(np.exp(middle)))) <= limit:
+                low = middle
+            else:
+                high = middle
+        return float(np.exp(low))
+
+    def _error(self, at: Floats) -> float:
+        return float(np.abs(self.read(at)[0] - self.targets).max(initial=0.0))
+
+    def _worst(self, at: Floats) -> float:
+        return float(_movements(at, self.held).max(initial=0.0))
+
+    def _half(self, noise: float) -> Floats:
+        """A square root of the covariance (I + G / noise)^-1."""
+        return self._vectors / np.sqrt(1.0 + self._strengths / noise)
+
+    def _centre(self, noise: float) -> Floats:
+        half = self._half(noise)
+        centre: Floats = half @ (half.T @ self.start)
+        return centre
+
+
+def _movements(coordinates: Floats, held: Sequence[Floats]) -> Floats:
+    return np.sqrt(np.array([max(float(coordinates @ gram @ coordinates), 0.0) for gram in held]))
+
+
+def _remembered(read: Read) -> Read:
+    """The same function, keeping its last answer: a minimiser asks for values and gradients one after the other."""
+    last: list[tuple[Floats, tuple[Floats, Floats]]] = []
+
+    def again(coordinates: Floats) -> tuple[Floats, Floats]:
+        if not last or not np.array_equal(last[0][0], coordinates):
+            last[:] = [(coordinates.copy(), read(coordinates))]
+        return last[0][1]
+
+    return again

@@ -1,1 +1,0 @@
-"""Measures of one subject: distances, volumes, ptosis, symmetry."""

@@ -1,0 +1,376 @@
+"""Which skin is missing, and what women who have it teach about predicting it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from breastmorph.clinical.distances import SkinPoints
+from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, MeshProblem
+from breastmorph.foundation.files import read_bytes
+from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.files import load_mesh
+from breastmorph.mesh.geometry import Similarity
+from breastmorph.mesh.halves import Plane
+from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
+from breastmorph.model.regions import Footprint, RegionParameters
+from breastmorph.model.shape_model import ShapeModel
+from breastmorph.scan.landmarks import SIDES, SIGN, other_side
+
+# --------------------------------------------------------------------------------------------------------------------
+# Which skin is missing, which takes its place in a mirror, and which lies on the chest that all are laid on
+# --------------------------------------------------------------------------------------------------------------------
+
+_FAR = 10.0  # mm between a mean and its own mirror image: no torso that can be mirrored
+_ROUNDS = 5  # of finding the plane of a mean whose mirror image is not known by vertex
+_FEWEST = 60  # vertices of the thorax to lay a shape on
+
+
+@dataclass(frozen=True)
+class RegionLimits:
+    """How far the missing region reaches and what is kept away from it."""
+
+    margin: float = 20.0  # mm around the breast: there the prediction runs out into the scan
+    midline: float = 3.0  # mm that the region stays on its own side
+    ring: float = 20.0  # mm around the missing region and its mirror image that do not lie on the chest
+
+
+@dataclass(frozen=True, eq=False)
+class MirrorFrame:
+    """A model's mean made symmetric, and how shapes are mirrored there.
+
+    Attributes
+    ----------
+    mean : (n, 3) float
+        Symmetric about x = 0, mm.
+    faces : (m, 3) int
+    twin : SkinPoints
+        The place of every vertex's mirror image.
+    to_frame : Similarity
+        From the model's frame.
+    """
+
+    mean: Floats
+    faces: np.ndarray
+    twin: SkinPoints
+    to_frame: Similarity
+
+    @property
+    def mesh(self) -> TriangleMesh:
+        """The symmetric mean."""
+        return TriangleMesh(self.mean, self.faces)
+
+    def mirrored(self, shape: Floats) -> Floats:
+        """The mirror image of a shape (n, 3) across x = 0, in the same correspondence."""
+        return self.twin.at(shape) * MIRROR
+
+    def twins(self, chosen: Bools) -> Bools:
+        """The vertices whose mirror image is chosen, (n,)."""
+        found: Bools = (chosen[self.twin.corners] * self.twin.weights).sum(axis=1) > 0.5
+        return found
+
+    def own_mirror_image(self, shape: Floats, by: Bools) -> Floats:
+        """A shape (n, 3), in any pose, mirrored across its own plane of symmetry, that of its vertices ``by``."""
+        twins = self.twin.at(shape)
+        return plane_between(shape[by], twins[by]).reflected(twins)
+
+
+def mirror_frame(model: ShapeModel) -> MirrorFrame:
+    """Prepare a model's mean; the mirror image of every vertex is found on it where the model does not say."""
+    mean = model.mean
+    if model.mirror is not None:
+        twin = SkinPoints.of_vertices(model.mirror)
+        plane = plane_between(mean, mean[model.mirror])
+    else:
+        plane = Plane(np.array([1.0, 0.0, 0.0]), float(0.5 * (mean[:, 0].min() + mean[:, 0].max())))
+        surface = Surface(model.mean_mesh)
+        for _ in range(_ROUNDS):
+            across = plane.reflected(mean)
+            twin = SkinPoints.on(surface, across)
+            plane = plane_between(mean, twin.at(mean))
+        off = float(np.linalg.norm(twin.at(mean) - across, axis=1).mean())
+        if off > _FAR:
+            raise MeshProblem(
+                f"the model's mean cannot be mirrored: it lies {off:.0f} mm from its mirror image",
+                "Predicting a breast needs a model of whole torsos, upright and in mm",
+            )
+    to_frame = plane.to_sagittal()
+    upright = to_frame.apply(mean)
+    symmetric = 0.5 * (upright + twin.at(upright) * MIRROR)
+    return MirrorFrame(symmetric, model.faces, twin, to_frame)
+
+
+def plane_between(points: Floats, twins: Floats) -> Plane:
+    """The plane in which points (k, 3) are best mirrored onto their twins; its normal n points to positive x.
+
+    |p - Rq|^2 with R = I - 2nn' differs from |p - q|^2 by 4 (n'p)(n'q) about the middle, so n is the eigenvector of the
+    smallest eigenvalue of sum pq' + qp'.
+    """
+    p, q = points - points.mean(axis=0), twins - twins.mean(axis=0)
+    product = p.T @ q
+    normal = np.linalg.eigh(product + product.T)[1][:, 0]
+    normal = normal * (np.sign(normal[0]) or 1.0)
+    return Plane(normal, float(normal @ (points.mean(axis=0) + twins.mean(axis=0)) / 2.0))
+
+
+@dataclass(frozen=True, eq=False)
+class MissingRegion:
+    """The parts of a torso for a prediction, all (n,) bool.
+
+    Attributes
+    ----------
+    side : str
+        On which side the missing region lies.
+    missing : (n,) bool
+        What is predicted; everything else stays as scanned.
+    breast : (n,) bool
+        The breast itself; of a painted region what lies deeper than the margin.
+    healthy : (n,) bool
+        The known mirror image of the missing region.
+    thorax : (n,) bool
+        Skin away from both; shapes are laid on each other by it.
+    """
+
+    side: str
+    missing: Bools
+    breast: Bools
+    healthy: Bools
+    thorax: Bools
+
+
+def missing_region(
+    model: ShapeModel, frame: MirrorFrame, missing: str | Bools, limits: RegionLimits | None = None
+) -> MissingRegion:
+    """The regions for a side of the body, or for painted vertices (n,) bool."""
+    p = limits or RegionLimits()
+    if isinstance(missing, str):
+        if missing not in SIDES:
+            raise BreastMorphError(f"there is no side {missing!r}", "Choose left or right")
+        marks = model.landmarks.transformed(frame.to_frame)
+        inside = Footprint.of(frame.mesh, marks).inside(missing, RegionParameters())
+        side, own = missing, SIGN[missing] * frame.mean[:, 0] > p.midline
+        region, breast = (inside > -p.margin) & own, (inside > 0.0) & own
+    else:
+        region = np.asarray(missing, dtype=bool)
+        if region.shape != (model.n_vertices,):
+            raise BreastMorphError(
+                f"{region.size} painted vertices for a model of {model.n_vertices}",
+                "Paint the region on the model's own topology",
+            )
+        if not region.any():
+            raise BreastMorphError("the painted region is empty", "Paint the vertices that are missing")
+        if region.all():
+            raise _no_thorax()
+        side = SIDES[int(frame.mean[region, 0].mean() < 0.0)]
+        within = np.zeros(len(region))
+        within[region] = cKDTree(frame.mean[~region]).query(frame.mean[region])[0]
+        breast = within > p.margin if (within > p.margin).any() else region
+    healthy = frame.twins(region) & ~region
+    away = cKDTree(frame.mean[region | healthy]).query(frame.mean)[0]
+    thorax = away > p.ring
+    if thorax.sum() < max(_FEWEST, 0.02 * len(thorax)):
+        raise _no_thorax()
+    if not healthy.any():
+        raise BreastMorphError(
+            f"nothing is left on the {other_side(side)} side to predict from",
+            "Paint the missing breast on one side only",
+        )
+    return MissingRegion(side, region, breast, healthy, thorax)
+
+
+def _no_thorax() -> BreastMorphError:
+    return BreastMorphError(
+        "the missing region leaves no thorax to lay the scan on",
+        "Paint a smaller region: one breast with its close surroundings",
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# A missing region that somebody painted: vertex numbers in a file, or red paint on a mesh
+# --------------------------------------------------------------------------------------------------------------------
+
+_LISTS = (".txt", ".csv", ".json")
+_REDDER = 60  # of 255: how much more red than green and blue a painted vertex has
+_LARGEST = 16 * 1024**2  # bytes of a list
+
+
+def load_painted(path: Path, n_vertices: int) -> Bools:
+    """Read a painted region, (n,) bool.
+
+    Parameters
+    ----------
+    path : Path
+        ``.txt``, ``.csv`` or ``.json`` with the numbers of the missing vertices, counted from 0; or a mesh file with
+        the model's vertices, the missing ones painted red.
+    n_vertices : int
+        Of the model.
+    """
+    painted = np.zeros(n_vertices, bool)
+    if path.suffix.lower() in _LISTS:
+        text = read_bytes(path, _LARGEST).decode("utf-8-sig", errors="replace")
+        words = re.findall(r"[^\s,;\[\]]+", text)
+        bad = next((word for word in words if not re.fullmatch(r"[-+]?\d{1,18}", word)), None)
+        if bad is not None:
+            raise FileProblem(f"{bad[:40]!r} is no vertex number", "List whole numbers, counted from 0", path)
+        ids = np.array([int(word) for word in words], dtype=np.int64)
+        beyond = ids[(ids < 0) | (ids >= n_vertices)]
+        if len(beyond):
+            raise FileProblem(
+                f"vertex {beyond[0]} does not exist: the model has {n_vertices}",
+                "Count from 0, on the model's own vertices",
+                path,
+            )
+        painted[ids] = True
+    else:
+        mesh = load_mesh(path)
+        if mesh.n_vertices != n_vertices:
+            raise FileProblem(
+                f"the painted mesh has {mesh.n_vertices} vertices, the model {n_vertices}",
+                "Paint on a registered mesh (OUT/registered/<id>.ply)",
+                path,
+            )
+        if mesh.colors is None:
+            raise FileProblem(
+                "the mesh has no vertex colours", "Paint the missing vertices red and save as PLY", path
+            )
+        red, green, blue = mesh.colors[:, :3].astype(int).T
+        painted = (red > green + _REDDER) & (red > blue + _REDDER)
+    if not painted.any():
+        raise FileProblem("no vertex is painted", "List or paint the missing vertices", path)
+    return painted
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Left-out subjects in closed form: what a linear prediction misses on everybody it has not seen, and its best noise
+# --------------------------------------------------------------------------------------------------------------------
+
+_FLOOR = 1e-9  # of the largest variance: targets that do not vary say nothing
+
+
+class LeftOut:
+    """Residuals of left-out subjects by noise.
+
+    Parameters
+    ----------
+    gram : (N, N) float
+        Inner products of what is known of the shapes, mm squared.
+    subjects : (N,) int
+        Whose shape it is; a subject is left out with all of her rows.
+    """
+
+    def __init__(self, gram: Floats, subjects: Ints) -> None:
+        n = len(gram)
+        centre = np.eye(n) - 1.0 / n
+        self._values, self._vectors = np.linalg.eigh(centre @ gram @ centre)
+        self._values = np.maximum(self._values, 0.0)
+        self._groups = [np.flatnonzero(subjects == subject) for subject in np.unique(subjects)]
+        self.n = n
+
+    def strength(self, noise: float) -> float:
+        """Ridge parameter of a noise in mm."""
+        return (self.n - 1) * noise**2
+
+    def noises(self, ratios: Sequence[float]) -> Floats:
+        """Noises in mm from ratios: noise variance, summed over what is known, to the variance of one shape."""
+        return np.sqrt(np.asarray(ratios) * self._values.sum() / (self.n * (self.n - 1)))
+
+    def residual_weights(self, noise: float) -> Floats:
+        """A with: residuals of left-out subjects = A @ targets, (N, N)."""
+        strength = self.strength(noise)
+        shrunk = self._values / (self._values + strength)
+        rest = np.eye(self.n) - 1.0 / self.n - (self._vectors * shrunk) @ self._vectors.T
+        out = np.empty_like(rest)
+        for group in self._groups:
+            own = rest[np.ix_(group, group)]
+            out[group] = np.linalg.solve(own + 1e-12 * np.eye(len(group)), rest[group])
+        return out
+
+    def solve(self, products: Floats, noise: float) -> Floats:
+        """Weights of the targets for a new shape, whose centred products with the others are given, (N,)."""
+        weights: Floats = self._vectors @ (
+            (self._vectors.T @ products) / (self._values + self.strength(noise))
+        )
+        return weights
+
+    def by_subject(self, rows: Floats) -> Floats:
+        """Means over the rows of every subject, (k,)."""
+        return np.array([rows[group].mean() for group in self._groups])
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The noise and the share of the mirror image that predict left-out subjects best.
+
+    Attributes
+    ----------
+    noise : float
+        mm, of every known number as if it were independent of the others.
+    mirror_share : float
+        What part of the mirror image is taken as it is (0 to 1); the model predicts the rest.
+    log_likelihood : float
+        Mean over the points of left-out subjects, with a variance of its own for every point.
+    best_noise : float
+        The noise of the highest likelihood, before the rule of one standard error.
+    """
+
+    noise: float
+    mirror_share: float
+    log_likelihood: float
+    best_noise: float
+
+
+def choose(
+    left_out: LeftOut,
+    targets: Floats,
+    mirrors: Floats,
+    noises: Floats,
+    shares: Sequence[float],
+    lost_variance: float = 0.0,
+) -> Choice:
+    """Choose noise and share by the likelihood of left-out subjects.
+
+    Among the choices that are worse than the best by less than one standard error over the subjects, the one with the
+    most noise is taken: it relies least on small differences, which another scanner or registration may not keep.
+
+    Parameters
+    ----------
+    left_out : LeftOut
+    targets, mirrors : (N, t) float
+        Numbers to be predicted, mm, and what the mirror image says of them.
+    noises : (a,) float
+    shares : sequence of float
+    lost_variance : float
+        Variance that real targets have beyond the given ones, mm squared; nothing tells of it.
+    """
+    found = []
+    for noise in noises:
+        weights = left_out.residual_weights(float(noise))
+        of_targets, of_mirrors = weights @ targets, weights @ mirrors
+        for share in shares:
+            # The left-out subject's own mirror image is known: only the rest is predicted.
+            squared = (of_targets - share * of_mirrors) ** 2 + lost_variance
+            variance = squared.mean(axis=0)
+            found.append((float(noise), float(share), squared, variance))
+    floor = _FLOOR * max(float(variance.max()) for *_, variance in found) + 1e-300
+    scores = np.array([-0.5 * (np.log(2 * np.pi * (v + floor)) + 1.0).mean() for *_, v in found])
+    best = int(scores.argmax())
+    scale = found[best][3] + floor
+
+    def losses(k: int) -> Floats:
+        return left_out.by_subject((found[k][2] / scale).mean(axis=1))
+
+    least = losses(best)
+    allowed = []
+    for k in range(len(found)):
+        worse = losses(k) - least
+        error = worse.std(ddof=1) / np.sqrt(len(worse)) if len(worse) > 1 else 0.0
+        if worse.mean() <= error:
+            allowed.append(k)
+    taken = max(allowed, key=lambda k: (found[k][0], scores[k]))
+    return Choice(found[taken][0], found[taken][1], float(scores[taken]), found[best][0])

@@ -1,1 +1,0 @@
-"""Predicting a missing breast, with its uncertainty."""

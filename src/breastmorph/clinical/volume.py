@@ -1,0 +1,321 @@
+"""The volume of a breast over the chest wall behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+
+import numpy as np
+from scipy.linalg import lu_factor, lu_solve
+from scipy.sparse.linalg import splu
+from scipy.spatial.distance import cdist
+
+from breastmorph.clinical.features import Reading
+from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.errors import MeshProblem
+from breastmorph.mesh.topology import boundary_vertices, edge_table
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.model.regions import Footprint, RegionParameters
+from breastmorph.scan.landmarks import SIDES, SIGN, Landmarks
+
+# --------------------------------------------------------------------------------------------------------------------
+# The virtual chest wall under the breasts: what the skin would be if it lay on the chest there
+# --------------------------------------------------------------------------------------------------------------------
+
+_UNIT = 100.0  # mm: lengths of about 1 keep the spline's system well scaled
+_ROUNDNESS = (0.6, 4.0)  # square of a chest's width over its depth, which is 1.2 to 1.6 in adults
+_FEWEST = 30  # bare points; fewer do not show a chest
+
+
+@dataclass(frozen=True)
+class WallParameters:
+    """How the wall is spanned."""
+
+    # The breast with its soft edge and the skin that its weight draws down below the fold: bare skin begins outside.
+    covered: RegionParameters = field(default_factory=lambda: RegionParameters(level=0.035, below=25.0))
+    # Where surface and wall are compared: somewhat wider, to where the two have met.
+    compared: RegionParameters = field(default_factory=lambda: RegionParameters(level=0.02, below=25.0))
+    spacing: float = 8.0  # mm between the bare points that are used
+    smoothing: float = 1e-3  # of the thin plate: how far the wall may pass beside a bare point
+    # Beyond this share of the nipple's distance from the midline, above the nipple and more than this below the notch
+    # are the folds of the armpit (breast, muscle, arm), which are no chest wall ...
+    axilla: float = 0.8
+    collar: float = 25.0  # mm
+    # ... but behind the lateral pole the side of the chest begins again; its skin is drawn by the arm and counts less.
+    smoothing_behind: float = 0.02
+    below_notch: float = 10.0  # mm below the sternal notch where the chest begins
+
+
+@dataclass(frozen=True, eq=False)
+class ChestWall:
+    """A wall prepared for all shapes with one topology.
+
+    Attributes
+    ----------
+    faces : (m, 3) int
+        The faces over the wall, by vertices of the whole mesh.
+    ids : (k,) int
+        The vertices of these faces.
+    rim : (b, 2) int
+        Border edges of the faces, each as its face runs through it.
+    bare : (p,) int
+        Vertices of bare skin that hold the wall.
+    """
+
+    faces: Ints
+    ids: Ints
+    rim: Ints
+    bare: Ints
+    _at: Floats  # (k, p + d): kernel and drift at the wall's points
+    _factor: tuple[Floats, Ints]
+
+    def points(self, vertices: Floats) -> Floats:
+        """The wall under vertices ``ids`` of a shape (n, 3), (k, 3)."""
+        right = np.zeros((self._at.shape[1], 3))
+        right[: len(self.bare)] = vertices[self.bare]
+        wall: Floats = self._at @ lu_solve(self._factor, right)
+        return wall
+
+    def pulled_back(self, gradient: Floats) -> Floats:
+        """From a derivative by the wall's points (k, 3) to that by the bare vertices, (p, 3)."""
+        back: Floats = lu_solve(self._factor, self._at.T @ gradient, trans=1)
+        return back[: len(self.bare)]
+
+    def shape(self, vertices: Floats) -> Floats:
+        """A whole shape (n, 3) with the wall in place of the breast."""
+        out = np.array(vertices)
+        out[self.ids] = self.points(vertices)
+        return out
+
+
+def chest_walls(footprint: Footprint, parameters: WallParameters | None = None) -> Mapping[str, ChestWall]:
+    """Prepare the walls under both breasts.
+
+    Parameters
+    ----------
+    footprint : Footprint
+        Of a template or a model's mean.
+    parameters : WallParameters, optional
+
+    Raises
+    ------
+    MeshProblem
+        When the mesh shows too little of the chest around the breasts.
+    """
+    p = parameters or WallParameters()
+    mesh = footprint.mesh
+    covered = footprint.regions(p.covered)
+    under = covered["left"] | covered["right"]
+    chest, behind = _on_chest(footprint, p)
+    bare = ~under & (chest | behind)
+    if bare.sum() < _FEWEST:
+        raise MeshProblem(
+            "the mesh shows too little bare chest around the breasts to span a chest wall",
+            "Use a template that reaches the abdomen and the sides of the chest",
+        )
+    unrolled, radius = _unrolled(_membrane(mesh, under), bare)
+    chosen = _spread(unrolled, bare, p.spacing)
+    centres = unrolled[chosen]
+    drift = _drift(centres, radius)
+    n, k = len(chosen), drift.shape[1]
+    system = np.zeros((n + k, n + k))
+    beside = np.where(behind[chosen], p.smoothing_behind, p.smoothing)
+    system[:n, :n] = _kernel(centres, centres) + np.diag(beside)
+    system[:n, n:], system[n:, :n] = drift, drift.T
+    factor = lu_factor(system)
+    walls = {}
+    for side, inside in footprint.regions(p.compared).items():
+        faces = mesh.faces[inside[mesh.faces].all(axis=1)]
+        ids = np.unique(faces)
+        at = np.hstack([_kernel(unrolled[ids], centres), _drift(unrolled[ids], radius)])
+        walls[side] = ChestWall(faces, ids, edge_table(faces).boundary, chosen, at, factor)
+    return MappingProxyType(walls)
+
+
+def _membrane(mesh: TriangleMesh, under: Bools) -> Floats:
+    """The mesh with a membrane (harmonic map) in place of the breasts, which says where their skin belongs, (n, 3)."""
+    import igl
+
+    free = under & ~boundary_vertices(mesh.faces, mesh.n_vertices)
+    laplacian = igl.cotmatrix(np.array(mesh.vertices), np.array(mesh.faces)).tocsr()[free]
+    out = np.array(mesh.vertices)
+    out[free] = splu(laplacian[:, free].tocsc()).solve(-laplacian[:, ~free] @ out[~free])
+    return out
+
+
+def _on_chest(footprint: Footprint, p: WallParameters) -> tuple[Bools, Bools]:
+    """Skin below the collar bone that is not part of an armpit, and skin of the chest behind an armpit, (n,) each."""
+    x, y, z = footprint.mesh.vertices.T
+    notch = footprint.landmarks["sternal_notch"]
+    chest = y < notch[1] - p.below_notch
+    behind = np.zeros(len(y), bool)
+    for side in SIDES:
+        nipple, pole = (footprint.of_side(part, side) for part in ("nipple", "lateral_pole"))
+        beyond = SIGN[side] * (x - notch[0]) > p.axilla * SIGN[side] * (nipple[0] - notch[0])
+        armpit = beyond & (y > nipple[1]) & (y < notch[1] - p.collar)
+        chest &= ~armpit
+        behind |= armpit & (z < pole[2])
+    return chest, behind
+
+
+def _unrolled(points: Floats, bare: Bools) -> tuple[Floats, float]:
+    """Points (n, 3) on the chest unrolled about a vertical axis, (n, 2) in 100 mm, and the chest's radius likewise.
+
+    The angle is that of the ellipse which the bare chest is nearest to, seen from above: with it the cosine and sine of
+    :func:`_drift` make ellipses.
+    """
+    middle = float(np.median(points[:, 0]))
+    x, _, z = (points[bare] - [middle, 0.0, 0.0]).T / _UNIT
+    # x^2 = c0 + c1 z + c2 z^2, an ellipse across x = 0; c2 is minus the square of width over depth.
+    c0, c1, c2 = np.linalg.lstsq(np.column_stack([np.ones_like(z), z, z**2]), x**2, rcond=None)[0]
+    ratio = float(np.sqrt(np.clip(-c2, *_ROUNDNESS)))
+    if (
+        not _ROUNDNESS[0] < -c2 < _ROUNDNESS[1]
+    ):  # too little chest to tell: the nearest ellipse of that roundness
+        c0, c1 = np.linalg.lstsq(np.column_stack([np.ones_like(z), z]), x**2 + (ratio * z) ** 2, rcond=None)[
+            0
+        ]
+    centre = c1 / (2.0 * ratio**2)
+    width = float(np.sqrt(max(c0 + (ratio * centre) ** 2, 0.5)))
+    angle = np.arctan2((points[:, 0] - middle) / _UNIT, ratio * (points[:, 2] / _UNIT - centre))
+    radius = 0.5 * width * (1.0 + 1.0 / ratio)
+    return np.column_stack([radius * angle, points[:, 1] / _UNIT]), radius
+
+
+def _spread(places: Floats, bare: Bools, spacing: float) -> Ints:
+    """One bare vertex in every square of the unrolled chest, (p,)."""
+    ids = np.flatnonzero(bare)
+    square = np.round(places[ids] * (_UNIT / spacing)).astype(np.int64)
+    return ids[np.unique(square, axis=0, return_index=True)[1]]
+
+
+def _kernel(a: Floats, b: Floats) -> Floats:
+    squared = cdist(a, b, "sqeuclidean")
+    return 0.5 * squared * np.log(np.maximum(squared, 1e-24))
+
+
+def _drift(places: Floats, radius: float) -> Floats:
+    """Functions that make every affine image of a cone, and those a thin plate needs, (k, 7)."""
+    across, up = places.T
+    angle = across / radius
+    c, s = np.cos(angle), np.sin(angle)
+    return np.column_stack([np.ones_like(up), across, up, c, s, up * c, up * s])
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Breast volume: what lies between the skin and the virtual chest wall, with its gradient and its uncertainty
+# --------------------------------------------------------------------------------------------------------------------
+
+_CC = 1.0 / 6000.0  # from six times a tetrahedron's volume in cubic mm to cc
+_SHIFT = 8.0  # mm that the region's border is moved in and out to see how much of the volume depends on it
+_SHIFT_OF_LEVEL = 1.4  # factor of the mask's level that moves its contour about as far
+
+
+@dataclass(frozen=True)
+class Volume:
+    """A breast's volume.
+
+    Attributes
+    ----------
+    cc : float
+    uncertainty : float
+        Half of what the volume changes when the border of the breast region moves in and out, cc.
+    """
+
+    cc: float
+    uncertainty: float
+
+
+class BreastVolumes:
+    """Volumes of shapes in correspondence: prepared once per template or model, asked for every shape.
+
+    Parameters
+    ----------
+    mesh : TriangleMesh
+        The template or the model's mean: upright, in mm. It says which vertices are breast and which bare chest.
+    landmarks : Landmarks
+        As for :func:`breastmorph.model.regions.breast_regions`.
+    parameters : WallParameters, optional
+    """
+
+    def __init__(
+        self, mesh: TriangleMesh, landmarks: Landmarks, parameters: WallParameters | None = None
+    ) -> None:
+        self._footprint = Footprint.of(mesh, landmarks)
+        self._parameters = parameters or WallParameters()
+        self.walls: Mapping[str, ChestWall] = chest_walls(self._footprint, self._parameters)
+
+    def cc(self, shape: Floats, side: str) -> float:
+        """Volume of a shape's breast, (n, 3) in mm and in any pose; in cc."""
+        return _volume(*_closed(shape, self.walls[side]))
+
+    def read(self, shape: Floats, side: str) -> Reading:
+        """The volume in cc with its exact derivative by the vertices it depends on, cc per mm."""
+        wall = self.walls[side]
+        points, faces = _closed(shape, wall)
+        by_point = _volume_gradient(points, faces)
+        gradient = by_point[: len(shape)]
+        gradient[wall.bare] += wall.pulled_back(by_point[len(shape) :])
+        touched = np.union1d(wall.ids, wall.bare)
+        return Reading(_volume(points, faces), touched, gradient[touched])
+
+    def estimate(self, shape: Floats, side: str) -> Volume:
+        """Volume with its uncertainty."""
+        cc = self.cc(shape, side)
+        moved = [_volume(*_closed(shape, walls[side])) for walls in self._moved]
+        return Volume(cc, 0.5 * (max(cc, *moved) - min(cc, *moved)))
+
+    @cached_property
+    def _moved(self) -> tuple[Mapping[str, ChestWall], ...]:
+        """Walls of regions whose border lies further in and further out."""
+        p = self._parameters
+        shifted = [
+            replace(p, covered=_with_border(p.covered, sign), compared=_with_border(p.compared, sign))
+            for sign in (-1.0, 1.0)
+        ]
+        return tuple(chest_walls(self._footprint, one) for one in shifted)
+
+
+def _with_border(region: RegionParameters, outwards: float) -> RegionParameters:
+    by = outwards * _SHIFT
+    return replace(
+        region,
+        level=region.level * _SHIFT_OF_LEVEL**-outwards,
+        midline=max(region.midline - by, 0.0),
+        below=region.below + by,
+    )
+
+
+def _closed(shape: Floats, wall: ChestWall) -> tuple[Floats, Ints]:
+    """The body between skin and wall as a closed surface: the shape's points, then the wall's; and its faces."""
+    n = len(shape)
+    below = np.full(n, -1)
+    below[wall.ids] = n + np.arange(len(wall.ids))
+    start, end = wall.rim.T
+    faces = [
+        wall.faces,
+        below[wall.faces][:, ::-1],
+        np.column_stack([end, start, below[start]]),  # the gap along the rim
+        np.column_stack([end, below[start], below[end]]),
+    ]
+    return np.vstack([shape, wall.points(shape)]), np.concatenate(faces)
+
+
+def _volume(points: Floats, faces: Ints) -> float:
+    """Volume of a closed surface in mm by the divergence theorem, cc."""
+    # From a point nearby, so that nothing is lost to rounding.
+    a, b, c = (points[faces] - points[faces[0, 0]]).transpose(1, 0, 2)
+    return _CC * float(np.einsum("ij,ij->", a, np.cross(b, c)))
+
+
+def _volume_gradient(points: Floats, faces: Ints) -> Floats:
+    """Derivative of :func:`_volume` by every point, (n, 3)."""
+    corners = points[faces] - points[faces[0, 0]]
+    gradient = np.zeros_like(points)
+    for k in range(3):
+        by = _CC * np.cross(corners[:, (k + 1) % 3], corners[:, (k + 2) % 3])
+        for axis in range(3):
+            gradient[:, axis] += np.bincount(faces[:, k], weights=by[:, axis], minlength=len(points))
+    return gradient

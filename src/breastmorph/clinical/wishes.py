@@ -1,0 +1,393 @@
+"""What an edit is asked for, what a model can do of it, and what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.stats import chi2, norm
+
+from breastmorph.clinical.distances import KINDS, STRAIGHT, parse_measure
+from breastmorph.clinical.features import REGIONS, Feature, Request, named, same_name
+from breastmorph.clinical.measures import DistanceFeature, measured_features
+from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.files import plain
+from breastmorph.model.shape_model import ShapeModel
+
+# --------------------------------------------------------------------------------------------------------------------
+# The features of a model's shapes, found by any name people use, and measured together
+# --------------------------------------------------------------------------------------------------------------------
+
+
+class ModelFeatures:
+    """Distances and volumes of all shapes of a model.
+
+    Parameters
+    ----------
+    model : ShapeModel
+    kind : {"straight", "tape"}
+        Of the distances, where nobody says.
+    absent_side : str
+        A side whose landmarks do not count, because the patient has no breast there.
+
+    Attributes
+    ----------
+    reported : tuple of Feature
+        Those of that kind, and volumes.
+    absent_side : str
+    """
+
+    def __init__(self, model: ShapeModel, kind: str = STRAIGHT, absent_side: str = "") -> None:
+        if kind not in KINDS:
+            raise BreastMorphError(f"distances are not measured {kind!r}", f"Choose {' or '.join(KINDS)}")
+        self._kind, self.absent_side = kind, absent_side
+        ids = {
+            name: vertex
+            for name, vertex in model.landmark_ids.items()
+            if not absent_side or not name.endswith(absent_side)
+        }
+        found = measured_features(replace(model, landmark_ids=ids))
+        self._features = {
+            feature.name: feature for feature in found if feature.name != f"volume-{absent_side}"
+        }
+        taped = {one.distance for one in found if isinstance(one, DistanceFeature) and one.kind == kind}
+        self.reported: tuple[Feature, ...] = tuple(
+            one
+            for one in self._features.values()
+            if not isinstance(one, DistanceFeature) or one.kind == kind or one.distance not in taped
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """Of the features reported."""
+        return [feature.name for feature in self.reported]
+
+    def find(self, text: str) -> Feature | None:
+        """The feature that somebody means: ``SN-NL``, ``tape sn-nl``, ``volume left``; None when there is none."""
+        for words in (f"{self._kind} {text}", text):
+            try:
+                distance, kind = parse_measure(words)
+            except BreastMorphError:
+                continue
+            same = (one for one in self._features.values() if isinstance(one, DistanceFeature))
+            return next((one for one in same if (one.distance, one.kind) == (distance, kind)), None)
+        return next((one for name, one in self._features.items() if same_name(name, text)), None)
+
+    def measured(self, shape: Floats) -> dict[str, float]:
+        """Values of the features reported in a shape (n, 3); NaN where one cannot be determined."""
+        distances = [one for one in self.reported if isinstance(one, DistanceFeature)]
+        read: dict[str, float] = {}
+        if distances:  # together, because tape lines share the preparation of the surface
+            asked = [(one.distance, one.kind) for one in distances]
+            together = distances[0].gauge.measures(np.asarray(shape), asked)
+            read = {one.name: measure.value for one, measure in zip(distances, together, strict=True)}
+        return {one.name: read[one.name] if one.name in read else one.value(shape) for one in self.reported}
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# What an edit returns: the shape, and every measure before and after
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Change:
+    """One measure before and after.
+
+    Attributes
+    ----------
+    name, unit : str
+    before, after : float
+        NaN for a column of the cohort's table, which no shape tells.
+    requested : float, optional
+        The value asked for; that before, where the measure was held.
+    held : bool
+    deviations : float, optional
+        Of the value asked for, from the population's mean, in standard deviations at this subject's size.
+    """
+
+    name: str
+    unit: str
+    before: float
+    after: float
+    requested: float | None = None
+    held: bool = False
+    deviations: float | None = None
+
+    @property
+    def error(self) -> float | None:
+        """What was attained minus what was asked for."""
+        return None if self.requested is None else self.after - self.requested
+
+
+@dataclass(frozen=True, eq=False)
+class Edit:
+    """An edited shape.
+
+    Attributes
+    ----------
+    shape : (n, 3) float
+        In the patient's upright frame, mm.
+    before : (n, 3) float
+    coefficients, coefficients_before : (q,) float
+    length : float
+        Of the change, in the model's standard deviations.
+    size_change : float
+        Relative change of the size that all coefficients share.
+    changes : tuple of Change
+        The measures asked for and held first, then all others.
+    movements : mapping from region to float
+        Root mean square movement in mm.
+    method : str
+        "exact" or "linear".
+    basis : str
+        What a regression was trained on; empty where none was used.
+    warnings : tuple of str
+    """
+
+    shape: Floats
+    before: Floats
+    coefficients: Floats
+    coefficients_before: Floats
+    length: float
+    size_change: float
+    changes: tuple[Change, ...]
+    movements: Mapping[str, float]
+    method: str
+    basis: str = ""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def largest_error(self) -> float:
+        """Of the measures asked for and held, mm or cc."""
+        return max(
+            (abs(c.error) for c in self.changes if c.error is not None and np.isfinite(c.error)), default=0.0
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for a JSON file."""
+        return {
+            "method": self.method,
+            "trained_on": self.basis,
+            "changes": [
+                {
+                    "name": c.name,
+                    "unit": c.unit,
+                    "before": plain(c.before),
+                    "requested": plain(c.requested),
+                    "after": plain(c.after),
+                    "error": plain(c.error),
+                    "held": c.held,
+                    "requested_sd": plain(c.deviations),
+                }
+                for c in self.changes
+            ],
+            "movement_mm": plain(dict(self.movements)),
+            "length_sd": self.length,
+            "size_change": self.size_change,
+            "coefficients_before": self.coefficients_before.tolist(),
+            "coefficients": self.coefficients.tolist(),
+            "warnings": list(self.warnings),
+        }
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# How usual an edited shape is in its model, in words
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def usual_length(model: ShapeModel, deviations: float) -> float:
+    """Mahalanobis distance that is as rare in the model as so many standard deviations are for a single number."""
+    return float(np.sqrt(chi2.isf(2.0 * norm.sf(deviations), max(model.n_components, 1))))
+
+
+def unusual_about(edit: Edit, model: ShapeModel, deviations: float) -> list[str]:
+    """What lies beyond so many standard deviations: values asked for, single components, the whole shape."""
+    found = [
+        f"{change.name}: the value asked for lies {abs(change.deviations):.1f} standard deviations "
+        f"{'above' if change.deviations > 0 else 'below'} the model's mean at this size"
+        for change in edit.changes
+        if change.deviations is not None and abs(change.deviations) > deviations
+    ]
+    after, before = (_in_deviations(c, model) for c in (edit.coefficients, edit.coefficients_before))
+    beyond = np.flatnonzero((after > deviations) & (after > before + 1e-6))
+    if len(beyond):
+        worst = int(beyond[after[beyond].argmax()])
+        found.append(
+            f"the edited shape is unusual: component {worst + 1} at {after[worst]:.1f} standard deviations"
+            + (f" and {len(beyond) - 1} more beyond {deviations:g}" if len(beyond) > 1 else "")
+        )
+    usual, distance = usual_length(model, deviations), float(np.linalg.norm(after))
+    if distance > max(usual, float(np.linalg.norm(before))):
+        found.append(
+            f"the edited shape lies {distance:.1f} standard deviations from the mean; up to {usual:.1f} are usual "
+            f"for a model of this many components ({len(after)})"
+        )
+    return found
+
+
+def _in_deviations(coefficients: Floats, model: ShapeModel) -> Floats:
+    size = np.abs(coefficients)
+    return np.divide(size, model.deviations, out=np.zeros_like(size), where=model.variances > 0.0)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# What an edit shall do: requests and holds, resolved against the features, regions and columns that there are
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Wishes:
+    """An edit's task.
+
+    Attributes
+    ----------
+    features : tuple of Feature
+        Those asked for, then those held.
+    before : mapping from name to float
+        Their present values.
+    targets : mapping from name to float
+        Wanted values of those asked for.
+    held : tuple of str
+        Features that must stay.
+    regions : tuple of str
+        Regions that must stay.
+    shifts : mapping from column to float
+        Changes of columns of the cohort's table.
+    """
+
+    features: tuple[Feature, ...]
+    before: Mapping[str, float]
+    targets: Mapping[str, float]
+    held: tuple[str, ...]
+    regions: tuple[str, ...]
+    shifts: Mapping[str, float]
+
+    @property
+    def names(self) -> list[str]:
+        """Of the features."""
+        return [feature.name for feature in self.features]
+
+    @property
+    def wanted(self) -> list[float]:
+        """The value that every feature shall have."""
+        return [self.targets.get(name, self.before[name]) for name in self.names]
+
+    def described(self) -> str:
+        """What is asked for, in words."""
+        parts = [
+            f"{f.name} {self.targets[f.name]:.1f} {f.unit}" for f in self.features if f.name in self.targets
+        ]
+        parts += [f"{column} {shift:+g}" for column, shift in self.shifts.items()]
+        stay = [*self.held, *self.regions]
+        return " with ".join(parts) + (
+            f" while {', '.join(stay)} stay{'s' if len(stay) == 1 else ''}" if stay else ""
+        )
+
+
+def resolve(
+    requests: Sequence[Request],
+    hold: Sequence[str],
+    features: ModelFeatures,
+    shape: Floats,
+    columns: Mapping[str, float | None],
+) -> Wishes:
+    """Find what is meant.
+
+    Parameters
+    ----------
+    requests : sequence of Request
+    hold : sequence of str
+        Features or regions that must stay.
+    features : ModelFeatures
+    shape : (n, 3) float
+        The shape to be edited.
+    columns : mapping from name to float or None
+        Columns of the cohort's table with the shape's own value, None where nobody knows it.
+
+    Raises
+    ------
+    BreastMorphError
+        A name is not known, named twice or both asked for and held, a unit or value is impossible.
+    """
+    chosen: dict[str, Feature] = {}
+    before: dict[str, float] = {}
+    targets: dict[str, float] = {}
+    shifts: dict[str, float] = {}
+
+    def add(feature: Feature) -> str:
+        value = feature.value(shape)
+        if not value == value:  # NaN
+            raise BreastMorphError(
+                f"{feature.name} cannot be determined on this shape", "Choose another measure"
+            )
+        chosen[feature.name], before[feature.name] = feature, value
+        return feature.name
+
+    for request in requests:
+        feature, column = features.find(request.name), named(request.name, columns)
+        if feature is None and column is None:
+            raise BreastMorphError(f"{request.name!r} is not known here", known(features, columns))
+        name = feature.name if feature is not None else str(column)
+        if name in targets or name in shifts:
+            raise BreastMorphError(f"{name} is asked for twice", "Keep one value")
+        if feature is None:
+            shifts[name] = _shift(name, request, columns[name])
+            continue
+        add(feature)
+        targets[name] = request.in_unit(feature.unit) + (before[name] if request.relative else 0.0)
+        if targets[name] <= 0.0:
+            raise BreastMorphError(
+                f"{name} would be {targets[name]:.1f} {feature.unit}",
+                f"It is {before[name]:.1f} {feature.unit} now",
+            )
+    held: list[str] = []
+    regions: list[str] = []
+    for wish in hold:
+        region, feature = named(wish, REGIONS), features.find(wish)
+        if region is not None:
+            regions.append(region)
+        elif feature is None:
+            raise BreastMorphError(
+                f"{wish!r} cannot be held", f"Regions are {', '.join(REGIONS)}. {known(features, {})}"
+            )
+        elif feature.name in targets:
+            raise BreastMorphError(
+                f"{feature.name} is both to be changed and to be held", "Choose one of the two"
+            )
+        else:
+            held.append(add(feature))
+    return Wishes(
+        tuple(chosen.values()),
+        before,
+        targets,
+        tuple(dict.fromkeys(held)),
+        tuple(dict.fromkeys(regions)),
+        shifts,
+    )
+
+
+def _shift(column: str, request: Request, own: float | None) -> float:
+    """How much a column shall change."""
+    amount = request.in_unit("")
+    if request.relative:
+        return amount
+    if own is None:
+        raise BreastMorphError(
+            f"no shape tells its {column}", f"Say by how much it shall change, for example {column}=+3"
+        )
+    return amount - own
+
+
+def known(features: ModelFeatures, columns: Mapping[str, float | None]) -> str:
+    """The names that can be used, in words."""
+    names = (
+        ", ".join(features.names)
+        or "none: the model has too few landmarks (complete them with --landmark-ids)"
+    )
+    absent = f" (the {features.absent_side} breast is absent)" if features.absent_side else ""
+    return f"Measures are {names}{absent}" + (
+        f"; columns of the table are {', '.join(columns)}" if columns else ""
+    )

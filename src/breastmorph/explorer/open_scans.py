@@ -1,0 +1,437 @@
+"""Scans that are open: uploaded, of the queue, or an example; with their landmark files."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from breastmorph.explorer.answers import not_now, packed
+from breastmorph.explorer.picking import Picks, doubts, pick
+from breastmorph.explorer.uploads import ReadScan, read_scan, shown_scan
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
+from breastmorph.foundation.files import make_folder, read_object, write_file
+from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.files import READABLE
+from breastmorph.mesh.files.ply import encoded
+from breastmorph.mesh.geometry import Similarity
+from breastmorph.phantom.cohort import draw_cohort, torso
+from breastmorph.phantom.scanner import scan_subject
+from breastmorph.scan.landmark_files import load_landmarks
+from breastmorph.scan.landmarks import OF_A_BREAST, OPTIONAL, SIDES, Landmarks
+from breastmorph.scan.scan import ScanFiles, find_scans
+
+if TYPE_CHECKING:
+    from breastmorph.explorer.model_view import ModelView
+    from breastmorph.explorer.session import Explorer, Session
+    from breastmorph.explorer.uploads import Upload
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Landmark files of scans in the explorer: our JSON, in which null says that a point is absent or not wanted
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def landmark_json(picks: Picks, to_file: Similarity) -> bytes:
+    """The landmarks in the coordinates of the scan's file."""
+    content: dict[str, list[float] | None] = {
+        name: to_file.apply(point).tolist() for name, point in picks.landmarks.items()
+    }
+    gone = [f"{part}_{picks.absent_side}" for part in OF_A_BREAST] if picks.absent_side else []
+    content |= {name: None for name in (*gone, *sorted(picks.skipped)) if name not in content}
+    return (json.dumps(content, indent=1) + "\n").encode()
+
+
+def nulls(path: Path) -> set[str]:
+    """Names that a file of ours gives as absent."""
+    return {name for name, value in read_object(path).items() if value is None}
+
+
+def declared_absent(path: Path, names: tuple[str, ...]) -> str:
+    """The side that a file declares absent: no point of it, and null for its nipple."""
+    gone = nulls(path)
+    for side in SIDES:
+        parts = [f"{part}_{side}" for part in OF_A_BREAST]
+        if not any(name in parts for name in names) and parts[0] in gone:
+            return side
+    return ""
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# A synthetic scan for visitors who have none at hand, with landmarks; nobody was scanned for it
+# --------------------------------------------------------------------------------------------------------------------
+
+NAME = "synthetic-scan.ply"
+_COHORT, _SEED = 12, 77  # not those of the demo model
+
+
+@lru_cache(maxsize=1)
+def example_scan() -> tuple[bytes, Landmarks]:
+    """A PLY file of an average adult torso and its landmarks, in the file's coordinates."""
+    subjects = draw_cohort(_COHORT, _SEED)
+    volumes = np.array([[one.left.volume, one.right.volume] for one in subjects]).mean(axis=1)
+    subject = subjects[int(np.abs(volumes - np.median(volumes)).argmin())]
+    found = scan_subject(torso(subject), np.random.default_rng(_SEED))
+    return encoded(found.mesh), found.landmarks
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# A scan on the page: its surface, its landmarks so far, and where they are kept
+# --------------------------------------------------------------------------------------------------------------------
+
+_OFF_SURFACE = 10.0  # mm, as the check allows
+
+
+class OpenScan:
+    """One scan in one session.
+
+    Parameters
+    ----------
+    key : str
+        What the page calls it.
+    name : str
+        What people call it.
+    source : {"queue", "upload", "mean"}
+    read : ReadScan
+    mesh_file : Path, optional
+        Where it was read from.
+    landmark_file : Path, optional
+        Where landmarks are saved after every step.
+    """
+
+    def __init__(
+        self,
+        key: str,
+        name: str,
+        source: str,
+        read: ReadScan,
+        mesh_file: Path | None = None,
+        landmark_file: Path | None = None,
+    ) -> None:
+        self.key, self.name, self.source, self.read = key, name, source, read
+        self.mesh_file, self.landmark_file = mesh_file, landmark_file
+        self.picks = Picks()
+        self.saved = False
+        self.has_result = False
+        self._stamp: int | None = None
+        self._whole = False  # whether all that the landmark file says is in the picks
+        self._lock = threading.Lock()
+
+    @cached_property
+    def surface(self) -> Surface:
+        """The whole scan, for picking."""
+        return Surface(self.read.mesh)
+
+    @cached_property
+    def geometry(self) -> bytes:
+        """What is shown."""
+        read = self.read
+        arrays: dict[str, np.ndarray] = {"vertices": read.vertices, "faces": read.faces}
+        if read.uv is not None:
+            arrays["uv"] = read.uv
+        if read.colors is not None:
+            arrays["colors"] = read.colors
+        return packed(arrays)
+
+    def as_record(self) -> dict[str, Any]:
+        """For the page."""
+        picks, read = self.picks, self.read
+        extent = float(np.ptp(read.mesh.vertices, axis=0).max())
+        return {
+            "scan": self.key,
+            "name": self.name,
+            "source": self.source,
+            "vertices": read.mesh.n_vertices,
+            "texture": bool(read.image),
+            "landmarks": {name: point.tolist() for name, point in picks.points.items()},
+            "absent_side": picks.absent_side,
+            "next": picks.next,
+            "complete": picks.complete,
+            "can_undo": picks.previous is not None,
+            "saved": self.saved,
+            "warnings": doubts(picks, extent),
+            "has_result": self.has_result,
+        }
+
+    # --- steps --------------------------------------------------------------------------------------------------------
+
+    def pick(self, asked: Mapping[str, Any]) -> float:
+        """Place a landmark by a click (see :func:`breastmorph.explorer.picking.pick`); returns how far it went, mm."""
+        with self._lock:
+            picked = pick(self.surface, self.picks, asked)
+            self._keep(self.picks.placed(picked.landmark, picked.point, picked.front))
+        return picked.moved
+
+    def step(self, change: Callable[[Picks], Picks]) -> None:
+        """Change the landmarks otherwise."""
+        with self._lock:
+            self._keep(change(self.picks))
+
+    def take(self, path: Path) -> list[str]:
+        """Take landmarks from a file; returns labels that were not understood."""
+        found = load_landmarks(path)
+        if not len(found.landmarks):
+            raise FileProblem("no landmark in this file is known", "See docs/landmarks.md for the names")
+        marks = found.landmarks.transformed(self.read.to_file.inverse())
+        off = self.surface.closest(marks.points).distances
+        if np.median(off) > _OFF_SURFACE:
+            worst = int(off.argmax())
+            raise FileProblem(
+                f"the landmarks do not lie on this scan ({marks.names[worst]} is {off[worst]:.0f} mm off)",
+                "Check that they belong to this scan, in its coordinates and unit",
+                code="landmark-off-surface",
+            )
+        picks = Picks.given(marks, declared_absent(path, marks.names))
+        self.step(lambda old: replace(picks, previous=old))
+        return list(found.unknown)
+
+    def _keep(self, picks: Picks) -> None:
+        self.picks, self.saved = picks, False
+        if self.landmark_file is not None:
+            make_folder(self.landmark_file.parent)
+            if (
+                not self._whole and self.landmark_file.is_file()
+            ):  # somebody's work, of which we know only a part
+                before = self.landmark_file.with_name(f"{self.landmark_file.name}.before")
+                write_file(before, self.landmark_file.read_bytes(), like=self.landmark_file)
+            write_file(self.landmark_file, self.landmark_json)
+            self._stamp, self._whole = self.landmark_file.stat().st_mtime_ns, True
+            self.saved = True
+
+    # --- files --------------------------------------------------------------------------------------------------------
+
+    def resume(self, beside: Path | None = None) -> None:
+        """Take up what was saved before, or a file that lies beside the scan; what cannot be read is left alone."""
+        own = self.landmark_file if self.landmark_file is not None and self.landmark_file.is_file() else None
+        path = own or beside
+        if path is None:
+            return
+        stamp = path.stat().st_mtime_ns
+        if stamp == self._stamp:
+            return
+        self._whole = False
+        try:
+            found = load_landmarks(path)
+        except BreastMorphError:
+            return
+        marks = found.landmarks.transformed(self.read.to_file.inverse())
+        picks = Picks.given(marks, declared_absent(path, marks.names))
+        if own is not None:  # begun here: what was not skipped is still asked for
+            picks = replace(picks, skipped=frozenset(nulls(path) & set(OPTIONAL)))
+        with self._lock:
+            self.picks, self.saved, self._stamp = picks, own is not None, stamp
+            self._whole = own is not None and not found.unknown
+
+    @property
+    def landmark_json(self) -> bytes:
+        """The landmarks as a file of ours, in the scan's own coordinates."""
+        return landmark_json(self.picks, self.read.to_file)
+
+    def files(self, folder: Path) -> ScanFiles:
+        """The scan with its landmarks as files, for the check and the registration.
+
+        Parameters
+        ----------
+        folder : Path
+            A private one, for the landmarks of an upload.
+        """
+        if self.mesh_file is None:
+            raise not_now("this is not a scan", "Choose a scan")
+        if not self.picks.points:
+            raise not_now("there are no landmarks yet", "Pick them on the scan, or load a landmark file")
+        path = self.landmark_file
+        if path is None or not path.is_file():
+            path = folder / f"landmarks-{self.key}" / f"{self.mesh_file.stem}.json"  # names may be alike
+            make_folder(path.parent)
+            write_file(path, self.landmark_json)
+        return ScanFiles(self.mesh_file.stem, self.mesh_file, (path,))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# A folder of scans whose landmarks are to be picked: what there is, what is done, where results go
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ScanQueue:
+    """The scans of a folder.
+
+    Attributes
+    ----------
+    folder : Path
+    scans : mapping from key to ScanFiles
+        In the order of their names. Keys are random: the page never sends a name.
+    unreadable : dict from key to str
+        Why scans could not be opened.
+    verdicts : dict from key to (verdict, time of its landmark file)
+        What the last check said.
+    """
+
+    folder: Path
+    scans: dict[str, ScanFiles]
+    unreadable: dict[str, str] = field(default_factory=dict)
+    verdicts: dict[str, tuple[str, int]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, folder: Path) -> ScanQueue:
+        """Look into a folder.
+
+        Raises
+        ------
+        FileProblem
+            There is no scan in it.
+        """
+        if not folder.is_dir():
+            raise FileProblem("there is no such folder", "Check the path", folder)
+        direct = any(path.suffix.lower() in READABLE for path in folder.iterdir() if path.is_file())
+        home = folder if direct or not (folder / "scans").is_dir() else folder / "scans"
+        found = find_scans(home)
+        return cls(folder, {f"q{secrets.token_hex(8)}": files for files in found})
+
+    @property
+    def registration(self) -> Path:
+        """Where registrations are written."""
+        return self.folder / "registration"
+
+    def landmark_file(self, key: str) -> Path:
+        """Where a scan's landmarks are saved."""
+        return self.folder / "landmarks" / f"{self.scans[key].id}.json"
+
+    def beside(self, key: str) -> Path | None:
+        """A landmark file that lies beside the scan, from elsewhere."""
+        found = self.scans[key].landmarks
+        return found[0] if len(found) == 1 else None
+
+    def chosen(self, is_wanted: Callable[[dict[str, Any]], bool]) -> dict[str, ScanFiles]:
+        """Scans by what :meth:`rows` says of them, each with the landmarks it has so far."""
+        found = {}
+        for key in (row["scan"] for row in self.rows() if is_wanted(row)):
+            scan, path = self.scans[key], self._landmarks_of(key)
+            found[key] = scan if path is None else replace(scan, landmarks=(path,))
+        return found
+
+    def note_verdict(self, key: str, verdict: str) -> None:
+        """Keep what a check said, as long as the landmarks stay."""
+        self.verdicts[key] = (verdict, self._stamp(key))
+
+    def _stamp(self, key: str) -> int:
+        path = self._landmarks_of(key)
+        return path.stat().st_mtime_ns if path is not None and path.is_file() else 0
+
+    def is_registered(self, key: str) -> bool:
+        """Whether a scan has a result."""
+        return (self.registration / "registered" / f"{self.scans[key].id}.json").is_file()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row a scan, for the page."""
+        out = []
+        for key, files in self.scans.items():
+            verdict, stamp = self.verdicts.get(key, ("", 0))
+            status, problem = self._status(key)
+            out.append(
+                {
+                    "scan": key,
+                    "name": files.id,
+                    "registered": self.is_registered(key),
+                    "verdict": verdict if stamp == self._stamp(key) else "",
+                    "status": status,
+                    "problem": problem,
+                }
+            )
+        return out
+
+    def as_record(self) -> dict[str, Any]:
+        """The whole queue, for the page."""
+        name = self.folder.resolve().name
+        return {"folder": name, "results": f"{name}/{self.registration.name}", "scans": self.rows()}
+
+    def _landmarks_of(self, key: str) -> Path | None:
+        own = self.landmark_file(key)
+        return own if own.is_file() else self.beside(key)
+
+    def _status(self, key: str) -> tuple[str, str]:
+        """How far a scan is, and what is wrong with it."""
+        if key in self.unreadable:  # whatever landmarks lie there, nothing can be done with it
+            return "unreadable", self.unreadable[key]
+        path = self._landmarks_of(key)
+        if path is None:
+            return "todo", ""
+        try:
+            found = load_landmarks(path).landmarks
+        except BreastMorphError as error:
+            return "todo", error.cause
+        picks = Picks.given(found, declared_absent(path, found.names))
+        return "done" if picks.complete else "started" if picks.points else "todo", ""
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Opening scans: an upload, one of the queue, or the model's mean for picking its landmarks
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def open_upload(session: Session, main: Upload, companions: Sequence[str] = ()) -> OpenScan:
+    """Read a visitor's file in the reading process and keep the scan; nothing is left of a file that is refused.
+
+    Parameters
+    ----------
+    session : Session
+    main : Upload
+        The mesh.
+    companions : sequence of str
+        Ids of uploads that it needs: materials, pictures.
+    """
+    try:
+        session.uploads.together(main, companions)
+        if not session.reading.acquire(blocking=False):
+            raise not_now("another file of this tab is still being read", "Wait for it", code="busy")
+        try:
+            read = _read(session.explorer, main.path)
+        finally:
+            session.reading.release()
+        scan = OpenScan(f"u{secrets.token_hex(8)}", main.path.stem, "upload", read, main.path)
+        session.add_scan(scan, main.id)
+    except BaseException:
+        session.uploads.drop(main.id)
+        raise
+    return scan
+
+
+def open_queued(explorer: Explorer, queue: ScanQueue, key: str) -> OpenScan:
+    """Read a scan of the folder, with the landmarks it has."""
+    files = queue.scans[key]
+    read = _read(explorer, files.mesh)
+    scan = OpenScan(key, files.id, "queue", read, files.mesh, queue.landmark_file(key))
+    scan.resume(queue.beside(key))
+    scan.has_result = queue.is_registered(key)
+    return scan
+
+
+def open_mean(view: ModelView) -> OpenScan:
+    """The model's mean, with the landmarks it knows."""
+    model = view.model
+    scan = OpenScan("mean", "model mean", "mean", shown_scan(model.mean_mesh, len(model.faces), Similarity()))
+    scan.picks = Picks.given(model.landmarks)
+    return scan
+
+
+def picked_vertices(view: ModelView, scan: OpenScan) -> dict[str, int]:
+    """The model's vertices nearest to what was picked on its mean."""
+    if not scan.picks.points:
+        raise not_now("nothing is picked yet", "Pick landmarks on the model's mean")
+    mean = view.model.mean
+    return {
+        name: int(np.linalg.norm(mean - point, axis=1).argmin())
+        for name, point in scan.picks.landmarks.items()
+    }
+
+
+def _read(explorer: Explorer, path: Path) -> ReadScan:
+    read: ReadScan = explorer.reading.call((read_scan, path, explorer.settings.max_shown_faces))
+    return read

@@ -1,1 +1,0 @@
-"""Remeshing of open surfaces: even triangles, cuts, filled holes, smoothing, mirror halves."""

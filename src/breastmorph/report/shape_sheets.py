@@ -1,0 +1,207 @@
+"""One page for each new shape: an edit, a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from breastmorph.clinical.wishes import Change, Edit
+from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.mesh.geometry import Similarity
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.model.fitting import Fit
+from breastmorph.report.clinical_sheet import (
+    ClinicalSheet,
+    disclaimer,
+    in_cm,
+    in_words,
+    save_clinical_sheet,
+    save_sheet,
+    with_unit,
+)
+from breastmorph.report.figures.panels import mark_sides, round_end, save_png
+from breastmorph.report.render import Marker, Picture, View, box_around, colormap, render
+from breastmorph.scan.landmarks import Landmarks
+
+# --------------------------------------------------------------------------------------------------------------------
+# Pictures of edits: one edit before and after on a page for the clinic, and the paper's grid of edited features
+# --------------------------------------------------------------------------------------------------------------------
+
+_EDIT_VIEWS = (View(), View(yaw=45.0), View(yaw=90.0))
+_EDIT_SIZE = (330, 310)
+_OBLIQUE = View(yaw=20.0)
+_EDIT_CELL = (230, 230)
+_FULL = 10.0  # mm: least movement that gets the strongest colour, so that tiny ones stay pale
+
+
+def save_editing_sheet(edit: Edit, faces: Ints, title: str, folder: Path, warning: str = "") -> list[Path]:
+    """Write one edit as a page: before, after, movement, and the measures; PNG and PDF.
+
+    ``warning`` is what nobody may overlook, for example that the model is a synthetic one.
+    """
+    box = box_around([edit.before, edit.shape])
+    moved = np.linalg.norm(edit.shape - edit.before, axis=1)
+    most = max(float(np.quantile(moved, 0.999)), _FULL)
+    rows: list[tuple[str, Floats, Floats | None]] = [
+        ("Before", edit.before, None),
+        ("After", edit.shape, None),
+        (f"Movement: white 0, dark red {most:.0f} mm", edit.shape, colormap(moved, 0.0, most, "Reds")),
+    ]
+    pictures = [
+        (
+            label,
+            [
+                render(TriangleMesh(shape, faces), view, size=_EDIT_SIZE, colors=colors, box=box)
+                for view in _EDIT_VIEWS
+            ],
+        )
+        for label, shape, colors in rows
+    ]
+    regions = ", ".join(f"{region} {value:.1f} mm" for region, value in edit.movements.items())
+    notes = [f"Movement, root mean square: {regions}."] if regions else []
+    notes += [f"Trained on {edit.basis}."] if edit.basis else []
+    notes += [f"Warning: {warning}." for warning in edit.warnings]
+    notes.append(disclaimer(warning))
+    sheet = ClinicalSheet(
+        title,
+        f"{edit.method.capitalize()} edit: a change of {edit.length:.1f} standard deviations of the model. "
+        "Distances are straight unless marked tape.",
+        pictures,
+        ["measure", "before", "requested", "after", "difference"],
+        [change_row(change, for_people=True) for change in edit.changes],
+        frozenset(k for k, change in enumerate(edit.changes) if change.requested is not None),
+        notes,
+        warning,
+    )
+    return save_clinical_sheet(sheet, folder)
+
+
+def change_row(change: Change, *, for_people: bool) -> list[str]:
+    """A measure as text: name, before, requested, after, difference; see :mod:`breastmorph.report.clinical_sheet`."""
+
+    def cell(value: float | None, digits: int = 1, sign: str = "") -> str:
+        if value is None:
+            return ""
+        return (
+            in_cm(value, change.unit, 2, sign) if for_people else with_unit(value, change.unit, digits, sign)
+        )
+
+    wanted = "held" if change.held else cell(change.requested)
+    if not wanted and change.requested is not None:  # a column of the cohort's table, which no shape tells
+        wanted = "changed"
+    name = in_words(change.name) if for_people else change.name
+    return [name, cell(change.before), wanted, cell(change.after), cell(change.error, 2, "+")]
+
+
+def save_feature_grid(rows: Sequence[Sequence[tuple[Floats | None, str]]], faces: Ints, path: Path) -> None:
+    """Write the figure of edited features: one row a feature, from low to high; a caption under each shape.
+
+    Parameters
+    ----------
+    rows : sequence of sequences of (shape, caption)
+        Of equal length; a place without a shape stays white.
+    faces : (m, 3) int
+    path : Path
+        PNG.
+    """
+    shapes = [shape for row in rows for shape, _ in row]
+    box = box_around([shape for shape in shapes if shape is not None])
+    cells = [
+        np.full((_EDIT_CELL[1], _EDIT_CELL[0], 3), 255, np.uint8)
+        if shape is None
+        else render(TriangleMesh(shape, faces), _OBLIQUE, size=_EDIT_CELL, box=box)
+        for shape in shapes
+    ]
+    save_sheet(cells, [caption for row in rows for _, caption in row], path, columns=len(rows[0]))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The sheet of a fit: scan, fit and signed residual side by side, upright, with a colour bar and the sides marked
+# --------------------------------------------------------------------------------------------------------------------
+
+_FIT_VIEWS = (View(), View(yaw=45.0), View(yaw=-45.0))
+_FIT_SIZE = (380, 380)
+_UNSEEN = (0.80, 0.80, 0.80)
+_DOT = 1.6  # mm, half the size of a point of a cloud
+_MOST_DOTS = 20_000
+_ENDS = (1.0, 15.0)  # mm: where the colours may end
+
+
+def fit_sheet(
+    name: str, target: TriangleMesh | Floats, fit: Fit, path: Path, landmarks: Landmarks | None = None
+) -> None:
+    """Write a PNG: columns are the scan, the fit and the residual; rows are three views.
+
+    Parameters
+    ----------
+    name : str
+        Of the scan.
+    target : TriangleMesh or (m, 3) float
+        What the model was fitted to.
+    fit : Fit
+    path : Path
+    landmarks : Landmarks, optional
+        In the target's frame; drawn on the scan.
+    """
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+    from matplotlib.figure import Figure
+
+    # The model stands upright, so its frame is the one to look at; the size stays the patient's.
+    upright = Similarity(scale=fit.transform.scale).after(fit.transform.inverse())
+    shown = fit.mesh.with_vertices(upright.apply(fit.mesh.vertices))
+    markers = [] if landmarks is None else [Marker(upright.apply(point)) for point in landmarks.points]
+    low, high = shown.vertices.min(axis=0) - 45.0, shown.vertices.max(axis=0) + 45.0
+    seen = np.isfinite(fit.residuals)
+    limit = float(np.clip(round_end(fit.residuals, 0.95), *_ENDS))
+    colors = np.where(seen[:, None], colormap(np.where(seen, fit.residuals, 0.0), -limit, limit), _UNSEEN)
+    figure = Figure(figsize=(11.4, 12.0))
+    axes = figure.subplots(len(_FIT_VIEWS), 3, gridspec_kw={"wspace": 0.02, "hspace": 0.02})
+    for row, view in zip(axes, _FIT_VIEWS, strict=True):
+        pictures = (
+            _seen_target(target, upright, view, (low, high), markers),
+            render(shown, view, size=_FIT_SIZE, box=(low, high)),
+            render(shown, view, size=_FIT_SIZE, box=(low, high), colors=colors),
+        )
+        for axis, picture in zip(row, pictures, strict=True):
+            axis.imshow(picture)
+            axis.set_axis_off()
+            mark_sides(axis, view.axes(), size=12)
+    mean = float(np.abs(fit.residuals[seen]).mean()) if seen.sum() else float("nan")
+    titles = (
+        "scan" if isinstance(target, TriangleMesh) else "point cloud",
+        f"fit ({fit.mahalanobis:.1f} sd from the mean)",
+        f"residual, mean {mean:.2f} mm where seen ({fit.covered:.0%})",
+    )
+    for axis, title in zip(axes[0], titles, strict=True):
+        axis.set_title(title, fontsize=11)
+    figure.suptitle(name, fontsize=13, y=0.94)
+    scale = ScalarMappable(Normalize(-limit, limit), "coolwarm")
+    bar = figure.colorbar(scale, ax=axes, orientation="horizontal", fraction=0.025, pad=0.02)
+    bar.set_label("mm; blue: the fit lies inside the scan, red: outside, grey: nothing seen there")
+    save_png(figure, path, dpi=100, bbox_inches="tight")
+
+
+def _seen_target(
+    target: TriangleMesh | Floats,
+    upright: Similarity,
+    view: View,
+    box: tuple[Floats, Floats],
+    markers: list[Marker],
+) -> Picture:
+    if isinstance(target, TriangleMesh):
+        mesh = target.with_vertices(upright.apply(target.vertices))
+        return render(mesh, view, size=_FIT_SIZE, box=box, markers=markers)
+    points = upright.apply(target[:: max(len(target) // _MOST_DOTS, 1)])
+    right, up, towards = view.axes()
+    corners = [-right - up, right - up, 1.4 * up]
+    vertices = np.concatenate([points + _DOT * corner for corner in corners])
+    n = len(points)
+    faces = np.column_stack([np.arange(n), np.arange(n) + n, np.arange(n) + 2 * n])
+    depth = points @ towards
+    far, near = np.quantile(depth, (0.02, 0.98))
+    shade = colormap(depth, float(far), float(near) + 1.0, "bone") * 0.75
+    dots = TriangleMesh(vertices, faces)
+    return render(dots, view, size=_FIT_SIZE, box=box, markers=markers, colors=np.tile(shade, (3, 1)))

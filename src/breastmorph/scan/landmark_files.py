@@ -1,0 +1,572 @@
+"""Landmark files of every program we know."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from breastmorph.foundation.errors import FileProblem, LandmarkProblem
+from breastmorph.foundation.files import in_utf8, parse_xml, printable, problems_of, read_bytes, write_file
+from breastmorph.mesh.files import ply
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.scan.landmarks import NAMES, RBSM_ORDER, Landmarks, canonical_name
+
+# --------------------------------------------------------------------------------------------------------------------
+# Labelled points as a file has them, before anyone asks which of them are landmarks of ours
+# --------------------------------------------------------------------------------------------------------------------
+
+Point = tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class LabelledPoints:
+    """The content of a landmark file.
+
+    Attributes
+    ----------
+    points : tuple of (label, (x, y, z))
+        Points that are set, with their labels as written; the label is empty in a bare list.
+    space : str
+        "LPS" or "RAS" where declared, otherwise empty.
+    unit : str
+        As declared, otherwise empty.
+    """
+
+    points: tuple[tuple[str, Point], ...]
+    space: str = ""
+    unit: str = ""
+
+
+def point_of(label: str, coordinates: Any) -> Point:
+    """Three finite numbers from whatever a file gave for a landmark."""
+    shown = f"landmark {label[:60]!r}"
+    if not isinstance(coordinates, list | tuple) or len(coordinates) != 3:
+        raise LandmarkProblem(f"{shown} has not three coordinates", "Give x, y and z")
+    point = []
+    for value in coordinates:
+        try:
+            if isinstance(value, bool):
+                raise TypeError
+            number = float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise LandmarkProblem(
+                f"{shown} has the coordinate {str(value)[:40]!r}, which is not a number",
+                "Correct it in the file",
+            ) from None
+        if not math.isfinite(number):
+            raise LandmarkProblem(
+                f"{shown} has a coordinate that is not finite ({number})",
+                "Remove the landmark or place it again",
+            )
+        point.append(number)
+    return point[0], point[1], point[2]
+
+
+def listed(landmarks: Landmarks) -> list[tuple[str, list[float]]]:
+    """Names and coordinates of landmarks that are to be written."""
+    return list(zip(landmarks.names, landmarks.points.tolist(), strict=True))
+
+
+def space_of(text: str) -> str:
+    """ "LPS" or "RAS" from a name or from 3D Slicer's old numbers; empty for anything else."""
+    return {"LPS": "LPS", "RAS": "RAS", "1": "LPS", "0": "RAS"}.get(text.strip().upper(), "")
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Landmarks in JSON: our own layout, 3D Slicer's markups and Scalismo's list
+# --------------------------------------------------------------------------------------------------------------------
+
+_SLICER_SCHEMA = (
+    "https://raw.githubusercontent.com/slicer/slicer/master/Modules/Loadable/Markups/Resources/Schema/"
+    "markups-schema-v1.0.3.json#"
+)
+
+
+def read_json(text: str) -> LabelledPoints:
+    """Points from a JSON text, whichever of the three layouts it has."""
+    try:
+        content = json.loads(text, object_pairs_hook=_without_repeats)
+    except json.JSONDecodeError as error:
+        raise FileProblem(
+            f"the JSON text breaks off or is not well formed (line {error.lineno}: {error.msg})",
+            "Copy or export the file again",
+        ) from error
+    if isinstance(content, dict) and "markups" in content:
+        return _slicer(content["markups"])
+    if isinstance(content, list) and all(isinstance(item, dict) for item in content):
+        return _scalismo(content)
+    if isinstance(content, dict):
+        return _ours(content)
+    raise FileProblem(
+        "the JSON text holds no landmarks",
+        'Expected are {"name": [x, y, z], ...}, 3D Slicer markups or a Scalismo landmark list',
+    )
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise LandmarkProblem(f"{name[:60]!r} is given twice", "Keep one entry per name")
+        found[name] = value
+    return found
+
+
+def _ours(content: dict[str, Any]) -> LabelledPoints:
+    unit, space = content.get("unit"), content.get("space")
+    points = tuple(
+        (name, point_of(name, value))
+        for name, value in content.items()
+        if value is not None and not (name in ("unit", "space") and isinstance(value, str))
+    )
+    return LabelledPoints(
+        points, space_of(space) if isinstance(space, str) else "", unit if isinstance(unit, str) else ""
+    )
+
+
+def _slicer(markups: Any) -> LabelledPoints:
+    if not isinstance(markups, list) or not all(isinstance(markup, dict) for markup in markups):
+        raise FileProblem("'markups' is not a list of markups", "Save the file again with 3D Slicer")
+    points: list[tuple[str, Point]] = []
+    frames: set[tuple[str, str]] = set()
+    for markup in markups:
+        controls = markup.get("controlPoints") or []
+        if not isinstance(controls, list):
+            raise FileProblem("'controlPoints' is not a list", "Save the file again with 3D Slicer")
+        declared = str(markup.get("coordinateSystem", "LPS"))  # LPS is the schema's default
+        space = space_of(declared)
+        if not space:
+            raise LandmarkProblem(f"the coordinate system {declared[:40]!r} is not known", "Use LPS or RAS")
+        unit = markup.get("coordinateUnits", "")
+        unit = unit[0] if isinstance(unit, list) and unit else unit  # ["mm", "UCUM", "millimeter"]
+        placed = [_control(control, number) for number, control in enumerate(controls, 1)]
+        chosen = [point for point in placed if point is not None]
+        if chosen:
+            frames.add((space, unit if isinstance(unit, str) else ""))
+        points += chosen
+    if len(frames) > 1:
+        raise LandmarkProblem(
+            "the markups use different coordinate systems or units",
+            "Save them with one coordinate system and unit",
+        )
+    space, unit = frames.pop() if frames else ("", "")
+    return LabelledPoints(tuple(points), space, unit)
+
+
+def _control(control: Any, number: int) -> tuple[str, Point] | None:
+    if not isinstance(control, dict):
+        raise FileProblem(f"control point {number} is not an object", "Save the file again with 3D Slicer")
+    label = str(control.get("label") or control.get("id") or number)
+    if control.get("positionStatus", "defined") in ("undefined", "preview", "missing"):
+        return None
+    return label, point_of(label, control.get("position"))
+
+
+def _scalismo(content: list[dict[str, Any]]) -> LabelledPoints:
+    points = []
+    for number, item in enumerate(content, 1):
+        if "id" not in item or "coordinates" not in item:
+            raise FileProblem(
+                f"entry {number} of the list has no 'id' or no 'coordinates'", "Export the file again"
+            )
+        label = str(item["id"])
+        points.append((label, point_of(label, item["coordinates"])))
+    return LabelledPoints(tuple(points))
+
+
+def ours(landmarks: Landmarks, space: str) -> str:
+    """Our own layout, one landmark a line. It has no axes: the frame is that of the scan."""
+    lines = [f"  {json.dumps(name)}: {json.dumps(list(point))}" for name, point in listed(landmarks)]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def scalismo(landmarks: Landmarks, space: str) -> str:
+    """Scalismo's list of landmarks."""
+    return (
+        json.dumps([{"id": name, "coordinates": point} for name, point in listed(landmarks)], indent=1) + "\n"
+    )
+
+
+def slicer(landmarks: Landmarks, space: str) -> str:
+    """3D Slicer's markups: one list of points, in millimetres."""
+    controls = [
+        {
+            "id": str(number),
+            "label": name,
+            "position": point,
+            "selected": True,
+            "locked": False,
+            "visibility": True,
+            "positionStatus": "defined",
+        }
+        for number, (name, point) in enumerate(listed(landmarks), 1)
+    ]
+    markup = {
+        "type": "Fiducial",
+        "coordinateSystem": space,
+        "coordinateUnits": "mm",
+        "labelFormat": "%N-%d",
+        "controlPoints": controls,
+    }
+    return json.dumps({"@schema": _SLICER_SCHEMA, "markups": [markup]}, indent=1) + "\n"
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Landmarks in MeshLab's PickedPoints (.pp)
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def read_picked_points(text: str) -> LabelledPoints:
+    """Points that are active, from a .pp text."""
+    root = parse_xml(text.encode(), allow_bare_doctype=True)
+    if root.tag != "PickedPoints":
+        raise FileProblem(
+            f"the XML text holds {root.tag[:40]!r}, not MeshLab's PickedPoints", "Save the points as .pp"
+        )
+    points = []
+    for number, point in enumerate(root.iter("point"), 1):
+        if point.get("active", "1").strip() == "0":
+            continue  # a name of the template that was never placed
+        label = point.get("name", "").strip() or str(number)
+        points.append((label, point_of(label, [point.get(axis) for axis in "xyz"])))
+    return LabelledPoints(tuple(points))
+
+
+def text_of(landmarks: Landmarks, space: str) -> str:
+    """The .pp text; the format has no axes."""
+    lines = ["<!DOCTYPE PickedPoints>", "<PickedPoints>", " <DocumentData/>"]
+    lines += [
+        f' <point active="1" name={quoteattr(name)} x="{x!r}" y="{y!r}" z="{z!r}"/>'
+        for name, (x, y, z) in listed(landmarks)
+    ]
+    return "\n".join([*lines, "</PickedPoints>"]) + "\n"
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Landmarks in tables: CSV with names, 3D Slicer's .fcsv, and bare lists of coordinates
+# --------------------------------------------------------------------------------------------------------------------
+
+FCSV = re.compile(
+    r"(?im)^#\s*(markups fiducial file version|columns\s*=|coordinatesystem\s*=|fiducial list file)"
+)
+_FCSV_HEADER = "id,x,y,z,ow,ox,oy,oz,vis,sel,lock,label,desc,associatedNodeID"
+_FCSV_COLUMNS = _FCSV_HEADER.split(",")
+_FCSV_STATUS = 14  # an unnamed column that Slicer 5 appends: 2 is a placed point
+_LABELS = ("name", "label", "landmark", "landmarks", "id", "point")
+# Slicer's "control points to CSV" names the axes it uses.
+_AXES = {("x", "y", "z"): "", ("r", "a", "s"): "RAS", ("l", "p", "s"): "LPS"}
+
+
+def read_fcsv(text: str) -> LabelledPoints:
+    """Points from 3D Slicer's .fcsv."""
+    space, columns = "RAS", _FCSV_COLUMNS  # files without the line come from versions that only knew RAS
+    rows = []
+    for line in text.splitlines():
+        if line.startswith("#"):
+            key, equals, value = line[1:].partition("=")
+            if equals and key.strip().lower() == "coordinatesystem":
+                space = space_of(value)
+                if not space:
+                    raise LandmarkProblem(
+                        f"the coordinate system {value.strip()[:40]!r} is not known", "Use LPS or RAS"
+                    )
+            elif equals and key.strip().lower() == "columns":
+                columns = [name.strip() for name in value.split(",")]
+        elif line.strip():
+            rows.append(line)
+    if not {"x", "y", "z"} <= set(columns):
+        raise FileProblem("the columns x, y and z are missing", "Save the file again with 3D Slicer")
+    points: list[tuple[str, Point]] = []
+    for number, row in enumerate(csv.reader(rows), 1):
+        fields = dict(zip(columns, row, strict=False))
+        label = (fields.get("label") or fields.get("id") or str(number)).strip()
+        if (
+            columns == _FCSV_COLUMNS
+            and len(row) > _FCSV_STATUS
+            and row[_FCSV_STATUS].strip() not in ("", "2")
+        ):
+            continue
+        points.append((label, point_of(label, [fields.get(axis) for axis in "xyz"])))
+    return LabelledPoints(tuple(points), space)
+
+
+def read_table(text: str) -> LabelledPoints:
+    """Points from a table: ``name,x,y,z`` or bare ``x,y,z``; commas, semicolons, tabs or blanks between."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    if not lines:
+        raise FileProblem("the file holds no landmarks", "Expected are lines of name,x,y,z")
+    mark = next((mark for mark in (";", "\t", ",") if mark in lines[0]), None)
+    if mark is None:
+        rows = [line.split() for line in lines]
+    else:
+        rows = [[field.strip() for field in row] for row in csv.reader(lines, delimiter=mark)]
+    if mark in (";", "\t"):  # a comma is then a decimal comma
+        rows = [[_decimal_point(field) for field in row] for row in rows]
+    rows = [row for row in rows if any(row)]
+    header = [field.lower() for field in rows[0]]
+    label_at, axes_at, defined_at, space = 0, [1, 2, 3], None, ""
+    if not any(_is_number(field) for field in rows[0][-3:]) or header[0] in _LABELS:
+        rows = rows[1:]
+        axes = next((axes for axes in _AXES if set(axes) <= set(header)), None)
+        if axes is None:
+            raise FileProblem(
+                f"the table begins with {', '.join(header)[:60]!r}, which are not the columns name, x, y, z",
+                "Write lines of name,x,y,z",
+            )
+        space, axes_at = _AXES[axes], [header.index(axis) for axis in axes]
+        named = [header.index(name) for name in _LABELS if name in header]
+        label_at = named[0] if named else -1
+        defined_at = header.index("defined") if "defined" in header else None
+    elif len(rows[0]) == 3:
+        label_at, axes_at = -1, [0, 1, 2]
+    points: list[tuple[str, Point]] = []
+    for number, row in enumerate(rows, 1):
+        label = row[label_at] if 0 <= label_at < len(row) else ""
+        if len(row) <= max(axes_at):
+            raise LandmarkProblem(
+                f"line {number} of the table ({(label or row[0])[:40]!r}) has {len(row)} fields",
+                "Write lines of name,x,y,z",
+            )
+        values = [row[at] for at in axes_at]
+        not_placed = defined_at is not None and defined_at < len(row) and row[defined_at] == "0"
+        if not_placed or not any(values):  # an empty row of coordinates: the landmark is absent
+            continue
+        points.append((label, point_of(label or f"number {number}", values)))
+    return LabelledPoints(tuple(points), space)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return text == ""
+    return True
+
+
+def _decimal_point(text: str) -> str:
+    return text.replace(",", ".") if re.fullmatch(r"[-+]?\d*,\d+(?:[eE][-+]?\d+)?", text) else text
+
+
+def plain(landmarks: Landmarks, space: str) -> str:
+    """The table ``name,x,y,z``."""
+    return "name,x,y,z\n" + "".join(f"{name},{x!r},{y!r},{z!r}\n" for name, (x, y, z) in listed(landmarks))
+
+
+def fcsv(landmarks: Landmarks, space: str) -> str:
+    """3D Slicer's .fcsv."""
+    lines = [
+        "# Markups fiducial file version = 4.11",
+        f"# CoordinateSystem = {space}",
+        f"# columns = {_FCSV_HEADER}",
+    ]
+    lines += [
+        f"{number},{x!r},{y!r},{z!r},0,0,0,1,1,1,0,{name},,"
+        for number, (name, (x, y, z)) in enumerate(listed(landmarks), 1)
+    ]
+    return "\n".join(lines) + "\n"
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Landmark files: ``load_landmarks`` looks at the content, ``save_landmarks`` at the name
+# --------------------------------------------------------------------------------------------------------------------
+
+__all__ = ["APART", "READABLE", "WRITABLE", "LandmarkFile", "load_landmarks", "save_landmarks"]
+
+_LARGEST = 16 * 1024**2  # bytes
+_WRITERS: dict[str, Callable[[Landmarks, str], str]] = {
+    ".mrk.json": slicer,
+    ".json": ours,
+    ".csv": plain,
+    ".pp": text_of,
+    ".fcsv": fcsv,
+    "scalismo": scalismo,
+}
+WRITABLE = tuple(name for name in _WRITERS if name.startswith("."))
+READABLE = (*WRITABLE, ".txt", ".xyz", ".pts")
+APART = (*READABLE, ".ply")  # in a folder of their own; among scans a .ply is a scan
+_MOST_POINTS = 100  # of a .ply: more are a cloud, not landmarks
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkFile:
+    """What a landmark file says, in its own coordinates.
+
+    Attributes
+    ----------
+    landmarks : Landmarks
+        The points whose labels are known, under our names.
+    unknown : tuple of str
+        Labels that are not known, as written.
+    space : str
+        "LPS" or "RAS" where the file declares its axes, otherwise empty.
+    unit : str
+        As the file declares it ("mm"), otherwise empty.
+    assumed_order : tuple of str
+        The names that points without names were given, in their order; empty where the file or the user names them.
+    """
+
+    landmarks: Landmarks
+    unknown: tuple[str, ...] = ()
+    space: str = ""
+    unit: str = ""
+    assumed_order: tuple[str, ...] = ()
+
+    @property
+    def labels_not_understood(self) -> str:
+        """The unknown labels as the end of a message; empty where there are none."""
+        labels = ", ".join(repr(label[:40]) for label in self.unknown[:8])
+        return f"; labels not understood: {labels}" if labels else ""
+
+
+def load_landmarks(path: str | Path, order: Sequence[str] | None = None) -> LandmarkFile:
+    """Read landmarks; the content decides the format.
+
+    Parameters
+    ----------
+    path : str or Path
+        Our JSON, CSV (``name,x,y,z``), MeshLab ``.pp``, 3D Slicer ``.mrk.json`` or ``.fcsv``, Scalismo JSON,
+        or points without names: a bare list of x,y,z, a .pp with numbers for names, the vertices of a .ply.
+    order : sequence of str, optional
+        The names of the points, in the file's order, where the file has none that are known. Without it four or six
+        points without names are taken in the order of the RBSM programs; ``assumed_order`` says so.
+
+    Returns
+    -------
+    LandmarkFile
+        Coordinates exactly as in the file: axes are not flipped, units not changed.
+
+    Raises
+    ------
+    FileProblem
+        The file is missing, a folder, empty, too large, cut off or damaged.
+    LandmarkProblem
+        A landmark is given twice or has no proper coordinates, or a bare list comes without an order.
+    """
+    path = Path(path)
+    data = read_bytes(path, _LARGEST)
+    with problems_of(path, "landmark"):
+        found = _labelled(data, path)
+        assumed: tuple[str, ...] = ()
+        if order is not None and not any(canonical_name(label) for label, _ in found.points):
+            found = _named(found, order)
+        elif len(found.points) in (4, 6) and all(_no_name(label) for label, _ in found.points):
+            assumed = RBSM_ORDER[: len(found.points)]
+            found = _named(found, assumed)
+        elif any(not label for label, _ in found.points):
+            raise LandmarkProblem(
+                "the file is a bare list of coordinates without names",
+                "Give the order of the names (--landmark-order), or write lines of name,x,y,z",
+            )
+        return replace(_recognised(found), assumed_order=assumed)
+
+
+def _no_name(label: str) -> bool:
+    """Whether a point has no name: nothing, or the number that MeshLab gives it."""
+    return not label or label.isdecimal()
+
+
+def _vertices(mesh: TriangleMesh) -> LabelledPoints:
+    if mesh.n_faces or mesh.n_vertices > _MOST_POINTS:
+        what = "a surface" if mesh.n_faces else f"{mesh.n_vertices:,} points"
+        raise FileProblem(
+            f"the file holds {what}, not landmarks", "Give a .ply with the landmarks alone, as its vertices"
+        )
+    return LabelledPoints(
+        tuple(("", point_of(f"number {number}", row)) for number, row in enumerate(mesh.vertices.tolist(), 1))
+    )
+
+
+def _labelled(data: bytes, path: Path) -> LabelledPoints:
+    if re.match(rb"ply\s", data):
+        return _vertices(ply.read(data, path))
+    try:
+        text = in_utf8(data).decode()
+    except UnicodeDecodeError as error:
+        raise FileProblem("the file is not UTF-8 text", "Save the landmarks as UTF-8 text") from error
+    if "\0" in text:
+        raise FileProblem("the file is not text", "Save the landmarks as UTF-8 text")
+    start = text.lstrip()[:1]
+    if not start:
+        raise FileProblem("the file holds only blanks", "Export the landmarks again")
+    if start in "{[":
+        return read_json(text)
+    if start == "<":
+        return read_picked_points(text.lstrip())
+    if FCSV.search(text[:4096]):
+        return read_fcsv(text)
+    return read_table(text)
+
+
+def _named(found: LabelledPoints, order: Sequence[str]) -> LabelledPoints:
+    strange = [name for name in order if canonical_name(name) is None]
+    if strange:
+        raise LandmarkProblem(
+            f"the order names {strange[0]!r}, which is no landmark", f"Known are {', '.join(NAMES)}"
+        )
+    if len(order) != len(found.points):
+        raise LandmarkProblem(
+            f"the order names {len(order)} landmarks, the file has {len(found.points)} points",
+            "Give one name per point",
+        )
+    points = tuple((name, point) for name, (_, point) in zip(order, found.points, strict=True))
+    return LabelledPoints(points, found.space, found.unit)
+
+
+def _recognised(found: LabelledPoints) -> LandmarkFile:
+    label_of: dict[str, str] = {}
+    points, unknown = {}, []
+    for label, point in found.points:
+        name = canonical_name(label)
+        if name is None:
+            unknown.append(label)
+        elif name in points:
+            first, second = printable(label_of[name]), printable(label)
+            both = f"{first!r} and {second!r}" if first != second else f"as {first!r}"
+            raise LandmarkProblem(f"landmark {name} is given twice ({both})", "Keep one point per name")
+        else:
+            points[name], label_of[name] = point, label
+    return LandmarkFile(Landmarks.of(points), tuple(unknown), found.space, found.unit)
+
+
+def save_landmarks(
+    landmarks: Landmarks, path: str | Path, *, format: str | None = None, space: str = "LPS"
+) -> None:
+    """Write landmarks; the extension of the name decides the format.
+
+    Parameters
+    ----------
+    landmarks : Landmarks
+        Written as they are.
+    path : str or Path
+        ``.json`` (ours), ``.csv``, ``.pp``, ``.mrk.json`` or ``.fcsv``. An existing file is replaced in one
+        step.
+    format : str, optional
+        One of these extensions, or "scalismo", where the name should not decide.
+    space : str
+        The axes that the two formats of 3D Slicer declare. It takes meshes without a declaration for LPS, so
+        the default keeps landmarks on a mesh that is saved in the same frame.
+    """
+    path = Path(path)
+    known = [suffix for suffix in _WRITERS if path.name.lower().endswith(suffix)]
+    chosen = format or (known[0] if known else "")
+    if chosen not in _WRITERS:
+        raise FileProblem(
+            f"landmarks are not written as {format or path.suffix or 'names without extension'}",
+            f"Choose one of {', '.join(_WRITERS)}",
+            path,
+        )
+    if space not in ("LPS", "RAS"):
+        raise LandmarkProblem(f"the axes {space!r} are not known", "Use LPS or RAS", path)
+    bad = [name for name, point in landmarks.items() if not np.all(np.isfinite(point))]
+    if bad:
+        raise LandmarkProblem(f"landmark {bad[0]} is not finite", "Remove it or place it again", path)
+    write_file(path, _WRITERS[chosen](landmarks, space).encode())
