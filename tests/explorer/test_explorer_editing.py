@@ -14,7 +14,6 @@ from breast_cohort import breast_model
 from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.patient import mean_patient
 from breastmorph.explorer.answers import in_page_words
-from breastmorph.explorer.downloads import _plain_cells
 from breastmorph.explorer.model_view import demo_model
 from breastmorph.explorer.settings import Settings
 from breastmorph.model.files import load_model, save_model
@@ -147,12 +146,6 @@ def test_messages_use_the_pages_words(said, shown):
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
-
-
-def test_only_what_looks_like_a_formula_is_quoted():
-    row = {"a": "", "b": "=1+1", "c": "-2.5", "d": "-cmd", "e": "+3", "f": "torso", "g": "@x"}
-    kept = {"a": "", "b": "'=1+1", "c": "-2.5", "d": "'-cmd", "e": "+3", "f": "torso", "g": "'@x"}
-    assert _plain_cells(row) == kept
 
 
 def test_empty_cells_of_the_table_are_empty(visitor):
