@@ -25,8 +25,14 @@ import numpy as np
 
 from breastmorph.batch.engine import register_batch
 from breastmorph.batch.registered_folder import recipe
-from breastmorph.clinical.prediction import BreastPredictor, is_gone
-from breastmorph.clinical.predictor import Evidence, Prediction, TrainingShapes, training_shapes
+from breastmorph.clinical.prediction import is_gone
+from breastmorph.clinical.predictor import (
+    BreastPredictor,
+    Evidence,
+    Prediction,
+    TrainingShapes,
+    training_shapes,
+)
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.evaluation.truth import Tie

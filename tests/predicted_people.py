@@ -8,7 +8,7 @@ import numpy as np
 
 from breast_cohort import breast_model, breast_shapes, breast_template
 from breastmorph.clinical.missing_region import mirror_frame
-from breastmorph.clinical.prediction import BreastPredictor
+from breastmorph.clinical.predictor import BreastPredictor
 from breastmorph.cohort import Cohort
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.model.shape_model import ShapeModel

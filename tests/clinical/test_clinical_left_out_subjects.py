@@ -10,8 +10,8 @@ import pytest
 from breast_cohort import breast_template
 from breastmorph.clinical.features import Reading
 from breastmorph.clinical.missing_region import LeftOut, choose
-from breastmorph.clinical.prediction import BreastPredictor, predict_breast
-from breastmorph.clinical.predictor import training_shapes
+from breastmorph.clinical.prediction import predict_breast
+from breastmorph.clinical.predictor import BreastPredictor, training_shapes
 from breastmorph.cohort import Cohort
 from breastmorph.cohort.cohort import doubts
 from breastmorph.foundation.errors import BreastMorphError

@@ -10,8 +10,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from breastmorph.clinical.missing_region import load_painted, mirror_frame, missing_region, plane_between
-from breastmorph.clinical.prediction import BreastPredictor
-from breastmorph.clinical.predictor import Seam
+from breastmorph.clinical.predictor import BreastPredictor, Seam
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity

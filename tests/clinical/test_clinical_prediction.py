@@ -9,16 +9,14 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from breast_cohort import breast_template
+from breastmorph.clinical import prediction
 from breastmorph.clinical.missing_region import mirror_frame
-from breastmorph.clinical.prediction import (
-    BreastPredictor,
-    PredictionParameters,
-    is_gone,
-    predict_breast,
-    predicted_measures,
-)
+from breastmorph.clinical.prediction import counts_as_gone, is_gone, predict_breast, predicted_measures
+from breastmorph.clinical.predictor import BreastPredictor, PredictionParameters
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort
+from breastmorph.explorer import predicting
+from breastmorph.explorer.model_view import ModelOrigin
 from breastmorph.foundation.errors import BreastMorphError, MeshProblem
 from breastmorph.mesh.geometry import Similarity, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -163,6 +161,57 @@ def test_a_side_without_landmarks_counts_as_flat_unless_its_volume_is_a_breasts(
     assert not is_gone(model(), between, "right")
     assert is_gone(model(), between, "right", stated=True)
     assert not is_gone(model(), shape, "right", stated=True)
+
+
+def told(decide) -> object:
+    """What somebody decides, or the code and words of a refusal."""
+    try:
+        return decide()
+    except BreastMorphError as error:
+        return error.code, error.cause, error.remedy
+
+
+@pytest.mark.parametrize(
+    ("share", "absent", "decided"),
+    [
+        (0.0, "", False),
+        (0.3, "", False),  # half the volume of the other breast: only its landmarks tell
+        (0.3, "right", True),
+        (0.0, "right", "breast-there"),
+        (1.0, "", True),
+        (1.0, "right", True),
+        (1.0, "left", "other-side-absent"),
+    ],
+)
+def test_command_page_and_python_agree_whether_a_breast_is_gone(share, absent, decided, monkeypatch):
+    shape = strangers()[3]
+    shape = (1.0 - share) * shape + share * flattened(shape, "right")
+    monkeypatch.setattr(ModelOrigin, "load", lambda origin: model())
+    for module in (prediction, predicting):  # learnt once for all of these cases
+        monkeypatch.setattr(
+            module, "BreastPredictor", lambda _, side, evidence, *more: predictor(evidence, side)
+        )
+    task = predicting.Task(ModelOrigin(), shape, "right", absent)
+    page = told(lambda: predicting.predictor()(task).gone)
+    python = told(lambda: predict_breast(model(), shape, "right", absent=absent).evidence == "surface")
+    # The command asks for --replace; on the page and in Python choosing a side that has landmarks says it.
+    command = told(lambda: counts_as_gone(model(), shape, "right", absent, replace=not absent))
+    assert page == python == command
+    assert (page[0] if isinstance(page, tuple) else page) == decided
+    if decided is False:
+        with pytest.raises(BreastMorphError, match="the right breast is there"):
+            counts_as_gone(model(), shape, "right", absent)
+
+
+def test_painted_skin_beside_the_side_without_a_breast_is_refused():
+    painted = predictor().region.missing
+    shape = flattened(strangers()[3], "right")
+    assert counts_as_gone(model(), shape, painted, "right")
+    assert not counts_as_gone(model(), shape, painted)
+    with pytest.raises(BreastMorphError, match="the left side is the one without"):
+        counts_as_gone(model(), shape, painted, "left")
+    with pytest.raises(BreastMorphError, match="painted vertices for a model of"):
+        counts_as_gone(model(), shape, painted[:-1], "left")
 
 
 def test_a_breast_grows_where_there_was_none():

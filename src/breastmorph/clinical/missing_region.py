@@ -157,17 +157,10 @@ def missing_region(
         side, own = missing, SIGN[missing] * frame.mean[:, 0] > p.midline
         region, breast = (inside > -p.margin) & own, (inside > 0.0) & own
     else:
-        region = np.asarray(missing, dtype=bool)
-        if region.shape != (model.n_vertices,):
-            raise BreastMorphError(
-                f"{region.size} painted vertices for a model of {model.n_vertices}",
-                "Paint the region on the model's own topology",
-            )
-        if not region.any():
-            raise BreastMorphError("the painted region is empty", "Paint the vertices that are missing")
+        region = _checked(missing, model.n_vertices)
         if region.all():
             raise _no_thorax()
-        side = SIDES[int(frame.mean[region, 0].mean() < 0.0)]
+        side = _side_of(region, frame)
         within = np.zeros(len(region))
         within[region] = cKDTree(frame.mean[~region]).query(frame.mean[region])[0]
         breast = within > p.margin if (within > p.margin).any() else region
@@ -182,6 +175,27 @@ def missing_region(
             "Paint the missing breast on one side only",
         )
     return MissingRegion(side, region, breast, healthy, thorax)
+
+
+def painted_side(model: ShapeModel, painted: Bools) -> str:
+    """The side on which painted vertices (n,) lie."""
+    return _side_of(_checked(painted, model.n_vertices), mirror_frame(model))
+
+
+def _checked(painted: Bools, n: int) -> Bools:
+    region = np.asarray(painted, dtype=bool)
+    if region.shape != (n,):
+        raise BreastMorphError(
+            f"{region.size} painted vertices for a model of {n}",
+            "Paint the region on the model's own topology",
+        )
+    if not region.any():
+        raise BreastMorphError("the painted region is empty", "Paint the vertices that are missing")
+    return region
+
+
+def _side_of(region: Bools, frame: MirrorFrame) -> str:
+    return SIDES[int(frame.mean[region, 0].mean() < 0.0)]
 
 
 def _no_thorax() -> BreastMorphError:

@@ -11,8 +11,7 @@ from breastmorph.clinical.distances import PAPER
 from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.features import Request
 from breastmorph.clinical.patient import Patient
-from breastmorph.clinical.prediction import BreastPredictor
-from breastmorph.clinical.predictor import Prediction, training_shapes
+from breastmorph.clinical.predictor import BreastPredictor, Prediction, training_shapes
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort
 from breastmorph.evaluation.experiments.clinical_generalization import (
