@@ -44,6 +44,7 @@ from breastmorph.mesh.geometry import Similarity, vertex_areas, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import built_with, usable
 from breastmorph.model.shape_model import ShapeModel
+from breastmorph.scan.anatomy import SIZES_IN_MM
 
 # --------------------------------------------------------------------------------------------------------------------
 # The subjects behind a model: as they were where a cohort or the model keeps them, otherwise drawn to fit it
@@ -285,7 +286,6 @@ class Prediction:
 # Predicting a missing breast: the likeliest shape given the rest of the torso, and how sure that is
 # --------------------------------------------------------------------------------------------------------------------
 
-_SIZES = (0.5, 2.0)  # of the model's mean: beyond, the shape is not in mm
 _SPREADS = (0.5, 3.0)  # a subject's uncertainty relative to the average one
 
 
@@ -393,7 +393,7 @@ class BreastPredictor:
                 "Register the scan with the template that the model was built with",
             )
         lay, laid = self._laid(shape)
-        if not _SIZES[0] < lay.scale < _SIZES[1]:
+        if not SIZES_IN_MM[0] < lay.scale < SIZES_IN_MM[1]:
             raise MeshProblem(
                 f"the scan is {1.0 / lay.scale:.2g} times as large as the model's mean", "Give it in mm"
             )

@@ -16,8 +16,7 @@ from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import MIRROR
-
-_OTHER_UNIT = 3.0  # times the usual size: no two adults differ so much, but metres and millimetres do
+from breastmorph.scan.anatomy import SIZES_IN_MM
 
 
 @dataclass(frozen=True)
@@ -211,7 +210,7 @@ def _extent(packed: NDArray[np.floating], rows: Ints, names: Sequence[str]) -> t
 
 def _require_one_unit(sizes: Floats, names: Sequence[str]) -> None:
     usual = float(np.median(sizes))
-    odd = np.flatnonzero((sizes > _OTHER_UNIT * usual) | (sizes < usual / _OTHER_UNIT))
+    odd = np.flatnonzero((sizes < SIZES_IN_MM[0] * usual) | (sizes > SIZES_IN_MM[1] * usual))
     if len(odd):
         named = ", ".join(f"{names[i]} ({sizes[i] / usual:.3g} times)" for i in odd[:5])
         raise BreastMorphError(
