@@ -27,7 +27,7 @@ from breastmorph.scan.landmarks import SIDES, SIGN, other_side
 # Which skin is missing, which takes its place in a mirror, and which lies on the chest that all are laid on
 # --------------------------------------------------------------------------------------------------------------------
 
-_FAR = 10.0  # mm between a mean and its own mirror image: no torso that can be mirrored
+NOT_SYMMETRIC = 10.0  # mm between a mesh and its own mirror image: too far to pair its vertices
 _ROUNDS = 5  # of finding the plane of a mean whose mirror image is not known by vertex
 _FEWEST = 60  # vertices of the thorax to lay a shape on
 
@@ -95,7 +95,7 @@ def mirror_frame(model: ShapeModel) -> MirrorFrame:
             twin = SkinPoints.on(surface, across)
             plane = plane_between(mean, twin.at(mean))
         off = float(np.linalg.norm(twin.at(mean) - across, axis=1).mean())
-        if off > _FAR:
+        if off > NOT_SYMMETRIC:
             raise MeshProblem(
                 f"the model's mean cannot be mirrored: it lies {off:.0f} mm from its mirror image",
                 "Predicting a breast needs a model of whole torsos, upright and in mm",

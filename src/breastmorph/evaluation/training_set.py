@@ -16,7 +16,7 @@ from breastmorph.foundation.files import plain
 from breastmorph.mask import IN_BREAST, breast_mask
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.building import built_with, part_vertices, usable
-from breastmorph.model.procrustes import Frame, common_frame, mirrored
+from breastmorph.model.procrustes import CommonFrame, common_frame, mirrored
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.anatomy import SIZES_IN_MM
 
@@ -296,7 +296,7 @@ def training_set(model: ShapeModel, cohort: Cohort) -> TrainingSet:
     )
 
 
-def _aligned(used: Cohort, frame: Frame, mirror: Ints | None, *, asymmetry: bool) -> Floats:
+def _aligned(used: Cohort, frame: CommonFrame, mirror: Ints | None, *, asymmetry: bool) -> Floats:
     """The subjects in their common frame, (k, n, 3): their asymmetry, or with their mirror images after them."""
     k = len(used)
     doubled = mirror is not None and not asymmetry

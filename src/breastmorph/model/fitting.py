@@ -48,7 +48,7 @@ from breastmorph.scan.landmarks import STERNUM, Landmarks
 # How far a shape lies from a scanned surface, where the scan shows it
 # --------------------------------------------------------------------------------------------------------------------
 
-_FAR = 15.0  # mm: what lies farther from the shape is not the same surface
+_SAME_SURFACE = 15.0  # mm: what lies farther from the shape is not the same surface
 
 
 def surface_residuals(
@@ -68,7 +68,7 @@ def surface_residuals(
     if may_be_turned:
         facing = facing * (np.sign(np.median((facing * normals).sum(axis=1))) or 1.0)
     side = np.sign(((points - found.points) * facing).sum(axis=1))
-    seen = ~found.on_boundary & ((facing * normals).sum(axis=1) > 0.0) & (found.distances < _FAR)
+    seen = ~found.on_boundary & ((facing * normals).sum(axis=1) > 0.0) & (found.distances < _SAME_SURFACE)
     return np.where(seen, side * found.distances, np.nan)
 
 

@@ -75,7 +75,7 @@ class Removed:
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class CommonFrame:
     """The common frame of a cohort.
 
     Attributes
@@ -98,7 +98,7 @@ class Frame:
 
 
 @dataclass(frozen=True, eq=False)
-class Alignment(Frame):
+class Alignment(CommonFrame):
     """The common frame of shapes in memory, with the aligned shapes, (k, n, 3)."""
 
     shapes: Floats
@@ -118,7 +118,7 @@ def common_frame(
     parameters: ProcrustesParameters | None = None,
     mirror: Ints | None = None,
     names: Sequence[str] | None = None,
-) -> Frame:
+) -> CommonFrame:
     """Align shapes to their mean, iterated until the mean stands still.
 
     Parameters
@@ -176,7 +176,7 @@ def common_frame(
     )
     spread = (scales * sizes) @ (scales * sizes) - len(rows) * np.linalg.norm(mean) ** 2
     after = max(float(spread), 0.0) / (max(len(rows) - 1, 1) * len(mean))
-    return Frame(mean, transforms, _removed(iteration, change, scales, turns, centres, before, after))
+    return CommonFrame(mean, transforms, _removed(iteration, change, scales, turns, centres, before, after))
 
 
 def mirrored(shape: Floats, mirror: Ints) -> Floats:

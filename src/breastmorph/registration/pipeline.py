@@ -15,7 +15,7 @@ from breastmorph.mesh.geometry import Similarity, vertex_normals
 from breastmorph.mesh.remeshing import thinned
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.minimiser import Deformation, Trace, fit
-from breastmorph.registration.parameters import FitParameters, RegistrationParameters, RigidParameters
+from breastmorph.registration.parameters import RegistrationParameters, RigidParameters, StageParameters
 from breastmorph.registration.prepared import Level, PreparedTemplate
 from breastmorph.registration.result import (
     Registration,
@@ -271,7 +271,7 @@ class _Run:
         return fine
 
     def _fit(
-        self, level: Level, points: Floats, parameters: FitParameters
+        self, level: Level, points: Floats, parameters: StageParameters
     ) -> tuple[Deformation, list[Trace]]:
         rest = level.mesh.vertices if parameters.rest == "template" else points
         deformation = Deformation(level.cells, rest, points, level.system, parameters)
@@ -286,7 +286,7 @@ class _Run:
         )
         return deformation, trace
 
-    def _landmark_pairs(self, level: Level, parameters: FitParameters) -> tuple[Ints, Floats, Floats]:
+    def _landmark_pairs(self, level: Level, parameters: StageParameters) -> tuple[Ints, Floats, Floats]:
         """Vertices of the landmarks that pull, where they belong, and their shares of the pull."""
         chosen = [
             (level.landmark_ids[name], self.marks[name], share)
