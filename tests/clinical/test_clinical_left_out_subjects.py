@@ -11,7 +11,7 @@ from breast_cohort import breast_template
 from breastmorph.clinical.features import Reading
 from breastmorph.clinical.missing_region import LeftOut, choose
 from breastmorph.clinical.prediction import predict_breast
-from breastmorph.clinical.predictor import BreastPredictor, training_shapes
+from breastmorph.clinical.predictor import learnt_predictor, training_shapes
 from breastmorph.cohort import Cohort
 from breastmorph.cohort.cohort import doubts
 from breastmorph.foundation.errors import BreastMorphError
@@ -94,7 +94,7 @@ def test_what_a_truncated_model_cut_off_is_noise_and_not_a_reason_to_refuse(keep
     few = few if keeps_scores else few.without_training()
     assert training_shapes(few).lost_variance == few.noise_variance > 0.0
     assert training_shapes(model()).lost_variance == 0.0
-    one, breast = BreastPredictor(few, "right", evidence), predictor().region.breast
+    one, breast = learnt_predictor(few, "right", evidence), predictor().region.breast
     errors, covered = [], []
     for shape in strangers():
         found = one.predict(shape)  # none is refused
@@ -111,7 +111,7 @@ def test_what_a_truncated_model_cut_off_is_noise_and_not_a_reason_to_refuse(keep
 
 
 def test_what_a_truncated_model_cut_off_is_uncertain_in_measures_too():
-    found = BreastPredictor(model().truncate(1), "right", "points").predict(strangers()[0])
+    found = learnt_predictor(model().truncate(1), "right", "points").predict(strangers()[0])
     nipple = model().landmark_ids["nipple_right"]
     for axis in np.eye(3):
         along = found.deviation_of(Reading(0.0, np.array([nipple]), axis[None]))
@@ -132,7 +132,7 @@ def test_a_copy_in_another_pose_counts_once():
 
 
 def test_without_stored_subjects_the_uncertainty_is_about_the_same():
-    bare = BreastPredictor(replace(model(), training=None), "right", "points")
+    bare = learnt_predictor(replace(model(), training=None), "right", "points")
     shape = strangers()[3]
     here, there = predictor().predict(shape), bare.predict(shape)
     breast = here.region.breast
@@ -154,7 +154,7 @@ def test_a_cohort_counts_as_the_models_own_subjects():
 def test_models_of_few_subjects_are_refused():
     few = build_model(Cohort.of(alike(3, 1), breast_template()))
     with pytest.raises(BreastMorphError, match="too few"):
-        BreastPredictor(few, "right")
+        learnt_predictor(few, "right")
 
 
 def test_a_cohort_of_patients_after_a_mastectomy_has_nobody_to_learn_from():

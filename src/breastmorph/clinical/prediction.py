@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from breastmorph.clinical.distances import PAIRS
 from breastmorph.clinical.measures import measured_features
 from breastmorph.clinical.missing_region import painted_side
-from breastmorph.clinical.predictor import BreastPredictor, Prediction, PredictionParameters, TrainingShapes
+from breastmorph.clinical.predictor import Prediction, PredictionParameters, TrainingShapes, learnt_predictor
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError
@@ -108,11 +108,11 @@ def predict_breast(
 
     See Also
     --------
-    BreastPredictor : the same for many scans.
+    learnt_predictor : the same for many scans.
     """
     if not isinstance(absent, bool):
         absent = counts_as_gone(model, shape, missing, absent or "", replace=not absent)
-    predictor = BreastPredictor(model, missing, "surface" if absent else "points", parameters, subjects)
+    predictor = learnt_predictor(model, missing, "surface" if absent else "points", parameters, subjects)
     return predictor.predict(shape)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from breastmorph.clinical.patient import Patient
 from breastmorph.clinical.prediction import PredictedMeasure, counts_as_gone, predicted_measures
-from breastmorph.clinical.predictor import BreastPredictor, Evidence, Prediction
+from breastmorph.clinical.predictor import BreastPredictor, Evidence, Prediction, learnt_predictor
 from breastmorph.explorer.answers import bad_request, in_page_words, packed
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.model_view import ModelOrigin
@@ -130,7 +130,7 @@ def predictor() -> Callable[[Task], Answer]:
 
     @lru_cache(maxsize=_KEPT)
     def learned(origin: ModelOrigin, side: str, evidence: Evidence) -> BreastPredictor:
-        return BreastPredictor(loaded(origin), side, evidence)
+        return learnt_predictor(loaded(origin), side, evidence)
 
     def answer(task: Task) -> Answer:
         model, missing = loaded(task.origin), task.missing
@@ -140,7 +140,7 @@ def predictor() -> Callable[[Task], Answer]:
         if isinstance(missing, str):
             found = learned(task.origin, missing, evidence).predict(task.shape)
         else:
-            found = BreastPredictor(model, missing, evidence).predict(task.shape)
+            found = learnt_predictor(model, missing, evidence).predict(task.shape)
         return Answer(found, predicted_measures(model, found), gone)
 
     return answer

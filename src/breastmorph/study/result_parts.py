@@ -11,7 +11,7 @@ from breastmorph.clinical.distances import PAPER
 from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.features import Request
 from breastmorph.clinical.patient import Patient
-from breastmorph.clinical.predictor import BreastPredictor, Prediction, training_shapes
+from breastmorph.clinical.predictor import BreastPredictor, Prediction, learnt_predictor, training_shapes
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort
 from breastmorph.evaluation.experiments.clinical_generalization import (
@@ -215,7 +215,7 @@ def predict_breasts(job: PartJob) -> Made:
             f"{len(cohort)} subjects with both breasts are too few to predict each by the others; "
             f"{_FEWEST_TO_LEARN + 1} are needed"
         )
-    everybody = BreastPredictor(model, "right", "surface", None, training_shapes(model, cohort))
+    everybody = learnt_predictor(model, "right", "surface", None, training_shapes(model, cohort))
     volumes = BreastVolumes(model.mean_mesh, model.landmarks)
     errors: list[_Errors] = []
     chosen = _drawn(cohort, settings["subjects"], settings["seed"], "predict")
