@@ -26,7 +26,7 @@ def test_residuals_of_left_out_subjects_are_those_of_refitting():
     rng = np.random.default_rng(0)
     known, targets = rng.normal(size=(12, 30)), rng.normal(size=(12, 4))
     subjects = np.repeat(np.arange(6), 2)
-    left_out = LeftOut(known @ known.T, subjects)
+    left_out = LeftOut.of(known @ known.T, subjects)
     noise = 0.8
     residuals = left_out.residual_weights(noise) @ targets
     for subject in range(6):
@@ -43,7 +43,7 @@ def test_the_noise_is_small_where_the_known_tells_and_large_where_not(told, expe
     rng = np.random.default_rng(3)
     known = rng.normal(size=(60, 5))
     targets = known @ rng.normal(size=(5, 7)) if told else rng.normal(size=(60, 7))
-    left_out = LeftOut(known @ known.T, np.arange(60))
+    left_out = LeftOut.of(known @ known.T, np.arange(60))
     noises = left_out.noises([1e-4, 1e-2, 1.0, 1e2])
     choice = choose(left_out, targets, np.zeros_like(targets), noises, [0.0])
     assert choice.noise == noises[0 if expected == "little" else -1]
@@ -52,7 +52,7 @@ def test_the_noise_is_small_where_the_known_tells_and_large_where_not(told, expe
 def test_a_perfect_mirror_image_is_taken_whole():
     rng = np.random.default_rng(4)
     targets = rng.normal(size=(40, 6))
-    left_out = LeftOut(np.eye(40), np.arange(40))
+    left_out = LeftOut.of(np.eye(40), np.arange(40))
     mirrors = targets + 0.05 * rng.normal(size=targets.shape)
     choice = choose(left_out, targets, mirrors, left_out.noises([1e-2, 1.0]), [0.0, 0.5, 1.0])
     assert choice.mirror_share == 1.0

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from scipy.sparse import diags
@@ -317,24 +318,34 @@ def load_painted(path: Path, n_vertices: int) -> Bools:
 _FLOOR = 1e-9  # of the largest variance: targets that do not vary say nothing
 
 
+@dataclass(frozen=True, eq=False)
 class LeftOut:
     """Residuals of left-out subjects by noise.
 
-    Parameters
+    Attributes
     ----------
-    gram : (N, N) float
-        Inner products of what is known of the shapes, mm squared.
-    subjects : (N,) int
-        Whose shape it is; a subject is left out with all of her rows.
+    values, vectors : (N,) and (N, N) float
+        Eigenvalues, mm squared, and eigenvectors of the centred inner products of what is known of the shapes.
+    groups : tuple of (r,) int
+        The rows of every subject, who is left out with all of them.
     """
 
-    def __init__(self, gram: Floats, subjects: Ints) -> None:
-        n = len(gram)
-        centre = np.eye(n) - 1.0 / n
-        self._values, self._vectors = np.linalg.eigh(centre @ gram @ centre)
-        self._values = np.maximum(self._values, 0.0)
-        self._groups = [np.flatnonzero(subjects == subject) for subject in np.unique(subjects)]
-        self.n = n
+    values: Floats
+    vectors: Floats
+    groups: tuple[Ints, ...]
+
+    @classmethod
+    def of(cls, gram: Floats, subjects: Ints) -> Self:
+        """From inner products (N, N) of what is known of the shapes, and whose shape each is (N,)."""
+        centre = np.eye(len(gram)) - 1.0 / len(gram)
+        values, vectors = np.linalg.eigh(centre @ gram @ centre)
+        groups = tuple(np.flatnonzero(subjects == subject) for subject in np.unique(subjects))
+        return cls(np.maximum(values, 0.0), vectors, groups)
+
+    @property
+    def n(self) -> int:
+        """Number of shapes."""
+        return len(self.values)
 
     def strength(self, noise: float) -> float:
         """Ridge parameter of a noise in mm."""
@@ -342,29 +353,27 @@ class LeftOut:
 
     def noises(self, ratios: Sequence[float]) -> Floats:
         """Noises in mm from ratios: noise variance, summed over what is known, to the variance of one shape."""
-        return np.sqrt(np.asarray(ratios) * self._values.sum() / (self.n * (self.n - 1)))
+        return np.sqrt(np.asarray(ratios) * self.values.sum() / (self.n * (self.n - 1)))
 
     def residual_weights(self, noise: float) -> Floats:
         """A with: residuals of left-out subjects = A @ targets, (N, N)."""
         strength = self.strength(noise)
-        shrunk = self._values / (self._values + strength)
-        rest = np.eye(self.n) - 1.0 / self.n - (self._vectors * shrunk) @ self._vectors.T
+        shrunk = self.values / (self.values + strength)
+        rest = np.eye(self.n) - 1.0 / self.n - (self.vectors * shrunk) @ self.vectors.T
         out = np.empty_like(rest)
-        for group in self._groups:
+        for group in self.groups:
             own = rest[np.ix_(group, group)]
             out[group] = np.linalg.solve(own + 1e-12 * np.eye(len(group)), rest[group])
         return out
 
     def solve(self, products: Floats, noise: float) -> Floats:
         """Weights of the targets for a new shape, whose centred products with the others are given, (N,)."""
-        weights: Floats = self._vectors @ (
-            (self._vectors.T @ products) / (self._values + self.strength(noise))
-        )
+        weights: Floats = self.vectors @ ((self.vectors.T @ products) / (self.values + self.strength(noise)))
         return weights
 
     def by_subject(self, rows: Floats) -> Floats:
         """Means over the rows of every subject, (k,)."""
-        return np.array([rows[group].mean() for group in self._groups])
+        return np.array([rows[group].mean() for group in self.groups])
 
 
 @dataclass(frozen=True)

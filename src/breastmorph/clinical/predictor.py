@@ -608,7 +608,7 @@ def _learnt(view: TorsoView, rows: _Rows, lost_variance: float, p: PredictionPar
     gram = (centred @ centred.T).astype(np.float64)
     # What a truncation cut off, every real torso has, and each another one: products with itself hold it.
     gram += lost_variance * rows.known.shape[1] * np.eye(len(gram))
-    left_out = LeftOut(gram, rows.subjects)
+    left_out = LeftOut.of(gram, rows.subjects)
     inner = np.flatnonzero(view.region.breast[view.seam.region])
     normals = view.normals[view.seam.region]
     trial = inner[:: max(1, len(inner) // p.trial_points)]
