@@ -9,7 +9,7 @@ import pytest
 
 from breast_cohort import breast_template
 from breastmorph.clinical.features import Reading
-from breastmorph.clinical.missing_region import LeftOut, choose
+from breastmorph.clinical.missing_region import LeftOut, best_choice
 from breastmorph.clinical.prediction import predict_breast
 from breastmorph.clinical.predictor import learnt_predictor, training_shapes
 from breastmorph.cohort import Cohort
@@ -45,7 +45,7 @@ def test_the_noise_is_small_where_the_known_tells_and_large_where_not(told, expe
     targets = known @ rng.normal(size=(5, 7)) if told else rng.normal(size=(60, 7))
     left_out = LeftOut.of(known @ known.T, np.arange(60))
     noises = left_out.noises([1e-4, 1e-2, 1.0, 1e2])
-    choice = choose(left_out, targets, np.zeros_like(targets), noises, [0.0])
+    choice = best_choice(left_out, targets, np.zeros_like(targets), noises, [0.0])
     assert choice.noise == noises[0 if expected == "little" else -1]
 
 
@@ -54,7 +54,7 @@ def test_a_perfect_mirror_image_is_taken_whole():
     targets = rng.normal(size=(40, 6))
     left_out = LeftOut.of(np.eye(40), np.arange(40))
     mirrors = targets + 0.05 * rng.normal(size=targets.shape)
-    choice = choose(left_out, targets, mirrors, left_out.noises([1e-2, 1.0]), [0.0, 0.5, 1.0])
+    choice = best_choice(left_out, targets, mirrors, left_out.noises([1e-2, 1.0]), [0.0, 0.5, 1.0])
     assert choice.mirror_share == 1.0
 
 

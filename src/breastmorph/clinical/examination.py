@@ -1,4 +1,4 @@
-"""Examinations as plain values: a nested record for JSON, a flat row for a table over a cohort."""
+"""An examination: how low the nipples stand, how alike the sides are, and all measures of one subject together."""
 
 from __future__ import annotations
 

@@ -398,7 +398,7 @@ class Choice:
     best_noise: float
 
 
-def choose(
+def best_choice(
     left_out: LeftOut,
     targets: Floats,
     mirrors: Floats,

@@ -38,7 +38,7 @@ from breastmorph.clinical.missing_region import (
     MissingRegion,
     RegionLimits,
     Seam,
-    choose,
+    best_choice,
     mirror_frame,
     missing_region,
 )
@@ -614,7 +614,7 @@ def _learnt(view: TorsoView, rows: _Rows, lost_variance: float, p: PredictionPar
     trial = inner[:: max(1, len(inner) // p.trial_points)]
     shape, mirror = (np.einsum("nmd,md->nm", part[:, trial], normals[trial]) for part in rows.inside)
     noises = np.array([p.noise]) if p.noise is not None else _noises(view, left_out, p)
-    choice = choose(left_out, shape, mirror, noises, p.mirror_shares, lost_variance)
+    choice = best_choice(left_out, shape, mirror, noises, p.mirror_shares, lost_variance)
     weights = left_out.residual_weights(choice.noise)
     share = np.float32(choice.mirror_share)
     missed, mismatch = (

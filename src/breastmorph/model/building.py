@@ -65,7 +65,7 @@ def as_number(text: str) -> float:
     return value if math.isfinite(value) else math.nan
 
 
-def choose(table: Sequence[Row], expression: str) -> Bools:
+def chosen_rows(table: Sequence[Row], expression: str) -> Bools:
     """Which rows of a table fulfil an expression, (k,).
 
     Parameters

@@ -22,7 +22,7 @@ from breastmorph.mesh.geometry import Similarity, face_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.fit_steps import (
     Anchors,
-    Evidence,
+    FitEvidence,
     Prior,
     Sites,
     State,
@@ -442,7 +442,7 @@ def _coarse(
 
 def _fine(
     state: State, prior: Prior, sites: Sites, points: TargetPoints, anchors: Anchors | None, p: FitParameters
-) -> tuple[State, Evidence, Floats, int]:
+) -> tuple[State, FitEvidence, Floats, int]:
     """Steps on all vertices until nothing moves."""
     alike = _alike(points, p.reach)
     width, variance = 2.0 * p.least_width, p.least_width**2
@@ -494,7 +494,7 @@ def _deviations(
     return np.asarray(state.transform.scale * np.sqrt(spread + misfit))
 
 
-def _from_points(target: TargetPoints, evidence: Evidence, points: Floats) -> Floats:
+def _from_points(target: TargetPoints, evidence: FitEvidence, points: Floats) -> Floats:
     """Residuals of the explained points carried to the vertices near them."""
     used = np.flatnonzero(evidence.weights > 0.0)
     if not len(used):

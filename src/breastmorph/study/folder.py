@@ -1,4 +1,4 @@
-"""Drift of a study: what its records say of results and files, compared with what is there."""
+"""The study folder: where things lie, the cohort it works on, and whether records and files still agree."""
 
 from __future__ import annotations
 

@@ -290,10 +290,3 @@ def _npy(array: Ints) -> bytes:
     buffer = io.BytesIO()
     np.save(buffer, array, allow_pickle=False)
     return buffer.getvalue()
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# The template: what is bent onto every scan; how one is made; its files
-# --------------------------------------------------------------------------------------------------------------------
-
-__all__ = ["Template", "template_from"]

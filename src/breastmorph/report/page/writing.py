@@ -1,4 +1,4 @@
-"""A page as one file."""
+"""A page of blocks as one file: the markup of each, and numbers, pictures and models inside it."""
 
 from __future__ import annotations
 
