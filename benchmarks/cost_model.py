@@ -23,7 +23,7 @@ from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.remeshing import decimate
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.phantom import write_cohort
-from breastmorph.report.summary_page import Pictures
+from breastmorph.report.summary_page import ScanPictures
 from breastmorph.scan.check import CheckParameters, load_scan
 from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.scan import ScanFiles, find_scans
@@ -73,7 +73,7 @@ def print_seconds(cases: Sequence[Sequence[ScanFiles]]) -> None:
     print(
         "  scan vertices" + "".join(f"{one.mesh.n_vertices:>12,}" for one in chosen) + "  template vertices"
     )
-    makers = [ProductMaker(recipe(one, check=CHECK, pictures=Pictures())) for one in chosen]
+    makers = [ProductMaker(recipe(one, check=CHECK, pictures=ScanPictures())) for one in chosen]
     for found in cases:
         line = []
         for make in makers:
@@ -90,7 +90,7 @@ def print_seconds(cases: Sequence[Sequence[ScanFiles]]) -> None:
 
 def print_bytes(found: Sequence[ScanFiles], folder: RegisteredFolder) -> None:
     """Bytes a scan, and the caller's work."""
-    rules = recipe(default_template(), pictures=Pictures())
+    rules = recipe(default_template(), pictures=ScanPictures())
     products = [product for product in map(ProductMaker(rules), found) if isinstance(product, Product)]
     sizes = {
         "in: scan and landmarks": [sum(p.stat().st_size for p in (f.mesh, *f.landmarks)) for f in found],

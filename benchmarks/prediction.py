@@ -25,8 +25,15 @@ import numpy as np
 
 from breastmorph.batch.engine import register_batch
 from breastmorph.batch.registered_folder import recipe
-from breastmorph.clinical.prediction import BreastPredictor, is_gone
-from breastmorph.clinical.predictor import Evidence, Prediction, TrainingShapes, training_shapes
+from breastmorph.clinical.prediction import is_gone
+from breastmorph.clinical.predictor import (
+    BreastPredictor,
+    Evidence,
+    Prediction,
+    TrainingShapes,
+    learnt_predictor,
+    training_shapes,
+)
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.evaluation.truth import Tie
@@ -114,7 +121,7 @@ def predictor_normals(predictor: BreastPredictor) -> Floats:
 
 def leave_one_out(model: ShapeModel, cohort: Cohort, evidence: Evidence) -> list[Row]:
     """Every subject, each side, predicted by the others."""
-    whole = BreastPredictor(model, "right", evidence, None, training_shapes(model, cohort))
+    whole = learnt_predictor(model, "right", evidence, None, training_shapes(model, cohort))
     rows = []
     for i in range(len(cohort)):
         rows += both_sides(model, cohort.shape(i), whole.without(i), np.random.default_rng(i))
@@ -131,7 +138,7 @@ def in_fifths(cohort: Cohort, evidence: Evidence) -> list[Row]:
     for fifth in range(5):
         out = np.arange(len(cohort)) % 5 == fifth
         model = build_model(cohort.chosen(~out))
-        predictor = BreastPredictor(model, "right", evidence)
+        predictor = learnt_predictor(model, "right", evidence)
         for i in np.flatnonzero(out):
             rows += both_sides(model, cohort.shape(int(i)), predictor, np.random.default_rng(i))
     return rows
@@ -165,7 +172,7 @@ def after_mastectomy(
     volumes = volumes_of(model)
     mean = mean_torso()
     tie = Tie.of(cohort.template, mean.mesh, mean.landmarks)
-    predictor = BreastPredictor(model, "right", "surface", None, subjects)
+    predictor = learnt_predictor(model, "right", "surface", None, subjects)
     rows, recognised = [], 0
     examples: list[Example] = []
     for i, (name, side) in enumerate(zip(cohort.ids, cohort.absent, strict=True)):
@@ -297,7 +304,7 @@ def main() -> int:
             if arguments.drawn:
                 show(f"Each fifth by the others, evidence: {evidence}", in_fifths(cohort, evidence))
                 continue
-            choice = BreastPredictor(model, "right", evidence, None, subjects).choice
+            choice = learnt_predictor(model, "right", evidence, None, subjects).choice
             title = f"Leave-one-out, evidence: {evidence} (noise {choice.noise:.1f} mm, mirror share "
             show(f"{title}{choice.mirror_share:g})", leave_one_out(model, cohort, evidence))
         if one is not None and phantom is not None:

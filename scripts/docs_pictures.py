@@ -37,7 +37,7 @@ from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.fitting import fit_model
 from breastmorph.registration.pipeline import Registrar
 from breastmorph.report.clinical_sheet import save_symmetry_map, scan_sheet, sheet_png
-from breastmorph.report.figures.panels import Page, cameras, height_of, house_style, save_figure
+from breastmorph.report.figures.panels import PanelPage, cameras, height_of, house_style, save_figure
 from breastmorph.report.render import Camera, Marker, View, look, render
 from breastmorph.report.shape_sheets import fit_sheet
 from breastmorph.report.summary_page import quality_sheet_png
@@ -144,7 +144,7 @@ def measure_picture() -> None:
     (front,) = cameras([(View(), [mesh.vertices])], 3.3)
     with house_style(), tempfile.TemporaryDirectory() as folder:
         figure = Figure(figsize=(7.3, height_of(front) + 0.1))
-        page = Page(figure)
+        page = PanelPage(figure)
         axes = page.picture(render(mesh, camera=front), front, 0.05, 0.05)
         for (name, off), pair, line in zip(_TAPES.items(), pairs, lines, strict=True):
             if line is None:
@@ -282,7 +282,7 @@ def landmark_picture(topology: Path) -> None:
     ):
         with house_style(), tempfile.TemporaryDirectory() as folder:
             figure = Figure(figsize=(wide + 2 * _SPACE, tall + 0.1))
-            axes = Page(figure).picture(render(mesh, camera=camera), camera, _SPACE, 0.05)
+            axes = PanelPage(figure).picture(render(mesh, camera=camera), camera, _SPACE, 0.05)
             _name_points(axes, mesh, camera, {name: points[name] for name in shown})
             (written,) = save_figure(figure, Path(folder) / name, kinds=("png",), dpi=170)
             keep(written.read_bytes(), name)

@@ -8,7 +8,7 @@ import numpy as np
 
 from breast_cohort import breast_model, breast_shapes, breast_template
 from breastmorph.clinical.missing_region import mirror_frame
-from breastmorph.clinical.prediction import BreastPredictor
+from breastmorph.clinical.predictor import BreastPredictor, learnt_predictor
 from breastmorph.cohort import Cohort
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.model.shape_model import ShapeModel
@@ -29,7 +29,7 @@ def model(k: int = 30) -> ShapeModel:
 
 @cache
 def predictor(evidence: str = "points", side: str = "right") -> BreastPredictor:
-    return BreastPredictor(model(), side, evidence)
+    return learnt_predictor(model(), side, evidence)
 
 
 @cache

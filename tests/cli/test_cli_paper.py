@@ -14,7 +14,7 @@ from breastmorph.cli import main
 from breastmorph.cli import paper as paper_command
 from breastmorph.cli.paper import StudyProgress
 from breastmorph.study import cohort_parts
-from breastmorph.study.part import Made, Part, State
+from breastmorph.study.part import Made, Part, PartState
 from breastmorph.study.running import run_study
 from small_cohort import small_template
 from study_cohort import CHECK, write_study_cohort
@@ -120,9 +120,9 @@ def test_progress_of_a_study_in_a_log():
         progress.started(parts)
         with progress.steps(parts[0])("scans", 2) as advance:
             advance()
-        progress.ended(parts[0], State("done"), 12.0)
-        progress.ended(parts[1], State("failed", why="bad luck"), 0.0)
-        progress.ended(parts[2], State("not possible", why="nobody was operated on"), 0.0)
+        progress.ended(parts[0], PartState("done"), 12.0)
+        progress.ended(parts[1], PartState("failed", why="bad luck"), 0.0)
+        progress.ended(parts[2], PartState("not possible", why="nobody was operated on"), 0.0)
     text = console.file.getvalue()
     assert "1. Experiments." in text
     assert "A: 12 s" in text

@@ -29,7 +29,12 @@ def folder(tmp_path_factory):
     right = (breast_template().mesh.vertices[:, 0] < 0)[:, None]
     to_file = Similarity(translation=np.array([0.0, 1000.0, 0.0]), scale=0.1)  # cm
     (path / "registered").mkdir()
-    for name, points, absent in (("two", shape, ""), ("one", shape + right * flat, "right")):
+    for name, points, absent in (
+        ("two", shape, ""),
+        ("one", shape + right * flat, "right"),
+        ("between", shape + 0.7 * right * flat, ""),
+        ("between_unmarked", shape + 0.7 * right * flat, "right"),
+    ):
         save_mesh(
             TriangleMesh(to_file.apply(points), breast_template().mesh.faces), path / f"registered/{name}.ply"
         )
@@ -127,6 +132,12 @@ def test_a_breast_that_is_there_is_not_missing(folder, tmp_path):
     taken = run(folder, *words, "--replace", "--json")
     assert taken.exit_code == 0
     assert json.loads(taken.stdout)["evidence"] == "points"
+
+
+@pytest.mark.parametrize(("name", "exit_code"), [("between", 2), ("between_unmarked", 0)])
+def test_of_a_breast_between_flat_and_whole_its_landmarks_tell(folder, tmp_path, name, exit_code):
+    words = (folder / f"registered/{name}.ply", "--missing", "right", "--out", tmp_path / "out", "--no-sheet")
+    assert run(folder, *words, "--samples", 0).exit_code == exit_code
 
 
 def test_a_breast_without_landmarks_is_seen_all_the_same(folder, tmp_path):

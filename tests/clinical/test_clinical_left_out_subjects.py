@@ -9,9 +9,9 @@ import pytest
 
 from breast_cohort import breast_template
 from breastmorph.clinical.features import Reading
-from breastmorph.clinical.missing_region import LeftOut, choose
-from breastmorph.clinical.prediction import BreastPredictor, predict_breast
-from breastmorph.clinical.predictor import training_shapes
+from breastmorph.clinical.missing_region import LeftOut, best_choice
+from breastmorph.clinical.prediction import predict_breast
+from breastmorph.clinical.predictor import learnt_predictor, training_shapes
 from breastmorph.cohort import Cohort
 from breastmorph.cohort.cohort import doubts
 from breastmorph.foundation.errors import BreastMorphError
@@ -26,7 +26,7 @@ def test_residuals_of_left_out_subjects_are_those_of_refitting():
     rng = np.random.default_rng(0)
     known, targets = rng.normal(size=(12, 30)), rng.normal(size=(12, 4))
     subjects = np.repeat(np.arange(6), 2)
-    left_out = LeftOut(known @ known.T, subjects)
+    left_out = LeftOut.of(known @ known.T, subjects)
     noise = 0.8
     residuals = left_out.residual_weights(noise) @ targets
     for subject in range(6):
@@ -43,18 +43,18 @@ def test_the_noise_is_small_where_the_known_tells_and_large_where_not(told, expe
     rng = np.random.default_rng(3)
     known = rng.normal(size=(60, 5))
     targets = known @ rng.normal(size=(5, 7)) if told else rng.normal(size=(60, 7))
-    left_out = LeftOut(known @ known.T, np.arange(60))
+    left_out = LeftOut.of(known @ known.T, np.arange(60))
     noises = left_out.noises([1e-4, 1e-2, 1.0, 1e2])
-    choice = choose(left_out, targets, np.zeros_like(targets), noises, [0.0])
+    choice = best_choice(left_out, targets, np.zeros_like(targets), noises, [0.0])
     assert choice.noise == noises[0 if expected == "little" else -1]
 
 
 def test_a_perfect_mirror_image_is_taken_whole():
     rng = np.random.default_rng(4)
     targets = rng.normal(size=(40, 6))
-    left_out = LeftOut(np.eye(40), np.arange(40))
+    left_out = LeftOut.of(np.eye(40), np.arange(40))
     mirrors = targets + 0.05 * rng.normal(size=targets.shape)
-    choice = choose(left_out, targets, mirrors, left_out.noises([1e-2, 1.0]), [0.0, 0.5, 1.0])
+    choice = best_choice(left_out, targets, mirrors, left_out.noises([1e-2, 1.0]), [0.0, 0.5, 1.0])
     assert choice.mirror_share == 1.0
 
 
@@ -94,7 +94,7 @@ def test_what_a_truncated_model_cut_off_is_noise_and_not_a_reason_to_refuse(keep
     few = few if keeps_scores else few.without_training()
     assert training_shapes(few).lost_variance == few.noise_variance > 0.0
     assert training_shapes(model()).lost_variance == 0.0
-    one, breast = BreastPredictor(few, "right", evidence), predictor().region.breast
+    one, breast = learnt_predictor(few, "right", evidence), predictor().region.breast
     errors, covered = [], []
     for shape in strangers():
         found = one.predict(shape)  # none is refused
@@ -111,7 +111,7 @@ def test_what_a_truncated_model_cut_off_is_noise_and_not_a_reason_to_refuse(keep
 
 
 def test_what_a_truncated_model_cut_off_is_uncertain_in_measures_too():
-    found = BreastPredictor(model().truncate(1), "right", "points").predict(strangers()[0])
+    found = learnt_predictor(model().truncate(1), "right", "points").predict(strangers()[0])
     nipple = model().landmark_ids["nipple_right"]
     for axis in np.eye(3):
         along = found.deviation_of(Reading(0.0, np.array([nipple]), axis[None]))
@@ -132,7 +132,7 @@ def test_a_copy_in_another_pose_counts_once():
 
 
 def test_without_stored_subjects_the_uncertainty_is_about_the_same():
-    bare = BreastPredictor(replace(model(), training=None), "right", "points")
+    bare = learnt_predictor(replace(model(), training=None), "right", "points")
     shape = strangers()[3]
     here, there = predictor().predict(shape), bare.predict(shape)
     breast = here.region.breast
@@ -154,7 +154,7 @@ def test_a_cohort_counts_as_the_models_own_subjects():
 def test_models_of_few_subjects_are_refused():
     few = build_model(Cohort.of(alike(3, 1), breast_template()))
     with pytest.raises(BreastMorphError, match="too few"):
-        BreastPredictor(few, "right")
+        learnt_predictor(few, "right")
 
 
 def test_a_cohort_of_patients_after_a_mastectomy_has_nobody_to_learn_from():

@@ -9,9 +9,14 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from breastmorph.clinical.missing_region import load_painted, mirror_frame, missing_region, plane_between
-from breastmorph.clinical.prediction import BreastPredictor
-from breastmorph.clinical.predictor import Seam
+from breastmorph.clinical.missing_region import (
+    Seam,
+    load_painted,
+    mirror_frame,
+    missing_region,
+    plane_between,
+)
+from breastmorph.clinical.predictor import learnt_predictor
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity
@@ -77,7 +82,7 @@ def test_impossible_regions_are_refused(missing, words):
     if missing is None or missing is True:
         missing = np.full(model().n_vertices, missing is True)
     with pytest.raises(BreastMorphError, match=words):
-        BreastPredictor(model(), missing)
+        learnt_predictor(model(), missing)
 
 
 # --- painted regions --------------------------------------------------------------------------------------------------
@@ -85,7 +90,7 @@ def test_impossible_regions_are_refused(missing, words):
 
 def test_a_painted_region_is_a_region():
     by_side = predictor()
-    painted = BreastPredictor(model(), by_side.region.missing, "points")
+    painted = learnt_predictor(model(), by_side.region.missing, "points")
     assert painted.region.side == "right"
     assert np.array_equal(painted.region.missing, by_side.region.missing)
     shape = strangers()[8]

@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from breast_cohort import breast_model, breast_template
+from breast_cohort import breast_model, breast_shapes, breast_template
 from breastmorph.clinical.patient import _moved_landmarks, registered_patient, template_of
-from breastmorph.foundation.errors import FileProblem, LandmarkProblem
+from breastmorph.cohort import Cohort
+from breastmorph.evaluation.training_set import training_set
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, LandmarkProblem
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity
+from breastmorph.model.building import build_model
+from breastmorph.model.shape_model import landmark_frame
 from breastmorph.scan.landmarks import Landmarks
 from edited_people import FIVE, features, stranger
 from small_cohort import small_template
@@ -52,6 +56,19 @@ def test_registered_meshes_come_back_in_their_own_frame_and_unit(tmp_path):
     (tmp_path / "subject.json").write_text('{"absent_side": ""}')
     with pytest.raises(FileProblem, match="record cannot be read"):
         registered_patient(model, path)
+
+
+@pytest.mark.parametrize("size", [0.45, 2.3])
+def test_a_size_that_no_adult_has_is_refused_wherever_it_comes_in(size, tmp_path):
+    model, path = breast_model(), tmp_path / "subject.ply"
+    save_mesh(model.mesh(size * model.mean), path)
+    with pytest.raises(FileProblem, match="no adult's size"):
+        registered_patient(model, path)
+    with pytest.raises(BreastMorphError, match="not of the others' size"):
+        build_model(Cohort.of([model.mean, 1.01 * model.mean, size * model.mean], breast_template()))
+    with pytest.raises(BreastMorphError, match="its unit is not mm"):
+        training_set(model.transform(Similarity(scale=size)), Cohort.of(breast_shapes(6), breast_template()))
+    assert landmark_frame(model.landmarks.transformed(Similarity(scale=size))) is None
 
 
 @pytest.mark.parametrize("beside", ['{"nipple_left": [1, 2, 3]}', "[]", '{"coefficients": [0.1]}'])

@@ -9,20 +9,19 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from breast_cohort import breast_template
+from breastmorph.clinical import prediction
 from breastmorph.clinical.missing_region import mirror_frame
-from breastmorph.clinical.prediction import (
-    BreastPredictor,
-    PredictionParameters,
-    is_gone,
-    predict_breast,
-    predicted_measures,
-)
+from breastmorph.clinical.prediction import counts_as_gone, is_gone, predict_breast, predicted_measures
+from breastmorph.clinical.predictor import PredictionParameters, learnt_predictor, training_shapes
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort
+from breastmorph.explorer import predicting
+from breastmorph.explorer.model_view import ModelOrigin
 from breastmorph.foundation.errors import BreastMorphError, MeshProblem
 from breastmorph.mesh.geometry import Similarity, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import BuildParameters, build_model
+from breastmorph.model.shape_model import ShapeModel
 from predicted_people import alike, model, predictor, strangers
 from torso import torso
 
@@ -103,7 +102,7 @@ def test_surface_evidence_does_not_feel_points_that_slide_along_the_skin():
     assert moved["surface"] < moved["points"] + 2.0
     known = predictor("surface")
     slid = shape + 0.5 * across * known.region.healthy[:, None]
-    lays = [known._known(known._laid(s)[1]) for s in (shape, slid)]
+    lays = [known.view.known(known.view.laid(s)[1]) for s in (shape, slid)]
     assert np.abs(lays[1] - lays[0]).mean() < 0.1
 
 
@@ -132,8 +131,31 @@ def test_measures_come_with_their_standard_deviation():
     assert all(one.deviation > 0 for one in measures.values())
 
 
+def test_a_prediction_is_the_posterior_of_the_subjects_and_their_mirror_images():
+    """Where nothing is chosen and the mirror image has no share, but for the join, which moves it at the border."""
+    noise, shape = 7.5, strangers()[2]
+    one = learnt_predictor(
+        model(), "right", "points", PredictionParameters(noise=noise, mirror_shares=(0.0,))
+    )
+    view, subjects = one.view, training_shapes(model())
+    upright = [view.frame.to_frame.apply(subjects.shape(i)) for i in range(subjects.count)]
+    laid = np.stack([view.laid(each)[1] for own in upright for each in (own, view.frame.mirrored(own))])
+    about = (laid - laid.mean(axis=0)).reshape(len(laid), -1)
+    _, singular, modes = np.linalg.svd(about, full_matrices=False)
+    variances = singular**2 / (len(laid) - 1)
+    everybody = ShapeModel(laid.mean(axis=0), modes.T, variances, view.frame.faces)
+    lay, torso_laid = view.laid(shape)
+    known = ~view.region.missing
+    posterior = everybody.posterior(torso_laid[known], known, noise**2).mean
+    joined = view.joined(posterior[view.region.missing], posterior, torso_laid)
+    predicted = lay.apply(one.predict(shape).shape)[view.region.missing]
+    assert np.linalg.norm(predicted - joined) < 1e-6 * np.linalg.norm(joined)
+    # What is compared is no rounding error of the mean.
+    assert np.linalg.norm(posterior - everybody.mean, axis=1)[view.region.breast].mean() > 0.5
+
+
 def test_a_given_noise_is_used():
-    found = BreastPredictor(model(), "right", "points", PredictionParameters(noise=7.5))
+    found = learnt_predictor(model(), "right", "points", PredictionParameters(noise=7.5))
     assert found.choice.noise == 7.5
 
 
@@ -163,6 +185,57 @@ def test_a_side_without_landmarks_counts_as_flat_unless_its_volume_is_a_breasts(
     assert not is_gone(model(), between, "right")
     assert is_gone(model(), between, "right", stated=True)
     assert not is_gone(model(), shape, "right", stated=True)
+
+
+def told(decide) -> object:
+    """What somebody decides, or the code and words of a refusal."""
+    try:
+        return decide()
+    except BreastMorphError as error:
+        return error.code, error.cause, error.remedy
+
+
+@pytest.mark.parametrize(
+    ("share", "absent", "decided"),
+    [
+        (0.0, "", False),
+        (0.3, "", False),  # half the volume of the other breast: only its landmarks tell
+        (0.3, "right", True),
+        (0.0, "right", "breast-there"),
+        (1.0, "", True),
+        (1.0, "right", True),
+        (1.0, "left", "other-side-absent"),
+    ],
+)
+def test_command_page_and_python_agree_whether_a_breast_is_gone(share, absent, decided, monkeypatch):
+    shape = strangers()[3]
+    shape = (1.0 - share) * shape + share * flattened(shape, "right")
+    monkeypatch.setattr(ModelOrigin, "load", lambda origin: model())
+    for module in (prediction, predicting):  # learnt once for all of these cases
+        monkeypatch.setattr(
+            module, "learnt_predictor", lambda _, side, evidence, *more: predictor(evidence, side)
+        )
+    task = predicting.Task(ModelOrigin(), shape, "right", absent)
+    page = told(lambda: predicting.predictor()(task).gone)
+    python = told(lambda: predict_breast(model(), shape, "right", absent=absent).evidence == "surface")
+    # The command asks for --replace; on the page and in Python choosing a side that has landmarks says it.
+    command = told(lambda: counts_as_gone(model(), shape, "right", absent, replace=not absent))
+    assert page == python == command
+    assert (page[0] if isinstance(page, tuple) else page) == decided
+    if decided is False:
+        with pytest.raises(BreastMorphError, match="the right breast is there"):
+            counts_as_gone(model(), shape, "right", absent)
+
+
+def test_painted_skin_beside_the_side_without_a_breast_is_refused():
+    painted = predictor().region.missing
+    shape = flattened(strangers()[3], "right")
+    assert counts_as_gone(model(), shape, painted, "right")
+    assert not counts_as_gone(model(), shape, painted)
+    with pytest.raises(BreastMorphError, match="the left side is the one without"):
+        counts_as_gone(model(), shape, painted, "left")
+    with pytest.raises(BreastMorphError, match="painted vertices for a model of"):
+        counts_as_gone(model(), shape, painted[:-1], "left")
 
 
 def test_a_breast_grows_where_there_was_none():
@@ -203,7 +276,7 @@ def test_an_unusual_torso_is_predicted_with_a_warning():
 def test_models_of_a_part_are_refused():
     part = build_model(Cohort.of(alike(8, 1), breast_template()), BuildParameters(part="left"))
     with pytest.raises(BreastMorphError, match="not one of whole torsos"):
-        BreastPredictor(part, "right")
+        learnt_predictor(part, "right")
 
 
 def test_a_foreign_model_with_five_landmarks_will_do():

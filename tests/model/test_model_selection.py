@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from breastmorph.foundation.errors import BreastMorphError
-from breastmorph.model.building import as_number, choose
+from breastmorph.model.building import as_number, chosen_rows
 
 TABLE = [
     {"id": "a", "bmi": "22.5", "operated": "yes", "centre": "Ulm", "absent": "left", "Age (years)": "30"},
@@ -48,7 +48,7 @@ TABLE = [
     ],
 )
 def test_conditions(expression, chosen):
-    found = choose(TABLE, expression)
+    found = chosen_rows(TABLE, expression)
     assert "".join(row["id"] for row, keep in zip(TABLE, found, strict=True) if keep) == chosen
     assert found.dtype == bool
 
@@ -78,7 +78,7 @@ def test_conditions(expression, chosen):
 )
 def test_anything_else_is_refused_and_never_executed(expression):
     with pytest.raises(BreastMorphError) as caught:
-        choose(TABLE, expression)
+        chosen_rows(TABLE, expression)
     assert caught.value.remedy
 
 
@@ -86,19 +86,19 @@ def test_an_unknown_column_names_those_there_are():
     with pytest.raises(
         BreastMorphError, match=r"bmo.*Its columns are id, bmi, operated, centre, absent, age_years"
     ):
-        choose(TABLE, "bmo > 25")
+        chosen_rows(TABLE, "bmo > 25")
 
 
 def test_text_where_a_number_or_truth_is_needed_names_the_column():
     with pytest.raises(BreastMorphError, match=r"'centre' holds text .'Ulm'. where a number"):
-        choose(TABLE, "centre > 3")
+        chosen_rows(TABLE, "centre > 3")
     with pytest.raises(BreastMorphError, match="'centre' holds text"):
-        choose(TABLE, "not centre")
+        chosen_rows(TABLE, "not centre")
 
 
 def test_no_table_is_said():
     with pytest.raises(BreastMorphError, match="no table"):
-        choose([{}, {}], "bmi > 3")
+        chosen_rows([{}, {}], "bmi > 3")
 
 
 def test_cells_as_numbers():
@@ -118,5 +118,5 @@ def test_cells_as_numbers():
 )
 def test_habits_of_other_languages_get_a_hint(expression, hint):
     with pytest.raises(BreastMorphError) as told:
-        choose([{"bmi": "30", "operated": "no"}], expression)
+        chosen_rows([{"bmi": "30", "operated": "no"}], expression)
     assert hint in told.value.remedy

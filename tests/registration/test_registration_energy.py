@@ -13,7 +13,7 @@ from scipy.spatial import Delaunay
 from breastmorph.mesh.geometry import rotation_about
 from breastmorph.registration import energy
 from breastmorph.registration.minimiser import Deformation, EdgeSystem, Pulls, spokes_and_rims
-from breastmorph.registration.parameters import FitParameters, preset
+from breastmorph.registration.parameters import StageParameters, preset
 from breastmorph.registration.prepared import EmbeddedDeformation
 
 
@@ -114,7 +114,7 @@ def test_a_similarity_costs_nothing_and_is_found():
     rng = np.random.default_rng(1)
     vertices, faces = patch(rng)
     turn = rotation_about(np.array([1.0, 0.3, -0.2]), 130.0)
-    state = deformation(vertices, faces, 1.7 * vertices @ turn.T + 5.0, FitParameters())
+    state = deformation(vertices, faces, 1.7 * vertices @ turn.T + 5.0, StageParameters())
     free = replace(
         pulls_for(rng, vertices), weights=np.zeros(60), stay=np.zeros(60), landmark_weights=np.zeros(3)
     )

@@ -20,7 +20,7 @@ from breastmorph.report.page import (
     Code,
     Column,
     Figure,
-    ModelView,
+    ModelSliders,
     Page,
     Reproducibility,
     Section,
@@ -88,7 +88,7 @@ def test_every_text_is_escaped():
                     Code(EVIL),
                     Table(EVIL, (Column(EVIL, EVIL), "b"), ((EVIL, EVIL),), EVIL),
                     Figure(DRAWING, EVIL),
-                    ModelView(small_model(), EVIL, modes=2),
+                    ModelSliders(small_model(), EVIL, modes=2),
                     Reproducibility({EVIL: {EVIL: EVIL}, "list": [EVIL]}, EVIL),
                     Section(EVIL, ()),
                 ),
@@ -101,7 +101,7 @@ def test_every_text_is_escaped():
     read = Reader(page_html(page))
     scripts = [attributes for tag, attributes in read.tags if tag == "script"]
     running = [attributes for attributes in scripts if attributes.get("type") != "application/json"]
-    plain = Reader(page_html(page_of(ModelView(small_model(), "caption", modes=2))))
+    plain = Reader(page_html(page_of(ModelSliders(small_model(), "caption", modes=2))))
     assert len(running) == len([t for t, a in plain.tags if t == "script" and not a.get("type")])
     assert read.texts["code"] == [EVIL]
     assert read.texts["h1"] == [EVIL]
@@ -110,7 +110,7 @@ def test_every_text_is_escaped():
 
 
 def test_only_the_pages_own_scripts_and_styles_may_run():
-    text = page_html(page_of(ModelView(small_model(), "caption", modes=2)))
+    text = page_html(page_of(ModelSliders(small_model(), "caption", modes=2)))
     policy = unescape(re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)[1])
     rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
     assert rules["default-src"] == "'none'"
@@ -123,7 +123,11 @@ def test_only_the_pages_own_scripts_and_styles_may_run():
 
 
 def test_a_page_names_no_other_place():
-    blocks = (Figure(DRAWING, "drawing"), ModelView(small_model(), "caption"), Reproducibility({"seed": 1}))
+    blocks = (
+        Figure(DRAWING, "drawing"),
+        ModelSliders(small_model(), "caption"),
+        Reproducibility({"seed": 1}),
+    )
     read = Reader(page_html(page_of(*blocks)))
     addresses = [
         value
@@ -137,7 +141,7 @@ def test_a_page_names_no_other_place():
 
 
 def test_links_of_the_contents_lead_to_sections_and_names_are_unique():
-    model = ModelView(small_model(), "caption", modes=2)
+    model = ModelSliders(small_model(), "caption", modes=2)
     page = Page("t", (Section("Same", (model, Section("Inner", (model,)))), Section("Same", (model,))))
     read = Reader(page_html(page))
     ids = [attributes["id"] for _, attributes in read.tags if "id" in attributes]
@@ -152,7 +156,7 @@ def test_links_of_the_contents_lead_to_sections_and_names_are_unique():
 
 def test_the_same_page_gives_the_same_bytes(tmp_path):
     page = page_of(
-        Figure(DRAWING, "x"), ModelView(small_model(), "caption"), Reproducibility({"b": 1, "a": 2})
+        Figure(DRAWING, "x"), ModelSliders(small_model(), "caption"), Reproducibility({"b": 1, "a": 2})
     )
     write_page(tmp_path / "new" / "one.html", page)
     write_page(tmp_path / "two.html", page)
@@ -231,8 +235,8 @@ def test_packed_positions_are_exact_to_a_twentieth_of_a_millimetre():
 def test_a_model_without_modes_or_variance_still_has_a_page():
     model = small_model().truncate(0)
     still = ShapeModel(model.mean, np.zeros((model.mean.size, 1)), np.zeros(1), model.faces)
-    assert '<input type="range"' not in page_html(page_of(ModelView(model, "none")))
-    assert "0.0 % of variance" in page_html(page_of(ModelView(still, "flat")))
+    assert '<input type="range"' not in page_html(page_of(ModelSliders(model, "none")))
+    assert "0.0 % of variance" in page_html(page_of(ModelSliders(still, "flat")))
 
 
 def test_the_record_is_in_the_page_word_by_word():

@@ -14,7 +14,7 @@ from PIL import Image
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.report.page import (
     Figure,
-    ModelView,
+    ModelSliders,
     Page,
     Reproducibility,
     Section,
@@ -44,7 +44,7 @@ def address(tmp_path_factory):
     table = Table("Statements", ("statement", "verdict"), (("true", Verdict.HOLDS), ("false", Verdict.FAILS)))
     sections = (
         Section("First", (Text(("Some <b>text</b>.",)), table, Figure(DRAWING, "A drawing"))),
-        Section("Model", (ModelView(small_model(), "The model", modes=4),)),
+        Section("Model", (ModelSliders(small_model(), "The model", modes=4),)),
         Section("Again", (Reproducibility({"seed": 7, "parameters": {"a": 1}}, "study.json"),)),
     )
     write_page(path, Page("Report", sections))

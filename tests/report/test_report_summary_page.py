@@ -19,7 +19,7 @@ from breastmorph.batch.summary import FIGURES, Flag, SummaryRow
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.registration.parameters import RegistrationParameters
 from breastmorph.registration.result import Registration
-from breastmorph.report.summary_page import SIZE, Pictures, summary_html, thumbnail, write_summaries
+from breastmorph.report.summary_page import SIZE, ScanPictures, summary_html, thumbnail, write_summaries
 from breastmorph.scan.scan import Scan
 from small_cohort import random_shapes, small_template, write_registered
 from torso import torso
@@ -214,7 +214,7 @@ def test_triangles_larger_than_pixels_leave_no_holes(registration):
 
 
 def test_pictures_travel_to_other_processes_and_say_what_they_make(registration):
-    made = pickle.loads(pickle.dumps(Pictures()))(*registration)
-    assert tuple(made) == Pictures().places("a") == ("thumbnails/a.png",)
+    made = pickle.loads(pickle.dumps(ScanPictures()))(*registration)
+    assert tuple(made) == ScanPictures().places("a") == ("thumbnails/a.png",)
     assert made["thumbnails/a.png"].startswith(b"\x89PNG")
-    assert Pictures(quality_sheet=True).places("a") == ("thumbnails/a.png", "sheets/a.png")
+    assert ScanPictures(quality_sheet=True).places("a") == ("thumbnails/a.png", "sheets/a.png")

@@ -14,7 +14,7 @@ from breastmorph.foundation.errors import FileProblem
 from breastmorph.scan.check import CheckParameters
 from breastmorph.study import running
 from breastmorph.study.folder import StudyFolder
-from breastmorph.study.part import Part, State, StudyParameters, demo_parameters
+from breastmorph.study.part import Part, PartState, StudyParameters, demo_parameters
 from breastmorph.study.plan import Inputs, make_plan
 from breastmorph.study.report import command_of
 from breastmorph.study.running import run_study
@@ -78,7 +78,7 @@ def test_what_is_not_possible_is_no_failure(run_parts):
     parts = _part("a", do.is_not_possible), _part("b", do.counts, ("a",)), _part("c", do.counts, uses=("a",))
     run = run_parts(*parts)
     assert run.failed == {}
-    assert run.states["b"] == State(
+    assert run.states["b"] == PartState(
         "not possible", run.states["b"].key, run.states["b"].digest, "nobody was operated on"
     )
     assert run.result("a") == {"known": 0}

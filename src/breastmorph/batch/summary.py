@@ -131,7 +131,7 @@ _TO_SD = 1.4826  # median absolute deviation to standard deviation of a normal d
 
 
 @dataclass(frozen=True)
-class Figure:
+class QualityFigure:
     """A figure of quality and how to read it.
 
     Attributes
@@ -171,34 +171,34 @@ class Figure:
 
 
 FIGURES = (
-    Figure(
+    QualityFigure(
         "distance_inside", "breast mm", "high", 0.05,
         "the breasts end {value} mm from the scan (usual {usual})", "look for holes, hair or clothing in the scan",
     ),
-    Figure(
+    QualityFigure(
         "distance_outside", "outside mm", "high", 0.3,
         "the chest around the breasts ends {value} mm from the scan (usual {usual})",
         "look at the shoulders, the arms and the posture",
     ),
-    Figure(
+    QualityFigure(
         "overlap", "overlap", "low", 0.04,
         "only {value} of the template finds the scan (usual {usual})", "look for missing parts of the scan",
     ),
-    Figure(
+    QualityFigure(
         "angle_distortion", "angle °", "high", 1.0,
         "triangle angles change by {value} degrees (usual {usual})", "compare the landmarks with the scan",
     ),
-    Figure(
+    QualityFigure(
         "flipped_percent", "flipped %", "high", 0.02,
         "{value} % of the triangles are folded (usual {usual})", "look at the fold under the breasts",
     ),
-    Figure(
+    QualityFigure(
         "smallest_area_ratio", "smallest area", "low", 1.3,
         "one triangle shrinks to {value} of its size (usual {usual})",
         "look at the fold under the breasts and at the border", least=1e-4,
     ),
     *(
-        Figure(
+        QualityFigure(
             f"residual_nipple_{side}", f"nipple {side[0].upper()} mm", "high", 0.3,
             f"the {side} nipple ends {{value}} mm off its landmark (usual {{usual}})",
             f"check the landmark nipple_{side}",
@@ -206,7 +206,7 @@ FIGURES = (
         for side in ("left", "right")
     ),
     *(
-        Figure(
+        QualityFigure(
             f"stretch_{region}", f"stretch {short} %", "high", 0.2,
             f"{where}: distances between points are {{value}} % from what the other scans predict (usual {{usual}})",
             f"points may sit on the right surface at the wrong place, compare {what} with the scan",

@@ -17,7 +17,7 @@ from breastmorph.cli.options import FOLDER, jobs_option, json_option, scan_optio
 from breastmorph.cli.stopping import STOPPED, ended_like_ctrl_c
 from breastmorph.cli.terminal import print_json, print_table
 from breastmorph.scan.check import CheckParameters
-from breastmorph.study.part import Part, State, Steps, StudyParameters
+from breastmorph.study.part import Part, PartState, Steps, StudyParameters
 from breastmorph.study.plan import Inputs, make_plan
 from breastmorph.study.report import write_report
 from breastmorph.study.running import StudyRun, Watch, run_study
@@ -93,7 +93,7 @@ class StudyProgress(Watch):
 
         return show
 
-    def ended(self, part: Part, state: State, seconds: float) -> None:
+    def ended(self, part: Part, state: PartState, seconds: float) -> None:
         """One line a part."""
         if state.note:
             self._say(f"   {state.note}")

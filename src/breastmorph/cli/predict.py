@@ -28,18 +28,23 @@ from breastmorph.cli.options import (
 from breastmorph.cli.terminal import print_json, print_table, warn
 from breastmorph.clinical.missing_region import load_painted
 from breastmorph.clinical.patient import Patient, registered_patient, scanned_patient
-from breastmorph.clinical.prediction import PredictedMeasure, is_gone, predict_breast, predicted_measures
+from breastmorph.clinical.prediction import (
+    PredictedMeasure,
+    counts_as_gone,
+    predict_breast,
+    predicted_measures,
+)
 from breastmorph.clinical.predictor import Prediction, training_shapes
 from breastmorph.cohort import load_cohort
 from breastmorph.cohort.reading import OTHER_TRIANGLES
 from breastmorph.foundation.arrays import Bools, Floats
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, about
+from breastmorph.foundation.errors import FileProblem, about
 from breastmorph.foundation.files import json_text, make_folder, plain, write_file
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.landmarks import SIDES, other_side
+from breastmorph.scan.landmarks import SIDES
 from breastmorph.template import Template
 
 
@@ -110,7 +115,7 @@ def command(
         what = load_painted(region, model.n_vertices)
     patient = _patient(model, scan, landmarks, template, check)
     with about(scan):
-        gone = _gone(model, patient, missing, replaced)
+        gone = counts_as_gone(model, patient.shape, what, patient.absent_side, replace=replaced)
     subjects = training_shapes(model, load_cohort(cohort) if cohort is not None else None)
     with about(scan):
         found = predict_breast(model, patient.shape, what, absent=gone, subjects=subjects)
@@ -144,25 +149,6 @@ def _patient(
             if problem.code != OTHER_TRIANGLES:
                 raise
     return scanned_patient(model, scan, landmarks, check, template)
-
-
-def _gone(model: ShapeModel, patient: Patient, side: str | None, replaced: bool) -> bool:
-    """Whether the missing breast is gone; refuses what contradicts the scan."""
-    if side is None:
-        return bool(patient.absent_side)
-    if patient.absent_side == other_side(side):
-        raise BreastMorphError(
-            f"the {patient.absent_side} side is the one without a breast, not the {side}",
-            f"Use --missing {patient.absent_side}",
-        )
-    gone = is_gone(model, patient.shape, side, stated=bool(patient.absent_side))
-    if not gone and not replaced:
-        raise BreastMorphError(
-            f"the {side} breast is there"
-            + (": it has no landmarks, but its skin shows it" if patient.absent_side else ""),
-            "Give --replace to predict it nevertheless, as if it were missing",
-        )
-    return gone or bool(patient.absent_side)  # without landmarks, points of that side are worth nothing
 
 
 # --- output -----------------------------------------------------------------------------------------------------------

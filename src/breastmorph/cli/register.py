@@ -35,7 +35,7 @@ from breastmorph.foundation.machine import cores
 from breastmorph.foundation.workers import Limits
 from breastmorph.registration.parameters import PRESETS, preset
 from breastmorph.registration.result import BREAST_OFF, DISTORTED, FOLDED
-from breastmorph.report.summary_page import Pictures, write_summaries
+from breastmorph.report.summary_page import ScanPictures, write_summaries
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.scan import find_scans, passed_over
 from breastmorph.template import default_template
@@ -288,7 +288,7 @@ def command(
         raise click.UsageError("--force does all scans, --retry-failed only some: give one of them.")
     found = find_scans(scans, landmarks)
     warn(filter(None, [passed_over(scans)]))
-    rules = recipe(template, preset(preset_name, use_masks=not no_mask), check, Pictures(quality_sheet))
+    rules = recipe(template, preset(preset_name, use_masks=not no_mask), check, ScanPictures(quality_sheet))
     outcomes: list[Outcome] = []
     stopped = False
     with LiveProgress("Registering") as progress, ended_like_ctrl_c():

@@ -11,7 +11,7 @@ from breastmorph.cli.terminal import progress_with
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.foundation.arrays import Bools
 from breastmorph.foundation.errors import BreastMorphError, name_of
-from breastmorph.model.building import choose
+from breastmorph.model.building import chosen_rows
 from breastmorph.study.cohort_parts import named
 
 _ABSENT = "absent breast"
@@ -48,7 +48,7 @@ def chosen_subjects(
         leave(np.isin(cohort.ids, names), "by --exclude")
     if where is not None:
         leave(np.array([not row for row in cohort.table]) & (table is not None), "not in the table")
-        leave(~choose(cohort.table, where), f'by --where "{where}"')
+        leave(~chosen_rows(cohort.table, where), f'by --where "{where}"')
     if not with_absent:
         leave(np.array([bool(side) for side in cohort.absent]), _ABSENT)
     if not keep.any():

@@ -141,7 +141,7 @@ def _by_ends(label: str) -> str | None:
 # --------------------------------------------------------------------------------------------------------------------
 
 Function = Callable[[NDArray[Any]], NDArray[Any]]  # of points (k, 3), real or complex, to a number
-_FAR = 20.0  # mm between a landmark and the skin: not this mesh's landmark
+_OFF_SKIN = 20.0  # mm between a landmark and the skin: not this mesh's landmark
 _STEP = 1e-30  # of the complex step, which needs no difference of near-equal numbers
 
 
@@ -216,7 +216,7 @@ class SkinLandmarks:
         """Landmarks moved onto a surface, which they must nearly touch."""
         if len(landmarks):
             far = surface.closest(landmarks.points).distances
-            if far.max() > _FAR:
+            if far.max() > _OFF_SKIN:
                 raise LandmarkProblem(
                     f"landmark {landmarks.names[int(far.argmax())]} lies {far.max():.0f} mm off the surface",
                     "Give the landmarks of this mesh, in its unit and frame",
@@ -248,7 +248,7 @@ def derivative(function: Function, points: Floats) -> Floats:
 
 def reached(surface: Surface, landmarks: Landmarks) -> Landmarks:
     """Without lateral poles beyond a surface: a registered mesh ends before that of a wide chest."""
-    far = surface.closest(landmarks.points).distances > _FAR
+    far = surface.closest(landmarks.points).distances > _OFF_SKIN
     return landmarks.only(
         name
         for name, beyond in zip(landmarks.names, far, strict=True)

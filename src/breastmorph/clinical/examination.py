@@ -1,4 +1,4 @@
-"""Examinations as plain values: a nested record for JSON, a flat row for a table over a cohort."""
+"""An examination: how low the nipples stand, how alike the sides are, and all measures of one subject together."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from breastmorph.clinical.distances import SkinPoints, reached
 from breastmorph.clinical.measures import Gauge, Measure, asymmetries, measure_distances
+from breastmorph.clinical.missing_region import NOT_SYMMETRIC
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, MeshProblem
@@ -91,8 +92,6 @@ def both_sides(landmarks: Landmarks) -> tuple[Ptosis, ...]:
 # Symmetry of the breasts: each against the mirror image of the other, after the thorax has been laid on its own
 # --------------------------------------------------------------------------------------------------------------------
 
-_FAR = 10.0  # mm between a mesh and its own mirror image: not symmetric enough to pair its vertices
-
 
 @dataclass(frozen=True, eq=False)
 class Symmetry:
@@ -168,7 +167,7 @@ def _twins(mesh: TriangleMesh, landmarks: Landmarks) -> SkinPoints:
     across = mesh.vertices * MIRROR + [2.0 * middle, 0.0, 0.0]
     surface = Surface(mesh)
     found = surface.closest(across)
-    if found.distances.mean() > _FAR:
+    if found.distances.mean() > NOT_SYMMETRIC:
         raise MeshProblem(
             f"the mesh is not symmetric: it lies {found.distances.mean():.0f} mm from its mirror image",
             "Symmetry needs a symmetric template, upright and centred on the sternum",

@@ -1,4 +1,4 @@
-"""Measures as features of a model's shapes: numbers that can be asked for, with their gradients."""
+"""Clinical measures of shapes, and the same as features of a model that can be asked for, with their gradients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which skin is missing, and what women who have it teach about predicting it."""
+"""Which skin is missing, how a prediction is joined to the rest, and what women who have it teach of it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
+from scipy.sparse import diags
+from scipy.sparse.linalg import splu
 from scipy.spatial import cKDTree
 
 from breastmorph.clinical.distances import SkinPoints
@@ -16,7 +19,7 @@ from breastmorph.foundation.errors import BreastMorphError, FileProblem, MeshPro
 from breastmorph.foundation.files import read_bytes
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh
-from breastmorph.mesh.geometry import Similarity
+from breastmorph.mesh.geometry import Similarity, vertex_areas
 from breastmorph.mesh.halves import Plane
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.model.regions import Footprint, RegionParameters
@@ -27,7 +30,7 @@ from breastmorph.scan.landmarks import SIDES, SIGN, other_side
 # Which skin is missing, which takes its place in a mirror, and which lies on the chest that all are laid on
 # --------------------------------------------------------------------------------------------------------------------
 
-_FAR = 10.0  # mm between a mean and its own mirror image: no torso that can be mirrored
+NOT_SYMMETRIC = 10.0  # mm between a mesh and its own mirror image: too far to pair its vertices
 _ROUNDS = 5  # of finding the plane of a mean whose mirror image is not known by vertex
 _FEWEST = 60  # vertices of the thorax to lay a shape on
 
@@ -95,7 +98,7 @@ def mirror_frame(model: ShapeModel) -> MirrorFrame:
             twin = SkinPoints.on(surface, across)
             plane = plane_between(mean, twin.at(mean))
         off = float(np.linalg.norm(twin.at(mean) - across, axis=1).mean())
-        if off > _FAR:
+        if off > NOT_SYMMETRIC:
             raise MeshProblem(
                 f"the model's mean cannot be mirrored: it lies {off:.0f} mm from its mirror image",
                 "Predicting a breast needs a model of whole torsos, upright and in mm",
@@ -157,17 +160,10 @@ def missing_region(
         side, own = missing, SIGN[missing] * frame.mean[:, 0] > p.midline
         region, breast = (inside > -p.margin) & own, (inside > 0.0) & own
     else:
-        region = np.asarray(missing, dtype=bool)
-        if region.shape != (model.n_vertices,):
-            raise BreastMorphError(
-                f"{region.size} painted vertices for a model of {model.n_vertices}",
-                "Paint the region on the model's own topology",
-            )
-        if not region.any():
-            raise BreastMorphError("the painted region is empty", "Paint the vertices that are missing")
+        region = _checked(missing, model.n_vertices)
         if region.all():
             raise _no_thorax()
-        side = SIDES[int(frame.mean[region, 0].mean() < 0.0)]
+        side = _side_of(region, frame)
         within = np.zeros(len(region))
         within[region] = cKDTree(frame.mean[~region]).query(frame.mean[region])[0]
         breast = within > p.margin if (within > p.margin).any() else region
@@ -184,11 +180,80 @@ def missing_region(
     return MissingRegion(side, region, breast, healthy, thorax)
 
 
+def painted_side(model: ShapeModel, painted: Bools) -> str:
+    """The side on which painted vertices (n,) lie."""
+    return _side_of(_checked(painted, model.n_vertices), mirror_frame(model))
+
+
+def _checked(painted: Bools, n: int) -> Bools:
+    region = np.asarray(painted, dtype=bool)
+    if region.shape != (n,):
+        raise BreastMorphError(
+            f"{region.size} painted vertices for a model of {n}",
+            "Paint the region on the model's own topology",
+        )
+    if not region.any():
+        raise BreastMorphError("the painted region is empty", "Paint the vertices that are missing")
+    return region
+
+
+def _side_of(region: Bools, frame: MirrorFrame) -> str:
+    return SIDES[int(frame.mean[region, 0].mean() < 0.0)]
+
+
 def _no_thorax() -> BreastMorphError:
     return BreastMorphError(
         "the missing region leaves no thorax to lay the scan on",
         "Paint a smaller region: one breast with its close surroundings",
     )
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# A seamless join: how a difference at the border of a region fades out inside it
+# --------------------------------------------------------------------------------------------------------------------
+
+_COLUMNS = 96  # right-hand sides at a time
+
+
+class Seam:
+    """The continuation of a difference into a region.
+
+    Parameters
+    ----------
+    mesh : TriangleMesh
+        A template or a model's mean.
+    region : (n,) bool
+        Vertices where the difference is not known.
+    length : float
+        mm over which it fades out.
+    """
+
+    def __init__(self, mesh: TriangleMesh, region: Bools, length: float) -> None:
+        import igl
+
+        laplacian = igl.cotmatrix(np.array(mesh.vertices), np.array(mesh.faces)).tocsr()
+        areas = vertex_areas(mesh.vertices, mesh.faces)
+        areas = np.maximum(areas, 1e-6 * areas.mean())
+        energy = (laplacian.T @ diags(1.0 / areas) @ laplacian + diags(areas / length**4)).tocsr()
+        self.region = np.flatnonzero(region)
+        rows = energy[self.region]
+        around = np.zeros(mesh.n_vertices, bool)
+        around[rows.indices] = True
+        self.border = np.flatnonzero(around & ~region)
+        self._given = rows[:, self.border]
+        # Symmetric, so that the ordering by A + A' keeps the factors small.
+        self._factor = splu(
+            rows[:, self.region].tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}
+        )
+
+    def continued(self, at_border: Floats) -> Floats:
+        """The field inside the region, (m, ...), of a difference at the vertices ``border``, (b, ...)."""
+        given = self._given @ at_border.reshape(len(self.border), -1)
+        out = np.empty_like(given)
+        for start in range(0, given.shape[1], _COLUMNS):
+            part = slice(start, start + _COLUMNS)
+            out[:, part] = self._factor.solve(-given[:, part])
+        return out.reshape(len(self.region), *at_border.shape[1:])
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -253,24 +318,34 @@ def load_painted(path: Path, n_vertices: int) -> Bools:
 _FLOOR = 1e-9  # of the largest variance: targets that do not vary say nothing
 
 
+@dataclass(frozen=True, eq=False)
 class LeftOut:
     """Residuals of left-out subjects by noise.
 
-    Parameters
+    Attributes
     ----------
-    gram : (N, N) float
-        Inner products of what is known of the shapes, mm squared.
-    subjects : (N,) int
-        Whose shape it is; a subject is left out with all of her rows.
+    values, vectors : (N,) and (N, N) float
+        Eigenvalues, mm squared, and eigenvectors of the centred inner products of what is known of the shapes.
+    groups : tuple of (r,) int
+        The rows of every subject, who is left out with all of them.
     """
 
-    def __init__(self, gram: Floats, subjects: Ints) -> None:
-        n = len(gram)
-        centre = np.eye(n) - 1.0 / n
-        self._values, self._vectors = np.linalg.eigh(centre @ gram @ centre)
-        self._values = np.maximum(self._values, 0.0)
-        self._groups = [np.flatnonzero(subjects == subject) for subject in np.unique(subjects)]
-        self.n = n
+    values: Floats
+    vectors: Floats
+    groups: tuple[Ints, ...]
+
+    @classmethod
+    def of(cls, gram: Floats, subjects: Ints) -> Self:
+        """From inner products (N, N) of what is known of the shapes, and whose shape each is (N,)."""
+        centre = np.eye(len(gram)) - 1.0 / len(gram)
+        values, vectors = np.linalg.eigh(centre @ gram @ centre)
+        groups = tuple(np.flatnonzero(subjects == subject) for subject in np.unique(subjects))
+        return cls(np.maximum(values, 0.0), vectors, groups)
+
+    @property
+    def n(self) -> int:
+        """Number of shapes."""
+        return len(self.values)
 
     def strength(self, noise: float) -> float:
         """Ridge parameter of a noise in mm."""
@@ -278,29 +353,27 @@ class LeftOut:
 
     def noises(self, ratios: Sequence[float]) -> Floats:
         """Noises in mm from ratios: noise variance, summed over what is known, to the variance of one shape."""
-        return np.sqrt(np.asarray(ratios) * self._values.sum() / (self.n * (self.n - 1)))
+        return np.sqrt(np.asarray(ratios) * self.values.sum() / (self.n * (self.n - 1)))
 
     def residual_weights(self, noise: float) -> Floats:
         """A with: residuals of left-out subjects = A @ targets, (N, N)."""
         strength = self.strength(noise)
-        shrunk = self._values / (self._values + strength)
-        rest = np.eye(self.n) - 1.0 / self.n - (self._vectors * shrunk) @ self._vectors.T
+        shrunk = self.values / (self.values + strength)
+        rest = np.eye(self.n) - 1.0 / self.n - (self.vectors * shrunk) @ self.vectors.T
         out = np.empty_like(rest)
-        for group in self._groups:
+        for group in self.groups:
             own = rest[np.ix_(group, group)]
             out[group] = np.linalg.solve(own + 1e-12 * np.eye(len(group)), rest[group])
         return out
 
     def solve(self, products: Floats, noise: float) -> Floats:
         """Weights of the targets for a new shape, whose centred products with the others are given, (N,)."""
-        weights: Floats = self._vectors @ (
-            (self._vectors.T @ products) / (self._values + self.strength(noise))
-        )
+        weights: Floats = self.vectors @ ((self.vectors.T @ products) / (self.values + self.strength(noise)))
         return weights
 
     def by_subject(self, rows: Floats) -> Floats:
         """Means over the rows of every subject, (k,)."""
-        return np.array([rows[group].mean() for group in self._groups])
+        return np.array([rows[group].mean() for group in self.groups])
 
 
 @dataclass(frozen=True)
@@ -325,7 +398,7 @@ class Choice:
     best_noise: float
 
 
-def choose(
+def best_choice(
     left_out: LeftOut,
     targets: Floats,
     mirrors: Floats,

@@ -16,13 +16,12 @@ from breastmorph.foundation.files import printable
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.registration.pipeline import register
-from breastmorph.scan.anatomy import UNITS
+from breastmorph.scan.anatomy import SIZES_IN_MM, UNITS
 from breastmorph.scan.check import CheckParameters, check_scan
 from breastmorph.scan.landmarks import Landmarks
 from breastmorph.scan.scan import find_scans
 from breastmorph.template import Template, default_template, template_from
 
-_SIZES = (0.4, 2.5)  # of the model's mean: what an adult can be
 _MOVED = 5.0  # mm between a landmark as annotated and as registered that is worth a word
 
 
@@ -151,7 +150,7 @@ def registered_patient(model: ShapeModel, path: Path) -> Patient:
     aligned = model.align(mesh.vertices)
     for mm in UNITS.values():
         size = mm / aligned.scale  # of the mesh, were this its unit
-        if _SIZES[0] <= size <= _SIZES[1]:
+        if SIZES_IN_MM[0] <= size <= SIZES_IN_MM[1]:
             upright = Similarity(scale=size).after(aligned)
             return Patient(name_of(path.stem), upright.apply(mesh.vertices), upright.inverse())
     raise FileProblem("this mesh has no adult's size in mm, cm or m", "Check its unit", path)

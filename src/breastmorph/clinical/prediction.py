@@ -1,4 +1,7 @@
-"""Predicting a missing breast from the rest of the torso; how, is in :mod:`breastmorph.clinical.predict.predictor`."""
+"""Predicting a missing breast from the rest of the torso: whether it is gone, and what its measures would be.
+
+How the shape is predicted, is in :mod:`breastmorph.clinical.predictor`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,8 @@ from dataclasses import dataclass
 
 from breastmorph.clinical.distances import PAIRS
 from breastmorph.clinical.measures import measured_features
-from breastmorph.clinical.predictor import BreastPredictor, Prediction, PredictionParameters, TrainingShapes
+from breastmorph.clinical.missing_region import painted_side
+from breastmorph.clinical.predictor import Prediction, PredictionParameters, TrainingShapes, learnt_predictor
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError
@@ -67,10 +71,8 @@ def predicted_measures(model: ShapeModel, prediction: Prediction) -> tuple[Predi
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# Predicting a missing breast from the rest of the torso; how, is in :mod:`breastmorph.clinical.predictor`
+# Whether a breast is gone: decided here for commands, page and Python alike
 # --------------------------------------------------------------------------------------------------------------------
-
-__all__ = ["BreastPredictor", "Prediction", "PredictionParameters", "is_gone", "predict_breast"]
 
 _GONE = 0.35  # of the other breast's volume: what a flat chest may seem to hold
 _STATED_GONE = 0.7  # the same without landmarks of that side: only a clear breast contradicts
@@ -85,7 +87,7 @@ def predict_breast(
     missing: str | Bools,
     parameters: PredictionParameters | None = None,
     *,
-    absent: bool | None = None,
+    absent: bool | str | None = None,
     subjects: TrainingShapes | None = None,
 ) -> Prediction:
     """Predict a missing breast.
@@ -98,19 +100,64 @@ def predict_breast(
     missing : {"left", "right"} or (n,) bool
         The side, or painted vertices.
     parameters : PredictionParameters, optional
-    absent : bool, optional
+    absent : bool or str, optional
         Whether the breast is gone (then the evidence is the surface) or there and to be replaced (then all known
-        points are). Judged by the volumes of both sides when not given.
+        points are). Judged by :func:`counts_as_gone` when not given, or from ``Registration.absent_side``: the side
+        without landmarks, or empty.
     subjects : TrainingShapes, optional
 
     See Also
     --------
-    BreastPredictor : the same for many scans.
+    learnt_predictor : the same for many scans.
     """
-    if absent is None:
-        absent = isinstance(missing, str) and is_gone(model, shape, missing)
-    predictor = BreastPredictor(model, missing, "surface" if absent else "points", parameters, subjects)
+    if not isinstance(absent, bool):
+        absent = counts_as_gone(model, shape, missing, absent or "", replace=not absent)
+    predictor = learnt_predictor(model, missing, "surface" if absent else "points", parameters, subjects)
     return predictor.predict(shape)
+
+
+def counts_as_gone(
+    model: ShapeModel, shape: Floats, missing: str | Bools, absent_side: str = "", *, replace: bool = False
+) -> bool:
+    """Whether there is no breast where one is to be predicted; what contradicts the scan is refused.
+
+    The registration asks another question of a side without landmarks: from which template it starts.
+
+    Parameters
+    ----------
+    model : ShapeModel
+    shape : (n, 3) float
+        A registered scan, mm.
+    missing : {"left", "right"} or (n,) bool
+        The side, or painted vertices. Painted ones may be part of a breast: of them only ``absent_side`` tells.
+    absent_side : str
+        The side that the scan has no landmarks of, or empty. Points there are worth nothing, so it counts as gone.
+    replace : bool
+        A breast that is there is predicted nevertheless.
+
+    Raises
+    ------
+    BreastMorphError
+        The other side is the one without a breast, neither side has one, or it is there and not to be replaced.
+    """
+    side = missing if isinstance(missing, str) else (absent_side and painted_side(model, missing))
+    if side and absent_side == other_side(side):
+        raise BreastMorphError(
+            f"the {absent_side} side is the one without a breast, not the {side}",
+            f"Predict the {absent_side} side",
+            code="other-side-absent",
+        )
+    if not isinstance(missing, str):
+        return bool(absent_side)
+    gone = is_gone(model, shape, missing, stated=bool(absent_side))
+    if not gone and not replace:
+        raise BreastMorphError(
+            f"the {missing} breast is there"
+            + (": it has no landmarks, but its skin shows it" if absent_side else ""),
+            "Give --replace to predict it nevertheless, as if it were missing",
+            code="breast-there",
+        )
+    return gone or bool(absent_side)
 
 
 def is_gone(model: ShapeModel, shape: Floats, side: str, *, stated: bool = False) -> bool:
@@ -136,5 +183,6 @@ def is_gone(model: ShapeModel, shape: Floats, side: str, *, stated: bool = False
             f"the {other_side(side)} side has no breast either ({max(other, 0.0):.0f} cc), so there is nothing to "
             "predict from",
             "A prediction needs one breast",
+            code="no-breast",
         )
     return own < (max(_STATED_GONE * other, _FLAT) if stated else max(_GONE * other, _NO_BREAST))

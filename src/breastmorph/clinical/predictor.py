@@ -1,11 +1,18 @@
 """Predicting a missing breast: the likeliest shape given the rest of the torso, and how sure that is.
 
 Shapes are laid on each other by the thorax away from both breasts, at their own size. The model counts every subject
-twice, as she is and mirrored: nobody's left side is special. From what is known of a torso the missing skin follows by
-the model's posterior (see ``leave_one_out``): a share of the mirror image as it is, and the
-model's prediction of the rest. Noise and share are those that predict left-out subjects best, and what the prediction
-missed on them is its uncertainty. It holds all there is to miss: what the known skin does not tell, what the model
-cannot express, and the registration. It is larger where the prediction meets the scan badly at the region's border.
+twice, as she is and mirrored: nobody's left side is special. The prediction is the mean of the Gaussian of these shapes
+after what is known of a torso was observed: that of ``ShapeModel.posterior``, as a test shows, written in products of
+shapes instead of modes. It departs from it in four things:
+
+- Noise and share of the mirror image are those that predict left-out subjects best (:class:`LeftOut` has all of them
+  in closed form, which is why products are used), where ``posterior`` is given a noise.
+- A share of the mirror image is taken as it is and the rest predicted: two sides of a woman are alike in ways that few
+  subjects cannot teach.
+- The prediction runs into the scan without a step (:class:`Seam`), where a posterior mean leaves one at the border.
+- The uncertainty is what the prediction missed on left-out subjects. It holds all there is to miss: what the known skin
+  does not tell, what the model cannot express, and the registration; the posterior's variance has the first alone. It
+  is larger where the prediction meets the scan badly at the region's border.
 
 What counts as known depends on the case. Where the breast is gone, the position of a registered point *along* the skin
 must not count: the landmarks of both breasts steer one smooth registration, so in subjects with two breasts the points
@@ -16,14 +23,12 @@ the thorax is evidence, not where on it a point lies. Where a breast that is the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import diags
-from scipy.sparse.linalg import splu
 
 from breastmorph.clinical.features import Reading
 from breastmorph.clinical.missing_region import (
@@ -32,7 +37,8 @@ from breastmorph.clinical.missing_region import (
     MirrorFrame,
     MissingRegion,
     RegionLimits,
-    choose,
+    Seam,
+    best_choice,
     mirror_frame,
     missing_region,
 )
@@ -41,9 +47,9 @@ from breastmorph.cohort.cohort import alike, without_copies
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, MeshProblem
 from breastmorph.mesh.geometry import Similarity, vertex_areas, vertex_normals
-from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import built_with, usable
 from breastmorph.model.shape_model import ShapeModel
+from breastmorph.scan.anatomy import SIZES_IN_MM
 
 # --------------------------------------------------------------------------------------------------------------------
 # The subjects behind a model: as they were where a cohort or the model keeps them, otherwise drawn to fit it
@@ -133,54 +139,6 @@ def _drawn(model: ShapeModel, seed: int) -> Floats:
     columns -= columns.mean(axis=0)
     orthonormal = np.linalg.qr(columns)[0]
     return orthonormal * (np.sqrt(k - 1.0) * model.deviations)
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# A seamless join: how a difference at the border of a region fades out inside it
-# --------------------------------------------------------------------------------------------------------------------
-
-_COLUMNS = 96  # right-hand sides at a time
-
-
-class Seam:
-    """The continuation of a difference into a region.
-
-    Parameters
-    ----------
-    mesh : TriangleMesh
-        A template or a model's mean.
-    region : (n,) bool
-        Vertices where the difference is not known.
-    length : float
-        mm over which it fades out.
-    """
-
-    def __init__(self, mesh: TriangleMesh, region: Bools, length: float) -> None:
-        import igl
-
-        laplacian = igl.cotmatrix(np.array(mesh.vertices), np.array(mesh.faces)).tocsr()
-        areas = vertex_areas(mesh.vertices, mesh.faces)
-        areas = np.maximum(areas, 1e-6 * areas.mean())
-        energy = (laplacian.T @ diags(1.0 / areas) @ laplacian + diags(areas / length**4)).tocsr()
-        self.region = np.flatnonzero(region)
-        rows = energy[self.region]
-        around = np.zeros(mesh.n_vertices, bool)
-        around[rows.indices] = True
-        self.border = np.flatnonzero(around & ~region)
-        self._given = rows[:, self.border]
-        # Symmetric, so that the ordering by A + A' keeps the factors small.
-        self._factor = splu(
-            rows[:, self.region].tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}
-        )
-
-    def continued(self, at_border: Floats) -> Floats:
-        """The field inside the region, (m, ...), of a difference at the vertices ``border``, (b, ...)."""
-        given = self._given @ at_border.reshape(len(self.border), -1)
-        out = np.empty_like(given)
-        for start in range(0, given.shape[1], _COLUMNS):
-            part = slice(start, start + _COLUMNS)
-            out[:, part] = self._factor.solve(-given[:, part])
-        return out.reshape(len(self.region), *at_border.shape[1:])
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -285,7 +243,6 @@ class Prediction:
 # Predicting a missing breast: the likeliest shape given the rest of the torso, and how sure that is
 # --------------------------------------------------------------------------------------------------------------------
 
-_SIZES = (0.5, 2.0)  # of the model's mean: beyond, the shape is not in mm
 _SPREADS = (0.5, 3.0)  # a subject's uncertainty relative to the average one
 
 
@@ -308,6 +265,82 @@ class PredictionParameters:
     unusual: float = 1.5  # times the worst subject's misfit: worth a warning ...
     refused: float = 4.0  # ... and not a torso of this model
     synthetic_seed: int = 0  # of the subjects drawn where the model keeps none
+
+
+@dataclass(frozen=True, eq=False)
+class TorsoView:
+    """How torsos are looked at to predict one region: laid on each other, told into known and missing.
+
+    Attributes
+    ----------
+    frame : MirrorFrame
+    region : MissingRegion
+    seam : Seam
+    normals : (n, 3) float
+        Of the mean.
+    evidence : {"surface", "points"}
+        What counts as known; see the module.
+    with_scale : bool
+        Whether torsos are brought to one size.
+    """
+
+    frame: MirrorFrame
+    region: MissingRegion
+    seam: Seam
+    normals: Floats
+    evidence: Evidence
+    with_scale: bool
+
+    @classmethod
+    def of(cls, model: ShapeModel, missing: str | Bools, evidence: Evidence, p: PredictionParameters) -> Self:
+        """Prepare a model's mean; ``missing`` is a side, or painted vertices (n,)."""
+        frame = mirror_frame(model)
+        region = missing_region(model, frame, missing, p.region)
+        seam = Seam(frame.mesh, region.missing, p.blend)
+        normals = vertex_normals(frame.mean, frame.faces)
+        return cls(frame, region, seam, normals, evidence, not model.keeps_size)
+
+    def laid(self, shape: Floats) -> tuple[Similarity, Floats]:
+        """How a shape (n, 3) lies on the mean by its thorax, and the shape there."""
+        chest = self.region.thorax
+        lay = Similarity.fit(shape[chest], self.frame.mean[chest], with_scale=self.with_scale)
+        return lay, lay.apply(shape)
+
+    def known(self, laid: Floats) -> Floats:
+        """Evidence of a laid shape, (f,)."""
+        off = laid - self.frame.mean
+        if self.evidence == "points":
+            return off[~self.region.missing].ravel()
+        along: Floats = (off[self.seen] * self.normals[self.seen]).sum(axis=1)
+        return along
+
+    @property
+    def seen(self) -> Bools:
+        """Skin that is evidence by its surface, (n,)."""
+        return self.region.healthy | self.region.thorax
+
+    def off_chest(self, laid: Floats) -> float:
+        """Root mean square distance of a laid thorax from the mean's, mm."""
+        chest = self.region.thorax
+        off = ((laid - self.frame.mean)[chest] * self.normals[chest]).sum(axis=1)
+        return float(np.sqrt((off**2).mean()))
+
+    def mirror_image(self, laid: Floats) -> Floats:
+        """A laid shape mirrored across its own plane."""
+        # Where mirror images lie between vertices, some of these may be missing ones: they must not be looked at.
+        seen = np.where(self.region.missing[:, None], self.frame.mean, laid)
+        return self.frame.own_mirror_image(seen, ~(self.region.missing | self.region.healthy))
+
+    def parts(self, laid: Floats) -> tuple[Floats, Floats]:
+        """A laid shape about the mean: inside the region less what the seam continues, and at its border."""
+        off = laid - self.frame.mean
+        border = off[self.seam.border]
+        return off[self.seam.region] - self.seam.continued(border), border
+
+    def joined(self, part: Floats, own: Floats, laid: Floats) -> Floats:
+        """Missing skin (m, 3) that fits the border of a shape ``own`` (n, 3), made to fit that of a laid torso."""
+        edge = self.seam.border
+        return part + self.seam.continued(laid[edge] - own[edge])
 
 
 @dataclass(frozen=True, eq=False)
@@ -334,50 +367,85 @@ class _Rows:
         )
 
 
-class BreastPredictor:
-    """A model prepared to predict one missing region in many torsos.
+@dataclass(frozen=True, eq=False)
+class _Learnt:
+    """What the training shapes teach.
 
-    Parameters
+    Attributes
     ----------
-    model : ShapeModel
-    missing : {"left", "right"} or (n,) bool
-        The side, or painted vertices.
-    evidence : {"surface", "points"}
-        What counts as known; see the module.
-    parameters : PredictionParameters, optional
-    subjects : TrainingShapes, optional
-        See :func:`breastmorph.clinical.predictor.training_shapes`; the model's own when not given.
+    rows : _Rows
+    known_mean : (f,) float
+    centred : (N, f) float32
+        What is known of the rows about its mean.
+    left_out : LeftOut
+    choice : Choice
+    missed : (N, m, 3) float32
+        What the prediction missed on every left-out shape, laid on the mean, mm.
+    worst_misfit, worst_off_chest : float
+        Of any left-out shape.
+    by_mismatch : (2,) float
+        See :func:`_spread_by_mismatch`.
     """
 
-    def __init__(
-        self,
-        model: ShapeModel,
-        missing: str | Bools,
-        evidence: Evidence = "surface",
-        parameters: PredictionParameters | None = None,
-        subjects: TrainingShapes | None = None,
-    ) -> None:
-        p = parameters or PredictionParameters()
-        _require_whole_torsos(model)
-        found = subjects or training_shapes(model, seed=p.synthetic_seed)
-        self.parameters, self.evidence, self.source = p, evidence, found.source
-        self.frame: MirrorFrame = mirror_frame(model)
-        self.region: MissingRegion = missing_region(model, self.frame, missing, p.region)
-        self._with_scale = not model.keeps_size
-        self._lost_variance = found.lost_variance
-        self._seam = Seam(self.frame.mesh, self.region.missing, p.blend)
-        self._normals = vertex_normals(self.frame.mean, self.frame.faces)
-        self._learn(self._read(found))
+    rows: _Rows
+    known_mean: Floats
+    centred: NDArray[np.float32]
+    left_out: LeftOut
+    choice: Choice
+    missed: NDArray[np.float32]
+    worst_misfit: float
+    worst_off_chest: float
+    by_mismatch: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class BreastPredictor:
+    """A model prepared to predict one missing region in many torsos; :func:`learnt_predictor` makes one.
+
+    Attributes
+    ----------
+    view : TorsoView
+    parameters : PredictionParameters
+    source : str
+        Of the training shapes, in words.
+    lost_variance : float
+        Variance of a coordinate that they lack, mm squared.
+    learnt : _Learnt
+    """
+
+    view: TorsoView
+    parameters: PredictionParameters
+    source: str
+    lost_variance: float
+    learnt: _Learnt
+
+    @property
+    def frame(self) -> MirrorFrame:
+        """The symmetric mean that torsos are laid on."""
+        return self.view.frame
+
+    @property
+    def region(self) -> MissingRegion:
+        """What is predicted."""
+        return self.view.region
+
+    @property
+    def choice(self) -> Choice:
+        """Noise and share of the mirror image."""
+        return self.learnt.choice
+
+    @property
+    def missed(self) -> NDArray[np.float32]:
+        """What the prediction missed on every left-out shape, laid on the mean, (N, m, 3), mm."""
+        return self.learnt.missed
 
     def without(self, subject: int) -> Self:
         """The predictor of everybody but one subject: its noise, its mean and its uncertainty do not know her.
 
         The thorax of the common mean, on which all are laid, stays.
         """
-        other = object.__new__(type(self))
-        other.__dict__.update(self.__dict__)
-        other._learn(self._rows.kept(self._rows.subjects != subject))
-        return other
+        others = self.learnt.rows.kept(self.learnt.rows.subjects != subject)
+        return replace(self, learnt=_learnt(self.view, others, self.lost_variance, self.parameters))
 
     def predict(self, shape: Floats) -> Prediction:
         """Predict the missing region of a torso.
@@ -387,48 +455,33 @@ class BreastPredictor:
         shape : (n, 3) float
             In the model's correspondence, mm, in any pose. What it has in the missing region does not matter.
         """
-        if shape.shape != self.frame.mean.shape:
-            raise BreastMorphError(
-                f"a shape of {len(shape)} vertices for a model of {len(self.frame.mean)}",
-                "Register the scan with the template that the model was built with",
-            )
+        view, learnt, mean = self.view, self.learnt, self.frame.mean
         lay, laid = self._laid(shape)
-        if not _SIZES[0] < lay.scale < _SIZES[1]:
-            raise MeshProblem(
-                f"the scan is {1.0 / lay.scale:.2g} times as large as the model's mean", "Give it in mm"
-            )
-        known = self._known(laid) - self._known_mean
-        weights = self._left_out.solve(
-            (self._centred @ known.astype(np.float32)).astype(np.float64), self.choice.noise
-        )
+        known = view.known(laid) - learnt.known_mean
+        products = (learnt.centred @ known.astype(np.float32)).astype(np.float64)
+        weights = learnt.left_out.solve(products, self.choice.noise)
         warnings, excess = self._judged(laid, known, weights)
-        mirror = self._mirror_image(laid)
+        mirror = view.mirror_image(laid)
         inside, border = (
-            self._combined(weights, which, self._parts(mirror)[k])
-            for k, which in enumerate((self._rows.inside, self._rows.border))
+            self._combined(weights, rows, part)
+            for rows, part in zip((learnt.rows.inside, learnt.rows.border), view.parts(mirror), strict=True)
         )
-        at, edge = self._seam.region, self._seam.border
-        mean = self.frame.mean
+        at, edge = view.seam.region, view.seam.border
         mismatch = laid[edge] - mean[edge] - border
-        predicted = mean[at] + inside + self._seam.continued(laid[edge] - mean[edge])
         off = float(np.sqrt((mismatch**2).sum(axis=1).mean()))
-        spread = float(np.clip(np.exp(self._by_mismatch @ [1.0, np.log(max(off, 1e-9))]), *_SPREADS)) * excess
+        spread = (
+            float(np.clip(np.exp(learnt.by_mismatch @ [1.0, np.log(max(off, 1e-9))]), *_SPREADS)) * excess
+        )
         back = lay.inverse()
-
-        def completed(part: Floats) -> Floats:
-            whole = np.array(shape, dtype=np.float64)
-            whole[at] = back.apply(part)
-            return whole
-
         turned = (spread * back.scale / np.sqrt(len(self.missed)) * back.rotation.T).astype(np.float32)
         return Prediction(
-            shape=completed(predicted),
-            mirrored=completed(mirror[at] + self._seam.continued(laid[edge] - mirror[edge])),
+            shape=self._completed(shape, back.apply(view.joined(mean[at] + inside, mean, laid))),
+            mirrored=self._completed(shape, back.apply(view.joined(mirror[at], mirror, laid))),
             faces=self.frame.faces,
             region=self.region,
             modes=self.missed @ turned,
-            rest_variance=self._lost_variance * (spread * back.scale) ** 2,
-            evidence=self.evidence,
+            rest_variance=self.lost_variance * (spread * back.scale) ** 2,
+            evidence=view.evidence,
             choice=self.choice,
             source=self.source,
             mismatch=off * back.scale,
@@ -438,77 +491,29 @@ class BreastPredictor:
 
     def mean_shape(self, shape: Floats) -> Floats:
         """The torso with the model's mean breast joined to it, (n, 3): what is known without any evidence."""
-        lay, laid = self._laid(shape)
-        at, edge = self._seam.region, self._seam.border
-        out = np.array(shape, dtype=np.float64)
+        lay, laid = self.view.laid(shape)
         mean = self.frame.mean
-        out[at] = lay.inverse().apply(mean[at] + self._seam.continued(laid[edge] - mean[edge]))
-        return out
+        joined = self.view.joined(mean[self.view.seam.region], mean, laid)
+        return self._completed(shape, lay.inverse().apply(joined))
 
-    # --- what the subjects teach --------------------------------------------------------------------------------------
+    def _laid(self, shape: Floats) -> tuple[Similarity, Floats]:
+        """A shape on the mean; refuses one of another model or unit."""
+        if shape.shape != self.frame.mean.shape:
+            raise BreastMorphError(
+                f"a shape of {len(shape)} vertices for a model of {len(self.frame.mean)}",
+                "Register the scan with the template that the model was built with",
+            )
+        lay, laid = self.view.laid(shape)
+        if not SIZES_IN_MM[0] < lay.scale < SIZES_IN_MM[1]:
+            raise MeshProblem(
+                f"the scan is {1.0 / lay.scale:.2g} times as large as the model's mean", "Give it in mm"
+            )
+        return lay, laid
 
-    def _read(self, found: TrainingShapes) -> _Rows:
-        n, m, b = 2 * found.count, len(self._seam.region), len(self._seam.border)
-        known: list[NDArray[np.float32]] = []
-        inside, border = np.empty((2, n, m, 3), dtype=np.float32), np.empty((2, n, b, 3), dtype=np.float32)
-        off_chest = np.empty(n)
-        for row in range(n):
-            shape = self.frame.to_frame.apply(found.shape(row // 2))
-            laid = self._laid(self.frame.mirrored(shape) if row % 2 else shape)[1]
-            known.append(self._known(laid).astype(np.float32))
-            off_chest[row] = self._off_chest(laid)
-            for which, one in enumerate((laid, self._mirror_image(laid))):
-                off = one - self.frame.mean
-                inside[which, row], border[which, row] = off[self._seam.region], off[self._seam.border]
-        for which in range(2):
-            ends = border[which].transpose(1, 0, 2).astype(np.float64)
-            inside[which] -= self._seam.continued(ends).transpose(1, 0, 2)
-        return _Rows(
-            np.arange(n) // 2, np.stack(known), (inside[0], inside[1]), (border[0], border[1]), off_chest
-        )
-
-    def _learn(self, rows: _Rows) -> None:
-        p = self.parameters
-        self._rows = rows
-        self._known_mean: Floats = rows.known.mean(axis=0, dtype=np.float64)
-        self._centred: NDArray[np.float32] = rows.known - self._known_mean.astype(np.float32)
-        gram = (self._centred @ self._centred.T).astype(np.float64)
-        # What a truncation cut off, every real torso has, and each another one: products with itself hold it.
-        gram += self._lost_variance * rows.known.shape[1] * np.eye(len(gram))
-        self._left_out = LeftOut(gram, rows.subjects)
-        inner = np.flatnonzero(self.region.breast[self._seam.region])
-        normals = self._normals[self._seam.region]
-        trial = inner[:: max(1, len(inner) // p.trial_points)]
-        shape, mirror = (np.einsum("nmd,md->nm", part[:, trial], normals[trial]) for part in rows.inside)
-        noises = np.array([p.noise]) if p.noise is not None else self._noises()
-        self.choice: Choice = choose(
-            self._left_out, shape, mirror, noises, p.mirror_shares, self._lost_variance
-        )
-        weights = self._left_out.residual_weights(self.choice.noise)
-        self._worst_misfit = float(np.sqrt(np.einsum("ij,jk,ik->i", weights, gram, weights).max()))
-        self._worst_off_chest = float(np.hypot(rows.off_chest.max(), np.sqrt(self._lost_variance)))
-        share = np.float32(self.choice.mirror_share)
-        missed, mismatch = (
-            np.tensordot(weights.astype(np.float32), part[0] - share * part[1], (1, 0))
-            for part in (rows.inside, rows.border)
-        )
-        #: (N, m, 3): what the prediction missed on every left-out shape, laid on the mean, mm.
-        self.missed: NDArray[np.float32] = missed
-        along = np.einsum("nmd,md->nm", missed[:, inner], normals[inner])
-        size = np.sqrt((along**2 / np.maximum((along**2).mean(axis=0), 1e-12)).mean(axis=1))
-        self._by_mismatch = _spread_by_mismatch(np.sqrt((mismatch**2).sum(axis=2).mean(axis=1)), size)
-
-    def _noises(self) -> Floats:
-        """Noises to choose from, mm."""
-        p = self.parameters
-        tried = self._left_out.noises(p.noise_ratios)
-        if self.evidence == "points":
-            return tried
-        # k points that err together by e are as good as one of them: as independent ones they err by e sqrt(k).
-        seen = self.region.healthy | self.region.thorax
-        area = vertex_areas(self.frame.mean, self.frame.faces)[seen].mean()
-        together = np.pi * p.registration_length**2 / area
-        return np.maximum(tried, p.registration_error * np.sqrt(max(together, 1.0)))
+    def _completed(self, shape: Floats, part: Floats) -> Floats:
+        whole = np.array(shape, dtype=np.float64)
+        whole[self.view.seam.region] = part
+        return whole
 
     def _combined(
         self, weights: Floats, parts: tuple[NDArray[np.float32], NDArray[np.float32]], mirror: Floats
@@ -527,10 +532,10 @@ class BreastPredictor:
         Refuses what is no torso of this model.
         """
         p = self.parameters
-        misfit = float(np.linalg.norm(known - weights.astype(np.float32) @ self._centred))
+        misfit = float(np.linalg.norm(known - weights.astype(np.float32) @ self.learnt.centred))
         ratios = {
-            "its thorax": self._off_chest(laid) / max(self._worst_off_chest, 1e-9),
-            "what is known of it": misfit / max(self._worst_misfit, 1e-9),
+            "its thorax": self.view.off_chest(laid) / max(self.learnt.worst_off_chest, 1e-9),
+            "what is known of it": misfit / max(self.learnt.worst_misfit, 1e-9),
         }
         what, worst = max(ratios.items(), key=lambda item: item[1])
         if not worst <= p.refused:
@@ -546,38 +551,100 @@ class BreastPredictor:
         )
         return warnings, max(1.0, worst)
 
-    # --- one torso ----------------------------------------------------------------------------------------------------
 
-    def _laid(self, shape: Floats) -> tuple[Similarity, Floats]:
-        """How a shape lies on the mean by its thorax, and the shape there."""
-        chest = self.region.thorax
-        lay = Similarity.fit(shape[chest], self.frame.mean[chest], with_scale=self._with_scale)
-        return lay, lay.apply(shape)
+def learnt_predictor(
+    model: ShapeModel,
+    missing: str | Bools,
+    evidence: Evidence = "surface",
+    parameters: PredictionParameters | None = None,
+    subjects: TrainingShapes | None = None,
+) -> BreastPredictor:
+    """Learn from a model's subjects how a region is predicted.
 
-    def _known(self, laid: Floats) -> Floats:
-        """Evidence of a laid shape, (f,)."""
-        off = laid - self.frame.mean
-        if self.evidence == "points":
-            return off[~self.region.missing].ravel()
-        seen = self.region.healthy | self.region.thorax
-        along: Floats = (off[seen] * self._normals[seen]).sum(axis=1)
-        return along
+    Parameters
+    ----------
+    model : ShapeModel
+    missing : {"left", "right"} or (n,) bool
+        The side, or painted vertices.
+    evidence : {"surface", "points"}
+        What counts as known; see the module.
+    parameters : PredictionParameters, optional
+    subjects : TrainingShapes, optional
+        See :func:`training_shapes`; the model's own when not given.
+    """
+    p = parameters or PredictionParameters()
+    _require_whole_torsos(model)
+    found = subjects or training_shapes(model, seed=p.synthetic_seed)
+    view = TorsoView.of(model, missing, evidence, p)
+    learnt = _learnt(view, _read(view, found), found.lost_variance, p)
+    return BreastPredictor(view, p, found.source, found.lost_variance, learnt)
 
-    def _off_chest(self, laid: Floats) -> float:
-        chest = self.region.thorax
-        off = ((laid - self.frame.mean)[chest] * self._normals[chest]).sum(axis=1)
-        return float(np.sqrt((off**2).mean()))
 
-    def _mirror_image(self, laid: Floats) -> Floats:
-        # Where mirror images lie between vertices, some of these may be missing ones: they must not be looked at.
-        seen = np.where(self.region.missing[:, None], self.frame.mean, laid)
-        return self.frame.own_mirror_image(seen, ~(self.region.missing | self.region.healthy))
+def _read(view: TorsoView, found: TrainingShapes) -> _Rows:
+    frame, seam = view.frame, view.seam
+    n, m, b = 2 * found.count, len(seam.region), len(seam.border)
+    known: list[NDArray[np.float32]] = []
+    inside, border = np.empty((2, n, m, 3), dtype=np.float32), np.empty((2, n, b, 3), dtype=np.float32)
+    off_chest = np.empty(n)
+    for row in range(n):
+        shape = frame.to_frame.apply(found.shape(row // 2))
+        laid = view.laid(frame.mirrored(shape) if row % 2 else shape)[1]
+        known.append(view.known(laid).astype(np.float32))
+        off_chest[row] = view.off_chest(laid)
+        for which, one in enumerate((laid, view.mirror_image(laid))):
+            off = one - frame.mean
+            inside[which, row], border[which, row] = off[seam.region], off[seam.border]
+    for which in range(2):
+        ends = border[which].transpose(1, 0, 2).astype(np.float64)
+        inside[which] -= seam.continued(ends).transpose(1, 0, 2)
+    return _Rows(
+        np.arange(n) // 2, np.stack(known), (inside[0], inside[1]), (border[0], border[1]), off_chest
+    )
 
-    def _parts(self, laid: Floats) -> tuple[Floats, Floats]:
-        """A laid shape about the mean: inside the region less what the seam continues, and at its border."""
-        off = laid - self.frame.mean
-        border = off[self._seam.border]
-        return off[self._seam.region] - self._seam.continued(border), border
+
+def _learnt(view: TorsoView, rows: _Rows, lost_variance: float, p: PredictionParameters) -> _Learnt:
+    known_mean: Floats = rows.known.mean(axis=0, dtype=np.float64)
+    centred: NDArray[np.float32] = rows.known - known_mean.astype(np.float32)
+    gram = (centred @ centred.T).astype(np.float64)
+    # What a truncation cut off, every real torso has, and each another one: products with itself hold it.
+    gram += lost_variance * rows.known.shape[1] * np.eye(len(gram))
+    left_out = LeftOut.of(gram, rows.subjects)
+    inner = np.flatnonzero(view.region.breast[view.seam.region])
+    normals = view.normals[view.seam.region]
+    trial = inner[:: max(1, len(inner) // p.trial_points)]
+    shape, mirror = (np.einsum("nmd,md->nm", part[:, trial], normals[trial]) for part in rows.inside)
+    noises = np.array([p.noise]) if p.noise is not None else _noises(view, left_out, p)
+    choice = best_choice(left_out, shape, mirror, noises, p.mirror_shares, lost_variance)
+    weights = left_out.residual_weights(choice.noise)
+    share = np.float32(choice.mirror_share)
+    missed, mismatch = (
+        np.tensordot(weights.astype(np.float32), part[0] - share * part[1], (1, 0))
+        for part in (rows.inside, rows.border)
+    )
+    along = np.einsum("nmd,md->nm", missed[:, inner], normals[inner])
+    size = np.sqrt((along**2 / np.maximum((along**2).mean(axis=0), 1e-12)).mean(axis=1))
+    return _Learnt(
+        rows,
+        known_mean,
+        centred,
+        left_out,
+        choice,
+        missed,
+        worst_misfit=float(np.sqrt(np.einsum("ij,jk,ik->i", weights, gram, weights).max())),
+        worst_off_chest=float(np.hypot(rows.off_chest.max(), np.sqrt(lost_variance))),
+        by_mismatch=_spread_by_mismatch(np.sqrt((mismatch**2).sum(axis=2).mean(axis=1)), size),
+    )
+
+
+def _noises(view: TorsoView, left_out: LeftOut, p: PredictionParameters) -> Floats:
+    """Noises to choose from, mm."""
+    tried = left_out.noises(p.noise_ratios)
+    if view.evidence == "points":
+        return tried
+    # k points that err together by e are as good as one of them: as independent ones they err by e sqrt(k).
+    area = vertex_areas(view.frame.mean, view.frame.faces)[view.seen].mean()
+    together = np.pi * p.registration_length**2 / area
+    return np.maximum(tried, p.registration_error * np.sqrt(max(together, 1.0)))
 
 
 def _spread_by_mismatch(mismatch: Floats, size: Floats) -> Floats:

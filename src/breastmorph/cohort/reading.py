@@ -35,7 +35,9 @@ from breastmorph.template import Template, default_template, from_npz, template_
 # Meshes in correspondence made elsewhere: they share their triangles; a file names the vertices of the landmarks
 # --------------------------------------------------------------------------------------------------------------------
 
-_FAR = 1.0 / 20.0  # of the sternum, between a landmark and the nearest vertex: not this mesh's landmark
+_OFF_MESH_OF_STERNUM = (
+    1.0 / 20.0
+)  # of the sternum, between a landmark and the nearest vertex: not this mesh's landmark
 _LARGEST = 16 * 1024**2  # bytes of a landmark file
 
 OTHER_TRIANGLES = "other-triangles"  # code of the error about a mesh that is not in correspondence
@@ -138,7 +140,7 @@ def _pairs(text: str) -> dict[str, int]:
 
 def _nearest(points: Landmarks, mesh: TriangleMesh, path: Path) -> dict[str, int]:
     require_complete(points)
-    allowed = _FAR * float(np.linalg.norm(np.subtract(*points.array(STERNUM))))
+    allowed = _OFF_MESH_OF_STERNUM * float(np.linalg.norm(np.subtract(*points.array(STERNUM))))
     found = {}
     for name, point in points.items():
         with np.errstate(over="ignore", invalid="ignore"):

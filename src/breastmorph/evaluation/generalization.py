@@ -1,8 +1,9 @@
-"""Generalization and specificity by the distance to the closest point of the surface (Scalismo's choice).
+"""Generalization: how well the model of the others gives back a subject, by vertices and by the closest point.
 
-It is never above the distance of corresponding vertices, and blind to vertices that slid along the surface. There is
-no shortcut: every vertex asks for its closest point. So both are computed at chosen numbers of components only, and
-specificity on a part of the vertices and samples.
+The distance to the closest point (Scalismo's choice) is never above that of corresponding vertices, and blind to
+vertices that slid along the surface. There is no shortcut: every vertex asks for its closest point. So generalization
+and specificity are computed by it at chosen numbers of components only, and specificity on a part of the vertices and
+samples.
 """
 
 from __future__ import annotations

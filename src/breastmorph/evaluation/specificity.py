@@ -28,7 +28,7 @@ from breastmorph.foundation.machine import compiled
 from breastmorph.model.shape_model import ShapeModel
 
 # --------------------------------------------------------------------------------------------------------------------
-# Compiled search for the training shape nearest to each sample; see :mod:`breastmorph.evaluation.specificity`
+# Compiled search for the training shape nearest to each sample
 # --------------------------------------------------------------------------------------------------------------------
 
 Singles = NDArray[np.float32]

@@ -16,8 +16,9 @@ from breastmorph.foundation.files import plain
 from breastmorph.mask import IN_BREAST, breast_mask
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.building import built_with, part_vertices, usable
-from breastmorph.model.procrustes import Frame, common_frame, mirrored
+from breastmorph.model.procrustes import CommonFrame, common_frame, mirrored
 from breastmorph.model.shape_model import ShapeModel
+from breastmorph.scan.anatomy import SIZES_IN_MM
 
 # --------------------------------------------------------------------------------------------------------------------
 # A metric over the number of components, with the value of every subject or sample behind it
@@ -197,7 +198,6 @@ def vertex_variances(shapes: Floats) -> Floats:
 # The shapes a model was built from, in the model's frame: a cohort seen the way the builder saw it
 # --------------------------------------------------------------------------------------------------------------------
 
-_OTHER_UNIT = 3.0  # times the size: no two adult means differ so much, but metres and millimetres do
 _SAME_VARIANCE = 0.02  # relative: a model of the same subjects has this variance, up to rounding
 
 
@@ -296,7 +296,7 @@ def training_set(model: ShapeModel, cohort: Cohort) -> TrainingSet:
     )
 
 
-def _aligned(used: Cohort, frame: Frame, mirror: Ints | None, *, asymmetry: bool) -> Floats:
+def _aligned(used: Cohort, frame: CommonFrame, mirror: Ints | None, *, asymmetry: bool) -> Floats:
     """The subjects in their common frame, (k, n, 3): their asymmetry, or with their mirror images after them."""
     k = len(used)
     doubled = mirror is not None and not asymmetry
@@ -326,7 +326,7 @@ def _require_topology(model: ShapeModel, faces: Ints, vertices: Ints) -> None:
 def _require_one_unit(model: ShapeModel, mean: Floats) -> None:
     """All figures are in the model's unit: one in metres would give them a thousand times too small."""
     ratio = float(np.ptp(model.mean, axis=0).max() / np.ptp(mean, axis=0).max())
-    if not 1.0 / _OTHER_UNIT < ratio < _OTHER_UNIT:
+    if not SIZES_IN_MM[0] <= ratio <= SIZES_IN_MM[1]:
         raise BreastMorphError(
             f"the model is {ratio:.3g} times as large as the cohort, so its unit is not mm",
             "Give it landmarks, which tell its unit: `breastmorph convert MODEL in-mm.h5 --landmark-ids ids.json`",

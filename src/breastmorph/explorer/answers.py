@@ -88,6 +88,10 @@ _PHRASES: tuple[tuple[str, str], ...] = (
         r"Choose another --out: one folder, one template",
         "Move the old results away: they were made for another model",
     ),
+    (
+        r"Give --replace to predict it nevertheless, as if it were missing",
+        "Set its landmarks (Patient's scan); it can then be predicted as if it were missing",
+    ),
     (r"Run `breastmorph register` again", "Register the scan again"),
     (r"Run `breastmorph check`( on it| to see[^,.]*)?", "Check the scan"),
     (r" \(--[a-z-]+\)", ""),

@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from breastmorph.clinical.patient import Patient
-from breastmorph.clinical.prediction import PredictedMeasure, is_gone, predicted_measures
-from breastmorph.clinical.predictor import BreastPredictor, Evidence, Prediction
+from breastmorph.clinical.prediction import PredictedMeasure, counts_as_gone, predicted_measures
+from breastmorph.clinical.predictor import BreastPredictor, Evidence, Prediction, learnt_predictor
 from breastmorph.explorer.answers import bad_request, in_page_words, packed
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.model_view import ModelOrigin
 from breastmorph.foundation.arrays import Bools, Floats
-from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import plain
 from breastmorph.mesh.geometry import Similarity
-from breastmorph.scan.landmarks import SIDES, other_side
+from breastmorph.scan.landmarks import SIDES
 
 if TYPE_CHECKING:
     from breastmorph.explorer.session import Session
@@ -69,13 +68,8 @@ def predict(session: Session, patient: Patient, asked: Mapping[str, Any], job: J
     """Predict as the page asks: ``side``, or painted ``vertices``."""
     view = session.view
     missing = _missing(asked, view.model.n_vertices)
-    if isinstance(missing, str) and patient.absent_side == other_side(missing):
-        raise BreastMorphError(
-            f"the {patient.absent_side} side is the one without a breast, not the {missing}",
-            f"Predict the {patient.absent_side} side",
-        )
     job.at("learning from the model's subjects")
-    task = Task(view.origin, patient.shape, missing, bool(patient.absent_side))
+    task = Task(view.origin, patient.shape, missing, patient.absent_side)
     found: Answer = session.explorer.predicting.call(task, lambda: job.is_cancelled)
     record = _record(found, painted=not isinstance(missing, str))
     return Predicted(found.prediction, found.measures, dict(asked), record)
@@ -111,14 +105,14 @@ class Task:
     shape : (n, 3) float
         The patient's, mm.
     missing : {"left", "right"} or (n,) bool
-    gone : bool
-        Whether the patient is known to have no breast on one side.
+    absent_side : str
+        The side without a breast as the scan's landmarks say it, or empty.
     """
 
     origin: ModelOrigin
     shape: Floats
     missing: str | Bools
-    gone: bool
+    absent_side: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,17 +130,17 @@ def predictor() -> Callable[[Task], Answer]:
 
     @lru_cache(maxsize=_KEPT)
     def learned(origin: ModelOrigin, side: str, evidence: Evidence) -> BreastPredictor:
-        return BreastPredictor(loaded(origin), side, evidence)
+        return learnt_predictor(loaded(origin), side, evidence)
 
     def answer(task: Task) -> Answer:
-        model, missing, gone = loaded(task.origin), task.missing, task.gone
-        if isinstance(missing, str):
-            gone = is_gone(model, task.shape, missing) or gone
+        model, missing = loaded(task.origin), task.missing
+        # Who chooses a side that nobody called absent wants it replaced; the page says so beside the result.
+        gone = counts_as_gone(model, task.shape, missing, task.absent_side, replace=not task.absent_side)
         evidence: Evidence = "surface" if gone else "points"
         if isinstance(missing, str):
             found = learned(task.origin, missing, evidence).predict(task.shape)
         else:
-            found = BreastPredictor(model, missing, evidence).predict(task.shape)
+            found = learnt_predictor(model, missing, evidence).predict(task.shape)
         return Answer(found, predicted_measures(model, found), gone)
 
     return answer

@@ -1,4 +1,4 @@
-"""Bringing a session back from its file: what was computed is computed again, so that nothing needs to be believed."""
+"""The session file: all that a visitor did, in one archive, and how it is brought back."""
 
 from __future__ import annotations
 

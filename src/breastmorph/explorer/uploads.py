@@ -30,14 +30,13 @@ from breastmorph.mesh.geometry import (
 )
 from breastmorph.mesh.topology import with_three_corners
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.scan.anatomy import UNITS, unit_of_extent
+from breastmorph.scan.anatomy import UNITS, USUAL_EXTENT, unit_of_extent
 from breastmorph.scan.check import require_size
 
 # --------------------------------------------------------------------------------------------------------------------
 # Reading a scan for the page, in a worker process: the checked reader, a guessed pose, fewer triangles to show
 # --------------------------------------------------------------------------------------------------------------------
 
-_USUAL = 450.0  # mm: how high a torso is shown whose unit nobody can tell
 _OPEN = 0.1  # length of the mean normal from which on a surface has a front
 _ROUNDS = 4  # of finding a grid that leaves few enough triangles
 
@@ -116,7 +115,7 @@ def guessed_pose(mesh: TriangleMesh) -> Similarity:
     low, high = np.quantile(mesh.vertices, (0.005, 0.995), axis=0)
     extent = float((high - low).max())
     unit = unit_of_extent(extent)
-    scale = UNITS[unit] if unit is not None else _USUAL / max(extent, 1e-300)
+    scale = UNITS[unit] if unit is not None else USUAL_EXTENT / max(extent, 1e-300)
     areas = face_areas(mesh.vertices, mesh.faces)
     normal = areas @ face_normals(mesh.vertices, mesh.faces) / max(float(areas.sum()), 1e-300)
     forward = np.array([0.0, 0.0, 1.0])

@@ -468,7 +468,7 @@ def parse_xml(data: bytes, allow_bare_doctype: bool = False) -> Element:
 
 _NAME = ".lock"
 _PATIENCE = 3.0  # seconds: processes of a run that was killed a moment ago are still ending
-_FAR = 4096  # where the locked byte lies on Windows, so that the text before it can be read
+_LOCKED_BYTE = 4096  # where the locked byte lies on Windows, so that the text before it can be read
 
 
 @dataclass(frozen=True)
@@ -541,7 +541,7 @@ def _try(descriptor: int) -> bool:
         if os.name == "nt":
             import msvcrt
 
-            os.lseek(descriptor, _FAR, os.SEEK_SET)
+            os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
             os.lseek(descriptor, 0, os.SEEK_SET)
         else:

@@ -20,7 +20,7 @@ from breastmorph.foundation.errors import BreastMorphError, name_of
 from breastmorph.foundation.machine import in_one_thread
 from breastmorph.mesh.geometry import vertex_areas, vertex_normals
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
-from breastmorph.model.procrustes import Frame, ProcrustesParameters, common_frame, mirrored
+from breastmorph.model.procrustes import CommonFrame, ProcrustesParameters, common_frame, mirrored
 from breastmorph.model.regions import breast_regions
 from breastmorph.model.shape_model import ShapeModel, Training
 from breastmorph.scan.landmarks import SIDES, Landmarks
@@ -65,7 +65,7 @@ def as_number(text: str) -> float:
     return value if math.isfinite(value) else math.nan
 
 
-def choose(table: Sequence[Row], expression: str) -> Bools:
+def chosen_rows(table: Sequence[Row], expression: str) -> Bools:
     """Which rows of a table fulfil an expression, (k,).
 
     Parameters
@@ -490,7 +490,7 @@ class AlignedCohort:
     """A cohort in its common frame, transformed while it is read."""
 
     cohort: Cohort
-    frame: Frame
+    frame: CommonFrame
 
     def block(self, vertices: Ints) -> Floats:
         """Aligned shapes at some vertices, (k, b, 3)."""
@@ -608,7 +608,7 @@ def _numbers(table: Sequence[Mapping[str, str]]) -> dict[str, Floats]:
 
 
 def _info(
-    cohort: Cohort, left_out: int, frame: Frame, found: Components, p: BuildParameters
+    cohort: Cohort, left_out: int, frame: CommonFrame, found: Components, p: BuildParameters
 ) -> dict[str, Any]:
     info: dict[str, Any] = {
         "software": f"BreastMorph {__version__}",

@@ -302,7 +302,7 @@ class Prior:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class FitEvidence:
     """How the data lie to the model in one state.
 
     Attributes
@@ -329,7 +329,7 @@ class Evidence:
 
 def look(
     state: State, prior: Prior, sites: Sites, target: TargetPoints, width: float
-) -> tuple[Evidence, Floats, Floats]:
+) -> tuple[FitEvidence, Floats, Floats]:
     """Match the data in a state; returns also the sites' positions and normals in the model's frame."""
     inverse = state.transform.inverse()
     points = inverse.apply(target.points)
@@ -340,10 +340,10 @@ def look(
     near = matches.sound & (matches.apart**2 < (3.0 * width) ** 2 + (1.5 * sites.spacing) ** 2)
     weights = np.where(near, (width**2 / (width**2 + matches.residuals**2)) ** 2, 0.0)
     noise, misfit = _variances(matches.residuals, weights, target)
-    return Evidence(matches, weights, noise, misfit), shape, normals
+    return FitEvidence(matches, weights, noise, misfit), shape, normals
 
 
-def cost(evidence: Evidence, width: float) -> float:
+def cost(evidence: FitEvidence, width: float) -> float:
     """Mean of the robust function over all points, from 0 (all explained) to 1.
 
     A point over the model without a sound pair contradicts it and costs 1; a point beyond the model's border
@@ -378,7 +378,7 @@ def improve(
     anchors: Anchors | None,
     width: float,
     variance: float,
-) -> tuple[State, Evidence, Floats]:
+) -> tuple[State, FitEvidence, Floats]:
     """One Gauss-Newton step; returns the new state, what was seen, and the precision of all unknowns.
 
     Parameters

@@ -22,7 +22,7 @@ from breastmorph.mesh.geometry import Similarity, face_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.fit_steps import (
     Anchors,
-    Evidence,
+    FitEvidence,
     Prior,
     Sites,
     State,
@@ -41,14 +41,14 @@ from breastmorph.model.fit_steps import (
     some_sites,
 )
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.anatomy import UNITS
+from breastmorph.scan.anatomy import ADULT_SIZES, MODEL_EXTENT, SIZES_IN_MM, UNITS, USUAL_EXTENT
 from breastmorph.scan.landmarks import STERNUM, Landmarks
 
 # --------------------------------------------------------------------------------------------------------------------
 # How far a shape lies from a scanned surface, where the scan shows it
 # --------------------------------------------------------------------------------------------------------------------
 
-_FAR = 15.0  # mm: what lies farther from the shape is not the same surface
+_SAME_SURFACE = 15.0  # mm: what lies farther from the shape is not the same surface
 
 
 def surface_residuals(
@@ -68,15 +68,13 @@ def surface_residuals(
     if may_be_turned:
         facing = facing * (np.sign(np.median((facing * normals).sum(axis=1))) or 1.0)
     side = np.sign(((points - found.points) * facing).sum(axis=1))
-    seen = ~found.on_boundary & ((facing * normals).sum(axis=1) > 0.0) & (found.distances < _FAR)
+    seen = ~found.on_boundary & ((facing * normals).sum(axis=1) > 0.0) & (found.distances < _SAME_SURFACE)
     return np.where(seen, side * found.distances, np.nan)
 
 
 # --------------------------------------------------------------------------------------------------------------------
 # What a fit returns, and whether it can be believed
 # --------------------------------------------------------------------------------------------------------------------
-
-_SIZES = (0.6, 1.6)  # of a body relative to the model's mean; adults lie well within
 
 
 @dataclass(frozen=True)
@@ -190,7 +188,7 @@ def require_likeness(fit: Fit, limits: FitLimits) -> None:
         reasons.append(f"the surface stays {fit.misfit:.1f} mm off")
     if fit.unusual > limits.unusual:
         reasons.append(f"its shape would be {fit.unusual:.1f} times as unusual as the model's population")
-    if not _SIZES[0] <= fit.transform.scale / fit.unit <= _SIZES[1]:
+    if not ADULT_SIZES[0] <= fit.transform.scale / fit.unit <= ADULT_SIZES[1]:
         reasons.append(f"its size would be {fit.transform.scale / fit.unit:.2g} times the model's")
     hint = "; landmarks (--landmarks) give a surer start" if fit.start == "search" else ""
     if reasons:
@@ -231,8 +229,7 @@ def warnings_of(fit: Fit, scores: Floats) -> tuple[str, ...]:
 
 _FEWEST = 100  # points
 _RIVAL = 60.0  # mm from the chosen pose: nearer ones are on their way to the same place
-_ADULT = (150.0, 1600.0)  # mm: largest side of a torso model
-_USUAL = 450.0  # mm: the same of most
+_EXTENTS = (0.3, 6.0)  # a scan's over the model's: scans are cut otherwise, more than adults differ
 
 
 @dataclass(frozen=True)
@@ -328,13 +325,13 @@ def _fitted(
         names = shared_landmarks(used, landmarks)
         anchors = _anchors(used, landmarks, names, p)
         pose = pose_by_landmarks(used, landmarks, names)
-        _require_size(pose.scale, "the landmarks", 0.5, 2.0)
+        _require_size(pose.scale, "the landmarks", SIZES_IN_MM)
         if not with_scale:
             pose = pose_by_landmarks(used, landmarks, names, with_scale=False)
         state = settle_on_landmarks(State(pose, np.zeros(used.n_components)), prior, anchors)
         state = _coarse(state, prior, coarse, points.first(p.coarse_points), anchors, p)
     else:
-        _require_size(_extent(points.points) / _extent(used.mean), "its extent", 0.3, 6.0)
+        _require_size(_extent(points.points) / _extent(used.mean), "its extent", _EXTENTS)
         state, lead = _searched(prior, sites, coarse, points, p)
     state, evidence, precision, steps = _fine(state, prior, sites, points, anchors, p)
     shape = sites.shape(state.scores * prior.deviations)
@@ -400,8 +397,8 @@ def _sound(target: TriangleMesh | Floats) -> TriangleMesh | Floats:
 def _in_millimetres(model: ShapeModel) -> tuple[ShapeModel, float]:
     """The model in mm, and how many of them its unit has; foreign models may be in cm, in m or normalised."""
     extent = float(np.ptp(model.mean, axis=0).max())
-    fitting = [unit for unit in UNITS.values() if _ADULT[0] <= unit * extent <= _ADULT[1]]
-    unit = fitting[0] if fitting else _USUAL / extent
+    fitting = [unit for unit in UNITS.values() if MODEL_EXTENT[0] <= unit * extent <= MODEL_EXTENT[1]]
+    unit = fitting[0] if fitting else USUAL_EXTENT / extent
     return (model if unit == 1.0 else model.transform(Similarity(scale=unit))), unit
 
 
@@ -410,8 +407,8 @@ def _extent(points: Floats) -> float:
     return float(np.linalg.norm(high - low))
 
 
-def _require_size(ratio: float, by: str, least: float, most: float) -> None:
-    if not least <= ratio <= most:
+def _require_size(ratio: float, by: str, allowed: tuple[float, float]) -> None:
+    if not allowed[0] <= ratio <= allowed[1]:
         raise MeshProblem(
             f"judged by {by}, the target is {ratio:.3g} times as large as the model",
             "Check its unit (--unit): mm are expected",
@@ -445,7 +442,7 @@ def _coarse(
 
 def _fine(
     state: State, prior: Prior, sites: Sites, points: TargetPoints, anchors: Anchors | None, p: FitParameters
-) -> tuple[State, Evidence, Floats, int]:
+) -> tuple[State, FitEvidence, Floats, int]:
     """Steps on all vertices until nothing moves."""
     alike = _alike(points, p.reach)
     width, variance = 2.0 * p.least_width, p.least_width**2
@@ -497,7 +494,7 @@ def _deviations(
     return np.asarray(state.transform.scale * np.sqrt(spread + misfit))
 
 
-def _from_points(target: TargetPoints, evidence: Evidence, points: Floats) -> Floats:
+def _from_points(target: TargetPoints, evidence: FitEvidence, points: Floats) -> Floats:
     """Residuals of the explained points carried to the vertices near them."""
     used = np.flatnonzero(evidence.weights > 0.0)
     if not len(used):

@@ -16,8 +16,7 @@ from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import MIRROR
-
-_OTHER_UNIT = 3.0  # times the usual size: no two adults differ so much, but metres and millimetres do
+from breastmorph.scan.anatomy import SIZES_IN_MM
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ class Removed:
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class CommonFrame:
     """The common frame of a cohort.
 
     Attributes
@@ -99,7 +98,7 @@ class Frame:
 
 
 @dataclass(frozen=True, eq=False)
-class Alignment(Frame):
+class Alignment(CommonFrame):
     """The common frame of shapes in memory, with the aligned shapes, (k, n, 3)."""
 
     shapes: Floats
@@ -119,7 +118,7 @@ def common_frame(
     parameters: ProcrustesParameters | None = None,
     mirror: Ints | None = None,
     names: Sequence[str] | None = None,
-) -> Frame:
+) -> CommonFrame:
     """Align shapes to their mean, iterated until the mean stands still.
 
     Parameters
@@ -177,7 +176,7 @@ def common_frame(
     )
     spread = (scales * sizes) @ (scales * sizes) - len(rows) * np.linalg.norm(mean) ** 2
     after = max(float(spread), 0.0) / (max(len(rows) - 1, 1) * len(mean))
-    return Frame(mean, transforms, _removed(iteration, change, scales, turns, centres, before, after))
+    return CommonFrame(mean, transforms, _removed(iteration, change, scales, turns, centres, before, after))
 
 
 def mirrored(shape: Floats, mirror: Ints) -> Floats:
@@ -211,7 +210,7 @@ def _extent(packed: NDArray[np.floating], rows: Ints, names: Sequence[str]) -> t
 
 def _require_one_unit(sizes: Floats, names: Sequence[str]) -> None:
     usual = float(np.median(sizes))
-    odd = np.flatnonzero((sizes > _OTHER_UNIT * usual) | (sizes < usual / _OTHER_UNIT))
+    odd = np.flatnonzero((sizes < SIZES_IN_MM[0] * usual) | (sizes > SIZES_IN_MM[1] * usual))
     if len(odd):
         named = ", ".join(f"{names[i]} ({sizes[i] / usual:.3g} times)" for i in odd[:5])
         raise BreastMorphError(

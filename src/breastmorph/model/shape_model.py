@@ -21,7 +21,7 @@ from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.geometry import Similarity, face_cross
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
-from breastmorph.scan.anatomy import UNITS
+from breastmorph.scan.anatomy import SIZES_IN_MM, UNITS
 from breastmorph.scan.landmarks import NAMES, Landmarks, canonical_name
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ _USUAL = {
 _FEWEST = 5  # landmarks: fewer lie so nearly in one plane that their mirror image fits as well
 _UNLIKE = 60.0  # mm, root mean square: landmarks that lie otherwise than any adult's (122 torsos: at most 32)
 _MIRRORED = 0.8  # of the given ones' residual: a mirror image that fits better has its sides swapped
-_SIZES = (0.5, 2.0)  # of the usual one: adults
 _AROUND = 40.0  # mm around a landmark whose skin tells which way the surface looks
 
 
@@ -95,7 +94,7 @@ def landmark_frame(landmarks: Landmarks) -> LandmarkFrame | None:
     )
     swapped = off_mirrored < _MIRRORED * off
     fit = mirrored if swapped else straight
-    units = [unit for unit, mm in UNITS.items() if _SIZES[0] <= mm * fit.scale <= _SIZES[1]]
+    units = [unit for unit, mm in UNITS.items() if SIZES_IN_MM[0] <= mm * fit.scale <= SIZES_IN_MM[1]]
     if min(off, off_mirrored) > _UNLIKE or not units:
         return None
     nearest = max(axis_rotations(), key=lambda axes: float((axes * fit.rotation.T).sum()))

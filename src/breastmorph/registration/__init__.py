@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from breastmorph.registration.parameters import (
     PRESETS,
-    FitParameters,
     RegistrationParameters,
     RigidParameters,
+    StageParameters,
     WarpParameters,
     preset,
 )
@@ -15,12 +15,12 @@ from breastmorph.registration.result import Registration, StageMetrics
 
 __all__ = [
     "PRESETS",
-    "FitParameters",
     "Registrar",
     "Registration",
     "RegistrationParameters",
     "RigidParameters",
     "StageMetrics",
+    "StageParameters",
     "WarpParameters",
     "preset",
     "register",

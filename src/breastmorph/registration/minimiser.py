@@ -13,7 +13,7 @@ from scipy.sparse.linalg import splu
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.mesh.geometry import face_angles, vertex_areas, vertex_normals
 from breastmorph.mesh.topology import edge_table
-from breastmorph.registration.parameters import FitParameters
+from breastmorph.registration.parameters import StageParameters
 from breastmorph.registration.rigid import Target
 
 if TYPE_CHECKING:
@@ -203,11 +203,11 @@ class Deformation:
         Where it begins.
     system : EdgeSystem
         Of the same mesh.
-    parameters : FitParameters
+    parameters : StageParameters
     """
 
     def __init__(
-        self, cells: Cells, rest: Floats, points: Floats, system: EdgeSystem, parameters: FitParameters
+        self, cells: Cells, rest: Floats, points: Floats, system: EdgeSystem, parameters: StageParameters
     ) -> None:
         self.cells, self.system, self.parameters = cells, system, parameters
         self.rest = np.ascontiguousarray(rest)

@@ -61,7 +61,7 @@ class WarpParameters:
 
 
 @dataclass(frozen=True)
-class FitParameters:
+class StageParameters:
     """One stage of alternating minimisation of F (paper section 3.2.2, appendix A)."""
 
     stiffness: float = 250.0  # alpha at the start
@@ -96,10 +96,10 @@ class RegistrationParameters:
 
     rigid: RigidParameters = field(default_factory=RigidParameters)
     warp: WarpParameters | None = field(default_factory=WarpParameters)
-    initial: FitParameters | None = None
-    coarse: FitParameters | None = None
-    fine: FitParameters | None = field(
-        default_factory=lambda: FitParameters(
+    initial: StageParameters | None = None
+    coarse: StageParameters | None = None
+    fine: StageParameters | None = field(
+        default_factory=lambda: StageParameters(
             stiffness=6.0,
             stiffness_end=0.99,
             stiffness_divisor=2.45,
@@ -115,7 +115,7 @@ class RegistrationParameters:
 
 
 def _paper(system: Literal["symmetric", "stacked"]) -> RegistrationParameters:
-    printed = FitParameters(
+    printed = StageParameters(
         landmarks=_PAPER_LANDMARKS,
         normalised_mask=False,
         consistency_of_whole_area=True,

@@ -16,7 +16,7 @@ from breastmorph.mesh.geometry import Similarity, vertex_normals
 from breastmorph.mesh.remeshing import thinned
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.minimiser import Deformation, Trace, fit
-from breastmorph.registration.parameters import FitParameters, RegistrationParameters, RigidParameters
+from breastmorph.registration.parameters import RegistrationParameters, RigidParameters, StageParameters
 from breastmorph.registration.prepared import Level, PreparedTemplate
 from breastmorph.registration.result import (
     Registration,
@@ -380,7 +380,7 @@ def _start(prepared: PreparedTemplate, laid: Laid) -> tuple[tuple[TriangleMesh, 
 
 
 def _minimised(
-    prepared: PreparedTemplate, laid: Laid, level: Level, points: Floats, parameters: FitParameters
+    prepared: PreparedTemplate, laid: Laid, level: Level, points: Floats, parameters: StageParameters
 ) -> tuple[Deformation, list[Trace]]:
     """One stage of the minimisation on one resolution of the template, from points (n, 3)."""
     rest = level.mesh.vertices if parameters.rest == "template" else points
@@ -397,7 +397,9 @@ def _minimised(
     return deformation, trace
 
 
-def _landmark_pairs(level: Level, marks: Landmarks, parameters: FitParameters) -> tuple[Ints, Floats, Floats]:
+def _landmark_pairs(
+    level: Level, marks: Landmarks, parameters: StageParameters
+) -> tuple[Ints, Floats, Floats]:
     """Vertices of the landmarks that pull, where they belong, and their shares of the pull."""
     chosen = [
         (level.landmark_ids[name], marks[name], share)

@@ -94,7 +94,7 @@ _DOT = 4.0  # fine pixels: radius of a landmark
 
 
 @dataclass(frozen=True)
-class Pictures:
+class ScanPictures:
     """Which pictures belong to a scan; called where the scan is registered, so that it can be sent there.
 
     Attributes

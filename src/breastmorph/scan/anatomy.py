@@ -1,4 +1,7 @@
-"""Adult ranges: what a torso's landmarks may be, wide enough for every adult and narrow enough to catch slips."""
+"""Adult ranges: what a torso may be, wide enough for every adult and narrow enough to catch slips.
+
+Every range of an adult's size stands here, under the question that it answers, whoever asks it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ import numpy as np
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.scan.landmarks import OF_A_BREAST, SIDES, SIGN, STERNUM, Landmarks, canonical_name
 
-STERNUM_LENGTH = (120.0, 260.0)  # mm, sternal notch to xiphoid
 UNITS = {"mm": 1.0, "cm": 10.0, "m": 1000.0}  # mm per unit
 _LENGTH_UNITS = {**UNITS, "in": 25.4}  # of a measured distance
 _MEASURED = re.compile(r"(.+?)=\s*(\d+(?:[.,]\d*)?|[.,]\d+)\s*(mm|cm|m|in)", re.IGNORECASE)
@@ -24,11 +26,27 @@ _RANGES = (
     ("nipple to lateral pole", "nipple_{side}", "lateral_pole_{side}", 30.0, 330.0),
     ("xiphoid to nipple", "xiphoid", "nipple_{side}", 40.0, 380.0),
 )
+STERNUM_LENGTH = (120.0, 260.0)  # sternal notch to xiphoid
 _NIPPLES_APART = (80.0, 480.0)
-_EXTENT = (200.0, 1600.0)  # mm, largest side of the scan's bounding box
 _NOTCH_TO_NAVEL = (230.0, 650.0)
 _NAVEL_ABOVE = 80.0  # mm that a navel may lie above the nipples of hanging breasts
-ANY_EXTENT = (200.0, 1950.0)  # mm: from a chest to a standing adult; ten times more or less is another unit
+
+# Largest side of a bounding box, mm.
+TORSO_EXTENT = (200.0, 1600.0)  # a scan with landmarks: torso and arms; more holds stray points
+BODY_EXTENT = (
+    200.0,
+    1950.0,
+)  # a scan without: up to a standing adult; ten times more or less is another unit
+MODEL_EXTENT = (150.0, 1600.0)  # a model's mean, which may be one breast with its surroundings
+BODY_PART_EXTENT = (50.0, 3000.0)  # whatever may be a body or part of one: beyond, a model is warned of
+USUAL_EXTENT = 450.0  # most torsos: taken where no unit fits
+
+# Size relative to a mean of adults.
+ADULT_SIZES = (0.6, 1.6)  # adults lie well within: a fit that needs another size explains something else
+SIZES_IN_MM = (
+    0.5,
+    2.0,
+)  # a first look, at few points: beyond, the unit is another one, for units differ by ten
 
 
 @dataclass(frozen=True)
@@ -136,7 +154,7 @@ def _telling(landmarks: Landmarks) -> list[tuple[str, float, tuple[float, float]
 
 def unit_of_extent(extent: float) -> str | None:
     """The unit in which a scan may extend so far; None where neither mm, cm nor m fits."""
-    return next(iter(_units(extent, ANY_EXTENT)), None)
+    return next(iter(_units(extent, BODY_EXTENT)), None)
 
 
 def _units(length: float, allowed: tuple[float, float]) -> list[str]:
@@ -215,7 +233,7 @@ def require_adult_anatomy(landmarks: Landmarks, extent: float) -> None:
         if not least <= value <= most:
             problems.append(f"{what} {value:.4g} mm (expected {least:g}-{most:g})")
 
-    judge("scan extent", extent, *_EXTENT)
+    judge("scan extent", extent, *TORSO_EXTENT)
     middle = _lower_midline(landmarks)
     if middle != "sternal_notch":
         adult = STERNUM_LENGTH if middle == "xiphoid" else _NOTCH_TO_NAVEL

@@ -101,11 +101,11 @@ def read_json(text: str) -> LabelledPoints:
             "Copy or export the file again",
         ) from error
     if isinstance(content, dict) and "markups" in content:
-        return _slicer(content["markups"])
+        return _from_slicer(content["markups"])
     if isinstance(content, list) and all(isinstance(item, dict) for item in content):
-        return _scalismo(content)
+        return _from_scalismo(content)
     if isinstance(content, dict):
-        return _ours(content)
+        return _from_ours(content)
     raise FileProblem(
         "the JSON text holds no landmarks",
         'Expected are {"name": [x, y, z], ...}, 3D Slicer markups or a Scalismo landmark list',
@@ -121,7 +121,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _ours(content: dict[str, Any]) -> LabelledPoints:
+def _from_ours(content: dict[str, Any]) -> LabelledPoints:
     unit, space = content.get("unit"), content.get("space")
     points = tuple(
         (name, point_of(name, value))
@@ -133,7 +133,7 @@ def _ours(content: dict[str, Any]) -> LabelledPoints:
     )
 
 
-def _slicer(markups: Any) -> LabelledPoints:
+def _from_slicer(markups: Any) -> LabelledPoints:
     if not isinstance(markups, list) or not all(isinstance(markup, dict) for markup in markups):
         raise FileProblem("'markups' is not a list of markups", "Save the file again with 3D Slicer")
     points: list[tuple[str, Point]] = []
@@ -171,7 +171,7 @@ def _control(control: Any, number: int) -> tuple[str, Point] | None:
     return label, point_of(label, control.get("position"))
 
 
-def _scalismo(content: list[dict[str, Any]]) -> LabelledPoints:
+def _from_scalismo(content: list[dict[str, Any]]) -> LabelledPoints:
     points = []
     for number, item in enumerate(content, 1):
         if "id" not in item or "coordinates" not in item:
@@ -183,20 +183,20 @@ def _scalismo(content: list[dict[str, Any]]) -> LabelledPoints:
     return LabelledPoints(tuple(points))
 
 
-def ours(landmarks: Landmarks, space: str) -> str:
+def _ours_text(landmarks: Landmarks, space: str) -> str:
     """Our own layout, one landmark a line. It has no axes: the frame is that of the scan."""
     lines = [f"  {json.dumps(name)}: {json.dumps(list(point))}" for name, point in listed(landmarks)]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def scalismo(landmarks: Landmarks, space: str) -> str:
+def _scalismo_text(landmarks: Landmarks, space: str) -> str:
     """Scalismo's list of landmarks."""
     return (
         json.dumps([{"id": name, "coordinates": point} for name, point in listed(landmarks)], indent=1) + "\n"
     )
 
 
-def slicer(landmarks: Landmarks, space: str) -> str:
+def _slicer_text(landmarks: Landmarks, space: str) -> str:
     """3D Slicer's markups: one list of points, in millimetres."""
     controls = [
         {
@@ -241,7 +241,7 @@ def read_picked_points(text: str) -> LabelledPoints:
     return LabelledPoints(tuple(points))
 
 
-def text_of(landmarks: Landmarks, space: str) -> str:
+def _picked_points_text(landmarks: Landmarks, space: str) -> str:
     """The .pp text; the format has no axes."""
     lines = ["<!DOCTYPE PickedPoints>", "<PickedPoints>", " <DocumentData/>"]
     lines += [
@@ -314,7 +314,7 @@ def read_table(text: str) -> LabelledPoints:
     rows = [row for row in rows if any(row)]
     header = [field.lower() for field in rows[0]]
     label_at, axes_at, defined_at, space = 0, [1, 2, 3], None, ""
-    if not any(_is_number(field) for field in rows[0][-3:]) or header[0] in _LABELS:
+    if not any(_is_number_or_empty(field) for field in rows[0][-3:]) or header[0] in _LABELS:
         rows = rows[1:]
         axes = next((axes for axes in _AXES if set(axes) <= set(header)), None)
         if axes is None:
@@ -344,7 +344,7 @@ def read_table(text: str) -> LabelledPoints:
     return LabelledPoints(tuple(points), space)
 
 
-def _is_number(text: str) -> bool:
+def _is_number_or_empty(text: str) -> bool:
     try:
         float(text)
     except ValueError:
@@ -356,12 +356,12 @@ def _decimal_point(text: str) -> str:
     return text.replace(",", ".") if re.fullmatch(r"[-+]?\d*,\d+(?:[eE][-+]?\d+)?", text) else text
 
 
-def plain(landmarks: Landmarks, space: str) -> str:
+def _table_text(landmarks: Landmarks, space: str) -> str:
     """The table ``name,x,y,z``."""
     return "name,x,y,z\n" + "".join(f"{name},{x!r},{y!r},{z!r}\n" for name, (x, y, z) in listed(landmarks))
 
 
-def fcsv(landmarks: Landmarks, space: str) -> str:
+def _fcsv_text(landmarks: Landmarks, space: str) -> str:
     """3D Slicer's .fcsv."""
     lines = [
         "# Markups fiducial file version = 4.11",
@@ -379,16 +379,14 @@ def fcsv(landmarks: Landmarks, space: str) -> str:
 # Landmark files: ``load_landmarks`` looks at the content, ``save_landmarks`` at the name
 # --------------------------------------------------------------------------------------------------------------------
 
-__all__ = ["APART", "READABLE", "WRITABLE", "LandmarkFile", "load_landmarks", "save_landmarks"]
-
 _LARGEST = 16 * 1024**2  # bytes
 _WRITERS: dict[str, Callable[[Landmarks, str], str]] = {
-    ".mrk.json": slicer,
-    ".json": ours,
-    ".csv": plain,
-    ".pp": text_of,
-    ".fcsv": fcsv,
-    "scalismo": scalismo,
+    ".mrk.json": _slicer_text,
+    ".json": _ours_text,
+    ".csv": _table_text,
+    ".pp": _picked_points_text,
+    ".fcsv": _fcsv_text,
+    "scalismo": _scalismo_text,
 }
 WRITABLE = tuple(name for name in _WRITERS if name.startswith("."))
 READABLE = (*WRITABLE, ".txt", ".xyz", ".pts")

@@ -16,7 +16,7 @@ from breastmorph.foundation.files import printable, read_bytes
 from breastmorph.mesh.files import load_mesh_or_points
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.scan.anatomy import ANY_EXTENT, MEASURE_IT, UNITS, enough_landmarks, unit_of_extent
+from breastmorph.scan.anatomy import BODY_EXTENT, MEASURE_IT, UNITS, enough_landmarks, unit_of_extent
 from breastmorph.scan.check import (
     CheckParameters,
     in_mm,
@@ -204,7 +204,7 @@ def _unit_by_size(points: Floats) -> str:
     if unit is None:
         raise MeshProblem(
             f"the data extend over {extent:.3g} in the file's unit; a torso's "
-            f"{ANY_EXTENT[0]:.0f}-{ANY_EXTENT[1]:.0f} mm fit neither mm, cm nor m",
+            f"{BODY_EXTENT[0]:.0f}-{BODY_EXTENT[1]:.0f} mm fit neither mm, cm nor m",
             "Check that it is a torso, or give the unit with --unit; where the scale of the file is not known, set two "
             f"landmarks, {MEASURE_IT}",
             code="unknown-unit",

@@ -22,11 +22,11 @@ from breastmorph.foundation.workers import Failure, run_each
 from breastmorph.model.building import as_number
 from breastmorph.phantom.scanner import write_cohort
 from breastmorph.registration.parameters import preset
-from breastmorph.report.summary_page import Pictures, write_summaries
+from breastmorph.report.summary_page import ScanPictures, write_summaries
 from breastmorph.scan.check import CheckParameters, check_scan
 from breastmorph.scan.scan import ScanFiles
 from breastmorph.study.folder import open_cohort, source_of
-from breastmorph.study.part import Job, Made, NotPossible
+from breastmorph.study.part import Made, NotPossible, PartJob
 from breastmorph.template import Template, from_npz
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def _counts(values: Mapping[str, Floats]) -> dict[str, dict[str, int]]:
 FEWEST = 4  # subjects that can be registered, below which no model says anything
 
 
-def make_phantom(job: Job) -> Made:
+def make_phantom(job: PartJob) -> Made:
     """Draw and scan the synthetic cohort."""
     n, seed = job.part.settings["subjects"], job.part.settings["seed"]
     out = job.study.path / "cohort"
@@ -145,12 +145,12 @@ def make_phantom(job: Job) -> Made:
     )
 
 
-def list_scans(job: Job) -> Made:
+def list_scans(job: PartJob) -> Made:
     """Which scans there are, by their content."""
     return Made({"files": source_of(job.study).scan_hashes()})
 
 
-def read_cohort_table(job: Job) -> Made:
+def read_cohort_table(job: PartJob) -> Made:
     """What the cohort's table says, as figures of all subjects together."""
     source = source_of(job.study)
     if source.table is None:
@@ -159,7 +159,7 @@ def read_cohort_table(job: Job) -> Made:
     return Made({"file": source.table_hash(), **summarised(source.table, list(known))})
 
 
-def list_truth(job: Job) -> Made:
+def list_truth(job: PartJob) -> Made:
     """Which truth there is, by its content."""
     files = source_of(job.study).truth_hashes()
     if not files:
@@ -167,7 +167,7 @@ def list_truth(job: Job) -> Made:
     return Made({"files": files})
 
 
-def check_scans(job: Job) -> Made:
+def check_scans(job: PartJob) -> Made:
     """Judge every scan before any computing starts."""
     found = source_of(job.study).found()
     check = job.check
@@ -197,7 +197,7 @@ def check_scans(job: Job) -> Made:
     return Made({"counts": counts, "scans": scans})
 
 
-def register_scans(job: Job) -> Made:
+def register_scans(job: PartJob) -> Made:
     """Register the cohort in one way; goes on where an earlier run was stopped."""
     settings, out = job.part.settings, job.study.registered(job.part.settings["variant"])
     found = source_of(job.study).found()
@@ -205,7 +205,7 @@ def register_scans(job: Job) -> Made:
         _template(job),
         preset(settings["preset"], use_masks=settings["masks"]),
         job.check,
-        Pictures() if settings["pictures"] else None,
+        ScanPictures() if settings["pictures"] else None,
     )
     folder = RegisteredFolder(out)
     _drop_others(folder, {files.id for files in found})
@@ -248,7 +248,7 @@ def register_scans(job: Job) -> Made:
     )
 
 
-def build_one(job: Job) -> Made:
+def build_one(job: PartJob) -> Made:
     """Build the shape model of one variant."""
     from breastmorph.model.building import BuildParameters, build_model
     from breastmorph.model.files import save_model
@@ -282,7 +282,7 @@ def _checker(check: CheckParameters, template: Template) -> Callable[[ScanFiles]
     return judge
 
 
-def _template(job: Job) -> Template:
+def _template(job: PartJob) -> Template:
     return from_npz((job.study.path / "template.npz").read_bytes())
 
 

@@ -1,4 +1,4 @@
-"""Drift of a study: what its records say of results and files, compared with what is there."""
+"""The study folder: where things lie, the cohort it works on, and whether records and files still agree."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from breastmorph.foundation.files import (
     write_if_new,
 )
 from breastmorph.scan.scan import ScanFiles, find_scans
-from breastmorph.study.part import Made, Part, State, StudyParameters, digest, making_command
+from breastmorph.study.part import Made, Part, PartState, StudyParameters, digest, making_command
 
 # --------------------------------------------------------------------------------------------------------------------
 # The study folder: where things lie, and records that vouch for what they name
@@ -113,22 +113,24 @@ class StudyFolder:
         """The result of a part; empty where there is none."""
         return dict(self.record(part).get("result") or {})
 
-    def state(self, part: Part, states: Mapping[str, State], program: str, *, look_at_files: bool) -> State:
+    def state(
+        self, part: Part, states: Mapping[str, PartState], program: str, *, look_at_files: bool
+    ) -> PartState:
         """What is known of a part, given the states of those before it and the program that counts.
 
         With ``look_at_files``, its files must be what the record says.
         """
         for name in part.needs:
             if not states[name].settled:
-                return State("missing", why=f"it needs {name}: {states[name].why}")
+                return PartState("missing", why=f"it needs {name}: {states[name].why}")
         key = part.key(states, program)
         record = self.record(part.name)
         if record.get("key") == key and (not look_at_files or self._is_whole(record)):
-            return State(record["status"], key, record["digest"], record.get("why", ""))
+            return PartState(record["status"], key, record["digest"], record.get("why", ""))
         failure = read_object(self.failed / f"{part.name}.json")
         if failure.get("key") == key:
-            return State("failed", key, why=str(failure.get("why", "unknown reason")))
-        return State("missing", key, why="not computed yet")
+            return PartState("failed", key, why=str(failure.get("why", "unknown reason")))
+        return PartState("missing", key, why="not computed yet")
 
     def _is_whole(self, record: Mapping[str, Any]) -> bool:
         try:
@@ -221,7 +223,9 @@ class StudyFolder:
             with suppress(OSError):  # others may still work beside it
                 (self.path / _SCRATCH).rmdir()
 
-    def store(self, part: Part, key: str, made: Made, scratch: Path, seconds: Mapping[str, float]) -> State:
+    def store(
+        self, part: Part, key: str, made: Made, scratch: Path, seconds: Mapping[str, float]
+    ) -> PartState:
         """Keep what a part made: its files first, its record last."""
         moved = sorted(path.relative_to(scratch).as_posix() for path in scratch.rglob("*") if path.is_file())
         old = set(self.record(part.name).get("outputs", {}))
@@ -239,17 +243,17 @@ class StudyFolder:
 
     def store_not_possible(
         self, part: Part, key: str, why: str, result: Mapping[str, Any] | None = None
-    ) -> State:
+    ) -> PartState:
         """Keep why a part cannot be done with this cohort."""
         self._remove(self.record(part.name).get("outputs", {}))
         return self._keep(part, self._record(part, key, "not possible", why, dict(result or {}), {}, {}))
 
-    def store_failure(self, part: Part, key: str, why: str, trace: str = "") -> State:
+    def store_failure(self, part: Part, key: str, why: str, trace: str = "") -> PartState:
         """Keep why a part failed."""
         make_folder(self.failed)
         reason = {"part": part.name, "key": key, "why": why} | ({"trace": trace} if trace else {})
         write_file(self.failed / f"{part.name}.json", json.dumps(reason, indent=1).encode())
-        return State("failed", key, why=why)
+        return PartState("failed", key, why=why)
 
     def forget_failures(self, planned: Iterable[str]) -> None:
         """Remove failures of parts that are no longer planned; what they computed before is kept."""
@@ -282,12 +286,12 @@ class StudyFolder:
             "result": result,
         }
 
-    def _keep(self, part: Part, record: dict[str, Any]) -> State:
+    def _keep(self, part: Part, record: dict[str, Any]) -> PartState:
         write_file(self.parts / f"{part.name}.json", json.dumps(record, allow_nan=False).encode())
         (self.failed / f"{part.name}.json").unlink(missing_ok=True)
         with suppress(OSError):
             self.failed.rmdir()
-        return State(record["status"], record["key"], record["digest"], record["why"])
+        return PartState(record["status"], record["key"], record["digest"], record["why"])
 
     def _remove(self, names: Iterable[str]) -> None:
         for name in names:

@@ -166,7 +166,7 @@ class NotPossible(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class PartJob:
     """What a part's work is given.
 
     Attributes
@@ -240,7 +240,7 @@ class Part:
     stage : str
         Parts of one stage are shown together.
     work : callable
-        A function of a module, from a Job to what was Made; raises NotPossible.
+        A function of a module, from a PartJob to what was Made; raises NotPossible.
     needs : tuple of str
         Parts without whose results it cannot be done.
     uses : tuple of str
@@ -258,7 +258,7 @@ class Part:
     name: str
     title: str
     stage: str
-    work: Callable[[Job], Made]
+    work: Callable[[PartJob], Made]
     needs: tuple[str, ...] = ()
     uses: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -271,13 +271,13 @@ class Part:
         """Parts that come before it."""
         return (*self.needs, *self.uses)
 
-    def key(self, states: Mapping[str, State], program: str) -> str:
+    def key(self, states: Mapping[str, PartState], program: str) -> str:
         """A hash of all that shapes the result: settings, program, and digests of what it takes."""
         return digest([self.name, program, self.settings, {name: states[name].digest for name in self.after}])
 
 
 @dataclass(frozen=True)
-class State:
+class PartState:
     """What is known of a part.
 
     Attributes

@@ -11,8 +11,7 @@ from breastmorph.clinical.distances import PAPER
 from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.features import Request
 from breastmorph.clinical.patient import Patient
-from breastmorph.clinical.prediction import BreastPredictor
-from breastmorph.clinical.predictor import Prediction, training_shapes
+from breastmorph.clinical.predictor import BreastPredictor, Prediction, learnt_predictor, training_shapes
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort
 from breastmorph.evaluation.experiments.clinical_generalization import (
@@ -54,7 +53,7 @@ from breastmorph.report.figures.curves import (
 )
 from breastmorph.report.figures.registration_boxes import save_registration_boxes
 from breastmorph.study.folder import open_cohort, source_of
-from breastmorph.study.part import MASKS, Job, Made, NotPossible
+from breastmorph.study.part import MASKS, Made, NotPossible, PartJob
 from breastmorph.template import from_npz
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -62,7 +61,7 @@ from breastmorph.template import from_npz
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def effect_of_masks(job: Job) -> Made:
+def effect_of_masks(job: PartJob) -> Made:
     """Experiment 1: registered with masks against without, for one preset."""
     settings, source = job.part.settings, source_of(job.study)
     with_masks = open_cohort(job.study, settings["with_masks"])
@@ -88,7 +87,7 @@ def effect_of_masks(job: Job) -> Made:
     return Made({"experiment": found.record(), "why_no_truth": why_no_truth})
 
 
-def amount_of_data(job: Job) -> Made:
+def amount_of_data(job: PartJob) -> Made:
     """Experiment 2: models of few and of many scans."""
     settings = job.part.settings
     found = compare_amounts(
@@ -105,7 +104,7 @@ def amount_of_data(job: Job) -> Made:
     return Made({"experiment": found.record()})
 
 
-def operated_breasts(job: Job) -> Made:
+def operated_breasts(job: PartJob) -> Made:
     """Experiment 3: do operated breasts explain others?"""
     settings, table = job.part.settings, source_of(job.study).table
     if table is None:
@@ -119,7 +118,7 @@ def operated_breasts(job: Job) -> Made:
     return Made({"experiment": found.record()})
 
 
-def clinical_distances(job: Job) -> Made:
+def clinical_distances(job: PartJob) -> Made:
     """Experiment 4: are clinical distances kept by reconstructions?"""
     found = clinical_generalization(
         open_cohort(job.study, job.part.settings["variant"]),
@@ -140,7 +139,7 @@ _STREAMS = {"edit": 5, "predict": 6}  # of random numbers; the experiments have 
 _FEWEST_TO_LEARN = 6  # subjects that predict another
 
 
-def edit_subjects(job: Job) -> Made:
+def edit_subjects(job: PartJob) -> Made:
     """Edit some subjects by the paper's three distances, each with the other two held."""
     from breastmorph.report.figures.editing_grid import EditedShape, EditedSubject, save_editing_grid
 
@@ -204,7 +203,7 @@ class _Errors:
     deviation: float  # predicted, mean over the breast
 
 
-def predict_breasts(job: Job) -> Made:
+def predict_breasts(job: PartJob) -> Made:
     """Predict both breasts of some subjects, each by a model of all the others, against mirroring."""
     from breastmorph.report.figures.prediction_pairs import save_prediction_pairs
     from breastmorph.report.prediction_sheet import Example
@@ -216,7 +215,7 @@ def predict_breasts(job: Job) -> Made:
             f"{len(cohort)} subjects with both breasts are too few to predict each by the others; "
             f"{_FEWEST_TO_LEARN + 1} are needed"
         )
-    everybody = BreastPredictor(model, "right", "surface", None, training_shapes(model, cohort))
+    everybody = learnt_predictor(model, "right", "surface", None, training_shapes(model, cohort))
     volumes = BreastVolumes(model.mean_mesh, model.landmarks)
     errors: list[_Errors] = []
     chosen = _drawn(cohort, settings["subjects"], settings["seed"], "predict")
@@ -273,7 +272,7 @@ def _summary(errors: list[_Errors], subjects: list[str], source: str) -> dict[st
     }
 
 
-def _opened(job: Job) -> tuple[ShapeModel, Cohort]:
+def _opened(job: PartJob) -> tuple[ShapeModel, Cohort]:
     variant = job.part.settings["variant"]
     cohort = comparable(open_cohort(job.study, variant))
     return load_model(job.study.model(variant)), cohort
@@ -292,7 +291,7 @@ def _drawn(cohort: Cohort, wanted: int, seed: int, what: str) -> Ints:
 WITH, WITHOUT = "with masks", "without masks"
 
 
-def draw_masks(job: Job) -> Made:
+def draw_masks(job: PartJob) -> Made:
     """Contours of the three kinds of masks on the template."""
     from breastmorph.report.figures.mask_contours import save_mask_contours
 
@@ -301,7 +300,7 @@ def draw_masks(job: Job) -> Made:
     return Made({})
 
 
-def draw_variation(job: Job) -> Made:
+def draw_variation(job: PartJob) -> Made:
     """Where the models with and without masks vary."""
     from breastmorph.report.figures.variation_maps import save_variation_maps
 
@@ -309,7 +308,7 @@ def draw_variation(job: Job) -> Made:
     return Made({})
 
 
-def draw_samples(job: Job) -> Made:
+def draw_samples(job: PartJob) -> Made:
     """Random samples of both models, coloured by the distance from the mean."""
     from breastmorph.report.figures.random_samples import save_random_samples
 
@@ -318,7 +317,7 @@ def draw_samples(job: Job) -> Made:
     return Made({})
 
 
-def draw_modes(job: Job) -> Made:
+def draw_modes(job: PartJob) -> Made:
     """The first eight modes."""
     from breastmorph.report.figures.modes import save_modes
 
@@ -327,7 +326,7 @@ def draw_modes(job: Job) -> Made:
     return Made({})
 
 
-def draw_effect_of_masks(job: Job) -> Made:
+def draw_effect_of_masks(job: PartJob) -> Made:
     """Experiment 1: the three curves, and the registrations as box plots."""
     name = job.part.needs[0]
     found = MaskExperiment.from_record(job.result(name)["experiment"])
@@ -342,14 +341,14 @@ def draw_effect_of_masks(job: Job) -> Made:
     return Made({})
 
 
-def draw_amount_of_data(job: Job) -> Made:
+def draw_amount_of_data(job: PartJob) -> Made:
     """Experiment 2: the three curves by number of scans."""
     found = DataAmountExperiment.from_record(job.result("experiment-2")["experiment"])
     save_data_amount(job.place("figures/experiment-2"), [_amount_curves(one) for one in found.amounts])
     return Made({})
 
 
-def draw_operated(job: Job) -> Made:
+def draw_operated(job: PartJob) -> Made:
     """Experiment 3: generalization to breasts without operation."""
     found = OperatedExperiment.from_record(job.result("experiment-3")["experiment"])
     labels = {
@@ -361,7 +360,7 @@ def draw_operated(job: Job) -> Made:
     return Made({})
 
 
-def draw_clinical(job: Job) -> Made:
+def draw_clinical(job: PartJob) -> Made:
     """Experiment 4: clinical distances of reconstructions."""
     found = ClinicalGeneralization.from_record(job.result("experiment-4")["experiment"])
     if not np.isfinite(found.mean).any():
@@ -376,7 +375,7 @@ def draw_clinical(job: Job) -> Made:
     return Made({})
 
 
-def _models(job: Job) -> dict[str, ShapeModel]:
+def _models(job: PartJob) -> dict[str, ShapeModel]:
     settings = job.part.settings
     return {
         label: load_model(job.study.model(settings[key]))

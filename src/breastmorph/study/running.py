@@ -21,10 +21,10 @@ from breastmorph.foundation.machine import cores, share_compiled_code
 from breastmorph.foundation.workers import Failure, run_each
 from breastmorph.study.folder import Source, StudyFolder
 from breastmorph.study.part import (
-    Job,
     NotPossible,
     Part,
-    State,
+    PartJob,
+    PartState,
     Steps,
     StudyParameters,
     no_steps,
@@ -51,7 +51,7 @@ class Watch:
         """Shows the progress of a part that says how far it is."""
         return no_steps
 
-    def ended(self, part: Part, state: State, seconds: float) -> None:
+    def ended(self, part: Part, state: PartState, seconds: float) -> None:
         """A part is finished, for good or not."""
 
 
@@ -59,7 +59,7 @@ class Watch:
 # Running a study: what is missing or changed, each part once, beside each other where they are independent
 # --------------------------------------------------------------------------------------------------------------------
 
-States = dict[str, State]
+States = dict[str, PartState]
 _NO_PLACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
 
 
@@ -71,7 +71,7 @@ class StudyRun:
     ----------
     study : StudyFolder
     plan : tuple of Part
-    states : dict from part to State
+    states : dict from part to PartState
         Of all parts, after the run.
     ran : tuple of str
         Parts that this run computed.
@@ -165,7 +165,7 @@ def open_study(out: Path) -> StudyRun:
 
 
 def known_states(
-    study: StudyFolder, plan: Sequence[Part], program: str, known: Mapping[str, State] | None = None
+    study: StudyFolder, plan: Sequence[Part], program: str, known: Mapping[str, PartState] | None = None
 ) -> States:
     """States of all parts by their records."""
     states: States = {}
@@ -290,16 +290,16 @@ class _Run:
                     result = self._study.store_failure(part, key, result.reason), 0.0
                 self._note(part, *result)
 
-    def _note(self, part: Part, state: State, seconds: float) -> None:
+    def _note(self, part: Part, state: PartState, seconds: float) -> None:
         self.states[part.name] = state
         self.ran.append(part.name)
         self._watch.ended(part, state, seconds)
 
 
-def _worker(study: StudyFolder, lock: FolderLock) -> Callable[[tuple[Part, str]], tuple[State, float]]:
+def _worker(study: StudyFolder, lock: FolderLock) -> Callable[[tuple[Part, str]], tuple[PartState, float]]:
     share_compiled_code()
 
-    def work(item: tuple[Part, str], lock: FolderLock = lock) -> tuple[State, float]:  # holds the lock
+    def work(item: tuple[Part, str], lock: FolderLock = lock) -> tuple[PartState, float]:  # holds the lock
         begin = time.monotonic()
         state = _computed(study, *item)
         return state, time.monotonic() - begin
@@ -320,7 +320,7 @@ class _Stopwatch:
         }
 
 
-def _computed(study: StudyFolder, part: Part, key: str, jobs: int = 1, steps: Steps = no_steps) -> State:
+def _computed(study: StudyFolder, part: Part, key: str, jobs: int = 1, steps: Steps = no_steps) -> PartState:
     """Compute a part and keep what comes of it, also when it fails.
 
     Raises
@@ -331,7 +331,7 @@ def _computed(study: StudyFolder, part: Part, key: str, jobs: int = 1, steps: St
     stopwatch = _Stopwatch()
     try:
         with study.scratch(part.name) as scratch:
-            result = part.work(Job(study, part, scratch, jobs, steps))
+            result = part.work(PartJob(study, part, scratch, jobs, steps))
             state = study.store(part, key, result, scratch, stopwatch.seconds())
             return replace(state, note=result.note)
     except NotPossible as reason:

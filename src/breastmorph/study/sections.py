@@ -20,7 +20,7 @@ from breastmorph.evaluation.experiments.evidence import (
 )
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.model.files import load_model
-from breastmorph.report.page import Block, Cell, Column, Figure, ModelView, Section, Table, Text, Verdict
+from breastmorph.report.page import Block, Cell, Column, Figure, ModelSliders, Section, Table, Text, Verdict
 from breastmorph.study.cohort_parts import PAPER, PAPER_COUNTS, PAPER_SUBJECTS, missing_rows
 from breastmorph.study.result_parts import METHODS, step_text
 from breastmorph.study.summary import StudyResults, refusals
@@ -264,7 +264,7 @@ def model_section(results: StudyResults) -> Section:
         )
         model = load_model(results.run.study.model("masks"))
         blocks.append(
-            ModelView(model, "The mean shape of the model with masks; on the screen with its first modes.")
+            ModelSliders(model, "The mean shape of the model with masks; on the screen with its first modes.")
         )
     blocks.append(
         figure(

@@ -34,7 +34,7 @@ from breastmorph.scan.landmarks import STERNUM, Landmarks
 # --------------------------------------------------------------------------------------------------------------------
 
 _COARSE_VERTICES = 650  # the paper's coarse stage; about 14 mm edges on a torso
-_FAR = 10.0  # mm between a landmark and the mesh's nearest vertex: not this mesh's landmark
+_OFF_MESH = 10.0  # mm between a landmark and the mesh's nearest vertex: not this mesh's landmark
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,9 @@ def template_from(mesh: TriangleMesh, landmarks: Landmarks, coarse: TriangleMesh
             "A template needs sternal_notch, xiphoid, nipples, lower and lateral poles",
         )
     twin = _decimated(mesh) if coarse is None else coarse
-    return Template(mesh, _nearest_vertices(mesh, landmarks, _FAR), twin, _nearest_vertices(twin, landmarks))
+    return Template(
+        mesh, _nearest_vertices(mesh, landmarks, _OFF_MESH), twin, _nearest_vertices(twin, landmarks)
+    )
 
 
 def _nearest_vertices(
@@ -288,10 +290,3 @@ def _npy(array: Ints) -> bytes:
     buffer = io.BytesIO()
     np.save(buffer, array, allow_pickle=False)
     return buffer.getvalue()
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# The template: what is bent onto every scan; how one is made; its files
-# --------------------------------------------------------------------------------------------------------------------
-
-__all__ = ["Template", "template_from"]

@@ -85,7 +85,7 @@ def true_cohort(cohort: Cohort, folder: Path) -> Cohort:
 # --------------------------------------------------------------------------------------------------------------------
 
 _FACING = 0.5  # cosine between normals: 60 degrees, as in registration
-_FAR = 5.0  # mm: beyond it a scan's point must not have its closest point where the scan has another one
+_DOUBTFUL = 5.0  # mm: beyond it a scan's point must not have its closest point where the scan has another one
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +198,7 @@ def _off_template(registered: TriangleMesh, scan: Scan, surface: Surface) -> tup
     there = face_normals(registered.vertices, registered.faces)[found.faces]
     covered: Bools = ~found.on_boundary & ((normals * there).sum(axis=1) > _FACING)
     # An arm's closest point lies on the flank, where the scan has skin of its own.
-    far = np.flatnonzero(covered & (found.distances > _FAR))
+    far = np.flatnonzero(covered & (found.distances > _DOUBTFUL))
     if len(far):
         own = surface.closest(found.points[far]).distances
         covered[far] = own > found.distances[far] / 2.0

@@ -406,14 +406,6 @@ def _statement(
 # The paper's statements beside ours, for all four experiments: the table that says what holds and what does not
 # --------------------------------------------------------------------------------------------------------------------
 
-__all__ = [
-    "all_statements",
-    "amount_statements",
-    "clinical_statements",
-    "mask_statements",
-    "operated_statements",
-]
-
 _NEARLY = 1.10  # times the other's error: "very similar"
 _SLIGHTLY = 1.25  # times the other's error: "only slightly better"
 _PRESERVED = 2.0  # mm on average: the paper's 1.82, rounded up

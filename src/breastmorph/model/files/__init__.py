@@ -23,6 +23,7 @@ from breastmorph.foundation.files import open_archive, problems_of, read_bytes, 
 from breastmorph.model.files.statismo import checked_info, checked_model, checked_training
 from breastmorph.model.files.tree import Tree
 from breastmorph.model.shape_model import ShapeModel, exchanged_sides, faces_backwards, landmark_frame
+from breastmorph.scan.anatomy import BODY_PART_EXTENT
 
 # --------------------------------------------------------------------------------------------------------------------
 # What a model file holds, as one hash: a file that was changed or damaged differs from the hash it carries
@@ -117,7 +118,6 @@ _log = logging.getLogger(__name__)
 _LARGEST = 8 * 1024**3  # bytes
 WRITABLE = (".h5", ".hdf5", ".npz", ".glb")
 
-_BODY = (50.0, 3000.0)  # mm: the largest extent of a mean that may be a body
 _SPREAD = (
     1e-3,
     200.0,
@@ -204,7 +204,7 @@ def _doubts(model: ShapeModel) -> Iterator[str]:
         spread = float(np.sqrt(model.variances.sum() / model.n_vertices))
     if not model.mean.any():
         yield "The model's mean is all zero: the file may hold deformations instead of shapes"
-    elif not _BODY[0] <= extent <= _BODY[1]:
+    elif not BODY_PART_EXTENT[0] <= extent <= BODY_PART_EXTENT[1]:
         yield f"The model's mean is {extent:.3g} mm large, which is no torso: is it in another unit? {_TELL_THE_UNIT}"
     if not spread:
         yield "The model has no variance: all its shapes are the mean"

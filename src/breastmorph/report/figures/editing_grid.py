@@ -13,7 +13,16 @@ from breastmorph.clinical.distances import DISTANCES, PAPER
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.report.figures.panels import COLOURS, GREY, WIDE, Page, cameras, height_of, levelled, printed
+from breastmorph.report.figures.panels import (
+    COLOURS,
+    GREY,
+    WIDE,
+    PanelPage,
+    cameras,
+    height_of,
+    levelled,
+    printed,
+)
 from breastmorph.report.render import Camera, View, render
 
 if TYPE_CHECKING:
@@ -99,7 +108,7 @@ def save_editing_grid(
     width = _LEFT + len(rows[0]) * (cell + _GAP)
     height = _TOP + sum(height_of(camera) + below for camera in seen) + _FOOT
     with printed(path, (width, height), free=True) as figure:
-        page, top = Page(figure), _TOP
+        page, top = PanelPage(figure), _TOP
         for k, version in enumerate(rows[0]):
             page.text(_LEFT + k * (cell + _GAP) + cell / 2, _TOP - 0.11, version.title, weight="bold")
         for subject, row, camera in zip(subjects, rows, seen, strict=True):

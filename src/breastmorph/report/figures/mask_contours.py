@@ -10,7 +10,15 @@ import numpy as np
 from breastmorph.foundation.arrays import Floats
 from breastmorph.mask import BreastEllipsoids, BreastMask, measure_breasts
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.report.figures.panels import RELIEF, WIDE, Page, cameras, draw_levels, height_of, printed
+from breastmorph.report.figures.panels import (
+    RELIEF,
+    WIDE,
+    PanelPage,
+    cameras,
+    draw_levels,
+    height_of,
+    printed,
+)
 from breastmorph.report.render import SKIN, View, as_picture, colormap, look
 from breastmorph.scan.landmarks import Landmarks
 
@@ -41,7 +49,7 @@ def save_mask_contours(path: Path, mesh: TriangleMesh, landmarks: Landmarks) -> 
     tall = height_of(camera)
     seen = look(mesh, camera.finer(_FINE))
     with printed(path, (WIDE, _TOP + tall + _FOOT), free=True) as figure:
-        page = Page(figure)
+        page = PanelPage(figure)
         for k, (label, mask) in enumerate(masks.items()):
             left = _LEFT + k * (cell + _GAP)
             values = mask.at(mesh.vertices)

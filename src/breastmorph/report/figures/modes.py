@@ -15,7 +15,7 @@ from breastmorph.report.figures.panels import (
     RELIEF,
     SIGNED,
     WIDE,
-    Page,
+    PanelPage,
     cameras,
     height_of,
     printed,
@@ -56,7 +56,7 @@ def save_modes(path: Path, model: ShapeModel, modes: int = 8, deviations: float 
     shares = 100.0 * np.diff(compactness(model).share[:count], prepend=0.0)
     width = _LEFT + _MEAN + (count + 1) * (cell + _GAP) + _BAR
     with printed(path, (width, _TOP + 2 * tall + _GAP + _FOOT), free=True) as figure:
-        page = Page(figure)
+        page = PanelPage(figure)
         middle = _TOP + (tall + _GAP) / 2
         page.picture(render(model.mean_mesh, camera=camera), camera, _LEFT, middle)
         page.scale_bar(_LEFT + 0.05, middle + tall + 0.06, camera)

@@ -205,7 +205,7 @@ def levelled(shapes: Sequence[Floats], upright: Floats | None) -> list[Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class Page:
+class PanelPage:
     """A figure whose panels are placed in inches from its upper left corner.
 
     Attributes

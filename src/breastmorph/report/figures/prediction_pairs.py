@@ -12,7 +12,7 @@ from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.report.figures.panels import GREY, WIDE, Page, cameras, height_of, levelled, printed
+from breastmorph.report.figures.panels import GREY, WIDE, PanelPage, cameras, height_of, levelled, printed
 from breastmorph.report.prediction_sheet import (
     COLORS,
     MIRRORED,
@@ -52,7 +52,7 @@ def save_prediction_pairs(path: Path, examples: Sequence[Example], upright: Floa
     seen = cameras([(towards(o.prediction), row) for o, row in zip(examples, shapes, strict=True)], cell)
     inside = sum(height_of(camera) + _BELOW for camera in seen)
     with printed(path, (WIDE, _TOP + inside + _FOOT), free=True) as figure:
-        page, top = Page(figure), _TOP
+        page, top = PanelPage(figure), _TOP
         for k, (title, _, _) in enumerate(rows[0]):
             page.text(_LEFT + k * (cell + _GAP) + cell / 2, _TOP - 0.11, title, weight="bold")
         for one, row, turned, camera in zip(examples, rows, shapes, seen, strict=True):

@@ -13,7 +13,7 @@ from breastmorph.report.figures.panels import (
     RELIEF,
     SPREAD,
     WIDE,
-    Page,
+    PanelPage,
     cameras,
     height_of,
     printed,
@@ -56,7 +56,7 @@ def save_random_samples(path: Path, models: Mapping[str, ShapeModel], count: int
     width = _LEFT + count * (cell + _GAP) + _BAR
     inside = sum(height_of(camera) + _GAP for camera in seen) - _GAP
     with printed(path, (width, _TOP + inside + _FOOT), free=True) as figure:
-        page, top = Page(figure), _TOP
+        page, top = PanelPage(figure), _TOP
         for (label, shapes), camera in zip(rows.items(), seen, strict=True):
             page.text(_LEFT / 2, top + height_of(camera) / 2, label, rotation=90, weight="bold")
             for k, shape in enumerate(shapes):

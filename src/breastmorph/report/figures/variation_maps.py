@@ -15,7 +15,7 @@ from breastmorph.report.figures.panels import (
     RELIEF,
     SPREAD,
     WIDE,
-    Page,
+    PanelPage,
     cameras,
     draw_levels,
     height_of,
@@ -52,7 +52,7 @@ def save_variation_maps(path: Path, models: Mapping[str, ShapeModel]) -> None:
     tall = height_of(seen[0])
     width = _LEFT + len(columns) * (cell + _GAP) + _BETWEEN * (len(models) - 1) + _BAR
     with printed(path, (width, _TOP + tall + _FOOT), free=True) as figure:
-        page = Page(figure)
+        page = PanelPage(figure)
         left = _LEFT
         for m, (label, model) in enumerate(models.items()):
             mask = _mask(model)

@@ -127,7 +127,7 @@ class Figure:
 
 
 @dataclass(frozen=True, eq=False)
-class ModelView:
+class ModelSliders:
     """The mean and the first modes of a model, to be turned and moved by sliders.
 
     Attributes
@@ -167,7 +167,7 @@ class Section:
     blocks: tuple[Block, ...]
 
 
-Block = Text | Code | Table | Figure | ModelView | Reproducibility | Section
+Block = Text | Code | Table | Figure | ModelSliders | Reproducibility | Section
 
 
 @dataclass(frozen=True)

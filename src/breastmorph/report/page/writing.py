@@ -1,4 +1,4 @@
-"""A page as one file."""
+"""A page of blocks as one file: the markup of each, and numbers, pictures and models inside it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from breastmorph.report.page.content import (
     Code,
     Column,
     Figure,
-    ModelView,
+    ModelSliders,
     Page,
     Reproducibility,
     Section,
@@ -200,7 +200,7 @@ _VIEWS = (
 _LIMIT = 3.0  # standard deviations: where the sliders end
 
 
-def model_html(shown: ModelView, number: str) -> str:
+def model_html(shown: ModelSliders, number: str) -> str:
     """Markup of the view; ``number`` makes the names of its sliders unique on the page."""
     data = packed_model(shown.model, shown.modes)
     ids = shown.model.landmark_ids
@@ -268,7 +268,7 @@ def block_html(block: Block, number: str, level: int = 3) -> str:
             return table_html(block)
         case Figure():
             return _figure(block)
-        case ModelView():
+        case ModelSliders():
             return model_html(block, number)
         case Reproducibility():
             return record_html(block)
@@ -412,4 +412,4 @@ def _body(page: Page) -> str:
 def _has_view(block: Block) -> bool:
     if isinstance(block, Section):
         return any(_has_view(inner) for inner in block.blocks)
-    return isinstance(block, ModelView)
+    return isinstance(block, ModelSliders)
