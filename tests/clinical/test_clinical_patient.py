@@ -68,5 +68,5 @@ def test_the_template_of_a_model_has_its_triangles():
     assert np.array_equal(found.mesh.faces, breast_model().faces)
     assert dict(found.landmark_ids) == dict(breast_template().landmark_ids)
     bare = replace(breast_model(), landmark_ids={name: breast_model().landmark_ids[name] for name in FIVE})
-    with pytest.raises(LandmarkProblem, match="--landmark-ids"):
+    with pytest.raises(LandmarkProblem, match="landmark_ids"):
         template_of(bare)

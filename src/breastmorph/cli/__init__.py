@@ -10,7 +10,7 @@ from importlib import import_module
 from io import TextIOWrapper
 from typing import Any
 
-from breastmorph.cli.terminal import silent_ctrl_c
+from breastmorph.cli.terminal import notes_told, silent_ctrl_c
 
 with silent_ctrl_c():
     import platform
@@ -83,9 +83,10 @@ class _LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with notes_told():
+                return super().invoke(ctx)
         except BreastMorphError as error:
-            click.echo(f"breastmorph: {error}", err=True)
+            click.echo(f"breastmorph: {error.text('command')}", err=True)
             sys.exit(2)
         except OSError as error:
             if error.errno not in _FULL:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.errors import warning
 from breastmorph.foundation.machine import one_thread
 from breastmorph.mask import IN_BREAST, BreastMask, measure_breasts
 from breastmorph.mesh.geometry import Similarity, vertex_normals
@@ -163,10 +164,7 @@ class _Run:
         self.landmarks = with_estimates(prepared, target, given)
         self.estimated = self.landmarks.only(scan.landmarks.unset)
         if len(self.estimated):
-            self.warnings.append(
-                f"landmarks not set: {', '.join(self.estimated)}; estimated with the template, for the mask and the "
-                "start only"
-            )
+            self.warnings.append(warning("landmarks-estimated", names=list(self.estimated)))
             self._tick("estimated landmarks")
         self.lengths = measure_breasts(for_lengths, self.landmarks)
         self._tick("geodesics")
@@ -176,10 +174,7 @@ class _Run:
         self.warnings += judge_landmarks(self.marks)
         self.mask = self._mask_seen_through(self.transform)
         if self.mask.mirrored_side:
-            self.warnings.append(
-                f"{self.mask.mirrored_side} side absent: its mask is mirrored from the other side, its landmark "
-                "pairs are void"
-            )
+            self.warnings.append(warning("side-mirrored", side=self.mask.mirrored_side))
         self._close_stage("rigid", prepared.coarse, prepared.coarse.mesh.vertices, iterations)
         self.warnings += judge_thorax(self.stages[-1].distance_outside, scan.id)
 
@@ -252,9 +247,7 @@ class _Run:
         bare = self.prepared.without_breast(absent)
         if bare.height.share_in(self.target.surface, self.transform) < 0.5:
             return bare.fine, bare.coarse
-        self.warnings.append(
-            f"the {absent} side has no landmarks, yet its surface looks like a breast; annotate it if it is there"
-        )
+        self.warnings.append(warning("breast-without-landmarks", side=absent))
         return whole
 
     def _coarse_stages(self, vertices: Floats, anchors: Floats) -> Floats:
