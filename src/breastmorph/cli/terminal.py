@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from copy import copy
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -17,7 +15,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from breastmorph.foundation.errors import Finding
 from breastmorph.foundation.files import json_text
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -53,27 +50,6 @@ def warn(warnings: Iterable[str]) -> None:
     """Say warnings, beside whatever is printed."""
     for warning in warnings:
         click.echo(f"Warning: {warning}", err=True)
-
-
-class _Told(logging.Handler):
-    """Prints what the library notes, findings in the words of commands."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if isinstance(record.msg, Finding):
-            record = copy(record)
-            record.msg = record.msg.said("command").cause
-        click.echo(self.format(record), err=True)
-
-
-@contextmanager
-def notes_told() -> Iterator[None]:
-    """What the library notes while a command runs is told beside whatever it prints."""
-    log, told = logging.getLogger("breastmorph"), _Told(logging.WARNING)
-    log.addHandler(told)
-    try:
-        yield
-    finally:
-        log.removeHandler(told)
 
 
 @contextmanager
