@@ -20,7 +20,7 @@ PROMISED = {
     "Landmarks": "names points",
     "load_landmarks": "path order",
     "save_landmarks": "landmarks path format space",
-    "Scan": "id mesh landmarks to_file",
+    "Scan": "id mesh landmarks to_file warnings",
     "load_scan": "mesh landmarks parameters reference",
     "check_scan": "files parameters reference",
     "breast_mask": "mesh landmarks side",

@@ -14,7 +14,6 @@ import pytest
 from breast_cohort import breast_model
 from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.patient import mean_patient
-from breastmorph.explorer.downloads import _plain_cells
 from breastmorph.explorer.model_view import demo_model
 from breastmorph.explorer.settings import Settings
 from breastmorph.foundation.words import MEASURES
@@ -135,12 +134,6 @@ def test_an_edits_refusal_uses_the_pages_words(visitor, usual):
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
-
-
-def test_only_what_looks_like_a_formula_is_quoted():
-    row = {"a": "", "b": "=1+1", "c": "-2.5", "d": "-cmd", "e": "+3", "f": "torso", "g": "@x"}
-    kept = {"a": "", "b": "'=1+1", "c": "-2.5", "d": "'-cmd", "e": "+3", "f": "torso", "g": "'@x"}
-    assert _plain_cells(row) == kept
 
 
 def test_empty_cells_of_the_table_are_empty(visitor):

@@ -123,6 +123,7 @@ def entered(port: int, code: str) -> Visitor:
     return owner
 
 
+@pytest.mark.kill
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is for POSIX systems")
 def test_nothing_of_a_scan_is_left_when_the_explorer_is_killed(clinic):
     place = clinic / "temporary"

@@ -13,7 +13,7 @@ from importlib import import_module
 from io import TextIOWrapper
 from typing import Any
 
-from breastmorph.cli.terminal import silent_ctrl_c
+from breastmorph.cli.stopping import silent_ctrl_c
 
 with silent_ctrl_c():
     import platform

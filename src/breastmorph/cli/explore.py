@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from breastmorph.cli.options import PATH
-from breastmorph.cli.terminal import silent_ctrl_c
+from breastmorph.cli.stopping import silent_ctrl_c
 from breastmorph.explorer.settings import EVERYWHERE, MEGABYTE, Settings, is_loopback
 from breastmorph.foundation.errors import FileProblem
 

@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from breastmorph.cli.options import FOLDER, jobs_option, json_option, scan_options, seed_option
-from breastmorph.cli.terminal import STOPPED, ended_like_ctrl_c, print_json, print_table
+from breastmorph.cli.stopping import STOPPED, ended_like_ctrl_c
+from breastmorph.cli.terminal import print_json, print_table
 from breastmorph.scan.check import CheckParameters
 from breastmorph.study.part import Part, State, Steps, StudyParameters
 from breastmorph.study.plan import Inputs, make_plan

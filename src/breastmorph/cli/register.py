@@ -29,7 +29,8 @@ from breastmorph.cli.options import (
     scan_options,
     template_options,
 )
-from breastmorph.cli.terminal import STOPPED, ended_like_ctrl_c, print_json, print_table, warn
+from breastmorph.cli.stopping import STOPPED, ended_like_ctrl_c
+from breastmorph.cli.terminal import print_json, print_table, warn
 from breastmorph.foundation.machine import cores
 from breastmorph.foundation.workers import Limits
 from breastmorph.registration.parameters import PRESETS, preset

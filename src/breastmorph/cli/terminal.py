@@ -1,13 +1,10 @@
-"""What a person sees of a command, and how it is stopped."""
+"""What commands print: tables, JSON, warnings, progress."""
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from types import FrameType
 from typing import Any, TypeVar
 
 import click
@@ -16,10 +13,6 @@ from rich.table import Table
 from rich.text import Text
 
 from breastmorph.foundation.files import json_text
-
-# --------------------------------------------------------------------------------------------------------------------
-# What every command shares on the terminal: tables, progress, warnings, machine-readable output
-# --------------------------------------------------------------------------------------------------------------------
 
 Item = TypeVar("Item")
 _LONG_WORD = 10  # letters
@@ -72,47 +65,3 @@ def progress(items: Sequence[Item], what: str) -> Iterator[Item]:
         for item in items:
             yield item
             advance()
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Commands that can be stopped at any time: how they end, and what is said then
-# --------------------------------------------------------------------------------------------------------------------
-
-STOPPED = "Stopped. What is done is kept: run the same command again to go on."
-
-
-@contextmanager
-def silent_ctrl_c() -> Iterator[None]:
-    """Let Ctrl-C end the process at once while modules are loaded: nothing is done yet that has to be put away.
-
-    As an exception it would come up in the middle of an import, and Python prints it with a traceback.
-    """
-    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if not usual or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-@contextmanager
-def ended_like_ctrl_c() -> Iterator[None]:
-    """Let a polite request to end (SIGTERM, a closed terminal) stop a run as Ctrl-C does: in order.
-
-    What whoever started the run wants to be ignored stays ignored: under ``nohup`` a closed terminal stops nothing.
-    """
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, stop) for number in heard}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
-from breastmorph.foundation.errors import warning
+from breastmorph.foundation.errors import Finding, warning
 from breastmorph.foundation.machine import one_thread
-from breastmorph.mask import IN_BREAST, BreastMask, measure_breasts
+from breastmorph.mask import IN_BREAST, BreastLengths, BreastMask, measure_breasts
 from breastmorph.mesh.geometry import Similarity, vertex_normals
 from breastmorph.mesh.remeshing import thinned
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -40,6 +41,367 @@ from breastmorph.scan.anatomy import require_enough
 from breastmorph.scan.landmarks import STERNUM, Landmarks
 from breastmorph.scan.scan import Scan
 from breastmorph.template import Template
+
+_FACING = 75.0  # degrees: normals of points that still face the scan, for the metrics
+
+
+class Registrar:
+    """A template prepared for many scans.
+
+    Parameters
+    ----------
+    template : Template
+    parameters : RegistrationParameters, optional
+
+    Notes
+    -----
+    Keeps a factorisation between scans, so one object must not be used from two threads at once.
+    """
+
+    def __init__(self, template: Template, parameters: RegistrationParameters | None = None) -> None:
+        self.template = template
+        self.parameters = parameters or RegistrationParameters()
+        self._prepared = PreparedTemplate(template, self.parameters)
+
+    def register(self, scan: Scan) -> Registration:
+        """Bend the template onto a scan.
+
+        Raises
+        ------
+        MeshProblem, LandmarkProblem
+            When the scan cannot be this template's: landmarks off the surface, sides swapped, not a torso.
+        """
+        with one_thread():
+            return bent_onto(self._prepared, scan)
+
+
+def register(
+    template: Template, scan: Scan, parameters: RegistrationParameters | None = None
+) -> Registration:
+    """Bend a template onto one scan; for many scans make one :class:`Registrar`."""
+    return Registrar(template, parameters).register(scan)
+
+
+def bent_onto(prepared: PreparedTemplate, scan: Scan) -> Registration:
+    """The method: five stages, each from values to a value. Behind the rigid one all is in template coordinates."""
+    seen = look_at(prepared, scan)
+    laid = lay_on(prepared, seen)
+    slid = slide(prepared, laid)
+    bent = refine(prepared, laid, slid)
+    return judge(prepared, laid, bent)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# What the stages hand on
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the stages say of themselves: when the last step ended, seconds by step, metrics, warnings."""
+
+    clock: float = field(default_factory=time.perf_counter)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    stages: tuple[StageMetrics, ...] = ()
+    warnings: tuple[Finding, ...] = ()
+
+    def ticked(self, step: str) -> Report:
+        """With the time since the last step counted for this one."""
+        now = time.perf_counter()
+        spent = self.seconds.get(step, 0.0) + now - self.clock
+        return replace(self, clock=now, seconds={**self.seconds, step: spent})
+
+    def warned(self, warnings: Iterable[Finding]) -> Report:
+        """With more warnings."""
+        return replace(self, warnings=(*self.warnings, *warnings))
+
+    def closed(self, name: str, standing: Standing, iterations: int, trace: Sequence[Trace] = ()) -> Report:
+        """With a stage that ended at the last tick and stands so."""
+        stage = StageMetrics(
+            name,
+            self.seconds[name],
+            iterations,
+            standing.inside,
+            standing.outside,
+            MappingProxyType(dict(standing.residuals)),
+            tuple(trace),
+        )
+        return replace(self, stages=(*self.stages, stage)).ticked("metrics")
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """How points lie to the scan.
+
+    Attributes
+    ----------
+    inside, outside : float
+        Mean distance in the breasts and outside, mm; NaN where nothing faces the scan.
+    sound : (n,) bool
+        Which points face the scan.
+    residuals : mapping from landmark to mm
+    """
+
+    inside: float
+    outside: float
+    sound: Bools
+    residuals: Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """A scan in its own coordinates.
+
+    Attributes
+    ----------
+    scan : Scan
+    target : Target
+    given : Landmarks
+        Those that are set, on the surface.
+    landmarks : Landmarks
+        The same with estimates of those that are not.
+    lengths : BreastLengths
+        From which its mask is made.
+    report : Report
+    """
+
+    scan: Scan
+    target: Target
+    given: Landmarks
+    landmarks: Landmarks
+    lengths: BreastLengths
+    report: Report
+
+    def mask_through(self, transform: Similarity) -> BreastMask:
+        """The scan's mask in template coordinates."""
+        marks = self.landmarks.transformed(transform.inverse())
+        return self.lengths.scaled(1.0 / transform.scale).mask(marks)
+
+
+@dataclass(frozen=True, eq=False)
+class Laid:
+    """A scan as the template sees it after the rigid stage.
+
+    Attributes
+    ----------
+    seen : Seen
+    transform : Similarity
+        From template to scan coordinates.
+    target : Target
+    marks : Landmarks
+        Those that are set.
+    mask : BreastMask
+    report : Report
+    """
+
+    seen: Seen
+    transform: Similarity
+    target: Target
+    marks: Landmarks
+    mask: BreastMask
+    report: Report
+
+    def standing(self, level: Level, points: Floats) -> Standing:
+        """How points (n, 3) of a resolution of the template lie to the scan."""
+        scale = self.transform.scale
+        pairs = self.target.pairs(points, vertex_normals(points, level.mesh.faces), _FACING)
+        distances = pairs.distances * scale
+        in_breast = level.mask > IN_BREAST
+        inside, outside = (
+            float(distances[pairs.sound & part].mean()) if (pairs.sound & part).any() else float("nan")
+            for part in (in_breast, ~in_breast)
+        )
+        residuals = {
+            name: scale * float(np.linalg.norm(points[vertex] - self.marks[name]))
+            for name, vertex in level.landmark_ids.items()
+            if name in self.marks
+        }
+        return Standing(inside, outside, pairs.sound, residuals)
+
+
+@dataclass(frozen=True, eq=False)
+class Slid:
+    """The template's vertices and those of its coarse twin after the smooth start, (n, 3) and (k, 3)."""
+
+    vertices: Floats
+    anchors: Floats
+    report: Report
+
+
+@dataclass(frozen=True, eq=False)
+class Bent:
+    """The template's vertices at the end, (n, 3), and how they stand."""
+
+    vertices: Floats
+    standing: Standing
+    report: Report
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The stages
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def look_at(prepared: PreparedTemplate, scan: Scan) -> Seen:
+    """The scan with its search tree, its landmarks on the surface and its mask's lengths (section 3.1)."""
+    for_lengths = _not_too_dense(scan.mesh, prepared.parameters)  # before the search tree takes its memory
+    report = Report(warnings=tuple(scan.warnings)).ticked("geodesics")
+    target = Target.of(scan.mesh)
+    given, moved = landmarks_on_surface(scan.landmarks, target, scan.id)
+    report = report.warned(moved).ticked("closest-point tree")
+    landmarks = with_estimates(prepared, target, given)
+    if len(landmarks) > len(given):
+        estimated = list(landmarks.only(scan.landmarks.unset))
+        report = report.warned([warning("landmarks-estimated", names=estimated)])
+        report = report.ticked("estimated landmarks")
+    lengths = measure_breasts(for_lengths, landmarks)
+    return Seen(scan, target, given, landmarks, lengths, report.ticked("geodesics"))
+
+
+def lay_on(prepared: PreparedTemplate, seen: Seen) -> Laid:
+    """The similarity that brings the template to the scan by the thorax (section 3.2.1)."""
+    template, coarse, parameters = prepared.template, prepared.coarse, prepared.parameters.rigid
+    part = RigidPart(
+        seen.target,
+        coarse.mesh,
+        coarse.mask,
+        lambda transform, points: seen.mask_through(transform).at(points),
+        (template.landmarks.array(STERNUM), seen.landmarks.array(STERNUM)),
+    )
+    begin = landmark_alignment(template.landmarks, seen.landmarks, parameters)
+    align = align_about_x if parameters.about_x else align_by_sliding
+    transform, iterations = align(part, begin, parameters)
+    marks = seen.given.transformed(transform.inverse())
+    mask = seen.mask_through(transform)
+    report = seen.report.warned(judge_landmarks(marks))
+    if mask.mirrored_side:
+        report = report.warned([warning("side-mirrored", side=mask.mirrored_side)])
+    laid = Laid(seen, transform, seen.target.seen_through(transform), marks, mask, report.ticked("rigid"))
+    standing = laid.standing(coarse, coarse.mesh.vertices)
+    report = laid.report.closed("rigid", standing, iterations)
+    return replace(laid, report=report.warned(judge_thorax(standing.outside, seen.scan.id)))
+
+
+def slide(prepared: PreparedTemplate, laid: Laid) -> Slid:
+    """The smooth start: a warp that slides along the scan; the template itself where the parameters have none."""
+    (fine, coarse), report = _start(prepared, laid)
+    if prepared.basis is None:
+        return Slid(fine.vertices, coarse.vertices, report)
+    ids = prepared.fine.landmark_ids
+    vertices, anchors = slide_onto(laid.target, fine.vertices, coarse, prepared.basis, ids, laid.marks)
+    report = report.ticked("warp")
+    standing = laid.standing(prepared.coarse, anchors)
+    return Slid(vertices, anchors, report.closed("warp", standing, prepared.basis.parameters.iterations))
+
+
+def refine(prepared: PreparedTemplate, laid: Laid, slid: Slid) -> Bent:
+    """Minimisation of F, coarse to fine (section 3.2.2, appendix A); stages without parameters are left out."""
+    parameters = prepared.parameters
+    vertices, anchors, report, deformation = slid.vertices, slid.anchors, slid.report, None
+    for name, stage in (("initial", parameters.initial), ("coarse", parameters.coarse)):
+        if stage is not None:
+            deformation, trace = _minimised(prepared, laid, prepared.coarse, anchors, stage)
+            anchors, report = deformation.points, report.ticked(name)
+            report = report.closed(name, laid.standing(prepared.coarse, anchors), len(trace), trace)
+    if deformation is not None:
+        vertices = prepared.embedded.apply(anchors, deformation.scales, deformation.rotations)
+        report = report.ticked("upsampling")
+    if parameters.fine is None:
+        return Bent(vertices, laid.standing(prepared.fine, vertices), report)
+    deformation, trace = _minimised(prepared, laid, prepared.fine, vertices, parameters.fine)
+    report = report.ticked("fine")
+    standing = laid.standing(prepared.fine, deformation.points)
+    return Bent(deformation.points, standing, report.closed("fine", standing, len(trace), trace))
+
+
+def judge(prepared: PreparedTemplate, laid: Laid, bent: Bent) -> Registration:
+    """The result in the scan's coordinates, with its metrics and what speaks against it."""
+    scan, fine, standing = laid.seen.scan, prepared.fine, bent.standing
+    metrics = {
+        "distance_inside": standing.inside,
+        "distance_outside": standing.outside,
+        "overlap": float(standing.sound.mean()),
+        **shape_metrics(fine.mesh.vertices, bent.vertices, fine.mesh.faces),
+        **{f"residual_{name}": value for name, value in standing.residuals.items()},
+    }
+    is_fitted = prepared.parameters.fine is not None
+    report = bent.report.ticked("metrics").warned(judge_result(metrics, is_fitted, scan.id))
+    if is_fitted:
+        found = {side: standing.sound[prepared.breasts[side]] for side in laid.marks.nipple_sides}
+        report = report.warned(judge_breasts({side: float(part.mean()) for side, part in found.items()}))
+    return Registration(
+        id=scan.id,
+        mesh=TriangleMesh(laid.transform.apply(bent.vertices), fine.mesh.faces),
+        transform=laid.transform,
+        template_mask=fine.mask,
+        scan_mask=laid.mask.at(laid.transform.inverse().apply(scan.mesh.vertices)),
+        absent_side=laid.mask.mirrored_side,
+        stages=report.stages,
+        metrics=MappingProxyType(metrics),
+        seconds=MappingProxyType(dict(report.seconds)),
+        warnings=report.warnings,
+        parameters=prepared.parameters,
+        estimated=laid.seen.landmarks.only(scan.landmarks.unset),
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Steps of the stages
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def _not_too_dense(mesh: TriangleMesh, parameters: RegistrationParameters) -> TriangleMesh:
+    """The scan for geodesics, whose cost grows with its faces and whose lengths hardly do.
+
+    Closest points are always those of the whole scan: points of the template slide ten times as far as their
+    target moves.
+    """
+    return mesh if mesh.n_faces <= parameters.dense else thinned(mesh, parameters.dense_edge)
+
+
+def _start(prepared: PreparedTemplate, laid: Laid) -> tuple[tuple[TriangleMesh, TriangleMesh], Report]:
+    """The template, or the template without the breast that the scan has no landmarks of, whichever is closer."""
+    absent, whole = laid.mask.mirrored_side, (prepared.fine.mesh, prepared.coarse.mesh)
+    if not absent or prepared.parameters.warp is None:
+        return whole, laid.report
+    bare = prepared.without_breast(absent)
+    if bare.height.share_in(laid.target.surface, laid.transform) < 0.5:
+        return (bare.fine, bare.coarse), laid.report
+    return whole, laid.report.warned([warning("breast-without-landmarks", side=absent)])
+
+
+def _minimised(
+    prepared: PreparedTemplate, laid: Laid, level: Level, points: Floats, parameters: FitParameters
+) -> tuple[Deformation, list[Trace]]:
+    """One stage of the minimisation on one resolution of the template, from points (n, 3)."""
+    rest = level.mesh.vertices if parameters.rest == "template" else points
+    deformation = Deformation(level.cells, rest, points, level.system, parameters)
+    masked = parameters.masked and prepared.parameters.use_masks
+    peak = prepared.peak * parameters.mask_saturation if parameters.normalised_mask else 1.0
+    trace = fit(
+        deformation,
+        laid.target,
+        np.minimum(level.mask / peak, 1.0) if masked else np.ones(level.mesh.n_vertices),
+        (lambda q: np.minimum(laid.mask.at(q) / peak, 1.0)) if masked else (lambda q: np.ones(len(q))),
+        *_landmark_pairs(level, laid.marks, parameters),
+    )
+    return deformation, trace
+
+
+def _landmark_pairs(level: Level, marks: Landmarks, parameters: FitParameters) -> tuple[Ints, Floats, Floats]:
+    """Vertices of the landmarks that pull, where they belong, and their shares of the pull."""
+    chosen = [
+        (level.landmark_ids[name], marks[name], share)
+        for stem, share in parameters.landmarks
+        for name in (stem, f"{stem}_left", f"{stem}_right")
+        if name in level.landmark_ids and name in marks and share > 0
+    ]
+    return (
+        np.array([vertex for vertex, _, _ in chosen], dtype=np.int64),
+        np.array([point for _, point, _ in chosen]).reshape(-1, 3),
+        np.array([share for _, _, share in chosen]),
+    )
+
 
 # --------------------------------------------------------------------------------------------------------------------
 # Landmarks that nobody set: where the template puts them once it lies on those that are set
@@ -100,252 +462,3 @@ def _upright_start(template: Landmarks, landmarks: Landmarks) -> Similarity:
 
 def _centred(points: Floats, weights: Floats) -> Floats:
     return points - np.average(points, axis=0, weights=weights)
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Registration of one scan: rigid, smooth start, coarse to fine. Prepared once per template, run per scan
-# --------------------------------------------------------------------------------------------------------------------
-
-_FACING = 75.0  # degrees: normals of points that still face the scan, for the metrics
-
-
-class Registrar:
-    """A template prepared for many scans.
-
-    Parameters
-    ----------
-    template : Template
-    parameters : RegistrationParameters, optional
-
-    Notes
-    -----
-    Keeps a factorisation between scans, so one object must not be used from two threads at once.
-    """
-
-    def __init__(self, template: Template, parameters: RegistrationParameters | None = None) -> None:
-        self.template = template
-        self.parameters = parameters or RegistrationParameters()
-        self._prepared = PreparedTemplate(template, self.parameters)
-
-    def register(self, scan: Scan) -> Registration:
-        """Bend the template onto a scan.
-
-        Raises
-        ------
-        MeshProblem, LandmarkProblem
-            When the scan cannot be this template's: landmarks off the surface, sides swapped, not a torso.
-        """
-        with one_thread():
-            return _Run(self._prepared, scan).result()
-
-
-def register(
-    template: Template, scan: Scan, parameters: RegistrationParameters | None = None
-) -> Registration:
-    """Bend a template onto one scan; for many scans make one :class:`Registrar`."""
-    return Registrar(template, parameters).register(scan)
-
-
-class _Run:
-    """The stages of one scan. After the rigid one, all work happens in template coordinates."""
-
-    def __init__(self, prepared: PreparedTemplate, scan: Scan) -> None:
-        self.prepared, self.scan, self.parameters = prepared, scan, prepared.parameters
-        self.seconds: dict[str, float] = {}
-        self.stages: list[StageMetrics] = []
-        self._clock = time.perf_counter()
-
-        for_lengths = self._not_too_dense(scan.mesh)  # before the search tree takes its memory
-        self._tick("geodesics")
-        target = Target.of(scan.mesh)
-        given, moved = landmarks_on_surface(scan.landmarks, target, scan.id)
-        self.warnings = [*scan.warnings, *moved]
-        self._tick("closest-point tree")
-        self.landmarks = with_estimates(prepared, target, given)
-        self.estimated = self.landmarks.only(scan.landmarks.unset)
-        if len(self.estimated):
-            self.warnings.append(warning("landmarks-estimated", names=list(self.estimated)))
-            self._tick("estimated landmarks")
-        self.lengths = measure_breasts(for_lengths, self.landmarks)
-        self._tick("geodesics")
-        self.transform, iterations = self._rigid(target)
-        self.target = target.seen_through(self.transform)
-        self.marks = given.transformed(self.transform.inverse())
-        self.warnings += judge_landmarks(self.marks)
-        self.mask = self._mask_seen_through(self.transform)
-        if self.mask.mirrored_side:
-            self.warnings.append(warning("side-mirrored", side=self.mask.mirrored_side))
-        self._close_stage("rigid", prepared.coarse, prepared.coarse.mesh.vertices, iterations)
-        self.warnings += judge_thorax(self.stages[-1].distance_outside, scan.id)
-
-    def result(self) -> Registration:
-        """The stages after the rigid one."""
-        parameters, fine, basis = self.parameters, self.prepared.fine, self.prepared.basis
-        start, coarse = self._start()
-        vertices, anchors = start.vertices, coarse.vertices
-        if basis is not None:
-            vertices, anchors = slide_onto(
-                self.target, vertices, coarse, basis, fine.landmark_ids, self.marks
-            )
-            self._close_stage("warp", self.prepared.coarse, anchors, basis.parameters.iterations)
-        vertices = self._coarse_stages(vertices, anchors)
-        if parameters.fine is not None:
-            deformation, trace = self._fit(fine, vertices, parameters.fine)
-            vertices = deformation.points
-            inside, outside, sound, residuals = self._close_stage("fine", fine, vertices, len(trace), trace)
-        else:
-            inside, outside, sound, residuals = self._standing(fine, vertices)
-        metrics = {
-            "distance_inside": inside,
-            "distance_outside": outside,
-            "overlap": float(sound.mean()),
-            **shape_metrics(fine.mesh.vertices, vertices, fine.mesh.faces),
-            **{f"residual_{name}": value for name, value in residuals.items()},
-        }
-        self._tick("metrics")
-        self.warnings += judge_result(metrics, parameters.fine is not None, self.scan.id)
-        if parameters.fine is not None:
-            self.warnings += judge_breasts(
-                {side: float(sound[self.prepared.breasts[side]].mean()) for side in self.marks.nipple_sides}
-            )
-        return Registration(
-            id=self.scan.id,
-            mesh=TriangleMesh(self.transform.apply(vertices), fine.mesh.faces),
-            transform=self.transform,
-            template_mask=fine.mask,
-            scan_mask=self.mask.at(self.transform.inverse().apply(self.scan.mesh.vertices)),
-            absent_side=self.mask.mirrored_side,
-            stages=tuple(self.stages),
-            metrics=MappingProxyType(metrics),
-            seconds=MappingProxyType(self.seconds),
-            warnings=tuple(self.warnings),
-            parameters=parameters,
-            estimated=self.estimated,
-        )
-
-    # -- stages ------------------------------------------------------------------------------------------------
-
-    def _rigid(self, target: Target) -> tuple[Similarity, int]:
-        template, coarse = self.prepared.template, self.prepared.coarse
-        parameters = self.parameters.rigid
-        part = RigidPart(
-            target,
-            coarse.mesh,
-            coarse.mask,
-            lambda transform, points: self._mask_seen_through(transform).at(points),
-            (template.landmarks.array(STERNUM), self.landmarks.array(STERNUM)),
-        )
-        begin = landmark_alignment(template.landmarks, self.landmarks, parameters)
-        return (align_about_x if parameters.about_x else align_by_sliding)(part, begin, parameters)
-
-    def _start(self) -> tuple[TriangleMesh, TriangleMesh]:
-        """The template, or the template without the breast that the scan has no landmarks of, whichever is closer."""
-        absent = self.mask.mirrored_side
-        whole = self.prepared.fine.mesh, self.prepared.coarse.mesh
-        if not absent or self.parameters.warp is None:
-            return whole
-        bare = self.prepared.without_breast(absent)
-        if bare.height.share_in(self.target.surface, self.transform) < 0.5:
-            return bare.fine, bare.coarse
-        self.warnings.append(warning("breast-without-landmarks", side=absent))
-        return whole
-
-    def _coarse_stages(self, vertices: Floats, anchors: Floats) -> Floats:
-        deformation = None
-        for name, parameters in (("initial", self.parameters.initial), ("coarse", self.parameters.coarse)):
-            if parameters is not None:
-                deformation, trace = self._fit(self.prepared.coarse, anchors, parameters)
-                anchors = deformation.points
-                self._close_stage(name, self.prepared.coarse, anchors, len(trace), trace)
-        if deformation is None:
-            return vertices
-        fine = self.prepared.embedded.apply(anchors, deformation.scales, deformation.rotations)
-        self._tick("upsampling")
-        return fine
-
-    def _fit(
-        self, level: Level, points: Floats, parameters: FitParameters
-    ) -> tuple[Deformation, list[Trace]]:
-        rest = level.mesh.vertices if parameters.rest == "template" else points
-        deformation = Deformation(level.cells, rest, points, level.system, parameters)
-        masked = parameters.masked and self.parameters.use_masks
-        peak = self.prepared.peak * parameters.mask_saturation if parameters.normalised_mask else 1.0
-        trace = fit(
-            deformation,
-            self.target,
-            np.minimum(level.mask / peak, 1.0) if masked else np.ones(level.mesh.n_vertices),
-            (lambda q: np.minimum(self.mask.at(q) / peak, 1.0)) if masked else (lambda q: np.ones(len(q))),
-            *self._landmark_pairs(level, parameters),
-        )
-        return deformation, trace
-
-    def _landmark_pairs(self, level: Level, parameters: FitParameters) -> tuple[Ints, Floats, Floats]:
-        """Vertices of the landmarks that pull, where they belong, and their shares of the pull."""
-        chosen = [
-            (level.landmark_ids[name], self.marks[name], share)
-            for stem, share in parameters.landmarks
-            for name in (stem, f"{stem}_left", f"{stem}_right")
-            if name in level.landmark_ids and name in self.marks and share > 0
-        ]
-        return (
-            np.array([vertex for vertex, _, _ in chosen], dtype=np.int64),
-            np.array([point for _, point, _ in chosen]).reshape(-1, 3),
-            np.array([share for _, _, share in chosen]),
-        )
-
-    def _not_too_dense(self, mesh: TriangleMesh) -> TriangleMesh:
-        """The scan for geodesics, whose cost grows with its faces and whose lengths hardly do.
-
-        Closest points are always those of the whole scan: points of the template slide ten times as far as their
-        target moves.
-        """
-        return mesh if mesh.n_faces <= self.parameters.dense else thinned(mesh, self.parameters.dense_edge)
-
-    def _mask_seen_through(self, transform: Similarity) -> BreastMask:
-        """The scan's mask in template coordinates."""
-        marks = self.landmarks.transformed(transform.inverse())
-        return self.lengths.scaled(1.0 / transform.scale).mask(marks)
-
-    # -- measures ----------------------------------------------------------------------------------------------
-
-    def _close_stage(
-        self, name: str, level: Level, points: Floats, iterations: int, trace: Sequence[Trace] = ()
-    ) -> tuple[float, float, Bools, dict[str, float]]:
-        """Keep how things stand after a stage; gives what :meth:`_standing` gives."""
-        self._tick(name)
-        standing = inside, outside, _, residuals = self._standing(level, points)
-        self.stages.append(
-            StageMetrics(
-                name,
-                self.seconds[name],
-                iterations,
-                inside,
-                outside,
-                MappingProxyType(residuals),
-                tuple(trace),
-            )
-        )
-        self._tick("metrics")
-        return standing
-
-    def _standing(self, level: Level, points: Floats) -> tuple[float, float, Bools, dict[str, float]]:
-        """Mean distances to the scan in the breasts and outside, which points face it, landmarks' residuals (mm)."""
-        scale = self.transform.scale
-        pairs = self.target.pairs(points, vertex_normals(points, level.mesh.faces), _FACING)
-        distances = pairs.distances * scale
-        in_breast = level.mask > IN_BREAST
-        inside, outside = (
-            float(distances[pairs.sound & part].mean()) if (pairs.sound & part).any() else float("nan")
-            for part in (in_breast, ~in_breast)
-        )
-        residuals = {
-            name: scale * float(np.linalg.norm(points[vertex] - self.marks[name]))
-            for name, vertex in level.landmark_ids.items()
-            if name in self.marks
-        }
-        return inside, outside, pairs.sound, residuals
-
-    def _tick(self, step: str) -> None:
-        now = time.perf_counter()
-        self.seconds[step] = self.seconds.get(step, 0.0) + now - self._clock
-        self._clock = now

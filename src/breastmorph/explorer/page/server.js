@@ -101,7 +101,7 @@ export async function start() {
 
 /* Somebody else may have the place of a tab that was closed; one that is loaded again is back before that. */
 addEventListener("pagehide", () => {
-  if (session) fetch("api/left", { method: "POST", headers: { "X-Session": session }, keepalive: true }).catch(() => {});
+  if (session) fetch("api/left", { method: "POST", headers: { "X-Session": session, "X-Token": localStorage.getItem(TOKEN) ?? "" }, keepalive: true }).catch(() => {});
 });
 
 /* Binary answer: {name: typed array ...}. */

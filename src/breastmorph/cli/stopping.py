@@ -1,0 +1,48 @@
+"""Commands that can be stopped at any time: how they end, and what is said then."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+STOPPED = "Stopped. What is done is kept: run the same command again to go on."
+
+
+@contextmanager
+def silent_ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C end the process at once while modules are loaded: nothing is done yet that has to be put away.
+
+    As an exception it would come up in the middle of an import, and Python prints it with a traceback.
+    """
+    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not usual or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextmanager
+def ended_like_ctrl_c() -> Iterator[None]:
+    """Let a polite request to end (SIGTERM, a closed terminal) stop a run as Ctrl-C does: in order.
+
+    What whoever started the run wants to be ignored stays ignored: under ``nohup`` a closed terminal stops nothing.
+    """
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, stop) for number in heard}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
