@@ -125,8 +125,8 @@ def test_where_holding_makes_it_impossible_the_remedy_is_to_release(visitor, usu
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-def test_an_edits_refusal_uses_the_pages_words(visitor, usual):
-    answer = edit(visitor, "SN-NL", 30.0, "mm")
+def test_an_edits_refusal_uses_the_pages_words(visitor):
+    answer = edit(visitor, "SN-NL", 30.0, "mm", hold=[])
     assert answer.json["cause"].startswith("Sternal notch to left nipple 3.0 cm cannot be attained")
     assert re.search(
         r"Usual at this size: Sternal notch to left nipple \d+\.\d ± \d\.\d cm", answer.json["remedy"]

@@ -57,9 +57,10 @@ class _Told(logging.Handler):
     """Prints what the library notes, findings in the words of commands."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        if isinstance(record.msg, Finding):
+        noted: object = record.msg
+        if isinstance(noted, Finding):
             record = copy(record)
-            record.msg = record.msg.said("command").cause
+            record.msg = noted.said("command").cause
         click.echo(self.format(record), err=True)
 
 

@@ -27,6 +27,11 @@ def _doors(command: str, page: str, python: str) -> ByDoor:
     return {"command": command, "page": page, "python": python}
 
 
+def _page(others: str, page: str) -> ByDoor:
+    """For what the page says without the terms of the method."""
+    return _doors(others, page, others)
+
+
 def _option(command: str, others: str) -> ByDoor:
     """For what a command's option mends, and everybody else in another way."""
     return _doors(command, others, others)
@@ -263,9 +268,8 @@ _CHECK: dict[str, Words] = {
 # Registration, alone and of many scans
 # --------------------------------------------------------------------------------------------------------------------
 
-_LOOK_AGAIN = _doors(
+_LOOK_AGAIN = _option(
     "Try --retry-failed; if it fails again, look at the scan",
-    "Try again; if it fails again, look at the scan",
     "Try again; if it fails again, look at the scan",
 )
 
@@ -279,10 +283,9 @@ _REGISTRATION: dict[str, Words] = {
         "landmarks not set: {names:landmark}; estimated with the template, for the mask and the start only"
     ),
     "side-mirrored": Words(
-        _doors(
+        _page(
             "{side} side absent: its mask is mirrored from the other side, its landmark pairs are void",
             "the {side} breast is missing: that side follows the skin of the scan only",
-            "{side} side absent: its mask is mirrored from the other side, its landmark pairs are void",
         )
     ),
     "breast-without-landmarks": Words(
@@ -368,10 +371,8 @@ _REGISTRATION: dict[str, Words] = {
     ),
     "unreadable/record": Words(
         "this record cannot be read ({why})",
-        _doors(
-            "Run `breastmorph register` again, or move it away",
-            "Register the scan again, or move it away",
-            "Register the scan again, or move it away",
+        _option(
+            "Run `breastmorph register` again, or move it away", "Register the scan again, or move it away"
         ),
     ),
     "missing/file": Words("the file is missing", "{again}"),
@@ -408,6 +409,9 @@ _NAME_THE_SIDES = _doors(
     "If names were exchanged, place them on the Model tab; sides are the patient's",
     "If names were exchanged, name the vertices with landmark_ids; sides are the patient's",
 )
+
+_TEMPLATE_NEEDS = "A template needs sternal notch, xiphoid, nipples, lower and lateral poles"
+_ANNOTATE = "Annotate sternal notch, xiphoid and nipple, lower pole, lateral pole of at least one side"
 
 _MODEL: dict[str, Words] = {
     "unusable-surface/not-manifold": Words(
@@ -527,13 +531,15 @@ _MODEL: dict[str, Words] = {
         "the model lacks {names:landmark}",
         {door: f"Give the vertices of these landmarks {how}" for door, how in _LANDMARK_IDS.items()},
     ),
-    "unusable-landmarks/mask": Words(
-        "the mask needs {names:landmark| and }",
-        "Annotate sternal notch, xiphoid and nipple, lower pole, lateral pole of at least one side",
+    "unusable-landmarks/mask": Words("the mask needs {names:landmark| and }", _ANNOTATE),
+    "unusable-landmarks/mask-none": Words("the mask needs one breast's nipple and poles", _ANNOTATE),
+    "unusable-landmarks/template-lacks": Words("the template lacks {name:landmark}", _TEMPLATE_NEEDS),
+    "unusable-landmarks/template-lacks-breast": Words(
+        "the template lacks a complete breast", _TEMPLATE_NEEDS
     ),
-    "unusable-landmarks/mask-none": Words(
-        "the mask needs one breast's nipple and poles",
-        "Annotate sternal notch, xiphoid and nipple, lower pole, lateral pole of at least one side",
+    "unusable-landmarks/template-off": Words(
+        "template landmark {name:landmark} lies {distance:.0f} mm from the template",
+        "Give the landmarks that belong to this template, in its unit and frame",
     ),
     "unusable-landmarks/coincide": Words(
         "{nipple:landmark} coincides with {name:landmark}", "Check the nipple and the poles of that side"
@@ -571,10 +577,10 @@ _MODEL: dict[str, Words] = {
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def _length(before: str, after: str = "") -> ByDoor:
+def _length(before: str) -> ByDoor:
     """A measure with a length, which the page tells in words and cm."""
-    exact = f"{{name}} {before}{{value:.1f}} mm{after}"
-    return _doors(exact, f"{{name:measure}} {before}{{value:cm}} cm{after}", exact)
+    exact = f"{{name}} {before}{{value:.1f}} mm"
+    return _page(exact, f"{{name:measure}} {before}{{value:cm}} cm")
 
 
 _LESS = "Ask for less, or hold less{usual}"
@@ -598,13 +604,7 @@ _CLINICAL: dict[str, Words] = {
     "asked/stays": Words(" while {names:measure} stays"),
     "asked/stay": Words(" while {names:measure} stay"),
     "usual": Words(". Usual at this size: {measures}"),
-    "usual/mm": Words(
-        _doors(
-            "{name} {mean:.0f} ± {sd:.0f} mm",
-            "{name:measure} {mean:cm} ± {sd:cm} cm",
-            "{name} {mean:.0f} ± {sd:.0f} mm",
-        )
-    ),
+    "usual/mm": Words(_page("{name} {mean:.0f} ± {sd:.0f} mm", "{name:measure} {mean:cm} ± {sd:cm} cm")),
     "usual/cc": Words("{name:measure} {mean:.0f} ± {sd:.0f} cc"),
     "unattainable/lost": Words("{asked} cannot be attained ({why})", _LESS),
     "unattainable/moved": Words(
@@ -644,12 +644,10 @@ _CLINICAL: dict[str, Words] = {
         "{percent:.2f} % of the triangles are folded over; look at the shape before using it"
     ),
     "modes-made-local": Words(
-        _doors(
+        _page(
             "in this model nothing else changes that way without the held regions, so its modes were made local: they "
             "fade out from {inside:.0f} mm before to {outside:.0f} mm beyond the border",
             "to keep the held parts in place, the change fades out around their border; look at the border",
-            "in this model nothing else changes that way without the held regions, so its modes were made local: they "
-            "fade out from {inside:.0f} mm before to {outside:.0f} mm beyond the border",
         )
     ),
     "unknown-measure": Words("{name!r} is not known here", "{known}"),
@@ -666,7 +664,7 @@ _CLINICAL: dict[str, Words] = {
     "asked-twice": Words("{name:measure} is asked for twice", "Keep one value"),
     "impossible-value/mm": Words(
         _length("would be "),
-        _doors("It is {now:.1f} mm now", "It is {now:cm} cm now", "It is {now:.1f} mm now"),
+        _page("It is {now:.1f} mm now", "It is {now:cm} cm now"),
     ),
     "impossible-value/cc": Words("{name:measure} would be {value:.1f} cc", "It is {now:.1f} cc now"),
     "cannot-be-held": Words("{name!r} cannot be held", "Regions are {regions}. {known}"),
