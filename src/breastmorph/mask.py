@@ -121,11 +121,10 @@ def measure_breasts(mesh: TriangleMesh, landmarks: Landmarks) -> BreastLengths:
     """
     missing = [name for name in STERNUM if name not in landmarks]
     sides = landmarks.complete_sides
-    if missing or not sides:
-        raise LandmarkProblem(
-            "the mask needs " + (" and ".join(missing) if missing else "one breast's nipple and poles"),
-            "Annotate sternal_notch, xiphoid and nipple, lower_pole, lateral_pole of at least one side",
-        )
+    if missing:
+        raise LandmarkProblem.of("unusable-landmarks/mask", names=missing)
+    if not sides:
+        raise LandmarkProblem.of("unusable-landmarks/mask-none")
     ends = [(side, name.format(side), detour) for side in sides for name, detour in _ENDS]
     lengths = _tape_lengths(
         mesh,
@@ -135,9 +134,7 @@ def measure_breasts(mesh: TriangleMesh, landmarks: Landmarks) -> BreastLengths:
     )
     for (side, name, _), length in zip(ends, lengths, strict=True):
         if not length > 0:
-            raise LandmarkProblem(
-                f"nipple_{side} coincides with {name}", "Check the nipple and the poles of that side"
-            )
+            raise LandmarkProblem.of("unusable-landmarks/coincide", nipple=f"nipple_{side}", name=name)
     return BreastLengths(
         MappingProxyType(dict(zip(sides, lengths.reshape(len(sides), len(_ENDS)), strict=True)))
     )

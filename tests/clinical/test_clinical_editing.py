@@ -140,7 +140,7 @@ def test_few_subjects_hold_the_thorax_by_local_modes():
     edit = one.exact([Request("SN-NL", 15.0, relative=True)], ["NL-NR", "thorax"])
     assert edit.largest_error < 0.1
     assert edit.movements["thorax"] < 1.0
-    assert any("modes were made local" in warning for warning in edit.warnings)
+    assert any("modes were made local" in str(warning) for warning in edit.warnings)
     assert np.allclose(edit.coefficients, place(model, edit.shape).coefficients)
     # Far from the breasts nothing moves at all.
     moved = np.linalg.norm(edit.shape - edit.before, axis=1)
@@ -179,7 +179,9 @@ def test_beyond_three_standard_deviations_there_is_a_warning():
     _, _, sd = editor().usual("SN-NL")
     assert not editor().exact([Request("SN-NL", 1.5 * sd, relative=True)]).warnings
     warnings = editor().exact([Request("SN-NL", 3.5 * sd, relative=True)]).warnings
-    assert any("SN-NL: the value asked for lies 3.5 standard deviations above" in text for text in warnings)
+    assert any(
+        "SN-NL: the value asked for lies 3.5 standard deviations above" in str(text) for text in warnings
+    )
 
 
 @pytest.mark.parametrize("version", ["exact", "linear"])

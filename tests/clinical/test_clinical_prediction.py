@@ -269,7 +269,7 @@ def test_what_does_not_look_like_the_model_is_refused():
 def test_an_unusual_torso_is_predicted_with_a_warning():
     healthy = predictor().region.healthy
     shape = strangers()[0] + 8.0 * np.sin(strangers()[0][:, [1]] / 3.0) * healthy[:, None]
-    assert any("worse than the worst" in warning for warning in predictor().predict(shape).warnings)
+    assert any("worse than the worst" in str(warning) for warning in predictor().predict(shape).warnings)
     assert not predictor().predict(strangers()[0]).warnings
 
 

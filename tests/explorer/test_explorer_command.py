@@ -58,7 +58,7 @@ def test_what_cannot_start_is_said(tmp_path, words, said):
 def test_a_taken_port_is_said():
     with (
         bound_socket("127.0.0.1", 0) as taken,
-        pytest.raises(BreastMorphError, match=r"cannot .* another --port"),
+        pytest.raises(BreastMorphError, match=r"cannot .* another port"),
     ):
         bound_socket("127.0.0.1", taken.getsockname()[1])
 

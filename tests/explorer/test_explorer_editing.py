@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import struct
 
 import numpy as np
@@ -13,11 +14,11 @@ import pytest
 from breast_cohort import breast_model
 from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.patient import mean_patient
-from breastmorph.explorer.answers import in_page_words
 from breastmorph.explorer.model_view import demo_model
 from breastmorph.explorer.settings import Settings
+from breastmorph.foundation.words import MEASURES
 from breastmorph.model.files import load_model, save_model
-from breastmorph.report.clinical_sheet import NAMES, caution
+from breastmorph.report.clinical_sheet import caution
 from explorer_client import Visitor, running
 
 
@@ -80,7 +81,7 @@ def test_what_is_far_outside_is_refused_in_the_pages_words(visitor, usual, name,
     value, unit = at(usual, name, deviations), "cc" if name.startswith("volume") else "mm"
     answer = edit(visitor, name, max(value, 1.0), unit)
     assert answer.status == 422
-    assert NAMES[name] in answer.json["cause"]
+    assert MEASURES[name] in answer.json["cause"]
     assert name not in answer.json["cause"] + answer.json["remedy"]
     assert "mm" not in answer.json["remedy"]
 
@@ -124,25 +125,12 @@ def test_where_holding_makes_it_impossible_the_remedy_is_to_release(visitor, usu
 # --- words ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("said", "shown"),
-    [
-        ("SN-NL 30.0 mm cannot be attained", "Sternal notch to left nipple 3.0 cm cannot be attained"),
-        (
-            "Usual at this size: SN-NL 249 ± 19 mm",
-            "Usual at this size: Sternal notch to left nipple 24.9 ± 1.9 cm",
-        ),
-        ("imf_left is 20 mm off", "fold under the left breast is 20 mm off"),
-        ("Check these two landmarks, or give the unit with --unit", None),
-        ("Name the folder with --landmarks, and put a.json (or .csv, .pp) into it", None),
-        ("Run `breastmorph register` again, or move it away", None),
-    ],
-)
-def test_messages_use_the_pages_words(said, shown):
-    found = in_page_words(said)
-    assert "--" not in found
-    assert "breastmorph " not in found
-    assert shown is None or found == shown
+def test_an_edits_refusal_uses_the_pages_words(visitor):
+    answer = edit(visitor, "SN-NL", 30.0, "mm", hold=[])
+    assert answer.json["cause"].startswith("Sternal notch to left nipple 3.0 cm cannot be attained")
+    assert re.search(
+        r"Usual at this size: Sternal notch to left nipple \d+\.\d ± \d\.\d cm", answer.json["remedy"]
+    )
 
 
 # --- files ------------------------------------------------------------------------------------------------------------

@@ -9,14 +9,16 @@ import pytest
 from breastmorph.clinical.distances import DISTANCES, PAIRS
 from breastmorph.clinical.prediction import PredictedMeasure
 from breastmorph.clinical.wishes import Change
-from breastmorph.report.clinical_sheet import NAMES, in_cm, in_words
+from breastmorph.foundation.errors import measure_in_words
+from breastmorph.foundation.words import MEASURES
+from breastmorph.report.clinical_sheet import in_cm
 from breastmorph.report.prediction_sheet import measure_row
 from breastmorph.report.shape_sheets import change_row
 
 
 def test_every_measure_has_words():
-    assert {*DISTANCES, *PAIRS["volume"]} < set(NAMES)
-    assert len(set(NAMES.values())) == len(NAMES)
+    assert {*DISTANCES, *PAIRS["volume"]} < set(MEASURES)
+    assert len(set(MEASURES.values())) == len(MEASURES)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +30,7 @@ def test_every_measure_has_words():
     ],
 )
 def test_a_name_in_words(name, words):
-    assert in_words(name) == words
+    assert measure_in_words(name) == words
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_a_half_turn_is_not_guessed_for_files_without_axes(tmp_path):
 
 def test_a_wrong_explicit_unit_is_named(tmp_path):
     scan, points = write(tmp_path)
-    with pytest.raises(LandmarkProblem, match="with --unit cm"):
+    with pytest.raises(LandmarkProblem, match="with the unit cm"):
         load_scan(scan, points, parameters=CheckParameters(unit="cm"))
 
 
@@ -179,7 +179,7 @@ def test_a_file_in_no_unit_needs_one_measured_distance(tmp_path):
     )
     move = Similarity(rotation_about(np.array([0.0, 1.0, 0.0]), 90.0), np.array([1.0, 2.0, 3.0]), 1 / 371.3)
     for files in (write(tmp_path, move), rbsm(tmp_path, move=move)):
-        with pytest.raises(LandmarkProblem, match=r"--scale-by NL-NR=21cm") as caught:
+        with pytest.raises(LandmarkProblem, match=r"scale_by=\"NL-NR=21cm\"") as caught:
             load_scan(*files)
         assert caught.value.code == "unknown-unit"
         one = checked(*files, scale_by=f"NL-NR={apart / 10} cm")

@@ -96,7 +96,7 @@ def test_a_measured_distance_scales_clouds_and_surfaces_in_no_unit(files, scan, 
     save_landmarks((whole if names == "all" else whole.only(names)).transformed(small), folder / "a.json")
     save_mesh(TriangleMesh(turned / 12.5, torso(edge=7)[0].faces), folder / "a.ply")
     np.savetxt(folder / "a.xyz", turned / 12.5)
-    with pytest.raises(BreastMorphError, match=r"--scale-by NL-NR=21cm"):
+    with pytest.raises(BreastMorphError, match=r"scale_by=\"NL-NR=21cm\""):
         load_target(folder / scan, folder / "a.json")
     apart = np.linalg.norm(whole["nipple_left"] - whole["nipple_right"])
     known = CheckParameters(scale_by=f"NL-NR={apart}cm")

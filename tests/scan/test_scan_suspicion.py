@@ -108,7 +108,7 @@ def test_the_check_says_the_warning_and_every_result_carries_it(people, tmp_path
     save_landmarks(people[0].landmarks, landmarks)
     scan = load_scan(mesh, landmarks)
     assert len(scan.warnings) == 1
-    assert "the same skin twice" in scan.warnings[0]
+    assert "the same skin twice" in str(scan.warnings[0])
     shown = CliRunner().invoke(main, ["check", str(mesh)])
     assert shown.exit_code == 0
     assert "1 with warnings" in shown.output

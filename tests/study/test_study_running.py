@@ -133,7 +133,7 @@ def test_a_study_folder_belongs_to_one_cohort(studied, tmp_path):
             path.rename(path.with_name(f"x{path.name}"))
     before = contents(out)
     for parameters, scans in ((SMALL, other), (replace(SMALL, phantom=9), None)):
-        with pytest.raises(BreastMorphError, match=r"another cohort.*another --out"):
+        with pytest.raises(BreastMorphError, match=r"another cohort.*another folder"):
             small_study(out, scans, parameters, only=["check"])
     # The same names, but other people in another folder.
     strangers = write_study_cohort(tmp_path / "strangers", 5, truth=False)

@@ -127,7 +127,7 @@ def _products(
                 try:
                     submit(_task(files, stream))
                 except FileProblem as error:
-                    yield FailedScan.of(files, str(error), error.code)
+                    yield FailedScan.of(files, error)
             if not on_the_way:
                 return
             future = next(finished)

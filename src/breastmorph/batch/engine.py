@@ -23,7 +23,7 @@ from breastmorph.batch.registered_folder import (
     input_hashes,
 )
 from breastmorph.batch.summary import write_summary
-from breastmorph.foundation.errors import FileProblem
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding
 from breastmorph.foundation.files import FolderLock, locked_folder, make_folder
 from breastmorph.foundation.machine import cores
 from breastmorph.foundation.workers import Failure, Limits, run_each
@@ -36,12 +36,7 @@ from breastmorph.template import from_npz, to_npz
 
 TIME_LIMIT = 600.0  # seconds; a usual scan takes about one, a very large one a minute
 Outcomes = Generator[Outcome, None, None]
-_REMEDIES = {
-    "time-limit": "Look at the scan, or raise --time-limit",
-    "memory-limit": "Decimate the scan, raise --memory-limit or take fewer --jobs",
-    "crashed": "Try --retry-failed; if it fails again, look at the scan",
-    "worker-lost": "Try --retry-failed; if it fails again, look at the scan",
-}
+_FORESEEN = ("time-limit", "memory-limit", "crashed", "worker-lost")
 
 
 class Executor(Protocol):
@@ -106,10 +101,13 @@ def failed_scan(files: ScanFiles, failure: Failure, inputs: Hashes | None = None
     if inputs is None:
         with suppress(FileProblem):
             inputs = input_hashes(files)
-    message = (
-        f"{files.mesh}: {failure.reason}. {_REMEDIES.get(failure.code, 'Look at the machine it ran on')}"
-    )
-    return FailedScan.of(files, message, failure.code, inputs)
+    if failure.code in _FORESEEN:
+        error = BreastMorphError.of(failure.code, files.mesh, why=failure.reason)
+    else:
+        error = BreastMorphError(
+            failure.reason, "Look at the machine it ran on", files.mesh, code=failure.code
+        )
+    return FailedScan.of(files, error, inputs)
 
 
 def _registers_and_stores(
@@ -203,7 +201,7 @@ def register_batch(
                 if isinstance(error, KeyboardInterrupt) and on_end is not None:
                     on_end([known[scan_id] for scan_id in sorted(known)])
             if isinstance(error, FileProblem) and error.code == "unwritable":
-                error.remedy += ", then run the same command again: what is done is kept"
+                raise FileProblem.of("unwritable/stopped", error.where, what=Finding.of(error)) from error
             raise
     return [done[files.id] for files in found if files.id in done]
 
@@ -232,11 +230,7 @@ def _keep_one_template(
     others = [o.id for o in known.values() if o.record and o.record.get("template") != template]
     staying = [scan_id for scan_id in others if scan_id not in todo]
     if staying:
-        raise FileProblem(
-            f"this folder holds results of another template (of {staying[0]})",
-            "Choose another --out: one folder, one template",
-            folder.path,
-        )
+        raise FileProblem.of("other-template", folder.path, id=staying[0])
     for scan_id in others:
         folder.supersede(scan_id)
         del known[scan_id]

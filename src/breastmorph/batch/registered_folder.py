@@ -10,13 +10,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
 from breastmorph import __version__
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, name_of, shown
+from breastmorph.foundation.errors import (
+    BreastMorphError,
+    FileProblem,
+    Finding,
+    name_of,
+    recorded,
+    sentences,
+    shown,
+    warning,
+)
 from breastmorph.foundation.files import (
     PART_FILES,
     json_text,
@@ -136,6 +146,8 @@ class FailedScan:
         Hashes of the input files by name; empty where they cannot be read.
     trace : str
         Where in the program it happened, for errors that nobody foresaw.
+    finding : dict
+        What :meth:`breastmorph.foundation.errors.Finding.from_dict` reads, so that others can phrase it anew.
     """
 
     id: str
@@ -143,16 +155,32 @@ class FailedScan:
     code: str
     inputs: Hashes = field(default_factory=dict)
     trace: str = ""
+    finding: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, files: ScanFiles, message: str, code: str, inputs: Hashes | None = None, trace: str = ""
+        cls, files: ScanFiles, error: BreastMorphError, inputs: Hashes | None = None, trace: str = ""
     ) -> Self:
         """The failure of some files, without saying where on this machine they or the program lie."""
-        message, trace = shown(message), shown(trace)
+        message, trace, finding = (
+            _by_name(part, files) for part in (error.text("command"), trace, Finding.of(error).as_dict())
+        )
+        return cls(
+            files.id, message, error.code, inputs or {}, _PROGRAM_FOLDER.sub(r'File "\1"', trace), finding
+        )
+
+
+def _by_name(value: Any, files: ScanFiles) -> Any:
+    """Texts, alone or within plain values, that name files without their folders."""
+    if isinstance(value, dict):
+        return {key: _by_name(one, files) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_by_name(one, files) for one in value]
+    if isinstance(value, str):
+        value = shown(value)
         for path in files.paths:
-            message, trace = (text.replace(shown(str(path)), shown(path.name)) for text in (message, trace))
-        return cls(files.id, message, code, inputs or {}, _PROGRAM_FOLDER.sub(r'File "\1"', trace))
+            value = value.replace(shown(str(path)), shown(path.name))
+    return value
 
 
 class ProductMaker:
@@ -173,24 +201,25 @@ class ProductMaker:
                 judged = check_scan(files, self._recipe.check, self._registrar.template.as_reference)
                 return self._product(judged, judged.accepted(), inputs)
         except BreastMorphError as error:
-            return FailedScan.of(files, str(error), error.code, inputs)
+            return FailedScan.of(files, error, inputs)
         except MemoryError:
             raise  # how much there was is known to whoever set the limit
         except Exception as error:
-            message = f"{files.mesh}: unexpected error ({type(error).__name__}: {error}). Please report it"
-            return FailedScan.of(files, message, "unexpected", inputs, traceback.format_exc())
+            said = BreastMorphError.of("unexpected", files.mesh, why=f"{type(error).__name__}: {error}")
+            return FailedScan.of(files, said, inputs, traceback.format_exc())
 
     def _product(self, judged: Check, scan: Scan, inputs: Hashes) -> Product:
         result = self._registrar.register(scan)
         mesh = encoded(result.mesh.with_vertices(scan.to_file.apply(result.vertices)))
-        warnings = [*(f.message for f in judged.findings if f.level == "repair"), *result.warnings]
+        warnings = [*(one for one in judged.findings if one.level == "repair"), *result.warnings]
         outputs = {f"{scan.id}.ply": hashlib.sha256(mesh).hexdigest()}
         pictures = self._pictures(scan, result, outputs, warnings)
         record = {
             "id": scan.id,
             "metrics": plain(dict(result.metrics)),
             "absent_side": result.absent_side,
-            "warnings": warnings,
+            "warnings": sentences(warnings),
+            "findings": plain([one.as_dict() for one in warnings]),
             "stages": [_stage(stage) for stage in result.stages],
             "seconds": plain(dict(result.seconds)),
             "landmarks": {name: scan.landmarks[name].tolist() for name in scan.landmarks},
@@ -203,7 +232,7 @@ class ProductMaker:
         return Product(scan.id, record, mesh, pictures)
 
     def _pictures(
-        self, scan: Scan, result: Registration, outputs: Hashes, warnings: list[str]
+        self, scan: Scan, result: Registration, outputs: Hashes, warnings: list[Finding]
     ) -> Mapping[str, bytes]:
         draw = self._recipe.pictures
         if draw is None:
@@ -214,7 +243,7 @@ class ProductMaker:
         except MemoryError:
             raise
         except Exception as error:  # a good registration must not be lost for a picture
-            warnings.append(f"its pictures could not be drawn ({type(error).__name__}: {error})")
+            warnings.append(warning("no-pictures", why=f"{type(error).__name__}: {error}"))
             outputs |= dict.fromkeys(draw.places(scan.id), "")
             return {}
         return pictures
@@ -257,7 +286,7 @@ def _stage(stage: StageMetrics) -> Any:
 
 Status = Literal["registered", "unchanged", "failed"]
 PICTURES = ("sheets", "thumbnails")  # folders of pictures that a result may have
-_BRIEF = ("id", "metrics", "absent_side", "warnings", "seconds", "outputs", "template")
+_BRIEF = ("id", "metrics", "absent_side", "warnings", "findings", "seconds", "outputs", "template")
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,6 +304,8 @@ class Outcome:
         Why it failed.
     code : str
         The same for machines: "time-limit", "memory-limit", "crashed", or the code of the error.
+    finding : dict
+        The same as values; see :class:`FailedScan`.
     """
 
     id: str
@@ -282,11 +313,24 @@ class Outcome:
     record: dict[str, Any] = field(default_factory=dict)
     message: str = ""
     code: str = ""
+    finding: dict[str, Any] = field(default_factory=dict)
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings of the registration and repairs of the scan."""
+        """Warnings of the registration and repairs of the scan, as commands say them."""
         return list(self.record.get("warnings", ()))
+
+    @property
+    def findings(self) -> list[Finding]:
+        """The same as values."""
+        kept = self.record.get("findings", ())
+        known = kept if isinstance(kept, list) else []
+        return [recorded(one, text) for text, one in zip_longest(self.warnings, known[: len(self.warnings)])]
+
+    @property
+    def why(self) -> Finding:
+        """Why it failed, as a value."""
+        return recorded(self.finding, self.message, self.code or BreastMorphError.code)
 
 
 @dataclass(frozen=True)
@@ -338,9 +382,8 @@ class RegisteredFolder:
             return Outcome(scan_id, "unchanged", _brief(record))
         if self.has_failed(scan_id):
             why = read_object(self.failed / f"{scan_id}.json")
-            return Outcome(
-                scan_id, "failed", {}, str(why.get("message", "unknown reason")), str(why.get("code", ""))
-            )
+            message, code = str(why.get("message", "unknown reason")), str(why.get("code", ""))
+            return Outcome(scan_id, "failed", {}, message, code, why.get("finding", {}))
         return None
 
     def outcomes(self) -> Iterator[Outcome]:
@@ -428,7 +471,7 @@ class RegisteredFolder:
         reason = {key: value for key, value in asdict(failed).items() if key != "trace" or value}
         self.supersede(failed.id)
         write_file(self.failed / f"{failed.id}.json", json_text(reason).encode())
-        return Outcome(failed.id, "failed", {}, failed.message, failed.code)
+        return Outcome(failed.id, "failed", {}, failed.message, failed.code, failed.finding)
 
     def _pictures(self, scan_id: str) -> list[Path]:
         return [self.path / folder / f"{scan_id}.png" for folder in PICTURES]
@@ -446,6 +489,9 @@ def _brief(record: Mapping[str, Any]) -> dict[str, Any]:
 # --------------------------------------------------------------------------------------------------------------------
 # Drift: what a registered folder says of its files, compared with the files themselves
 # --------------------------------------------------------------------------------------------------------------------
+
+
+_AGAIN = Finding("register-again")
 
 
 def folder_drift(path: Path, scans: Mapping[str, ScanFiles] | None = None) -> Iterator[FileProblem]:
@@ -468,13 +514,13 @@ def folder_drift(path: Path, scans: Mapping[str, ScanFiles] | None = None) -> It
         said = folder.record(scan_id)
         outputs = said.get("outputs")
         if not isinstance(outputs, dict):
-            yield FileProblem("the record cannot be read", "Register this scan again", record)
+            yield FileProblem.of("unreadable/no-record", record, again=_AGAIN)
             continue
         templates.add(str(said.get("template")))
         if len(templates) > 1:
             yield FileProblem("it names another template than records before it", "Register it again", record)
         for name, digest in outputs.items():
-            yield from compared(folder.output(name), digest, "Register this scan again")
+            yield from compared(folder.output(name), digest, _AGAIN)
         if scans is not None:
             yield from _input_drift(scan_id, said.get("inputs"), scans, record)
     for mesh in sorted(folder.registered.glob("[!.]*.ply")):
@@ -490,15 +536,15 @@ def _template_drift(folder: RegisteredFolder) -> Iterator[FileProblem]:
         yield FileProblem(f"the template cannot be read ({error})", "Register the scans again", path)
 
 
-def compared(path: Path, digest: object, remedy: str) -> Iterator[FileProblem]:
+def compared(path: Path, digest: object, again: Finding) -> Iterator[FileProblem]:
     """What is wrong with a file of which a record keeps the hash, if anything is."""
     if not digest:
         return  # a picture that could not be drawn
     try:
         if not path.exists():
-            yield FileProblem("the file is missing", remedy, path, code="missing")
+            yield FileProblem.of("missing/file", path, again=again)
         elif file_hash(path) != digest:
-            yield FileProblem("its content is not what the record says", remedy, path)
+            yield FileProblem.of("unreadable/other-content", path, again=again)
     except FileProblem as problem:
         yield problem
 
@@ -507,7 +553,7 @@ def _input_drift(
     scan_id: str, said: object, scans: Mapping[str, ScanFiles], record: Path
 ) -> Iterator[FileProblem]:
     if scan_id not in scans:
-        yield FileProblem("its scan is not among the inputs", "Check --scans", record)
+        yield FileProblem.of("not-among-inputs", record)
         return
     try:
         now = input_hashes(scans[scan_id])

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from copy import copy
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Any
@@ -19,7 +22,7 @@ with silent_ctrl_c():
     from click.shell_completion import CompletionItem
 
     from breastmorph import __version__
-    from breastmorph.foundation.errors import SHOWN, BreastMorphError
+    from breastmorph.foundation.errors import SHOWN, BreastMorphError, Finding
 
 # Name of the command: the module that exports it as ``command``, and its line in the overview.
 _COMMANDS = {
@@ -48,6 +51,28 @@ _COMMANDS = {
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class _Told(logging.Handler):
+    """Prints what the library notes, findings in the words of commands."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        noted: object = record.msg
+        if isinstance(noted, Finding):
+            record = copy(record)
+            record.msg = noted.said("command").cause
+        click.echo(self.format(record), err=True)
+
+
+@contextmanager
+def _notes_told() -> Iterator[None]:
+    """What the library notes while a command runs is told beside whatever it prints."""
+    log, told = logging.getLogger("breastmorph"), _Told(logging.WARNING)
+    log.addHandler(told)
+    try:
+        yield
+    finally:
+        log.removeHandler(told)
 
 
 class _LazyGroup(click.Group):
@@ -83,9 +108,10 @@ class _LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with _notes_told():
+                return super().invoke(ctx)
         except BreastMorphError as error:
-            click.echo(f"breastmorph: {error}", err=True)
+            click.echo(f"breastmorph: {error.text('command')}", err=True)
             sys.exit(2)
         except OSError as error:
             if error.errno not in _FULL:

@@ -15,7 +15,7 @@ from breastmorph.cli.options import COUNT, FOLDER, PATH, json_option, provenance
 from breastmorph.cli.subjects import chosen_subjects, listed, read_cohort
 from breastmorph.cli.terminal import print_json, print_table, warn
 from breastmorph.cohort.cohort import doubts
-from breastmorph.foundation.errors import name_of
+from breastmorph.foundation.errors import name_of, sentences
 from breastmorph.foundation.files import without_quote
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.model.files import save_model
@@ -94,7 +94,11 @@ def command(
     model = build_model(chosen, parameters, notes)
     save_model(model, out)
     flags = _flags(folder / "summary.csv", chosen.ids)
-    record = {**_record(model, out, left_out, flags), "warnings": doubt.warnings(), "made": provenance()}
+    record = {
+        **_record(model, out, left_out, flags),
+        "warnings": sentences(doubt.warnings()),
+        "made": provenance(),
+    }
     if as_json:
         print_json(record)
     else:

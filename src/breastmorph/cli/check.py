@@ -63,7 +63,7 @@ def _record(check: Check) -> dict[str, Any]:
         "id": check.id,
         "verdict": check.verdict,
         **check.facts,
-        "findings": [vars(finding) for finding in check.findings],
+        "findings": [finding.told("command") for finding in check.findings],
     }
 
 
@@ -71,13 +71,13 @@ def _row(check: Check) -> list[str]:
     style = _STYLE[check.verdict]
     remarks = []
     for finding in check.findings:
-        remark = finding.message
+        remark, remedy = finding.said("command")
         if finding.level == "refusal":
             where = check.error.where if check.error else None
             place = f"{shown(where.name)}: " if isinstance(where, Path) else ""
-            remark = f"{place}{remark}. {finding.remedy}"
+            remark = f"{place}{remark}. {remedy}"
         elif finding.level == "warning":
-            remark = f"Warning: {remark}. {finding.remedy}"
+            remark = f"Warning: {remark}. {remedy}"
         remarks.append(escape(remark))
     fact = {key: str(value) for key, value in check.facts.items()}
     return [

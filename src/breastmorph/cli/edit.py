@@ -29,7 +29,7 @@ from breastmorph.clinical.features import REGIONS, Request, named, parse_request
 from breastmorph.clinical.patient import Patient, mean_patient, registered_patient, scanned_patient
 from breastmorph.clinical.wishes import Edit, ModelFeatures
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.errors import BreastMorphError, measure_in_words, sentences
 from breastmorph.foundation.files import json_text, make_folder, write_file
 from breastmorph.mesh.files import save_mesh
 from breastmorph.model.shape_model import ShapeModel
@@ -128,10 +128,10 @@ def command(
     record = {**_record(edit, patient, model_file, kind, beside), "made": provenance()}
     files = _write(edit, patient, model, record, out)
     if not no_sheet:
-        from breastmorph.report.clinical_sheet import caution, in_words
+        from breastmorph.report.clinical_sheet import caution
         from breastmorph.report.shape_sheets import save_editing_sheet
 
-        asked = (in_words(c.name) for c in edit.changes if c.requested is not None and not c.held)
+        asked = (measure_in_words(c.name) for c in edit.changes if c.requested is not None and not c.held)
         title = f"{patient.id}: {', '.join(asked)}"
         files += save_editing_sheet(edit, model.faces, title, out, warning=caution(model))
     if as_json:
@@ -139,7 +139,7 @@ def command(
     else:
         _print(edit, patient, beside, why_not)
         click.echo(f"Written: {', '.join(str(path) for path in files)}")
-    warn(edit.warnings)
+    warn(sentences(edit.warnings))
 
 
 def _patient(
@@ -165,7 +165,7 @@ def _linear(
     try:
         return editor.linear(requests, [name for name in hold if named(name, REGIONS) is None]), ""
     except BreastMorphError as error:
-        return None, f"is not possible here: {error.cause}"
+        return None, f"is not possible here: {error.said('command').cause}"
 
 
 def _write(edit: Edit, patient: Patient, model: ShapeModel, record: dict[str, Any], out: Path) -> list[Path]:
@@ -234,7 +234,7 @@ def _draw_grid(
                 if not step:  # not this value, but something else is wrong
                     raise
                 rows[-1].append((None, f"{title} {where}: not attainable"))
-                records.append({"feature": feature.name, "step_sd": step, "refused": str(error)})
+                records.append({"feature": feature.name, "step_sd": step, "refused": error.text("command")})
                 continue
             asked = edit.changes[0]
             rows[-1].append((edit.shape, f"{title} {in_cm(asked.after, asked.unit)} ({where})"))

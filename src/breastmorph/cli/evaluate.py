@@ -208,7 +208,7 @@ def _print_privacy(revealed: Privacy) -> None:
         for one in revealed.recognition
     ]
     print_table("Privacy: is a person with a known scan in the model?", columns, rows)
-    for sentence in revealed.verdict():
+    for sentence in revealed.verdict("command"):
         click.echo(sentence)
 
 

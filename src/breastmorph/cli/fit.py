@@ -21,7 +21,7 @@ from breastmorph.cli.options import (
     scan_options,
 )
 from breastmorph.cli.terminal import print_json, print_table
-from breastmorph.foundation.errors import about
+from breastmorph.foundation.errors import about, sentences
 from breastmorph.foundation.files import json_text, make_folder, plain, write_file
 from breastmorph.mesh.files import save_mesh
 from breastmorph.model.fitting import Fit, FitParameters, fit_model
@@ -109,8 +109,8 @@ def _record(model: ShapeModel, target: RawTarget, fit: Fit) -> dict[str, Any]:
         "transform": to_file.as_dict(),
         "landmarks": _landmarks(model, fit, target),
         **_figures(fit),
-        "warnings": [*(one.message for one in target.findings if one.level == "warning"), *fit.warnings],
-        "findings": [vars(finding) for finding in target.findings],
+        "warnings": sentences([*(one for one in target.findings if one.level == "warning"), *fit.warnings]),
+        "findings": [finding.told("command") for finding in target.findings],
     }
 
 
@@ -151,7 +151,5 @@ def _print(target: RawTarget, fit: Fit) -> None:
         ("size against the mean", f"{figures['size']:.3f}"),
     ]
     print_table(f"Fit of {target.id}", ["", ""], rows)
-    for finding in target.findings:
-        click.echo(f"Note: {finding.message}")
-    for warning in fit.warnings:
-        click.echo(f"Note: {warning}")
+    for sentence in sentences([*target.findings, *fit.warnings]):
+        click.echo(f"Note: {sentence}")

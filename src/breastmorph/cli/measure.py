@@ -26,7 +26,7 @@ from breastmorph.clinical.distances import DISTANCES, PAIRS, PAPER
 from breastmorph.clinical.examination import UNKNOWN, Examination, Examiner, as_record, as_row
 from breastmorph.clinical.measures import Measure
 from breastmorph.cohort import Cohort, load_cohort
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, name_of
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, name_of, sentences
 from breastmorph.foundation.files import csv_text, make_folder, write_file
 from breastmorph.mesh.files import READABLE
 from breastmorph.scan.check import CheckParameters, check_scan
@@ -34,7 +34,7 @@ from breastmorph.scan.scan import ScanFiles, find_scans
 from breastmorph.template import default_template
 
 _MODEL_SUFFIXES = (".h5", ".hdf5", ".npz", ".json")
-_NO_FOLD = "needs imf"
+_NO_FOLD = "needs-fold"
 
 _Result = Examination | BreastMorphError
 _Results = Iterator[tuple[str, _Result]]
@@ -92,7 +92,10 @@ def command(
         print_json(
             {
                 "subjects": [as_record(one) for one in done],
-                "failed": [{"id": name, "message": str(error), "code": error.code} for name, error in failed],
+                "failed": [
+                    {"id": name, "message": error.text("command"), "code": error.code}
+                    for name, error in failed
+                ],
                 "made": provenance(),
             }
         )
@@ -104,7 +107,7 @@ def command(
         if csv_file is not None and done:
             click.echo(f"All measures are in {csv_file}")
         for name, error in failed:
-            click.echo(f"{name}: {error}", err=True)
+            click.echo(f"{name}: {error.text('command')}", err=True)
     sys.exit(0 if not failed else 1 if done else 2)
 
 
@@ -209,7 +212,7 @@ def _print_one(one: Examination) -> None:
             ]
     for difference in one.asymmetries:
         left, right = (by_name[name, difference.kind] for name in PAIRS[difference.name])
-        if not left.known and not right.known and left.reason.startswith(_NO_FOLD):
+        if not left.known and not right.known and _is_without_fold(left):
             continue  # few scans have the fold; ptosis says that it is missing
         rows.append(
             [
@@ -261,21 +264,30 @@ def _print_many(done: Sequence[Examination]) -> None:
     print_table("Measures (- : not determinable)", columns, rows)
 
 
+def _is_without_fold(measure: Measure) -> bool:
+    """Few scans have the fold."""
+    return measure.reason is not None and measure.reason.code == _NO_FOLD
+
+
+def _why(reason: Finding | None) -> str:
+    return reason.said("command").cause if reason is not None else ""
+
+
 def _remarks(one: Examination) -> list[str]:
     """Why something is not determinable, each reason once."""
     reasons: dict[str, list[str]] = {}
     for measure in one.measures:
-        if not measure.known and not measure.reason.startswith(_NO_FOLD):
-            reasons.setdefault(measure.reason, []).append(measure.name)
+        if not measure.known and not _is_without_fold(measure):
+            reasons.setdefault(_why(measure.reason), []).append(measure.name)
     lines = [
         f"Not determinable: {', '.join(dict.fromkeys(names))} ({reason})" for reason, names in reasons.items()
     ]
-    ungraded = [f"{p.side} {p.reason}" for p in one.ptosis if p.reason]
+    ungraded = [f"{p.side} {_why(p.reason)}" for p in one.ptosis if p.reason]
     if ungraded:
         lines.append(f"Not determinable: grade of ptosis ({'; '.join(ungraded)})")
     if one.symmetry_reason:
-        lines.append(f"Not determinable: symmetry ({one.symmetry_reason})")
-    return lines + [f"Note: {warning}" for warning in one.warnings]
+        lines.append(f"Not determinable: symmetry ({_why(one.symmetry_reason)})")
+    return lines + [f"Note: {sentence}" for sentence in sentences(one.warnings)]
 
 
 def _shown(measure: Measure, uncertainty: float | None = None) -> str:

@@ -38,7 +38,7 @@ from breastmorph.clinical.predictor import Prediction, training_shapes
 from breastmorph.cohort import load_cohort
 from breastmorph.cohort.reading import OTHER_TRIANGLES
 from breastmorph.foundation.arrays import Bools, Floats
-from breastmorph.foundation.errors import FileProblem, about
+from breastmorph.foundation.errors import FileProblem, about, sentences
 from breastmorph.foundation.files import json_text, make_folder, plain, write_file
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -132,7 +132,7 @@ def command(
     else:
         _print(found, patient, measures)
         click.echo(f"Look at {out / 'sheet.png'}" if not no_sheet else f"Written to {out}")
-    warn(found.warnings)
+    warn(sentences(found.warnings))
 
 
 # --- input ------------------------------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def _record(
             "largest": float(found.normal_deviation[breast].max()),
         },
         "measures": [plain(asdict(one)) for one in measures],
-        "warnings": list(found.warnings),
+        "warnings": sentences(found.warnings),
     }
 
 

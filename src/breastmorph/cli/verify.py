@@ -64,9 +64,7 @@ def command(
                 {
                     "path": str(path),
                     "unchanged": not problems,
-                    "problems": [
-                        {"where": str(p.where), "cause": p.cause, "remedy": p.remedy} for p in problems
-                    ],
+                    "problems": [{"where": str(p.where), **p.said("command")._asdict()} for p in problems],
                 }
                 for path, problems in report
             ]
@@ -74,7 +72,7 @@ def command(
     else:
         for path, problems in report:
             for problem in problems:
-                click.echo(str(problem))
+                click.echo(problem.text("command"))
             click.echo(f"{path}: " + (f"{len(problems)} differences" if problems else "as it was written"))
     sys.exit(1 if changed else 0)
 

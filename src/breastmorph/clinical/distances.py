@@ -217,10 +217,8 @@ class SkinLandmarks:
         if len(landmarks):
             far = surface.closest(landmarks.points).distances
             if far.max() > _OFF_SKIN:
-                raise LandmarkProblem(
-                    f"landmark {landmarks.names[int(far.argmax())]} lies {far.max():.0f} mm off the surface",
-                    "Give the landmarks of this mesh, in its unit and frame",
-                )
+                name = landmarks.names[int(far.argmax())]
+                raise LandmarkProblem.of("unusable-landmarks/off-mesh", name=name, distance=float(far.max()))
         return cls(landmarks.names, SkinPoints.on(surface, landmarks.points))
 
     @classmethod

@@ -238,10 +238,7 @@ def regress(
         scores, source = training.scores, f"the {len(training.scores)} subjects of the model"
     elif columns:
         count = 0 if training is None else len(training.scores)
-        raise BreastMorphError(
-            f"{count} subjects are too few to learn {columns[0]} from",
-            "Build the model of more subjects with --keep-scores and --table",
-        )
+        raise BreastMorphError.of("too-few-subjects", n=count, column=columns[0])
     else:
         few = all(support is not None for support in supports)
         count = max(p.samples if few else p.costly_samples, model.n_components + 50)

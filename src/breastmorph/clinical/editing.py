@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from breastmorph.clinical.edit_space import (
 from breastmorph.clinical.features import Feature, Request
 from breastmorph.clinical.patient import Patient, place
 from breastmorph.clinical.wishes import (
+    FOLDED,
     Change,
     Edit,
     ModelFeatures,
@@ -30,16 +31,16 @@ from breastmorph.clinical.wishes import (
     resolve,
     unusual_about,
     usual_length,
+    valued,
 )
 from breastmorph.foundation.arrays import Bools, Floats
-from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
+from breastmorph.foundation.errors import BreastMorphError, Finding, LandmarkProblem, warning
 from breastmorph.foundation.machine import in_one_thread
 from breastmorph.model.regions import breast_regions
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.registration.result import shape_metrics
 
 UNATTAINABLE = "unattainable"  # code of a refusal that asking for less, or holding less, may mend
-_BEYOND_MODEL = "beyond-model"
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ class Editor:
         """A feature with its mean and standard deviation in the model, at this patient's size."""
         feature = self.features.find(name)
         if feature is None:
-            raise BreastMorphError(f"{name!r} is not known here", known(self.features, {}))
+            raise BreastMorphError.of("unknown-measure", name=name, known=known(self.features, {}))
         return feature, *self._population(feature)
 
     def _population(self, feature: Feature) -> tuple[float, float]:
@@ -156,10 +157,7 @@ class Editor:
             except BreastMorphError as error:
                 refusal = error
                 continue
-            note = (
-                "in this model nothing else changes that way without the held regions, so its modes were made local: "
-                f"they fade out from {inside:.0f} mm before to {outside:.0f} mm beyond the border"
-            )
+            note = warning("modes-made-local", inside=inside, outside=outside)
             found = place(self.model, edit.shape).coefficients
             return replace(edit, warnings=(*edit.warnings, note), coefficients=found)
         raise refusal
@@ -168,9 +166,7 @@ class Editor:
         scales = np.array([self._population(feature)[1] for feature in wishes.features])
         if (scales <= 0.0).any():
             stiff = wishes.names[int(np.argmin(scales))]
-            raise BreastMorphError(
-                f"{stiff} is the same in all shapes of this model", "Choose another measure"
-            )
+            raise BreastMorphError.of("same-in-all", name=stiff)
         start, basis = np.zeros(space.dimension), ""
         if wishes.shifts:
             regression = self._regression((), tuple(wishes.shifts))
@@ -195,7 +191,7 @@ class Editor:
         try:
             found = most_likely(read, wanted, start, held, self.parameters.movement, solver)
         except BreastMorphError as error:  # on the way the shape lost what a measure needs
-            self._refuse(wishes, f"cannot be attained ({error.cause})")
+            self._refuse(wishes, "unattainable/lost", why=Finding.of(error))
         self._require_attained(found, scales, wishes)
         u = found.coordinates
         shape = space.displaced(u) if u.any() else self.patient.shape
@@ -209,9 +205,7 @@ class Editor:
         """
         wishes = self._resolved(requests, hold)
         if wishes.regions:
-            raise BreastMorphError(
-                f"the linear version cannot hold the {wishes.regions[0]}", "Leave out --linear or that --hold"
-            )
+            raise BreastMorphError.of("linear-hold", region=wishes.regions[0])
         regression = self._regression(wishes.features, tuple(wishes.shifts))
         deltas = {name: value - wishes.before[name] for name, value in wishes.targets.items()}
         deltas = {**deltas, **dict.fromkeys(wishes.held, 0.0), **wishes.shifts}
@@ -244,12 +238,7 @@ class Editor:
                 far.append((name, abs(wishes.targets[name] - mean), abs(wishes.before[name] - mean), sd))
         for name, wanted, now, sd in far:
             if wanted > max(self.parameters.reach * sd, now):
-                self._refuse(
-                    wishes,
-                    f"cannot be attained: {name} is out of reach, {wanted / sd:.0f} standard deviations from the mean; "
-                    "the model knows nothing about such shapes",
-                    code=_BEYOND_MODEL,
-                )
+                self._refuse(wishes, "beyond-model", name=name, deviations=wanted / sd)
 
     def _columns(self) -> Mapping[str, Floats]:
         return self.model.training.columns if self.model.training is not None else {}
@@ -265,7 +254,7 @@ class Editor:
     def _region(self, name: str) -> Bools:
         if self._no_regions is not None:
             error = self._no_regions
-            raise LandmarkProblem(f"the {name} cannot be held: {error.cause}", error.remedy)
+            raise LandmarkProblem.of("region-not-held", region=name, why=Finding.of(error))
         return self._regions[name]
 
     def _space(self, *, with_size: bool) -> EditSpace:
@@ -299,16 +288,10 @@ class Editor:
     def _require_attained(self, found: Solution, scales: Floats, wishes: Wishes) -> None:
         for region, moved in zip(wishes.regions, found.movements, strict=True):
             if moved > self.parameters.movement:
-                self._refuse(
-                    wishes,
-                    f"cannot be attained; the {region} would have to move by {moved:.1f} mm on average",
-                )
+                self._refuse(wishes, "unattainable/moved", region=region, moved=float(moved))
         if not found.attained:
-            best = ", ".join(
-                f"{f.name} {value:.1f} {f.unit}"
-                for f, value in zip(wishes.features, found.values * scales, strict=True)
-            )
-            self._refuse(wishes, f"cannot be attained; the nearest shape found has {best}")
+            best = [valued(f, value) for f, value in zip(wishes.features, found.values * scales, strict=True)]
+            self._refuse(wishes, "unattainable/nearest", best=best)
 
     def _judged(
         self,
@@ -335,33 +318,27 @@ class Editor:
             basis=basis,
         )
         if edit.length > max(self.parameters.longest, usual_length(self.model, self.parameters.unusual)):
-            self._refuse(
-                wishes, f"is out of reach: the shape would change by {edit.length:.0f} standard deviations"
-            )
+            self._refuse(wishes, "unattainable/far", length=edit.length)
         flipped = [
             shape_metrics(self.model.mean, one, self.model.faces)["flipped_percent"]
             for one in (edit.before, shape)
         ]
         folded = flipped[1] - flipped[0]
         if folded > self.parameters.torn:
-            self._refuse(wishes, f"would fold the surface ({folded:.1f} % of the triangles)")
+            self._refuse(wishes, "unattainable/folds", percent=folded)
         warnings = unusual_about(edit, self.model, self.parameters.unusual)
         if folded > self.parameters.folded:
-            warnings.append(
-                f"{folded:.2f} % of the triangles are folded over; look at the shape before using it"
-            )
+            warnings.append(warning(FOLDED, percent=folded))
         return replace(edit, warnings=tuple(warnings))
 
-    def _refuse(self, wishes: Wishes, why: str, code: str = UNATTAINABLE) -> NoReturn:
+    def _refuse(self, wishes: Wishes, name: str, /, **values: Any) -> NoReturn:
         usual = []
         for feature in wishes.features:
             mean, sd = self._population(feature)
-            usual.append(f"{feature.name} {mean:.0f} ± {sd:.0f} {feature.unit}")
-        raise BreastMorphError(
-            f"{wishes.described()} {why}",
-            "Ask for less, or hold less" + (f". Usual at this size: {', '.join(usual)}" if usual else ""),
-            code=code,
-        )
+            told = {"name": feature.name, "mean": mean, "sd": sd}
+            usual.append(Finding(f"usual/{feature.unit}", told))
+        measures = Finding("usual", {"measures": usual}) if usual else ""
+        raise BreastMorphError.of(name, asked=wishes.described(), usual=measures, **values)
 
     def _changes(self, shape: Floats, wishes: Wishes) -> tuple[Change, ...]:
         changes = []

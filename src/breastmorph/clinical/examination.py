@@ -15,8 +15,9 @@ from breastmorph.clinical.measures import Gauge, Measure, asymmetries, measure_d
 from breastmorph.clinical.missing_region import NOT_SYMMETRIC
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.errors import BreastMorphError, MeshProblem
+from breastmorph.foundation.errors import BreastMorphError, Finding, MeshProblem, sentences, warning
 from breastmorph.foundation.files import plain
+from breastmorph.foundation.words import Door
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, face_normals, vertex_areas
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
@@ -46,7 +47,7 @@ class Ptosis:
         Height of the nipple above the inframammary fold, mm, negative below; NaN where the fold is not known.
     grade : str
         "none", "I", "II", "III", or "not determinable".
-    reason : str
+    reason : Finding, optional
         Why there is no grade.
     """
 
@@ -54,7 +55,7 @@ class Ptosis:
     above_lower_pole: float
     above_fold: float
     grade: str
-    reason: str = ""
+    reason: Finding | None = None
 
 
 def ptosis(landmarks: Landmarks, side: str) -> Ptosis:
@@ -67,10 +68,10 @@ def ptosis(landmarks: Landmarks, side: str) -> Ptosis:
     nipple, pole, fold = (landmarks.get(f"{part}_{side}") for part in ("nipple", "lower_pole", "imf"))
     nan = float("nan")
     if nipple is None:
-        return Ptosis(side, nan, nan, UNKNOWN, f"needs nipple_{side}")
+        return Ptosis(side, nan, nan, UNKNOWN, Finding("needs-landmarks", {"names": [f"nipple_{side}"]}))
     above_pole = float(nipple[1] - pole[1]) if pole is not None else nan
     if fold is None:
-        return Ptosis(side, above_pole, nan, UNKNOWN, f"needs imf_{side} (the fold)")
+        return Ptosis(side, above_pole, nan, UNKNOWN, Finding("needs-fold/grade", {"name": f"imf_{side}"}))
     above_fold = float(nipple[1] - fold[1])
     return Ptosis(side, above_pole, above_fold, _grade(above_fold, above_pole))
 
@@ -200,9 +201,9 @@ class Examination:
     symmetry : Symmetry, optional
     mesh : TriangleMesh, optional
         What the symmetry's map belongs to.
-    symmetry_reason : str
+    symmetry_reason : Finding, optional
         Why there is no symmetry.
-    warnings : tuple of str
+    warnings : tuple of Finding
     """
 
     id: str
@@ -214,8 +215,8 @@ class Examination:
     ptosis: tuple[Ptosis, ...]
     symmetry: Symmetry | None
     mesh: TriangleMesh | None
-    symmetry_reason: str = ""
-    warnings: tuple[str, ...] = ()
+    symmetry_reason: Finding | None = None
+    warnings: tuple[Finding, ...] = ()
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -259,11 +260,11 @@ class Examiner:
         right for sternum and nipples, but the poles are not the same skin in every subject.
         """
         mesh = self.mesh.with_vertices(shape)
-        warnings: tuple[str, ...] = ()
+        warnings: tuple[Finding, ...] = ()
         if annotated:
             landmarks = reached(Surface(mesh), annotated)
             warnings = tuple(
-                f"the mesh does not reach {mark}" for mark in annotated if mark not in landmarks.names
+                warning("not-reached", name=mark) for mark in annotated if mark not in landmarks.names
             )
             distances = measure_distances(mesh, landmarks)
         else:
@@ -287,7 +288,7 @@ class Examiner:
         )
 
     def scan(
-        self, scan: Scan, registered: Floats, absent: str = "", warnings: tuple[str, ...] = ()
+        self, scan: Scan, registered: Floats, absent: str = "", warnings: tuple[Finding, ...] = ()
     ) -> Examination:
         """Examine a scan: distances on its own surface, the rest on its registered shape (n, 3)."""
         own = self.distances(scan)
@@ -300,7 +301,7 @@ class Examiner:
 
     def distances(self, scan: Scan) -> Examination:
         """What a scan's landmarks tell without a registration."""
-        reason = "needs a registration"
+        reason = Finding("needs-registration")
         nan = float("nan")
         return Examination(
             scan.id,
@@ -321,26 +322,26 @@ class Examiner:
         return Landmarks.at_vertices(self.ids, self.mesh.vertices)
 
     @cached_property
-    def _volumes(self) -> BreastVolumes | str:
+    def _volumes(self) -> BreastVolumes | Finding:
         try:
             return BreastVolumes(self.mesh, self._landmarks)
         except BreastMorphError as error:
-            return error.cause
+            return Finding.of(error)
 
     @cached_property
-    def _symmetry(self) -> SymmetryGauge | str:
+    def _symmetry(self) -> SymmetryGauge | Finding:
         try:
             return SymmetryGauge(self.mesh, self._landmarks, self._mirror)
         except BreastMorphError as error:
-            return error.cause
+            return Finding.of(error)
 
     def _measured_volumes(self, shape: Floats, absent: str) -> tuple[tuple[Measure, ...], dict[str, float]]:
         out, uncertainties = [], {}
         for side in SIDES:
             name, nan = f"volume-{side}", float("nan")
             if side == absent:
-                out.append(Measure(name, "volume", nan, "cc", f"{side} side absent"))
-            elif isinstance(self._volumes, str):
+                out.append(Measure(name, "volume", nan, "cc", Finding("side-absent", {"side": side})))
+            elif isinstance(self._volumes, Finding):
                 out.append(Measure(name, "volume", nan, "cc", self._volumes))
             else:
                 volume = self._volumes.estimate(shape, side)
@@ -348,12 +349,12 @@ class Examiner:
                 uncertainties[side] = volume.uncertainty
         return tuple(out), uncertainties
 
-    def _measured_symmetry(self, shape: Floats, absent: str) -> tuple[Symmetry | None, str]:
+    def _measured_symmetry(self, shape: Floats, absent: str) -> tuple[Symmetry | None, Finding | None]:
         if absent:
-            return None, f"{absent} side absent"
-        if isinstance(self._symmetry, str):
+            return None, Finding("side-absent", {"side": absent})
+        if isinstance(self._symmetry, Finding):
             return None, self._symmetry
-        return self._symmetry.of(np.asarray(shape)), ""
+        return self._symmetry.of(np.asarray(shape)), None
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -363,7 +364,7 @@ class Examiner:
 
 def as_record(one: Examination) -> dict[str, Any]:
     """The examination for JSON; what is not determinable is null and has a reason."""
-    symmetry: dict[str, Any] = {"mean_deviation_mm": None, "reason": one.symmetry_reason}
+    symmetry: dict[str, Any] = {"mean_deviation_mm": None, "reason": str(one.symmetry_reason or "")}
     if one.symmetry is not None:
         symmetry = {
             "mean_deviation_mm": one.symmetry.deviation,
@@ -389,12 +390,12 @@ def as_record(one: Examination) -> dict[str, Any]:
                 "nipple_above_lower_pole_mm": plain(p.above_lower_pole),
                 "nipple_above_fold_mm": plain(p.above_fold),
                 "regnault": p.grade,
-                "reason": p.reason,
+                "reason": str(p.reason or ""),
             }
             for p in one.ptosis
         ],
         "symmetry": symmetry,
-        "warnings": list(one.warnings),
+        "warnings": sentences(one.warnings),
     }
 
 
@@ -417,15 +418,15 @@ def _column(measure: Measure) -> str:
     return f"{measure.name}{kind} {measure.unit}"
 
 
-def measure_record(measure: Measure) -> dict[str, Any]:
-    """One measure for JSON."""
+def measure_record(measure: Measure, door: Door = "command") -> dict[str, Any]:
+    """One measure for JSON, with the reason in the words of a door where there is no value."""
     record = {
         "name": measure.name,
         "kind": measure.kind,
         "value": plain(measure.value),
         "unit": measure.unit,
     }
-    return record | ({"reason": measure.reason} if measure.reason else {})
+    return record | ({"reason": measure.reason.said(door).cause} if measure.reason is not None else {})
 
 
 def _cell(value: float | None) -> str:

@@ -30,7 +30,7 @@ from breastmorph.clinical.distances import (
 from breastmorph.clinical.features import Feature, Reading
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.errors import BreastMorphError, Finding
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
@@ -54,20 +54,20 @@ class Measure:
         NaN where it cannot be determined.
     unit : str
         "mm" or "cc".
-    reason : str
-        Why it cannot be determined; empty otherwise.
+    reason : Finding, optional
+        Why it cannot be determined; None otherwise.
     """
 
     name: str
     kind: str
     value: float
     unit: str = "mm"
-    reason: str = ""
+    reason: Finding | None = None
 
     @property
     def known(self) -> bool:
         """Whether there is a value."""
-        return not self.reason
+        return self.reason is None
 
 
 class Gauge:
@@ -88,10 +88,14 @@ class Gauge:
         """For a template's or a model's landmark vertices."""
         return cls(faces, SkinLandmarks.of_vertices(ids))
 
-    def lacks(self, name: str) -> str:
-        """Why a distance cannot be determined, or empty."""
+    def lacks(self, name: str) -> Finding | None:
+        """Why a distance cannot be determined, or None."""
         missing = [one for one in DISTANCES[name].landmarks if one not in self.landmarks]
-        return f"needs {' and '.join(missing)}" if missing else ""
+        if not missing:
+            return None
+        return Finding(
+            "needs-fold" if missing[0].startswith("imf") else "needs-landmarks", {"names": missing}
+        )
 
     def measures(
         self, vertices: Floats, wanted: Iterable[tuple[str, str]] | None = None
@@ -103,7 +107,7 @@ class Gauge:
         read = self._readings(vertices, asked, with_gradient=False)
         return tuple(
             Measure(name, kind, float("nan"), reason=one)
-            if isinstance(one, str)
+            if isinstance(one, Finding)
             else Measure(name, kind, one.value)
             for (name, kind), one in zip(asked, read, strict=True)
         )
@@ -117,34 +121,34 @@ class Gauge:
             It cannot be determined.
         """
         one = self._readings(vertices, [(name, kind)], with_gradient=True)[0]
-        if isinstance(one, str):
-            raise BreastMorphError(f"{name} cannot be determined: {one}", "Choose another measure")
+        if isinstance(one, Finding):
+            raise BreastMorphError.of("not-determinable/why", name=name, why=one)
         return one
 
     def _readings(
         self, vertices: Floats, asked: Sequence[tuple[str, str]], *, with_gradient: bool
-    ) -> list[Reading | str]:
+    ) -> list[Reading | Finding]:
         surface: Surface | None = None
-        out: list[Reading | str] = []
+        out: list[Reading | Finding] = []
         taped: list[tuple[int, _Ends]] = []
         for k, (name, kind) in enumerate(asked):
             distance = DISTANCES[name]
             reason = self.lacks(name)
             needs_surface = kind == TAPE or (distance.ends_at_midline and distance.form != "from plane")
-            if not reason and needs_surface:
+            if reason is None and needs_surface:
                 surface = surface or Surface(TriangleMesh(vertices, self.faces))
                 ends = self._ends(vertices, surface, distance)
                 if ends is None:
-                    reason = "no skin at the midline at the height of the nipple"
+                    reason = Finding("no-midline")
                 elif kind == TAPE:
                     taped.append((k, ends))
                 else:
                     out.append(ends.straight(vertices, distance.form, with_gradient))
                     continue
-            elif not reason:
+            elif reason is None:
                 out.append(self._plain(vertices, distance, with_gradient))
                 continue
-            out.append(reason)
+            out.append(reason or Finding("no-line"))  # a tape line is laid below
         if taped and surface is not None:
             lines = tape_lines(
                 surface,
@@ -152,11 +156,8 @@ class Gauge:
                 _joined([ends.second for _, ends in taped]),
             )
             for (k, ends), line in zip(taped, lines, strict=True):
-                out[k] = (
-                    "no way over the skin joins its ends"
-                    if line is None
-                    else ends.tape(vertices, line, with_gradient)
-                )
+                if line is not None:
+                    out[k] = ends.tape(vertices, line, with_gradient)
         return out
 
     def _plain(self, vertices: Floats, distance: Distance, with_gradient: bool) -> Reading:

@@ -11,7 +11,14 @@ import numpy as np
 
 from breastmorph.cohort.reading import mesh_in_correspondence
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, LandmarkProblem, name_of
+from breastmorph.foundation.errors import (
+    BreastMorphError,
+    FileProblem,
+    Finding,
+    LandmarkProblem,
+    name_of,
+    warning,
+)
 from breastmorph.foundation.files import printable
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.shape_model import ShapeModel
@@ -38,14 +45,14 @@ class Patient:
         From there to the frame and unit of the patient's file.
     absent_side : str
         The side without a breast, or empty.
-    warnings : tuple of str
+    warnings : tuple of Finding
     """
 
     id: str
     shape: Floats
     to_file: Similarity = field(default_factory=Similarity)
     absent_side: str = ""
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,12 +113,11 @@ def scanned_patient(
     scan = check_scan(found[0], check, template.as_reference).accepted()
     result = register(template, scan)
     moved = _moved_landmarks(result.vertices, template, scan.landmarks)
-    warnings = (*result.warnings, *([moved] if moved else []))
-    return Patient(scan.id, result.vertices, scan.to_file, result.absent_side, warnings)
+    return Patient(scan.id, result.vertices, scan.to_file, result.absent_side, (*result.warnings, *moved))
 
 
-def _moved_landmarks(shape: Floats, template: Template, annotated: Landmarks) -> str:
-    """What to say where the registered shape has landmarks elsewhere than the scan; empty where they agree.
+def _moved_landmarks(shape: Floats, template: Template, annotated: Landmarks) -> tuple[Finding, ...]:
+    """A warning where the registered shape has landmarks elsewhere than the scan; none where they agree.
 
     Soft landmarks (the lower poles above all) only guide a registration, and whoever compares measures of both must
     know which points they run between.
@@ -121,13 +127,12 @@ def _moved_landmarks(shape: Floats, template: Template, annotated: Landmarks) ->
         for name, vertex in template.landmark_ids.items()
         if name in annotated
     }
-    far = [f"{name} {distance:.0f} mm" for name, distance in sorted(off.items()) if distance > _MOVED]
-    if not far:
-        return ""
-    return (
-        "measures here run between points of the registered shape, which lie off those annotated on the scan "
-        f"({', '.join(far)}); `measure` of the scan itself will differ"
-    )
+    far = [
+        Finding("landmarks-moved/one", {"name": name, "distance": distance})
+        for name, distance in sorted(off.items())
+        if distance > _MOVED
+    ]
+    return (warning("landmarks-moved", far=far),) if far else ()
 
 
 def registered_patient(model: ShapeModel, path: Path) -> Patient:
@@ -166,11 +171,7 @@ def _record(path: Path) -> tuple[Similarity, str] | None:
             return None  # landmarks, or the record of a fit
         return Similarity.from_dict(record["to_file"]), str(record["absent_side"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise FileProblem(
-            f"this record cannot be read ({printable(str(error), 160)})",
-            "Run `breastmorph register` again, or move it away",
-            path,
-        ) from error
+        raise FileProblem.of("unreadable/record", path, why=printable(str(error), 160)) from error
 
 
 def template_of(model: ShapeModel) -> Template:
@@ -181,10 +182,7 @@ def template_of(model: ShapeModel) -> Template:
     try:
         return template_from(model.mean_mesh, model.landmarks)
     except LandmarkProblem as error:
-        raise LandmarkProblem(
-            f"scans cannot be registered with this model ({error.cause})",
-            "Complete its landmarks with --landmark-ids, or give a registered mesh (one with its triangles) instead",
-        ) from error
+        raise LandmarkProblem.of("unusable-landmarks/of-model", why=Finding.of(error)) from error
 
 
 def place(model: ShapeModel, shape: Floats) -> Place:

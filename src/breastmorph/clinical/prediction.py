@@ -142,21 +142,12 @@ def counts_as_gone(
     """
     side = missing if isinstance(missing, str) else (absent_side and painted_side(model, missing))
     if side and absent_side == other_side(side):
-        raise BreastMorphError(
-            f"the {absent_side} side is the one without a breast, not the {side}",
-            f"Predict the {absent_side} side",
-            code="other-side-absent",
-        )
+        raise BreastMorphError.of("other-side-absent", absent=absent_side, side=side)
     if not isinstance(missing, str):
         return bool(absent_side)
     gone = is_gone(model, shape, missing, stated=bool(absent_side))
     if not gone and not replace:
-        raise BreastMorphError(
-            f"the {missing} breast is there"
-            + (": it has no landmarks, but its skin shows it" if absent_side else ""),
-            "Give --replace to predict it nevertheless, as if it were missing",
-            code="breast-there",
-        )
+        raise BreastMorphError.of(f"breast-there{'/without-landmarks' if absent_side else ''}", side=missing)
     return gone or bool(absent_side)
 
 

@@ -45,7 +45,7 @@ from breastmorph.clinical.missing_region import (
 from breastmorph.cohort import Cohort
 from breastmorph.cohort.cohort import alike, without_copies
 from breastmorph.foundation.arrays import Bools, Floats, Ints
-from breastmorph.foundation.errors import BreastMorphError, MeshProblem
+from breastmorph.foundation.errors import BreastMorphError, Finding, MeshProblem, warning
 from breastmorph.mesh.geometry import Similarity, vertex_areas, vertex_normals
 from breastmorph.model.building import built_with, usable
 from breastmorph.model.shape_model import ShapeModel
@@ -177,7 +177,7 @@ class Prediction:
     spread : float
         This subject's uncertainty relative to the average one: by that mismatch, and by how much worse the known skin
         fits than that of any subject.
-    warnings : tuple of str
+    warnings : tuple of Finding
     """
 
     shape: Floats
@@ -191,7 +191,7 @@ class Prediction:
     source: str
     mismatch: float
     spread: float
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Finding, ...] = ()
 
     @cached_property
     def deviation(self) -> Floats:
@@ -526,7 +526,7 @@ class BreastPredictor:
         combined: Floats = rest[0] - share * rest[1] + share * mirror
         return combined
 
-    def _judged(self, laid: Floats, known: Floats, weights: Floats) -> tuple[tuple[str, ...], float]:
+    def _judged(self, laid: Floats, known: Floats, weights: Floats) -> tuple[tuple[Finding, ...], float]:
         """Warnings, and how many times worse the known skin fits than that of any subject (at least 1).
 
         Refuses what is no torso of this model.
@@ -534,21 +534,13 @@ class BreastPredictor:
         p = self.parameters
         misfit = float(np.linalg.norm(known - weights.astype(np.float32) @ self.learnt.centred))
         ratios = {
-            "its thorax": self.view.off_chest(laid) / max(self.learnt.worst_off_chest, 1e-9),
-            "what is known of it": misfit / max(self.learnt.worst_misfit, 1e-9),
+            "fits-worse/thorax": self.view.off_chest(laid) / max(self.learnt.worst_off_chest, 1e-9),
+            "fits-worse/known": misfit / max(self.learnt.worst_misfit, 1e-9),
         }
         what, worst = max(ratios.items(), key=lambda item: item[1])
         if not worst <= p.refused:
-            raise MeshProblem(
-                f"this scan does not look like the model: {what} fits {worst:.1f} times worse than the worst of the "
-                "model's subjects",
-                "Check its landmarks and its registration, or use a model that knows such torsos",
-            )
-        warnings = tuple(
-            f"{what} fits {ratio:.1f} times worse than the worst of the model's subjects"
-            for what, ratio in ratios.items()
-            if ratio > p.unusual
-        )
+            raise MeshProblem.of("unusable-surface/fits-worse", why=Finding(what, {"ratio": worst}))
+        warnings = tuple(warning(what, ratio=ratio) for what, ratio in ratios.items() if ratio > p.unusual)
         return warnings, max(1.0, worst)
 
 
@@ -663,6 +655,4 @@ def _spread_by_mismatch(mismatch: Floats, size: Floats) -> Floats:
 def _require_whole_torsos(model: ShapeModel) -> None:
     built = built_with(model)
     if built.part or built.asymmetry:
-        raise BreastMorphError(
-            "this model is not one of whole torsos", "Use a model built without --part and --asymmetry"
-        )
+        raise BreastMorphError.of("part-of-torso")

@@ -13,7 +13,7 @@ from breastmorph.clinical.distances import KINDS, STRAIGHT, parse_measure
 from breastmorph.clinical.features import REGIONS, Feature, Request, named, same_name
 from breastmorph.clinical.measures import DistanceFeature, measured_features
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.errors import BreastMorphError, Finding, sentences, warning
 from breastmorph.foundation.files import plain
 from breastmorph.model.shape_model import ShapeModel
 
@@ -144,7 +144,7 @@ class Edit:
         "exact" or "linear".
     basis : str
         What a regression was trained on; empty where none was used.
-    warnings : tuple of str
+    warnings : tuple of Finding
     """
 
     shape: Floats
@@ -157,7 +157,7 @@ class Edit:
     movements: Mapping[str, float]
     method: str
     basis: str = ""
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Finding, ...] = ()
 
     @property
     def largest_error(self) -> float:
@@ -189,7 +189,7 @@ class Edit:
             "size_change": self.size_change,
             "coefficients_before": self.coefficients_before.tolist(),
             "coefficients": self.coefficients.tolist(),
-            "warnings": list(self.warnings),
+            "warnings": sentences(self.warnings),
         }
 
 
@@ -203,11 +203,17 @@ def usual_length(model: ShapeModel, deviations: float) -> float:
     return float(np.sqrt(chi2.isf(2.0 * norm.sf(deviations), max(model.n_components, 1))))
 
 
-def unusual_about(edit: Edit, model: ShapeModel, deviations: float) -> list[str]:
+FOLDED = "edit-folded"  # code of a warning: look at the shape
+
+
+def unusual_about(edit: Edit, model: ShapeModel, deviations: float) -> list[Finding]:
     """What lies beyond so many standard deviations: values asked for, single components, the whole shape."""
     found = [
-        f"{change.name}: the value asked for lies {abs(change.deviations):.1f} standard deviations "
-        f"{'above' if change.deviations > 0 else 'below'} the model's mean at this size"
+        warning(
+            "unusual-value/above" if change.deviations > 0 else "unusual-value/below",
+            name=change.name,
+            deviations=abs(change.deviations),
+        )
         for change in edit.changes
         if change.deviations is not None and abs(change.deviations) > deviations
     ]
@@ -215,16 +221,18 @@ def unusual_about(edit: Edit, model: ShapeModel, deviations: float) -> list[str]
     beyond = np.flatnonzero((after > deviations) & (after > before + 1e-6))
     if len(beyond):
         worst = int(beyond[after[beyond].argmax()])
+        others = Finding("unusual-component/more", {"n": len(beyond) - 1, "limit": deviations})
         found.append(
-            f"the edited shape is unusual: component {worst + 1} at {after[worst]:.1f} standard deviations"
-            + (f" and {len(beyond) - 1} more beyond {deviations:g}" if len(beyond) > 1 else "")
+            warning(
+                "unusual-component",
+                component=worst + 1,
+                deviations=float(after[worst]),
+                more=others if len(beyond) > 1 else "",
+            )
         )
     usual, distance = usual_length(model, deviations), float(np.linalg.norm(after))
     if distance > max(usual, float(np.linalg.norm(before))):
-        found.append(
-            f"the edited shape lies {distance:.1f} standard deviations from the mean; up to {usual:.1f} are usual "
-            f"for a model of this many components ({len(after)})"
-        )
+        found.append(warning("unusual-shape", distance=distance, usual=usual, components=len(after)))
     return found
 
 
@@ -275,16 +283,20 @@ class Wishes:
         """The value that every feature shall have."""
         return [self.targets.get(name, self.before[name]) for name in self.names]
 
-    def described(self) -> str:
-        """What is asked for, in words."""
-        parts = [
-            f"{f.name} {self.targets[f.name]:.1f} {f.unit}" for f in self.features if f.name in self.targets
+    def described(self) -> Finding:
+        """What is asked for."""
+        parts = [valued(f, self.targets[f.name]) for f in self.features if f.name in self.targets]
+        parts += [
+            Finding("asked/column", {"name": column, "shift": shift}) for column, shift in self.shifts.items()
         ]
-        parts += [f"{column} {shift:+g}" for column, shift in self.shifts.items()]
-        stay = [*self.held, *self.regions]
-        return " with ".join(parts) + (
-            f" while {', '.join(stay)} stay{'s' if len(stay) == 1 else ''}" if stay else ""
-        )
+        names = [*self.held, *self.regions]
+        stay = Finding("asked/stays" if len(names) == 1 else "asked/stay", {"names": names})
+        return Finding("asked", {"parts": parts, "stay": stay if names else ""})
+
+
+def valued(feature: Feature, value: float) -> Finding:
+    """A measure with a value, to be told."""
+    return Finding(f"asked/{feature.unit}", {"name": feature.name, "value": float(value)})
 
 
 def resolve(
@@ -320,28 +332,25 @@ def resolve(
     def add(feature: Feature) -> str:
         value = feature.value(shape)
         if not value == value:  # NaN
-            raise BreastMorphError(
-                f"{feature.name} cannot be determined on this shape", "Choose another measure"
-            )
+            raise BreastMorphError.of("not-determinable", name=feature.name)
         chosen[feature.name], before[feature.name] = feature, value
         return feature.name
 
     for request in requests:
         feature, column = features.find(request.name), named(request.name, columns)
         if feature is None and column is None:
-            raise BreastMorphError(f"{request.name!r} is not known here", known(features, columns))
+            raise BreastMorphError.of("unknown-measure", name=request.name, known=known(features, columns))
         name = feature.name if feature is not None else str(column)
         if name in targets or name in shifts:
-            raise BreastMorphError(f"{name} is asked for twice", "Keep one value")
+            raise BreastMorphError.of("asked-twice", name=name)
         if feature is None:
             shifts[name] = _shift(name, request, columns[name])
             continue
         add(feature)
         targets[name] = request.in_unit(feature.unit) + (before[name] if request.relative else 0.0)
         if targets[name] <= 0.0:
-            raise BreastMorphError(
-                f"{name} would be {targets[name]:.1f} {feature.unit}",
-                f"It is {before[name]:.1f} {feature.unit} now",
+            raise BreastMorphError.of(
+                f"impossible-value/{feature.unit}", name=name, value=targets[name], now=before[name]
             )
     held: list[str] = []
     regions: list[str] = []
@@ -350,13 +359,11 @@ def resolve(
         if region is not None:
             regions.append(region)
         elif feature is None:
-            raise BreastMorphError(
-                f"{wish!r} cannot be held", f"Regions are {', '.join(REGIONS)}. {known(features, {})}"
+            raise BreastMorphError.of(
+                "cannot-be-held", name=wish, regions=list(REGIONS), known=known(features, {})
             )
         elif feature.name in targets:
-            raise BreastMorphError(
-                f"{feature.name} is both to be changed and to be held", "Choose one of the two"
-            )
+            raise BreastMorphError.of("changed-and-held", name=feature.name)
         else:
             held.append(add(feature))
     return Wishes(
@@ -381,13 +388,14 @@ def _shift(column: str, request: Request, own: float | None) -> float:
     return amount - own
 
 
-def known(features: ModelFeatures, columns: Mapping[str, float | None]) -> str:
-    """The names that can be used, in words."""
-    names = (
-        ", ".join(features.names)
-        or "none: the model has too few landmarks (complete them with --landmark-ids)"
-    )
-    absent = f" (the {features.absent_side} breast is absent)" if features.absent_side else ""
-    return f"Measures are {names}{absent}" + (
-        f"; columns of the table are {', '.join(columns)}" if columns else ""
+def known(features: ModelFeatures, columns: Mapping[str, float | None]) -> Finding:
+    """The names that can be used."""
+    names, side = list(features.names), features.absent_side
+    return Finding(
+        "known-measures" if names else "known-measures/none",
+        {
+            "names": names,
+            "absent": Finding("known-measures/absent", {"side": side}) if side else "",
+            "columns": Finding("known-measures/columns", {"names": list(columns)}) if columns else "",
+        },
     )

@@ -24,7 +24,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
-from breastmorph.foundation.errors import FileProblem
+from breastmorph.foundation.errors import FileProblem, Finding, warning
 from breastmorph.foundation.files import PART_FILES, make_folder, problems_at, write_file
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import MIRROR
@@ -313,21 +313,13 @@ class Doubts:
         """How many subjects are there once too often."""
         return sum(len(ids) - 1 for ids in self.copies)
 
-    def warnings(self) -> list[str]:
-        """The doubts in words."""
-        said = [
-            f"the same shape in {', '.join(ids)}: leave it in once, or the model counts this person "
-            f"{len(ids)} times"
-            for ids in self.copies
-        ]
+    def warnings(self) -> list[Finding]:
+        """The doubts one by one."""
+        said = [warning("copies", ids=ids, times=len(ids)) for ids in self.copies]
         if self.mirrored:
-            said.append(
-                f"mirrored: {', '.join(self.mirrored)}; check the sides of the landmarks and register again"
-            )
+            said.append(warning("mirrored", ids=self.mirrored))
         if self.unlike:
-            said.append(
-                f"unlike all others: {', '.join(self.unlike)}; look at the registration, or leave out with --exclude"
-            )
+            said.append(warning("unlike-others", ids=self.unlike))
         return said
 
 

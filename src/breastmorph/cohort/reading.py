@@ -274,11 +274,7 @@ def _registered(folder: Path, place: Path, on_packed: OnPacked | None) -> Cohort
 
 def _subjects(folder: Path) -> list[_Subject]:
     if not (folder / "registered").is_dir():
-        raise FileProblem(
-            "this is no folder of registered scans",
-            "Give the --out folder of `breastmorph register`; for meshes made elsewhere, also their landmarks",
-            folder,
-        )
+        raise FileProblem.of("not-registered", folder)
     subjects = [_subject(path) for path in sorted((folder / "registered").glob("[!.]*.json"))]
     twice = [one.mesh for one, two in pairwise(sorted(subjects, key=lambda one: one.id)) if one.id == two.id]
     if twice:

@@ -12,9 +12,10 @@ from breastmorph.evaluation.generalization import LeaveOneOut
 from breastmorph.evaluation.specificity import specificity
 from breastmorph.evaluation.training_set import TrainingSet, counts_of, training_set, whole
 from breastmorph.foundation.arrays import Bools, Floats, Ints
-from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.errors import BreastMorphError, Finding
 from breastmorph.foundation.files import plain
 from breastmorph.foundation.machine import one_thread
+from breastmorph.foundation.words import Door
 from breastmorph.model.shape_model import ShapeModel
 
 _FEWEST = 3  # subjects
@@ -124,14 +125,11 @@ class Privacy:
         values: dict[str, Any] = plain(asdict(self))
         return values
 
-    def verdict(self) -> list[str]:
-        """What it means, in plain words."""
+    def verdict(self, door: Door = "python") -> list[str]:
+        """What it means, in plain words of a door."""
         said = []
         if self.keeps_scores:
-            said.append(
-                "The model keeps the scores of its subjects: every one of their shapes can be read from it. "
-                "Do not release it; build it again without --keep-scores."
-            )
+            said.append(Finding("privacy/keeps-scores").said(door).cause)
         if self.subjects < _FEW:
             said.append(
                 f"The model has {self.subjects} subjects only: its mean and components say much about each of them."
@@ -154,9 +152,8 @@ class Privacy:
         )
         safer = [one for one in self.recognition if one.chance < 0.75 and one.components < last.components]
         if last.chance >= 0.75 and safer:
-            said.append(
-                f"With --components {safer[-1].components} it would be {100 * safer[-1].chance:.0f} %."
-            )
+            fewer = {"components": safer[-1].components, "chance": 100 * safer[-1].chance}
+            said.append(Finding("privacy/fewer-components", fewer).said(door).cause)
         return said
 
 

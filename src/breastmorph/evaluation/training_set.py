@@ -327,10 +327,7 @@ def _require_one_unit(model: ShapeModel, mean: Floats) -> None:
     """All figures are in the model's unit: one in metres would give them a thousand times too small."""
     ratio = float(np.ptp(model.mean, axis=0).max() / np.ptp(mean, axis=0).max())
     if not SIZES_IN_MM[0] <= ratio <= SIZES_IN_MM[1]:
-        raise BreastMorphError(
-            f"the model is {ratio:.3g} times as large as the cohort, so its unit is not mm",
-            "Give it landmarks, which tell its unit: `breastmorph convert MODEL in-mm.h5 --landmark-ids ids.json`",
-        )
+        raise BreastMorphError.of("unit-of-model", ratio=ratio)
 
 
 def _said_of_copies(copies: int) -> tuple[str, ...]:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from breastmorph.clinical.examination import Examiner, as_row
-from breastmorph.explorer.answers import bad_request, in_page_words
+from breastmorph.explorer.answers import bad_request
 from breastmorph.explorer.model_view import NamedShape, shape_of
 from breastmorph.explorer.open_scans import OpenScan
 from breastmorph.explorer.uploads import harmless_name
+from breastmorph.foundation.errors import measure_in_words
 from breastmorph.foundation.files import csv_text
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity
-from breastmorph.report.clinical_sheet import in_cm, in_words
+from breastmorph.report.clinical_sheet import in_cm
 from breastmorph.scan.landmark_files import WRITABLE, save_landmarks
 
 if TYPE_CHECKING:
@@ -94,11 +94,14 @@ def _editing_sheet(session: Session, folder: Path) -> tuple[Sequence[Path], str]
 
     edited = session.required_edit
     changes = edited.edit.changes
-    asked = ", ".join(in_words(one.name) for one in changes if one.requested is not None and not one.held)
+    asked = ", ".join(
+        measure_in_words(one.name) for one in changes if one.requested is not None and not one.held
+    )
     title = f"{edited.patient.id}: {asked}"
-    edit = replace(edited.edit, warnings=tuple(in_page_words(one) for one in edited.edit.warnings))
     faces, warning = session.view.model.faces, _warning(session)
-    return save_editing_sheet(edit, faces, title, folder, warning=warning), f"{edited.patient.id}-edited"
+    return save_editing_sheet(
+        edited.edit, faces, title, folder, warning=warning
+    ), f"{edited.patient.id}-edited"
 
 
 def _prediction_sheet(session: Session, folder: Path) -> tuple[Sequence[Path], str]:
@@ -133,7 +136,7 @@ def _measure_sheet(session: Session, shape: NamedShape, folder: Path) -> tuple[S
         if one["value"] is not None:
             cells.setdefault(one["name"], {})[one["kind"]] = in_cm(one["value"], one["unit"])
     rows = [
-        [in_words(name), of.get("volume", of.get("straight", "")), of.get("tape", "")]
+        [measure_in_words(name), of.get("volume", of.get("straight", "")), of.get("tape", "")]
         for name, of in cells.items()
     ]
     page = ClinicalSheet(

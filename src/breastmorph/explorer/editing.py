@@ -14,9 +14,9 @@ from breastmorph.clinical.editing import UNATTAINABLE, Editor
 from breastmorph.clinical.features import REGIONS, Request, named
 from breastmorph.clinical.patient import Patient
 from breastmorph.clinical.wishes import Edit
-from breastmorph.explorer.answers import bad_request, in_page_words, preparing
+from breastmorph.explorer.answers import bad_request, preparing
 from breastmorph.explorer.model_view import shape_of
-from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.errors import BreastMorphError, Finding, sentences
 from breastmorph.foundation.files import plain
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.landmarks import SIDES, other_side
@@ -111,7 +111,7 @@ class Editing:
     ) -> tuple[Edit, list[str]]:
         """The edit and what was held: also the other breast, where that succeeds."""
         plans = [[*hold, other], list(hold)] if other else [list(hold)]
-        refusal = BreastMorphError("nothing can be held", "Hold less", code=UNATTAINABLE)
+        refusal = BreastMorphError.of("unattainable/nothing")
         for regions in plans:
             # A breast that stays has its measures, not only its skin within a millimetre.
             for kept in dict.fromkeys((self._measures_of(editor, requests, regions), ())):
@@ -123,9 +123,9 @@ class Editing:
                         raise
         held = [side for side in SIDES if side in hold]
         if held:
-            told = " and ".join(f"the {side} breast" for side in held)
-            raise BreastMorphError(
-                refusal.cause, f"Release {told}, or ask for less", code=refusal.code
+            breasts = [Finding("unattainable/breast", {"side": side}) for side in held]
+            raise BreastMorphError.of(
+                f"{refusal.code}/held", why=Finding.of(refusal), breasts=breasts
             ) from refusal
         raise refusal
 
@@ -201,7 +201,7 @@ def _record(base: str, edit: Edit) -> dict[str, Any]:
             }
             for one in edit.changes
         ],
-        "warnings": [in_page_words(one) for one in edit.warnings],
+        "warnings": sentences(edit.warnings, "page"),
     }
 
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from breastmorph.explorer.answers import as_record, in_page_words, not_now, unknown
-from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.explorer.answers import as_record, not_now, unknown
+from breastmorph.foundation.errors import BreastMorphError, Finding
 from breastmorph.foundation.files import plain
 from breastmorph.foundation.workers import Failure, Limits, Worker
-from breastmorph.scan.scan import Finding, ScanFiles, Verdict
+from breastmorph.scan.scan import ScanFiles, Verdict
 
 # --------------------------------------------------------------------------------------------------------------------
 # Work that takes longer than a request: started, watched, cancelled
@@ -348,11 +348,7 @@ def check_scans(chosen: Mapping[str, ScanFiles], limits: Limits, job: Job) -> di
             try:
                 verdict, findings = calls.call(files, lambda: job.is_cancelled)
             except BreastMorphError as error:
-                refusal = Finding(error.code, error.cause, "refusal", error.remedy)
-                verdict, findings = "refused", (refusal,)
-            said = [
-                vars(one) | {"message": in_page_words(one.message), "remedy": in_page_words(one.remedy)}
-                for one in findings
-            ]
+                verdict, findings = "refused", (Finding.of(error),)
+            said = [one.told("page") for one in findings]
             checks.append({"scan": key, "name": files.id, "verdict": verdict, "findings": said})
     return {"checks": checks}

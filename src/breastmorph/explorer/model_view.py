@@ -21,17 +21,16 @@ from breastmorph.clinical.examination import measure_record
 from breastmorph.clinical.measures import Gauge, Measure, asymmetries
 from breastmorph.clinical.patient import mean_patient, place
 from breastmorph.clinical.volume import BreastVolumes
-from breastmorph.clinical.wishes import Edit, unusual_about, usual_length
+from breastmorph.clinical.wishes import FOLDED, Edit, unusual_about, usual_length
 from breastmorph.explorer.answers import (
     RequestProblem,
     as_record,
     bad_request,
-    in_page_words,
     packed,
     preparing,
 )
 from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.errors import BreastMorphError, FileProblem
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, sentences
 from breastmorph.mask import measure_breasts
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.regions import completed_landmarks
@@ -353,11 +352,10 @@ def _of_edit(model: ShapeModel, edit: Edit) -> tuple[int, list[str]]:
         float(np.linalg.norm(one / deviations)) for one in (edit.coefficients, edit.coefficients_before)
     )
     too_far = after > max(before, usual_length(model, _UNUSUAL))
-    folded = any("folded" in one for one in edit.warnings)
+    folded = [one for one in edit.warnings if one.code == FOLDED]
     if too_far or folded or max(asked, default=0.0) > _HARDLY:
         level = 2
-    reasons = [*said, *(one for one in edit.warnings if "folded" in one)]
-    return level, [in_page_words(one) for one in reasons]
+    return level, sentences([*said, *folded], "page")
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -447,12 +445,12 @@ class ModelView:
     # --- measures -----------------------------------------------------------------------------------------------------
 
     @cached_property
-    def volumes(self) -> BreastVolumes | str:
+    def volumes(self) -> BreastVolumes | Finding:
         """Volumes of all shapes of the model, or why there are none."""
         try:
             return BreastVolumes(self.model.mean_mesh, self.model.landmarks)
         except BreastMorphError as error:
-            return error.cause
+            return Finding.of(error)
 
     def measures(self, shape: Floats, absent: str = "", *, tape: bool = False) -> dict[str, Any]:
         """Distances and volumes of a shape (n, 3), upright, in mm."""
@@ -468,8 +466,8 @@ class ModelView:
         found = Gauge.of_vertices(faces, ids).measures(shape, asked)
         found += tuple(self._volume(shape, side, absent) for side in SIDES)
         return {
-            "measures": [_in_page_words(measure_record(one)) for one in found],
-            "left_minus_right": [measure_record(one) for one in asymmetries(found)],
+            "measures": [measure_record(one, "page") for one in found],
+            "left_minus_right": [measure_record(one, "page") for one in asymmetries(found)],
         }
 
     @cached_property
@@ -482,9 +480,9 @@ class ModelView:
         return along
 
     def _volume(self, shape: Floats, side: str, absent: str) -> Measure:
-        volumes, reason = self.volumes, f"{side} side absent" if side == absent else ""
-        if reason or isinstance(volumes, str):
-            return Measure(f"volume-{side}", "volume", float("nan"), "cc", reason or str(volumes))
+        volumes = Finding("side-absent", {"side": side}) if side == absent else self.volumes
+        if isinstance(volumes, Finding):
+            return Measure(f"volume-{side}", "volume", float("nan"), "cc", volumes)
         return Measure(f"volume-{side}", "volume", volumes.cc(shape, side), "cc")
 
     # --- editing ------------------------------------------------------------------------------------------------------
@@ -495,7 +493,3 @@ class ModelView:
         from breastmorph.explorer.editing import Editing
 
         return Editing(self.model, mean_patient(self.model))
-
-
-def _in_page_words(record: dict[str, Any]) -> dict[str, Any]:
-    return record | {"reason": in_page_words(record["reason"])} if "reason" in record else record

@@ -366,7 +366,7 @@ class ScanQueue:
         try:
             found = load_landmarks(path).landmarks
         except BreastMorphError as error:
-            return "todo", error.cause
+            return "todo", error.said("page").cause
         picks = Picks.given(found, declared_absent(path, found.names))
         return "done" if picks.complete else "started" if picks.points else "todo", ""
 

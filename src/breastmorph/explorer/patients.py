@@ -21,12 +21,11 @@ from breastmorph.batch.registered_folder import (
     recipe,
 )
 from breastmorph.clinical.patient import Patient, registered_patient, template_of
-from breastmorph.explorer.answers import in_page_words
 from breastmorph.explorer.jobs import Job, WorkerCalls
 from breastmorph.explorer.model_view import ModelOrigin
 from breastmorph.explorer.open_scans import OpenScan
 from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.errors import BreastMorphError, Finding, sentences
 from breastmorph.foundation.files import FolderLock
 from breastmorph.foundation.workers import Limits
 from breastmorph.mesh.closest import Surface
@@ -80,7 +79,7 @@ class ShownPatient:
                 "p95_mm": float(np.quantile(seen, 0.95)) if len(seen) else None,
                 "seen": len(seen) / max(len(self.residual), 1),
             },
-            "warnings": [in_page_words(one) for one in self.patient.warnings],
+            "warnings": sentences(self.patient.warnings, "page"),
         }
 
 
@@ -160,7 +159,7 @@ class _Stoppable:
                 try:
                     product = calls.call(files, lambda: self.job.is_cancelled)
                 except BreastMorphError as error:  # its process died
-                    product = FailedScan.of(files, f"{error.cause}. {error.remedy}", error.code)
+                    product = FailedScan.of(files, error)
                 yield folder.store(product)
 
 
@@ -187,18 +186,14 @@ def register_patient(
         raise failure(outcome)
     job.at("measuring the distance to the scan", 0.96)
     found = registered(model, scan, out)
-    patient = replace(found.patient, id=scan.name, warnings=tuple(outcome.warnings))
+    patient = replace(found.patient, id=scan.name, warnings=tuple(outcome.findings))
     return replace(found, patient=patient)
 
 
 def failure(outcome: Outcome) -> BreastMorphError:
-    """Why a scan was not registered; the message says file, cause and remedy, the file's folder is not told."""
-    text = outcome.message
-    place, mark, rest = text.partition(": ")
-    if mark and ("/" in place or "\\" in place):
-        text = rest
-    cause, _, remedy = text.partition(". ")
-    return BreastMorphError(cause, remedy, outcome.id, code=outcome.code)
+    """Why a scan was not registered."""
+    why = outcome.why
+    return BreastMorphError.of(why.name, outcome.id, **why.values)
 
 
 # --- fitting ----------------------------------------------------------------------------------------------------------
@@ -213,12 +208,12 @@ class Fitted:
     vertices : (n, 3) float
         In the coordinates of the scan's file.
     residuals : (n,) float
-    warnings : tuple of str
+    warnings : tuple of Finding
     """
 
     vertices: Floats
     residuals: Floats
-    warnings: tuple[str, ...]
+    warnings: tuple[Finding, ...]
 
 
 def fit_patient(
@@ -255,7 +250,7 @@ def fitter(origin: ModelOrigin) -> Callable[[tuple[Path, Path | None]], Fitted]:
         if marks is not None and sum(name in model.landmark_ids for name in marks) < 3:
             marks = None
         found = fit_model(model, target.shape, marks)
-        notes = tuple(finding.message for finding in target.findings if finding.level != "note")
+        notes = tuple(finding for finding in target.findings if finding.level != "note")
         return Fitted(target.to_file.apply(found.mesh.vertices), found.residuals, (*notes, *found.warnings))
 
     return fit

@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from breastmorph.explorer.answers import RequestProblem, bad_request, in_page_words
+from breastmorph.explorer.answers import RequestProblem, bad_request
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import LandmarkProblem
+from breastmorph.foundation.errors import Finding, LandmarkProblem, warning
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, face_cross, face_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -330,37 +330,30 @@ def doubts(picks: Picks, extent: float) -> list[dict[str, str]]:
     extent : float
         Largest side of the scan, mm.
     """
-    found: list[dict[str, str]] = []
+    found: list[Finding] = []
     points = picks.points
     if all(name in points for name in STERNUM):
         length = float(np.linalg.norm(points["sternal_notch"] - points["xiphoid"]))
         if not STERNUM_LENGTH[0] <= length <= STERNUM_LENGTH[1]:
             found.append(
-                _doubt(
-                    "implausible-anatomy",
-                    f"sternal notch to xiphoid measures {length:.0f} mm "
-                    f"(an adult's {STERNUM_LENGTH[0]:.0f}-{STERNUM_LENGTH[1]:.0f})",
-                    "Check these two points and the unit of the file",
+                warning(
+                    "implausible-anatomy/sternum",
+                    length=length,
+                    least=STERNUM_LENGTH[0],
+                    most=STERNUM_LENGTH[1],
                 )
             )
         swapped = _on_the_wrong_side(picks)
         if swapped:
-            found.append(
-                _doubt(
-                    "sides-swapped",
-                    f"{swapped} lies on the patient's other side",
-                    "Sides are the patient's: her left is on your right when she faces you. Exchange left and right; "
-                    "if the points are right, the file is mirrored",
-                )
-            )
+            found.append(warning("sides-swapped/picked", name=swapped))
     if picks.complete and not found:
         try:
             landmarks = picks.landmarks
             axes = landmark_axes(landmarks)
             require_adult_anatomy(landmarks.transformed(Similarity(axes)), extent)
         except LandmarkProblem as error:
-            found.append(_doubt(error.code, in_page_words(error.cause), in_page_words(error.remedy)))
-    return found
+            found.append(Finding.of(error))
+    return [one.told("page") for one in found]
 
 
 def _on_the_wrong_side(picks: Picks) -> str:
@@ -409,7 +402,3 @@ def _piece_with(faces: np.ndarray, vertex: int, n: int) -> np.ndarray:
     piece = connected_components(graph, directed=False)[1]
     chosen: np.ndarray = faces[piece[faces[:, 0]] == piece[vertex]]
     return chosen if len(chosen) else faces
-
-
-def _doubt(code: str, message: str, remedy: str) -> dict[str, str]:
-    return {"code": code, "message": message, "remedy": remedy}

@@ -12,10 +12,11 @@ import numpy as np
 from breastmorph.clinical.patient import Patient
 from breastmorph.clinical.prediction import PredictedMeasure, counts_as_gone, predicted_measures
 from breastmorph.clinical.predictor import BreastPredictor, Evidence, Prediction, learnt_predictor
-from breastmorph.explorer.answers import bad_request, in_page_words, packed
+from breastmorph.explorer.answers import bad_request, packed
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.model_view import ModelOrigin
 from breastmorph.foundation.arrays import Bools, Floats
+from breastmorph.foundation.errors import sentences
 from breastmorph.foundation.files import plain
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.scan.landmarks import SIDES
@@ -170,5 +171,5 @@ def _record(answer: Answer, *, painted: bool) -> dict[str, Any]:
         ],
         "sd_mm": {"mean": float(inside.mean()), "largest": float(inside.max())},
         "shares": (strength[:sliders] / max(total, 1e-30)).tolist(),
-        "warnings": [in_page_words(one) for one in found.warnings],
+        "warnings": sentences(found.warnings, "page"),
     }

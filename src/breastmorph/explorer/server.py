@@ -131,11 +131,11 @@ def bound_socket(host: str, port: int) -> socket.socket:
         found.listen(128)
     except OSError as error:
         taken = error.errno in (errno.EADDRINUSE, errno.EACCES)
-        raise BreastMorphError(
-            f"cannot listen on {host} port {port} ({error.strerror or error})",
-            "Choose another --port, or leave it out for a free one"
-            if taken
-            else "Give an address of this computer with --host, or leave it out",
+        raise BreastMorphError.of(
+            "cannot-listen/taken" if taken else "cannot-listen/host",
+            host=host,
+            port=port,
+            why=error.strerror or str(error),
         ) from error
     return found
 

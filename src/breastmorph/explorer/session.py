@@ -162,7 +162,7 @@ class Session:
             try:
                 opened = open_queued(self.explorer, queue, key)  # may take long: without the lock
             except BreastMorphError as error:
-                queue.unreadable[key] = error.cause
+                queue.unreadable[key] = error.said("page").cause
                 raise
             queue.unreadable.pop(key, None)  # the file may have been exported again
         else:
@@ -210,8 +210,8 @@ class Session:
     def as_record(self) -> dict[str, Any]:
         """The whole state, for the page."""
         from breastmorph.explorer.picking import guide
+        from breastmorph.foundation.words import MEASURES
         from breastmorph.mesh import files as mesh_files
-        from breastmorph.report.clinical_sheet import NAMES
         from breastmorph.scan import landmark_files
 
         patient, running = self.patient, self.jobs.running
@@ -222,7 +222,7 @@ class Session:
             "mesh_suffixes": list(mesh_files.READABLE),
             "landmark_suffixes": list(landmark_files.READABLE),
             "picking": guide(),
-            "measure_names": NAMES,
+            "measure_names": MEASURES,
             "patient": patient.as_record() if patient is not None else None,
             "edit": self.edited.record if self.edited is not None else None,
             "prediction": self.predicted.record if self.predicted is not None else None,

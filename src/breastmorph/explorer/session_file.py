@@ -21,7 +21,7 @@ from breastmorph.explorer.patients import ShownPatient, computed_patient
 from breastmorph.explorer.predicting import predict
 from breastmorph.explorer.uploads import harmless_name
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import BreastMorphError, FileProblem
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, sentences, warning
 from breastmorph.foundation.files import printable
 from breastmorph.model.shape_model import ShapeModel
 
@@ -194,10 +194,7 @@ def _checked_members(archive: zipfile.ZipFile, largest: int) -> dict[str, zipfil
         if info.flag_bits & 0x1 or info.file_size > _MOST_COMPRESSED * max(info.compress_size, 1024):
             raise FileProblem("the session file announces more than it can hold", _REMEDY)
     if sum(info.file_size for info in infos) > largest:
-        raise FileProblem(
-            f"the session file unpacks to more than {largest / 1024**2:,.0f} MB",
-            "Start with a larger --max-upload",
-        )
+        raise FileProblem.of("unreadable/large-session", most=largest / 1024**2)
     return members
 
 
@@ -344,25 +341,20 @@ def _take_patient(session: Session, scan: OpenScan, saved: SavedPatient, job: Jo
     try:
         patient = computed_patient(session, scan, saved.how, job)
     except BreastMorphError as error:  # the scan and its landmarks are worth having nevertheless
-        return f"the patient could not be computed again: {error.cause}. {error.remedy}"
-    said = _difference(saved, patient)
-    if said:
-        known = replace(patient.patient, warnings=(*patient.patient.warnings, said))
-        patient = replace(patient, patient=known)
-    session.take_patient(patient)
-    return said
+        said = error.said("page")
+        return f"the patient could not be computed again: {said.cause}. {said.remedy}"
+    different = _difference(saved, patient)
+    known = replace(patient.patient, warnings=(*patient.patient.warnings, *different))
+    session.take_patient(replace(patient, patient=known))
+    return " ".join(sentences(different, "page"))
 
 
-def _difference(saved: SavedPatient, patient: ShownPatient) -> str:
-    """What to say where the saved shape is not the one that the scan gives."""
+def _difference(saved: SavedPatient, patient: ShownPatient) -> list[Finding]:
+    """A warning where the saved shape is not the one that the scan gives."""
     off = float(np.linalg.norm(saved.shape - patient.patient.shape, axis=1).max())
     if off <= _SAME:
-        return ""
-    return (
-        f"the shape in the session file is not what its scan and landmarks give (they differ by up to {off:.1f} mm), "
-        "so the computed one is shown: the file was changed, or made by another version "
-        f"(saved with {saved.version}, opened with {__version__})"
-    )
+        return []
+    return [warning("session-differs", off=off, saved=saved.version, opened=__version__)]
 
 
 def _take_landmark_ids(session: Session, found: SavedSession) -> None:

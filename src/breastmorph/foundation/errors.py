@@ -1,13 +1,18 @@
-"""The one family of errors a user may meet; every message says what, where and what to do next."""
+"""What is told to people: findings and the one family of errors, as values that each door phrases in its own words."""
 
 from __future__ import annotations
 
 import codecs
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from string import Formatter
+from typing import Any, Literal, NamedTuple, Self, cast
+
+from breastmorph.foundation.words import CATALOGUE, DOORS, LANDMARKS, MEASURES, Door, Words
 
 # --------------------------------------------------------------------------------------------------------------------
 # Names that others gave to files and people, as text that every file, table, page and terminal can hold
@@ -47,12 +52,177 @@ def _percent(found: re.Match[str]) -> str:
 
 
 # --------------------------------------------------------------------------------------------------------------------
+# Findings: a code and values, which the catalogue turns into words
+# --------------------------------------------------------------------------------------------------------------------
+
+Level = Literal["note", "repair", "warning", "refusal"]
+Values = Mapping[str, Any]  # numbers, texts, findings, and lists of them
+AS_RAISED = "as-raised"  # of an error whose words are the same for everybody and stand where it is raised
+_AS_RAISED = Words("{cause}", "{remedy}")
+
+
+class Said(NamedTuple):
+    """What is the matter, and what can be done about it; neither ends with a full stop."""
+
+    cause: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to be told.
+
+    Attributes
+    ----------
+    name : str
+        In :data:`breastmorph.foundation.words.CATALOGUE`: its code, or ``code/which`` where one code has several
+        sentences.
+    values : mapping from name to value
+        What the sentence speaks of: numbers (lengths in mm), names, other findings, and lists of these.
+    level : {"note", "repair", "warning", "refusal"}
+        A warning tells of something that can be used and may yet be wrong.
+    """
+
+    name: str
+    values: Values = field(default_factory=dict, hash=False)
+    level: Level = "note"
+
+    @classmethod
+    def of(cls, error: BreastMorphError, level: Level = "refusal") -> Self:
+        """What an error says."""
+        return cls(error.name, error.values, level)
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Self:
+        """From what :meth:`as_dict` made of it."""
+        values = {key: _found(value) for key, value in record["values"].items()}
+        return cls(str(record["name"]), values, record["level"])
+
+    @property
+    def code(self) -> str:
+        """Stable name for machines, for example "non-finite-vertices"."""
+        return self.name.partition("/")[0]
+
+    @property
+    def message(self) -> str:
+        """What was found, and what was done about it, for those who write Python."""
+        return self.said().cause
+
+    @property
+    def remedy(self) -> str:
+        """What can be done about it, for those who write Python; warnings and refusals have one."""
+        return self.said().remedy
+
+    def __str__(self) -> str:
+        return self.message
+
+    def said(self, door: Door = "python") -> Said:
+        """Its words at a door."""
+        return phrased(self.name, self.values, door)
+
+    def told(self, door: Door) -> dict[str, str]:
+        """Code, level and words at a door, for JSON."""
+        said = self.said(door)
+        return {"code": self.code, "message": said.cause, "level": self.level, "remedy": said.remedy}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values from which :meth:`from_dict` makes it again."""
+        values = {key: _plain(value) for key, value in self.values.items()}
+        return {"name": self.name, "values": values, "level": self.level}
+
+
+def warning(name: str, /, **values: Any) -> Finding:
+    """A finding that speaks against what can be used all the same."""
+    return Finding(name, values, "warning")
+
+
+def recorded(record: object, text: str, code: str = "recorded") -> Finding:
+    """A finding from a record of any version; one that is not known here says the words that the record keeps."""
+    try:
+        found = Finding.from_dict(cast(Mapping[str, Any], record))
+        for door in DOORS:
+            found.said(door)
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
+        return Finding(f"{code}/{AS_RAISED}", {"cause": text, "remedy": ""}, "warning")
+    return found
+
+
+def sentences(findings: Iterable[Finding], door: Door = "command") -> list[str]:
+    """Findings in words, without their remedies; records keep them as commands say them."""
+    return [finding.said(door).cause for finding in findings]
+
+
+def phrased(name: str, values: Values, door: Door) -> Said:
+    """The catalogue's words for a finding at one door.
+
+    In a sentence ``{x:landmark}`` and ``{x:measure}`` are names, which a page says in words, ``{x:cm}`` is a length
+    in mm that is to be told in cm, ``{x:remedy}`` what can be done about another finding (``{x}`` is its cause); what
+    stands behind ``|`` joins the parts of a list. All else is Python's.
+    """
+    words = _AS_RAISED if name.endswith(f"/{AS_RAISED}") else CATALOGUE[name]
+    sentence = _Sentence(door)
+    texts = (text if isinstance(text, str) else text[door] for text in words)
+    return Said(*(shown(sentence.vformat(text, (), values)) for text in texts))
+
+
+class _Sentence(Formatter):
+    """Fills in the values as one door says them."""
+
+    def __init__(self, door: Door) -> None:
+        self._door = door
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        if isinstance(value, (list, tuple)):
+            spec, mark, joint = format_spec.partition("|")
+            return (joint if mark else ", ").join(self.format_field(one, spec) for one in value)
+        if isinstance(value, Finding):
+            said = value.said(self._door)
+            return said.remedy if format_spec == "remedy" else said.cause
+        if format_spec == "cm":
+            return f"{value / 10.0:.1f}"
+        if format_spec in _NAMED:
+            return _NAMED[format_spec](value) if self._door == "page" else str(value)
+        return str(format(value, format_spec))
+
+
+def measure_in_words(name: str) -> str:
+    """A measure's name, which may say its kind: ``SN-NL tape`` is "Sternal notch to left nipple, tape"."""
+    code, _, kind = name.partition(" ")
+    words = MEASURES.get(code, code)
+    return f"{words}, {kind}" if kind else words
+
+
+def landmark_in_words(name: str) -> str:
+    """``lower_pole_left`` is "left lower pole"."""
+    part, _, side = name.rpartition("_")
+    return LANDMARKS[part].format(side=side) if part in LANDMARKS else LANDMARKS.get(name, name)
+
+
+_NAMED = {"landmark": landmark_in_words, "measure": measure_in_words}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return value.as_dict() if isinstance(value, Finding) else value
+
+
+def _found(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_found(one) for one in value]
+    return Finding.from_dict(value) if isinstance(value, dict) else value
+
+
+# --------------------------------------------------------------------------------------------------------------------
 # The one family of errors a user may meet; every message says what, where and what to do next
 # --------------------------------------------------------------------------------------------------------------------
 
 
 class BreastMorphError(ValueError):
     """Base of all errors this package raises for a user's input.
+
+    Its words are those given here where they are the same for whoever uses a command, a page or Python; all others
+    are in the catalogue, see :meth:`of`.
 
     Parameters
     ----------
@@ -64,6 +234,12 @@ class BreastMorphError(ValueError):
         The file, scan or landmark concerned.
     code : str, optional
         A short name of the problem for machines; each class has a general one.
+
+    Attributes
+    ----------
+    name : str
+    values : mapping
+        See :class:`Finding`.
     """
 
     code = "problem"
@@ -73,11 +249,29 @@ class BreastMorphError(ValueError):
     ) -> None:
         self.cause, self.remedy, self.where = shown(cause), shown(remedy), where
         self.code = code or self.code
+        self.name = f"{self.code}/{AS_RAISED}"
+        self.values: Values = {"cause": self.cause, "remedy": self.remedy}
         super().__init__(self.cause, self.remedy, where)
 
-    def __str__(self) -> str:
+    @classmethod
+    def of(cls, name: str, where: str | Path | None = None, /, **values: Any) -> Self:
+        """An error with the catalogue's words; the name is its code, or ``code/which``."""
+        error = cls(*phrased(name, values, "python"), where, code=name.partition("/")[0])
+        error.name, error.values = name, values
+        return error
+
+    def said(self, door: Door = "python") -> Said:
+        """Its words at a door."""
+        return phrased(self.name, self.values, door)
+
+    def text(self, door: Door = "python") -> str:
+        """Where, cause and remedy at a door."""
+        said = self.said(door)
         place = f"{shown(str(self.where))}: " if self.where is not None else ""
-        return f"{place}{self.cause}" + (f". {self.remedy}" if self.remedy else "")
+        return f"{place}{said.cause}" + (f". {said.remedy}" if said.remedy else "")
+
+    def __str__(self) -> str:
+        return self.text()
 
 
 class FileProblem(BreastMorphError):

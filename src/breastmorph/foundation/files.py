@@ -209,7 +209,8 @@ def problems_of(path: Path | None, kind: str) -> Iterator[None]:
     except BreastMorphError as problem:
         if problem.where is not None or path is None:
             raise
-        raise type(problem)(problem.cause, problem.remedy, path, code=problem.code) from problem
+        problem.where = path
+        raise
     except MemoryError as error:
         raise FileProblem(
             f"the {kind} file does not fit into memory", "Export a smaller file", path
@@ -499,19 +500,10 @@ def locked_folder(folder: Path) -> Iterator[FolderLock]:
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"process {os.getpid()} on {platform.node()}".encode())
         except TimeoutError as error:
-            raise FileProblem(
-                f"another run works in this folder ({path.read_text(errors='replace')[:200]})",
-                "Wait for it to end, or choose another --out",
-                folder,
-                code="busy",
-            ) from error
+            who = path.read_text(errors="replace")[:200]
+            raise FileProblem.of("busy", folder, who=who) from error
         except OSError as error:
-            raise FileProblem(
-                f"the folder cannot be written to ({error.strerror})",
-                "Check its permissions and free space, or choose another --out",
-                folder,
-                code="unwritable",
-            ) from error
+            raise FileProblem.of("unwritable/folder", folder, why=error.strerror) from error
         yield FolderLock(descriptor)
 
 

@@ -166,10 +166,7 @@ class Geodesics:
                 np.array(refined.vertices), np.array(refined.faces)
             )
         except RuntimeError as error:
-            raise MeshProblem(
-                f"geodesics need a manifold surface ({error})",
-                "Run `breastmorph check` to see and repair the mesh",
-            ) from error
+            raise MeshProblem.of("unusable-surface/not-manifold", why=str(error)) from error
 
     def path(self, start: int, end: int) -> Floats:
         """Shortest line along the surface from point ``start`` to point ``end``, (p, 3)."""
@@ -177,10 +174,7 @@ class Geodesics:
         try:
             return np.asarray(self._solver.find_geodesic_path(a, b), dtype=np.float64)
         except RuntimeError as error:
-            raise MeshProblem(
-                "two points lie on pieces of the surface that are not joined",
-                "Run `breastmorph check` to see the pieces, and keep the one with the landmarks",
-            ) from error
+            raise MeshProblem.of("unusable-surface/pieces") from error
 
     def distance(self, start: int, end: int) -> float:
         """Length of that line."""

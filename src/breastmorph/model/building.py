@@ -96,7 +96,7 @@ def _complete(table: Sequence[Row]) -> list[Row]:
     """Rows with the same columns each, named as they can be written: BMI (kg/m2) is bmi_kg_m2."""
     columns = list(dict.fromkeys(name for row in table for name in row))
     if not columns:
-        raise BreastMorphError("there is no table to choose subjects by", "Give it with --table cohort.csv")
+        raise BreastMorphError.of("no-table")
     written = {name: re.sub(r"\W+", "_", name).strip("_").lower() for name in columns}
     return [{written[name]: (row.get(name) or "").strip() for name in columns} for row in table]
 

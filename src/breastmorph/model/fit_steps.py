@@ -484,13 +484,9 @@ def shared_landmarks(model: ShapeModel, landmarks: Landmarks) -> tuple[str, ...]
         They are too few or on one line, or left and right are swapped.
     """
     names = tuple(name for name in landmarks if name in model.landmark_ids)
-    known = ", ".join(model.landmark_ids) or "none"
     if len(names) < 3:
-        raise LandmarkProblem(
-            f"model and target share only {len(names)} landmarks; a pose needs three",
-            f"The model knows {known}; --landmark-ids adds more. Or leave the landmarks out",
-            code="missing-landmarks",
-        )
+        known = list(model.landmark_ids) or ["none"]
+        raise LandmarkProblem.of("missing-landmarks/shared", n=len(names), known=known)
     source = model.mean[[model.landmark_ids[name] for name in names]]
     places = landmarks.array(names)
     if not np.isfinite(places).all():

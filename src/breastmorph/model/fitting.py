@@ -15,7 +15,7 @@ from scipy.linalg import cho_factor, solve_triangular
 from scipy.spatial import cKDTree
 
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import BreastMorphError, MeshProblem
+from breastmorph.foundation.errors import BreastMorphError, Finding, MeshProblem, warning
 from breastmorph.foundation.machine import in_one_thread
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, face_normals
@@ -148,7 +148,7 @@ class Fit:
         Without landmarks: by how much the chosen pose beats the next, relative; NaN with landmarks.
     steps : int
         On all vertices.
-    warnings : tuple of str
+    warnings : tuple of Finding
         In plain words; empty when all is well.
     """
 
@@ -169,7 +169,7 @@ class Fit:
     start: str
     lead: float
     steps: int
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Finding, ...] = ()
 
 
 def require_likeness(fit: Fit, limits: FitLimits) -> None:
@@ -181,45 +181,37 @@ def require_likeness(fit: Fit, limits: FitLimits) -> None:
     """
     reasons = []
     if fit.explained < limits.explained:
-        reasons.append(f"only {fit.explained:.0%} of the points over the model are explained")
+        reasons.append(Finding("unlike-model/explained", {"share": fit.explained}))
     if fit.covered < limits.covered:
-        reasons.append(f"it shows only {fit.covered:.0%} of the model")
+        reasons.append(Finding("unlike-model/covered", {"share": fit.covered}))
     if fit.misfit > limits.misfit:
-        reasons.append(f"the surface stays {fit.misfit:.1f} mm off")
+        reasons.append(Finding("unlike-model/misfit", {"misfit": fit.misfit}))
     if fit.unusual > limits.unusual:
-        reasons.append(f"its shape would be {fit.unusual:.1f} times as unusual as the model's population")
+        reasons.append(Finding("unlike-model/unusual", {"unusual": fit.unusual}))
     if not ADULT_SIZES[0] <= fit.transform.scale / fit.unit <= ADULT_SIZES[1]:
-        reasons.append(f"its size would be {fit.transform.scale / fit.unit:.2g} times the model's")
-    hint = "; landmarks (--landmarks) give a surer start" if fit.start == "search" else ""
+        reasons.append(Finding("unlike-model/size", {"ratio": fit.transform.scale / fit.unit}))
     if reasons:
-        raise MeshProblem(
-            f"the scan does not look like the model: {'; '.join(reasons)}",
-            f"Check that it is a torso seen from the front, its unit and its sides{hint}",
-            code="unlike-model",
-        )
+        hint = Finding("unlike-model/hint") if fit.start == "search" else ""
+        raise MeshProblem.of("unlike-model", reasons=reasons, hint=hint)
     if fit.lead < limits.lead:
-        raise MeshProblem(
-            "two different poses explain the scan about equally well",
-            "Give landmarks (--landmarks); three are enough",
-            code="ambiguous-pose",
-        )
+        raise MeshProblem.of("ambiguous-pose")
 
 
-def warnings_of(fit: Fit, scores: Floats) -> tuple[str, ...]:
-    """What a user should know about a fit, in plain words."""
+def warnings_of(fit: Fit, scores: Floats) -> tuple[Finding, ...]:
+    """What a user should know about a fit."""
     said = []
     if fit.start == "search":
-        said.append("pose found without landmarks: a mirrored file would not be noticed")
+        said.append(warning("pose-without-landmarks"))
     if fit.covered < 0.7:
-        said.append(f"{1 - fit.covered:.0%} of the shape is not seen in the scan but predicted by the model")
+        said.append(warning("predicted-by-model", share=1 - fit.covered))
     far = np.flatnonzero(np.abs(scores) > 3.0)
     if len(far):
-        listed = ", ".join(str(k + 1) for k in far[:6]) + (" ..." if len(far) > 6 else "")
-        said.append(f"{len(far)} of {len(scores)} coefficients lie beyond 3 standard deviations ({listed})")
+        listed, more = [int(k) + 1 for k in far[:6]], " ..." if len(far) > 6 else ""
+        said.append(warning("coefficients-far", n=len(far), all=len(scores), listed=listed, more=more))
     if fit.misfit > 1.5:
-        said.append(f"the model follows this surface only to {fit.misfit:.1f} mm")
+        said.append(warning("misfit", misfit=fit.misfit))
     if fit.explained < 0.85:
-        said.append(f"{1 - fit.explained:.0%} of the points over the model are not explained")
+        said.append(warning("not-explained", share=1 - fit.explained))
     return tuple(said)
 
 
@@ -299,12 +291,8 @@ def fit_model(
         except MeshProblem:
             raise error from None
     if landmarks is None:
-        raise MeshProblem(
-            "the surface looks inwards: the file is inside out or mirrored",
-            "Turn the faces, or export the file again without mirroring; landmarks (--landmarks) tell which it is",
-            code="inverted-orientation",
-        )
-    return replace(turned, warnings=(*turned.warnings, "the surface was inside out and has been turned"))
+        raise MeshProblem.of("inverted-orientation/refused")
+    return replace(turned, warnings=(*turned.warnings, warning("inverted-orientation/fitted")))
 
 
 def _fitted(
@@ -373,7 +361,7 @@ def _fitted(
 def _sound(target: TriangleMesh | Floats) -> TriangleMesh | Floats:
     if isinstance(target, TriangleMesh):
         if not target.n_faces or not np.isfinite(target.vertices).all():
-            raise MeshProblem("the surface has no faces or is not finite", "Run `breastmorph check` on it")
+            raise MeshProblem.of("unusable-surface/empty")
         return target
     points = np.asarray(target, dtype=np.float64)
     if points.ndim != 2 or points.shape[1:] != (3,):
@@ -409,11 +397,7 @@ def _extent(points: Floats) -> float:
 
 def _require_size(ratio: float, by: str, allowed: tuple[float, float]) -> None:
     if not allowed[0] <= ratio <= allowed[1]:
-        raise MeshProblem(
-            f"judged by {by}, the target is {ratio:.3g} times as large as the model",
-            "Check its unit (--unit): mm are expected",
-            code="wrong-unit",
-        )
+        raise MeshProblem.of("wrong-unit/size", by=by, ratio=ratio)
 
 
 def _anchors(model: ShapeModel, landmarks: Landmarks, names: tuple[str, ...], p: FitParameters) -> Anchors:

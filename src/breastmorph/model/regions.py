@@ -130,7 +130,7 @@ def completed_landmarks(mesh: TriangleMesh, landmarks: Landmarks) -> Landmarks:
     if "sternal_notch" not in landmarks or not sides:
         raise LandmarkProblem(
             "the landmarks do not say where the breasts are",
-            "Give at least sternal_notch, and nipple and lower_pole of one side",
+            "Give at least the sternal notch, and nipple and lower pole of one side",
         )
     points = dict(landmarks)
     if "xiphoid" not in landmarks:

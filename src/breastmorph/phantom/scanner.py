@@ -412,9 +412,7 @@ def write_cohort(
     with closing(run_each(partial(_writer, out, subjects, seed), items, max(1, min(jobs, n)))) as results:
         for index, row in results:
             if isinstance(row, Failure):
-                raise row.error or BreastMorphError(
-                    f"subject {index} could not be made: {row.reason}", "Try again with fewer --jobs"
-                )
+                raise row.error or BreastMorphError.of("subject-not-made", index=index, why=row.reason)
             if index != _TOPOLOGY:
                 rows[index] = row
                 if on_done:

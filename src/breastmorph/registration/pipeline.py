@@ -10,6 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.errors import Finding, warning
 from breastmorph.foundation.machine import one_thread
 from breastmorph.mask import IN_BREAST, BreastLengths, BreastMask, measure_breasts
 from breastmorph.mesh.geometry import Similarity, vertex_normals
@@ -102,7 +103,7 @@ class Report:
     clock: float = field(default_factory=time.perf_counter)
     seconds: Mapping[str, float] = field(default_factory=dict)
     stages: tuple[StageMetrics, ...] = ()
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Finding, ...] = ()
 
     def ticked(self, step: str) -> Report:
         """With the time since the last step counted for this one."""
@@ -110,7 +111,7 @@ class Report:
         spent = self.seconds.get(step, 0.0) + now - self.clock
         return replace(self, clock=now, seconds={**self.seconds, step: spent})
 
-    def warned(self, warnings: Iterable[str]) -> Report:
+    def warned(self, warnings: Iterable[Finding]) -> Report:
         """With more warnings."""
         return replace(self, warnings=(*self.warnings, *warnings))
 
@@ -250,10 +251,9 @@ def look_at(prepared: PreparedTemplate, scan: Scan) -> Seen:
     report = report.warned(moved).ticked("closest-point tree")
     landmarks = with_estimates(prepared, target, given)
     if len(landmarks) > len(given):
-        estimated = ", ".join(landmarks.only(scan.landmarks.unset))
-        report = report.warned(
-            [f"landmarks not set: {estimated}; estimated with the template, for the mask and the start only"]
-        ).ticked("estimated landmarks")
+        estimated = list(landmarks.only(scan.landmarks.unset))
+        report = report.warned([warning("landmarks-estimated", names=estimated)])
+        report = report.ticked("estimated landmarks")
     lengths = measure_breasts(for_lengths, landmarks)
     return Seen(scan, target, given, landmarks, lengths, report.ticked("geodesics"))
 
@@ -275,12 +275,7 @@ def lay_on(prepared: PreparedTemplate, seen: Seen) -> Laid:
     mask = seen.mask_through(transform)
     report = seen.report.warned(judge_landmarks(marks))
     if mask.mirrored_side:
-        report = report.warned(
-            [
-                f"{mask.mirrored_side} side absent: its mask is mirrored from the other side, its landmark "
-                "pairs are void"
-            ]
-        )
+        report = report.warned([warning("side-mirrored", side=mask.mirrored_side)])
     laid = Laid(seen, transform, seen.target.seen_through(transform), marks, mask, report.ticked("rigid"))
     standing = laid.standing(coarse, coarse.mesh.vertices)
     report = laid.report.closed("rigid", standing, iterations)
@@ -372,11 +367,7 @@ def _start(prepared: PreparedTemplate, laid: Laid) -> tuple[tuple[TriangleMesh, 
     bare = prepared.without_breast(absent)
     if bare.height.share_in(laid.target.surface, laid.transform) < 0.5:
         return (bare.fine, bare.coarse), laid.report
-    return whole, laid.report.warned(
-        [
-            f"the {absent} side has no landmarks, yet its surface looks like a breast; annotate it if it is there"
-        ]
-    )
+    return whole, laid.report.warned([warning("breast-without-landmarks", side=absent)])
 
 
 def _minimised(

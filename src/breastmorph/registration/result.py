@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.errors import LandmarkProblem, MeshProblem
+from breastmorph.foundation.errors import Finding, LandmarkProblem, MeshProblem, warning
 from breastmorph.mesh.geometry import Similarity, face_angles, face_areas, face_normals, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.minimiser import Trace
@@ -70,8 +70,8 @@ class Registration:
     metrics : mapping from name to float
         Of the final shape: see :func:`shape_metrics`.
     seconds : mapping from step to float
-    warnings : tuple of str
-        In plain words; empty when all is well.
+    warnings : tuple of Finding
+        Empty when all is well.
     parameters : RegistrationParameters
     estimated : Landmarks
         Where landmarks that are not set were taken to be, in the frame of ``mesh``; for the mask and the rigid stage.
@@ -86,7 +86,7 @@ class Registration:
     stages: tuple[StageMetrics, ...]
     metrics: Mapping[str, float]
     seconds: Mapping[str, float]
-    warnings: tuple[str, ...]
+    warnings: tuple[Finding, ...]
     parameters: RegistrationParameters
     estimated: Landmarks = field(default_factory=lambda: Landmarks.of({}))
 
@@ -133,7 +133,9 @@ FOLDED = 0.05  # per cent of the triangles
 DISTORTED = 14.0  # degrees
 
 
-def landmarks_on_surface(landmarks: Landmarks, target: Target, scan_id: str) -> tuple[Landmarks, list[str]]:
+def landmarks_on_surface(
+    landmarks: Landmarks, target: Target, scan_id: str
+) -> tuple[Landmarks, list[Finding]]:
     """A scan's landmarks moved onto its surface, and warnings of those that lay off it.
 
     Parameters
@@ -152,32 +154,30 @@ def landmarks_on_surface(landmarks: Landmarks, target: Target, scan_id: str) -> 
     found = target.surface.closest(landmarks.points)
     worst = int(found.distances.argmax())
     if found.distances[worst] > _OFF_SURFACE:
-        raise LandmarkProblem(
-            f"landmark {landmarks.names[worst]} lies {found.distances[worst]:.0f} mm off the scan's surface",
-            "These look like the landmarks of another scan, or of another unit or frame",
-            scan_id,
+        distance = float(found.distances[worst])
+        raise LandmarkProblem.of(
+            "unusable-landmarks/off-scan", scan_id, name=landmarks.names[worst], distance=distance
         )
     _require_sides(landmarks, target.normals_at(found).sum(axis=0), scan_id)
     warnings = [
-        f"landmark {name} lies {distance:.0f} mm off the surface; moved onto it"
+        warning("landmark-moved", name=name, distance=float(distance))
         for name, distance in zip(landmarks.names, found.distances, strict=True)
         if distance > _NEAR_SURFACE
     ]
     return Landmarks(landmarks.names, found.points), warnings
 
 
-def judge_landmarks(landmarks: Landmarks) -> list[str]:
+def judge_landmarks(landmarks: Landmarks) -> list[Finding]:
     """Warnings of landmarks that contradict each other; they are given upright, as the template sees them."""
     return [
-        f"landmark lower_pole_{side} lies above nipple_{side}, yet it is the lowest point of the breast; are the two "
-        "exchanged?"
+        warning("pole-above-nipple", pole=f"lower_pole_{side}", nipple=f"nipple_{side}")
         for side in landmarks.nipple_sides
         if f"lower_pole_{side}" in landmarks
         and landmarks[f"lower_pole_{side}"][1] > landmarks[f"nipple_{side}"][1]
     ]
 
 
-def judge_thorax(gap: float, scan_id: str) -> list[str]:
+def judge_thorax(gap: float, scan_id: str) -> list[Finding]:
     """Warnings of a rigid alignment that leaves the thorax ``gap`` mm from the scan (NaN: nothing faces it).
 
     Raises
@@ -192,12 +192,10 @@ def judge_thorax(gap: float, scan_id: str) -> list[str]:
             "This does not look like a torso seen from the front, or the landmarks are not its own",
             scan_id,
         )
-    return (
-        [f"unusual thorax: {gap:.0f} mm from the template after rigid alignment"] if gap > _ODD_TORSO else []
-    )
+    return [warning("unusual-thorax", gap=gap)] if gap > _ODD_TORSO else []
 
 
-def judge_result(metrics: Mapping[str, float], fitted: bool, scan_id: str) -> list[str]:
+def judge_result(metrics: Mapping[str, float], fitted: bool, scan_id: str) -> list[Finding]:
     """Warnings of a finished registration.
 
     Parameters
@@ -223,24 +221,21 @@ def judge_result(metrics: Mapping[str, float], fitted: bool, scan_id: str) -> li
         )
     warnings = []
     if share < _LITTLE:
-        warnings.append(f"poor overlap: {100 * share:.0f} % of the template finds the scan")
+        warnings.append(warning("poor-overlap", share=100 * share))
     if fitted and metrics["distance_inside"] > BREAST_OFF:
-        warnings.append(f"breasts end {metrics['distance_inside']:.1f} mm from the scan on average")
+        warnings.append(warning("breasts-off", distance=metrics["distance_inside"]))
     for side in SIDES:
         residual = metrics.get(f"residual_nipple_{side}", 0.0)
         if fitted and residual > _NIPPLE_OFF:
-            warnings.append(f"landmark nipple_{side} ends {residual:.1f} mm off")
+            warnings.append(warning("nipple-off", name=f"nipple_{side}", distance=residual))
     if metrics["flipped_percent"] > FOLDED:
-        warnings.append(f"folded triangles: {metrics['flipped_percent']:.2f} %")
+        warnings.append(warning("folded", percent=metrics["flipped_percent"]))
     if metrics["angle_distortion"] > DISTORTED:
-        warnings.append(
-            f"strong distortion: angles change by {metrics['angle_distortion']:.0f} degrees on average; are these "
-            "the landmarks of this scan?"
-        )
+        warnings.append(warning("distorted", degrees=metrics["angle_distortion"]))
     return warnings
 
 
-def judge_breasts(shares: Mapping[str, float]) -> list[str]:
+def judge_breasts(shares: Mapping[str, float]) -> list[Finding]:
     """Warnings of breasts that the scan hardly shows: the figures of a result speak only of what is there.
 
     Parameters
@@ -249,7 +244,7 @@ def judge_breasts(shares: Mapping[str, float]) -> list[str]:
         Share of the breast's points that found the scan.
     """
     return [
-        f"only {100 * share:.0f} % of the {side} breast is in the scan; the rest of it is a guess"
+        warning("breast-not-seen", share=100 * share, side=side)
         for side, share in shares.items()
         if share < _LITTLE_OF_A_BREAST
     ]

@@ -29,33 +29,6 @@ if TYPE_CHECKING:
 # Measures as people read them on sheets and pages: names in words, lengths in cm, volumes in whole cc
 # --------------------------------------------------------------------------------------------------------------------
 
-NAMES = {
-    "SN-NL": "Sternal notch to left nipple",
-    "SN-NR": "Sternal notch to right nipple",
-    "NL-NR": "Nipple to nipple",
-    "SN-XI": "Sternal notch to xiphoid",
-    "NL-LPL": "Left nipple to lower pole",
-    "NR-LPR": "Right nipple to lower pole",
-    "NL-IMFL": "Left nipple to fold",
-    "NR-IMFR": "Right nipple to fold",
-    "NL-M": "Left nipple to midline",
-    "NR-M": "Right nipple to midline",
-    "base-width-left": "Base width, left",
-    "base-width-right": "Base width, right",
-    "projection-left": "Projection, left",
-    "projection-right": "Projection, right",
-    "volume-left": "Left breast volume",
-    "volume-right": "Right breast volume",
-    "volume": "Breast volume",
-}
-
-
-def in_words(name: str) -> str:
-    """A measure's name, which may say its kind: ``SN-NL tape`` is "Sternal notch to left nipple, tape"."""
-    code, _, kind = name.partition(" ")
-    words = NAMES.get(code, code)
-    return f"{words}, {kind}" if kind else words
-
 
 def in_cm(value: float, unit: str, digits: int = 1, sign: str = "") -> str:
     """A measure for people: lengths, which come in mm, with so many digits of cm; volumes in whole cc."""

@@ -11,12 +11,12 @@ import numpy as np
 from breastmorph.clinical.prediction import PredictedMeasure
 from breastmorph.clinical.predictor import Prediction
 from breastmorph.foundation.arrays import Bools, Floats
+from breastmorph.foundation.errors import measure_in_words, sentences
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.report.clinical_sheet import (
     ClinicalSheet,
     disclaimer,
     in_cm,
-    in_words,
     save_clinical_sheet,
     save_sheet,
     with_unit,
@@ -87,7 +87,7 @@ def save_prediction_sheet(
         f"{prediction.choice.mirror_share:g}, by leave-one-out likelihood over {prediction.source}.",
         f"At the border the prediction met the scan within {prediction.mismatch:.1f} mm; outside the region the scan "
         "is unchanged.",
-        *(f"Warning: {warning}." for warning in prediction.warnings),
+        *(f"Warning: {sentence}." for sentence in sentences(prediction.warnings, "page")),
         disclaimer(warning),
     ]
     sheet = ClinicalSheet(
@@ -116,7 +116,7 @@ def measure_row(one: PredictedMeasure, *, for_people: bool) -> list[str]:
     )
     if spread.startswith(zero := f"{0:.{digits}f} "):  # too small for the digits shown, but not zero
         spread = f"< {10.0**-digits:g} {spread.removeprefix(zero)}"
-    return [in_words(one.name) if for_people else one.name, other, predicted, spread, mirrored]
+    return [measure_in_words(one.name) if for_people else one.name, other, predicted, spread, mirrored]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ import numpy as np
 
 from breastmorph.clinical.wishes import Change, Edit
 from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.errors import measure_in_words, sentences
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.fitting import Fit
@@ -16,7 +17,6 @@ from breastmorph.report.clinical_sheet import (
     ClinicalSheet,
     disclaimer,
     in_cm,
-    in_words,
     save_clinical_sheet,
     save_sheet,
     with_unit,
@@ -62,7 +62,7 @@ def save_editing_sheet(edit: Edit, faces: Ints, title: str, folder: Path, warnin
     regions = ", ".join(f"{region} {value:.1f} mm" for region, value in edit.movements.items())
     notes = [f"Movement, root mean square: {regions}."] if regions else []
     notes += [f"Trained on {edit.basis}."] if edit.basis else []
-    notes += [f"Warning: {warning}." for warning in edit.warnings]
+    notes += [f"Warning: {sentence}." for sentence in sentences(edit.warnings, "page")]
     notes.append(disclaimer(warning))
     sheet = ClinicalSheet(
         title,
@@ -91,7 +91,7 @@ def change_row(change: Change, *, for_people: bool) -> list[str]:
     wanted = "held" if change.held else cell(change.requested)
     if not wanted and change.requested is not None:  # a column of the cohort's table, which no shape tells
         wanted = "changed"
-    name = in_words(change.name) if for_people else change.name
+    name = measure_in_words(change.name) if for_people else change.name
     return [name, cell(change.before), wanted, cell(change.after), cell(change.error, 2, "+")]
 
 

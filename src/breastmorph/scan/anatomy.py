@@ -11,13 +11,13 @@ from typing import Self
 
 import numpy as np
 
-from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
+from breastmorph.foundation.errors import BreastMorphError, Finding, LandmarkProblem
 from breastmorph.scan.landmarks import OF_A_BREAST, SIDES, SIGN, STERNUM, Landmarks, canonical_name
 
 UNITS = {"mm": 1.0, "cm": 10.0, "m": 1000.0}  # mm per unit
 _LENGTH_UNITS = {**UNITS, "in": 25.4}  # of a measured distance
 _MEASURED = re.compile(r"(.+?)=\s*(\d+(?:[.,]\d*)?|[.,]\d+)\s*(mm|cm|m|in)", re.IGNORECASE)
-MEASURE_IT = "measure one distance between two landmarks on the patient and give it (--scale-by NL-NR=21cm)"
+MEASURE_IT = Finding("scale-by")  # ends what can be done about an unknown scale
 
 # Straight distances in mm: name, first landmark, second landmark, least, most.
 _RANGES = (
@@ -92,12 +92,10 @@ class KnownDistance:
         missing = [name for name in (self.first, self.second) if name not in landmarks]
         apart = 0.0 if missing else _apart(landmarks, self.first, self.second)
         if not apart:
-            raise LandmarkProblem(
-                f"the distance from {self.first} to {self.second} is given, but "
-                + (f"the landmark {missing[0]} is not set" if missing else "both lie at the same place"),
-                "Set both landmarks, or give a distance between two others",
-                code="unknown-unit",
-            )
+            given = {"first": self.first, "second": self.second}
+            if missing:
+                raise LandmarkProblem.of("unknown-unit/distance-unset", **given, unset=missing[0])
+            raise LandmarkProblem.of("unknown-unit/distance-none", **given)
         return self.length / apart
 
 
@@ -123,19 +121,10 @@ def unit_of(landmarks: Landmarks, given: str = "auto") -> str:
         return given
     asked = set(UNITS) if given == "auto" else {given}
     what, length, allowed = next((way for way in ways if not asked & set(_units(*way[1:]))), ways[-1])
-    adult = f"{allowed[0]:.0f}-{allowed[1]:.0f}"
+    adult = {"what": what, "least": allowed[0], "most": allowed[1]}
     if given == "auto":
-        raise LandmarkProblem(
-            f"{what} measures {length:.4g} in the file's unit; "
-            f"an adult's {adult} mm fits neither mm, cm nor m",
-            f"Check these two landmarks; where the scale of the file is not known or another (inches), {MEASURE_IT}",
-            code="unknown-unit",
-        )
-    raise LandmarkProblem(
-        f"with --unit {given} {what} measures {length * UNITS[given]:.4g} mm (an adult's {adult})",
-        "Leave the unit to --unit auto, or check these two landmarks",
-        code="wrong-unit",
-    )
+        raise LandmarkProblem.of("unknown-unit", **adult, length=length, scale_by=MEASURE_IT)
+    raise LandmarkProblem.of("wrong-unit", **adult, length=length * UNITS[given], unit=given)
 
 
 def _telling(landmarks: Landmarks) -> list[tuple[str, float, tuple[float, float]]]:
@@ -190,32 +179,21 @@ def _lacking(landmarks: Landmarks) -> list[str]:
     return missing
 
 
-def require_enough(landmarks: Landmarks, but_found: str = "") -> None:
+def require_enough(landmarks: Landmarks, but_found: Finding | str = "") -> None:
     """Refuse landmarks from which no scan can be laid upright and no breast found; ends with ``but_found``.
 
     The sternal notch and the nipples are enough. After a mastectomy, with one nipple, the midline needs a second point.
     """
     missing = _lacking(landmarks)
     if missing:
-        raise LandmarkProblem(
-            f"missing landmarks: {', '.join(missing)}{but_found}",
-            "Add them, or rename the labels as in docs/landmarks.md; after a mastectomy leave out all of that side "
-            "and set xiphoid or navel",
-            code="missing-landmarks",
-        )
+        raise LandmarkProblem.of("missing-landmarks", names=missing, but_found=but_found)
 
 
-def require_complete(landmarks: Landmarks, but_found: str = "") -> None:
+def require_complete(landmarks: Landmarks, but_found: Finding | str = "") -> None:
     """Refuse landmarks that lack the sternum or a whole breast; the message ends with ``but_found``."""
     missing = missing_landmarks(landmarks)
-    if not missing:
-        return
-    raise LandmarkProblem(
-        f"missing landmarks: {', '.join(missing)}{but_found}",
-        "Add them, or rename the labels as in docs/landmarks.md; "
-        "after a mastectomy leave out all three of that side",
-        code="missing-landmarks",
-    )
+    if missing:
+        raise LandmarkProblem.of("missing-landmarks/complete", names=missing, but_found=but_found)
 
 
 def require_adult_anatomy(landmarks: Landmarks, extent: float) -> None:
@@ -250,11 +228,7 @@ def require_adult_anatomy(landmarks: Landmarks, extent: float) -> None:
         if middle == "navel" and _apart(landmarks, "sternal_notch", middle) < nipples:
             problems.append("the navel is nearer to the sternal notch than the nipples to each other")
     if problems:
-        raise LandmarkProblem(
-            f"not an adult torso: {'; '.join(problems)}",
-            "Check the unit (--unit), that each name sits on the right point, and for stray points far off",
-            code="implausible-anatomy",
-        )
+        raise LandmarkProblem.of("implausible-anatomy", problems=problems)
 
 
 def _lower_midline(landmarks: Landmarks) -> str:

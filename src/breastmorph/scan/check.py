@@ -12,6 +12,7 @@ from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import (
     BreastMorphError,
     FileProblem,
+    Finding,
     LandmarkProblem,
     MeshProblem,
     about,
@@ -27,7 +28,7 @@ from breastmorph.scan.anatomy import UNITS, KnownDistance, require_adult_anatomy
 from breastmorph.scan.frame import LANDMARK_TOLERANCE, Reference, faces_inside_out, upright_frame
 from breastmorph.scan.landmark_files import LandmarkFile, load_landmarks
 from breastmorph.scan.landmarks import STERNUM, Landmarks
-from breastmorph.scan.scan import Check, Finding, Note, Scan, ScanFiles
+from breastmorph.scan.scan import Check, Note, Scan, ScanFiles
 from breastmorph.scan.suspicion import suspicions
 
 
@@ -71,7 +72,7 @@ def check_scan(
                 outcome = upright_scan(files.id, mesh, given, p, reference, findings.append, facts)
     except BreastMorphError as error:
         outcome = error
-        findings.append(Finding(error.code, error.cause, "refusal", error.remedy))
+        findings.append(Finding.of(error))
     return Check(files.id, tuple(findings), facts, outcome)
 
 
@@ -110,17 +111,11 @@ def upright_scan(
     mesh = _piece_with_landmarks(mesh, landmarks, p.loose_share, note)
     if faces_inside_out(mesh, landmarks):
         mesh = mesh.flipped()
-        note(Finding("inverted-orientation", "surface was inside out; turned", "repair"))
+        note(Finding("inverted-orientation", level="repair"))
     frame = upright_frame(mesh, landmarks, reference)
     facts["frame"] = frame.source
     if frame.source == "landmarks":
-        note(
-            Finding(
-                "frame-from-landmarks",
-                "no upright axis found in the file; up is estimated from the landmarks "
-                f"(within {LANDMARK_TOLERANCE:.0f} degrees)",
-            )
-        )
+        note(Finding("frame-from-landmarks", {"degrees": LANDMARK_TOLERANCE}))
     centre = landmarks.only(STERNUM).points.mean(axis=0)
     from_mm = Similarity(frame.axes, -frame.axes @ centre)
     mesh = mesh.with_vertices(from_mm.apply(mesh.vertices))
@@ -130,33 +125,23 @@ def upright_scan(
     if landmarks.absent_sides:
         side = landmarks.absent_sides[0]
         facts["absent_side"] = side
-        note(Finding("absent-side", f"{side} side absent (no nipple, no poles)"))
+        note(Finding("absent-side", {"side": side}))
     if landmarks.unset:
         facts["landmarks_unset"] = ", ".join(landmarks.unset)
     to_file = Similarity(scale=1.0 / mm_per_file_unit).after(from_mm.inverse())
     doubts = suspicions(mesh, landmarks)
     for doubt in doubts:
         note(doubt)
-    return Scan(scan_id, mesh, landmarks, to_file, tuple(doubt.message for doubt in doubts))
+    return Scan(scan_id, mesh, landmarks, to_file, tuple(doubts))
 
 
 def note_landmarks(given: LandmarkFile, note: Note) -> None:
     """Say which landmarks were named by a convention alone, and which are not set."""
     if given.assumed_order:
-        note(
-            Finding(
-                "landmark-order",
-                f"points without names taken in the order {', '.join(given.assumed_order)}; make sure that it is so",
-            )
-        )
+        note(Finding("landmark-order", {"names": given.assumed_order}))
     if given.landmarks.unset:
-        note(
-            Finding(
-                "landmarks-not-set",
-                f"not set: {', '.join(given.landmarks.unset)}; a registration estimates them for its mask, and they "
-                f"are left out of measures{given.labels_not_understood}",
-            )
-        )
+        unset = {"names": given.landmarks.unset, "but_found": given.labels_not_understood}
+        note(Finding("landmarks-not-set", unset))
 
 
 def scale_of(landmarks: Landmarks, p: CheckParameters, note: Note) -> tuple[float, str]:
@@ -164,12 +149,8 @@ def scale_of(landmarks: Landmarks, p: CheckParameters, note: Note) -> tuple[floa
     if not p.scale_by:
         unit = unit_of(landmarks, p.unit)
         if p.unit == "auto" and unit != "mm":
-            by = (
-                "the length of the sternum"
-                if "xiphoid" in landmarks
-                else "the distance from notch to nipples"
-            )
-            note(Finding("unit", f"unit taken as {unit} from {by}"))
+            by = "sternum" if "xiphoid" in landmarks else "nipples"
+            note(Finding(f"unit/{by}", {"unit": unit}))
         return UNITS[unit], unit
     mm = scale_by(p.scale_by, landmarks, note)
     return mm, f"{mm:.4g} mm"
@@ -179,83 +160,57 @@ def scale_by(text: str, landmarks: Landmarks, note: Note) -> float:
     """Millimetres per unit of the landmarks by a measured distance; says so, and where that is nearly a usual unit."""
     known = KnownDistance.of(text)
     mm = known.mm_per_unit(landmarks)
-    said = f"scaled by {known.first} to {known.second} = {known.length:g} mm: one unit of the file is {mm:.4g} mm"
-    near = [unit for unit, usual in UNITS.items() if 0.5 < mm / usual < 2.0 and abs(mm / usual - 1.0) > 0.05]
-    if near:
-        off = 100 * (mm / UNITS[near[0]] - 1)
-        said += f", {off:+.0f} % against {near[0]}; if the file is in {near[0]}, check the distance"
-    note(Finding("scaled", said))
+    near = [
+        Finding("scaled/near", {"unit": unit, "off": 100 * (mm / usual - 1)})
+        for unit, usual in UNITS.items()
+        if 0.5 < mm / usual < 2.0 and abs(mm / usual - 1.0) > 0.05
+    ]
+    said = {"first": known.first, "second": known.second, "length": known.length, "mm": mm}
+    note(Finding("scaled", {**said, "near": near[:1]}))
     return mm
 
 
 def _read_landmarks(files: ScanFiles, p: CheckParameters) -> LandmarkFile:
     if not files.landmarks:
-        raise FileProblem(
-            "no landmark file found for this scan",
-            f"Name the folder with --landmarks, and put {files.id}.json (or .csv, .pp, .mrk.json, .fcsv) into it",
-            files.mesh,
-            code="no-landmarks",
-        )
+        raise FileProblem.of("no-landmarks", files.mesh, id=files.id)
     if len(files.landmarks) > 1:
-        names = ", ".join(path.name for path in files.landmarks)
-        raise FileProblem(
-            f"several landmark files fit this scan: {names}",
-            "Keep one",
-            files.mesh,
-            code="ambiguous-landmarks",
-        )
+        names = [path.name for path in files.landmarks]
+        raise FileProblem.of("ambiguous-landmarks", files.mesh, names=names)
     return load_landmarks(files.landmarks[0], p.landmark_order)
 
 
-_REPAIRS = (
-    (
-        "non-finite-vertices",
-        "{n} vertices with NaN or infinite coordinates removed",
-        geometry.without_non_finite,
-    ),
-    ("unreferenced-vertices", "{n} vertices without faces removed", geometry.without_unreferenced),
-    ("duplicate-vertices", "{n} duplicate vertices joined", geometry.welded),
-    ("degenerate-faces", "{n} faces without area removed", geometry.without_degenerate_faces),
-    ("duplicate-faces", "{n} duplicate faces removed", geometry.without_duplicate_faces),
-    ("non-manifold-edges", "faces at {n} non-manifold edges removed", geometry.without_non_manifold_edges),
-    (
-        "inconsistent-orientation",
-        "{n} faces turned to agree with their neighbours",
-        geometry.consistently_oriented,
-    ),
-    ("pinched-vertices", "{n} vertices split where only corners touched", geometry.without_pinches),
-)
+_REPAIRS = {
+    "non-finite-vertices": geometry.without_non_finite,
+    "unreferenced-vertices": geometry.without_unreferenced,
+    "duplicate-vertices": geometry.welded,
+    "degenerate-faces": geometry.without_degenerate_faces,
+    "duplicate-faces": geometry.without_duplicate_faces,
+    "non-manifold-edges": geometry.without_non_manifold_edges,
+    "inconsistent-orientation": geometry.consistently_oriented,
+    "pinched-vertices": geometry.without_pinches,
+}
 
 
 def require_size(mesh: TriangleMesh, max_faces: int = CheckParameters.max_faces) -> None:
     """Refuse a surface with more faces than are worth the time."""
     if mesh.n_faces > max_faces:
-        raise MeshProblem(
-            f"too large: {mesh.n_faces:,} faces (at most {max_faces:,})",
-            "Decimate it first (300,000 faces are plenty), or raise --max-faces",
-            code="too-large",
-        )
+        raise MeshProblem.of("too-large", faces=mesh.n_faces, most=max_faces)
 
 
 def repaired(mesh: TriangleMesh, p: CheckParameters, note: Note) -> TriangleMesh:
     """A surface as read, mended where that is safe and refused where it is not."""
     require_size(mesh, p.max_faces)
     n_before = mesh.n_faces
-    for code, message, mend in _REPAIRS:
+    for code, mend in _REPAIRS.items():
         n_faces = mesh.n_faces
         mesh, touched = mend(mesh)
         if not touched:
             continue
         # Duplicates and slivers carry no surface; what other repairs remove is surface lost.
         lost = n_faces - mesh.n_faces if code in ("non-finite-vertices", "non-manifold-edges") else 0
-        said = message.format(n=f"{touched:,}")
         if lost > p.lost_share * n_before or not mesh.n_faces:
-            raise MeshProblem(
-                f"too damaged to repair: {said.replace(' removed', '')} on {lost / n_before:.0%} of the faces",
-                "Repair the mesh (for example in MeshLab) or export the scan again",
-                code=code,
-            )
-        note(Finding(code, said, "repair"))
+            raise MeshProblem.of(f"{code}/refused", n=touched, share=lost / n_before)
+        note(Finding(code, {"n": touched}, "repair"))
     return geometry.without_unreferenced(mesh)[0]
 
 
@@ -297,30 +252,24 @@ def _on_the_surface(
     if distances.max() <= allowed:
         if distances.max() > allowed / 2:
             worst = landmarks.names[int(distances.argmax())]
-            note(Finding("landmark-off-surface", f"{worst} is {distances.max():.0f} mm off the surface"))
+            note(Finding("landmark-off-surface", {"name": worst, "distance": float(distances.max())}))
         return 1.0, landmarks
     if space or mesh.space:
         # LPS and RAS differ by a half turn about the body axis; the surface tells which one the mesh uses.
         turned = landmarks.transformed(Similarity(np.diag([-1.0, -1.0, 1.0])))
         if _distances(mesh, turned).max() <= allowed:
-            note(Finding("lps-ras", "landmarks and mesh use different axes (LPS/RAS); landmarks turned"))
+            note(Finding("lps-ras"))
             return 1.0, turned
     for scale in (1000.0, 100.0, 10.0, 0.1, 0.01, 0.001):
         if _distances(mesh.with_vertices(mesh.vertices * scale), landmarks).max() <= allowed:
-            note(
-                Finding(
-                    "units-differ",
-                    f"mesh unit differs from the landmarks'; mesh scaled by {scale:g}",
-                    "repair",
-                )
-            )
+            note(Finding("units-differ", {"scale": scale}, "repair"))
             return scale, landmarks
-    far = [f"{name} {d:.1f} mm" for name, d in zip(landmarks.names, distances, strict=True) if d > allowed]
-    raise LandmarkProblem(
-        f"landmarks off the surface by more than {allowed:.0f} mm: {', '.join(far)}",
-        "Check that they belong to this scan and were picked in its coordinates",
-        code="landmark-off-surface",
-    )
+    far = [
+        Finding("landmark-off-surface/one", {"name": name, "distance": float(distance)})
+        for name, distance in zip(landmarks.names, distances, strict=True)
+        if distance > allowed
+    ]
+    raise LandmarkProblem.of("landmark-off-surface/refused", allowed=allowed, far=far)
 
 
 def _distances(mesh: TriangleMesh, landmarks: Landmarks) -> Floats:
@@ -340,25 +289,11 @@ def _piece_with_landmarks(
     elsewhere = [name for name, k in zip(landmarks.names, home, strict=True) if k != main]
     kept = mesh.kept(piece == main)
     if elsewhere and _distances(kept, landmarks.only(elsewhere)).max() > 5.0:
-        raise MeshProblem(
-            f"the scan is in {n_pieces} pieces and {', '.join(elsewhere)} lies on another piece than the rest",
-            "Join the pieces (for example in MeshLab: merge close vertices), or export the scan as one surface",
-            code="landmarks-on-several-pieces",
-        )
-    loose = 1.0 - area[main] / area.sum()
+        raise MeshProblem.of("landmarks-on-several-pieces", pieces=n_pieces, names=elsewhere)
+    loose = float(1.0 - area[main] / area.sum())
     if loose > loose_share:
-        raise MeshProblem(
-            f"the piece with the landmarks is only {1 - loose:.0%} of the surface ({n_pieces} pieces)",
-            "Remove what is not the patient (table, background) or join the pieces",
-            code="several-components",
-        )
-    note(
-        Finding(
-            "several-components",
-            f"{n_pieces - 1} loose pieces ({loose:.1%} of the area) removed",
-            "repair",
-        )
-    )
+        raise MeshProblem.of("several-components/refused", share=1 - loose, pieces=n_pieces)
+    note(Finding("several-components", {"pieces": n_pieces - 1, "share": loose}, "repair"))
     return kept
 
 
@@ -368,23 +303,15 @@ def _describe(
     mean_edge = float(edge_lengths(mesh.vertices, mesh.faces).mean())
     facts["mean_edge_mm"] = round(mean_edge, 2)
     if mean_edge > p.mean_edge:
-        raise MeshProblem(
-            f"too coarse: mean edge {mean_edge:.1f} mm (at most {p.mean_edge:g})",
-            "Export the scan at a higher resolution (3.5 mm or finer is best)",
-            code="too-coarse",
-        )
+        raise MeshProblem.of("too-coarse", edge=mean_edge, most=p.mean_edge)
     loops = boundary_loops(mesh.faces)
     holes = loops[1:]
     facts["holes"] = len(holes)
     if not loops:
-        note(Finding("closed-surface", "closed surface (no border); scans are usually open"))
+        note(Finding("closed-surface"))
     big = [length for length in (_perimeter(mesh.vertices[loop]) for loop in holes) if length > 30.0]
     if big:
-        note(
-            Finding(
-                "holes", f"{len(big)} hole{'s' if len(big) > 1 else ''} (largest {max(big):.0f} mm around)"
-            )
-        )
+        note(Finding("holes" if len(big) > 1 else "holes/one", {"n": len(big), "largest": max(big)}))
 
 
 def _perimeter(points: Floats) -> float:

@@ -14,7 +14,7 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from breastmorph.foundation.errors import FileProblem, LandmarkProblem
+from breastmorph.foundation.errors import FileProblem, Finding, LandmarkProblem
 from breastmorph.foundation.files import in_utf8, parse_xml, printable, problems_of, read_bytes, write_file
 from breastmorph.mesh.files import ply
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -419,10 +419,10 @@ class LandmarkFile:
     assumed_order: tuple[str, ...] = ()
 
     @property
-    def labels_not_understood(self) -> str:
+    def labels_not_understood(self) -> Finding | str:
         """The unknown labels as the end of a message; empty where there are none."""
-        labels = ", ".join(repr(label[:40]) for label in self.unknown[:8])
-        return f"; labels not understood: {labels}" if labels else ""
+        labels = [repr(label[:40]) for label in self.unknown[:8]]
+        return Finding("but-found", {"labels": labels}) if labels else ""
 
 
 def load_landmarks(path: str | Path, order: Sequence[str] | None = None) -> LandmarkFile:
@@ -460,10 +460,7 @@ def load_landmarks(path: str | Path, order: Sequence[str] | None = None) -> Land
             assumed = RBSM_ORDER[: len(found.points)]
             found = _named(found, assumed)
         elif any(not label for label, _ in found.points):
-            raise LandmarkProblem(
-                "the file is a bare list of coordinates without names",
-                "Give the order of the names (--landmark-order), or write lines of name,x,y,z",
-            )
+            raise LandmarkProblem.of("unusable-landmarks/bare-list")
         return replace(_recognised(found), assumed_order=assumed)
 
 

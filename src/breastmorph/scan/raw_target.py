@@ -11,7 +11,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import FileProblem, LandmarkProblem, MeshProblem, about, name_of
+from breastmorph.foundation.errors import FileProblem, Finding, LandmarkProblem, MeshProblem, about, name_of
 from breastmorph.foundation.files import printable, read_bytes
 from breastmorph.mesh.files import load_mesh_or_points
 from breastmorph.mesh.geometry import Similarity
@@ -29,7 +29,7 @@ from breastmorph.scan.check import (
 from breastmorph.scan.frame import Reference
 from breastmorph.scan.landmark_files import LandmarkFile, load_landmarks
 from breastmorph.scan.landmarks import STERNUM, Landmarks
-from breastmorph.scan.scan import Finding, Note
+from breastmorph.scan.scan import Note
 
 _POINT_SUFFIXES = (".xyz", ".csv", ".txt", ".asc", ".pts")
 _LEAST_FINITE = 0.98  # of a cloud's points
@@ -89,11 +89,7 @@ def load_target(
     findings: list[Finding] = []
     with about(path), about(landmarks, LandmarkProblem):
         if given is not None and not given.landmarks:
-            raise LandmarkProblem(
-                f"no landmark of the file is known{given.labels_not_understood}",
-                "Rename the labels as in docs/landmarks.md",
-                code="missing-landmarks",
-            )
+            raise LandmarkProblem.of("missing-landmarks/none-known", but_found=given.labels_not_understood)
         mesh = _read(path)
         if not mesh.n_faces:
             return _cloud(name, mesh.vertices, given, p, findings)
@@ -176,7 +172,7 @@ def _finite(points: Floats, note: Note) -> Floats:
             code="non-finite-vertices",
         )
     if bad:
-        note(Finding("non-finite-vertices", f"{bad:,} points that are not finite removed", "repair"))
+        note(Finding("non-finite-vertices/points", {"n": bad}, "repair"))
     kept: Floats = points[finite]
     return kept
 
@@ -191,7 +187,7 @@ def _mm_per_unit(points: Floats, given: LandmarkFile | None, p: CheckParameters,
         return scale_of(given.landmarks, p, note)[0]
     unit = _unit_by_size(points) if p.unit == "auto" else p.unit
     if p.unit == "auto" and unit != "mm":
-        note(Finding("unit", f"unit taken as {unit} from the size"))
+        note(Finding("unit/size", {"unit": unit}))
     return UNITS[unit]
 
 
@@ -202,12 +198,9 @@ def _unit_by_size(points: Floats) -> str:
     extent = float((high - low).max())
     unit = unit_of_extent(extent)
     if unit is None:
-        raise MeshProblem(
-            f"the data extend over {extent:.3g} in the file's unit; a torso's "
-            f"{BODY_EXTENT[0]:.0f}-{BODY_EXTENT[1]:.0f} mm fit neither mm, cm nor m",
-            "Check that it is a torso, or give the unit with --unit; where the scale of the file is not known, set two "
-            f"landmarks, {MEASURE_IT}",
-            code="unknown-unit",
+        least, most = BODY_EXTENT
+        raise MeshProblem.of(
+            "unknown-unit/extent", extent=extent, least=least, most=most, scale_by=MEASURE_IT
         )
     return unit
 
@@ -220,8 +213,6 @@ def _require_near(points: Floats, landmarks: Landmarks, allowed: float) -> None:
     limit = allowed + 2.0 * spacing
     if np.median(distances) > limit:
         worst = int(distances.argmax())
-        raise LandmarkProblem(
-            f"most landmarks lie off the points, {landmarks.names[worst]} by {distances[worst]:.0f} mm",
-            "Check that they belong to this scan and were picked in its coordinates",
-            code="landmark-off-surface",
+        raise LandmarkProblem.of(
+            "landmark-off-surface/points", name=landmarks.names[worst], distance=float(distances[worst])
         )

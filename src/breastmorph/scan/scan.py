@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, name_of
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, name_of
 from breastmorph.mesh import files as mesh_files
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -35,7 +35,7 @@ class Scan:
     landmarks : Landmarks
     to_file : Similarity
         Takes canonical coordinates back to those of the scan's file (its axes and its unit).
-    warnings : tuple of str
+    warnings : tuple of Finding
         What its shape says against it; see docs/checking.md. Every result of the scan repeats them.
     """
 
@@ -43,39 +43,14 @@ class Scan:
     mesh: TriangleMesh
     landmarks: Landmarks
     to_file: Similarity = field(default_factory=Similarity)
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Finding, ...] = ()
 
 
 # --------------------------------------------------------------------------------------------------------------------
 # What a check finds in a scan, and the verdict that follows
 # --------------------------------------------------------------------------------------------------------------------
 
-Level = Literal["note", "repair", "warning", "refusal"]
 Verdict = Literal["usable", "repaired", "refused"]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing found.
-
-    Attributes
-    ----------
-    code : str
-        Stable name for machines, for example "non-finite-vertices".
-    message : str
-        What was found, and what was done about it.
-    level : {"note", "repair", "warning", "refusal"}
-        A warning tells of a scan that can be used and may yet be wrong.
-    remedy : str
-        What the user can do; warnings and refusals need one.
-    """
-
-    code: str
-    message: str
-    level: Level = "note"
-    remedy: str = ""
-
-
 Note = Callable[[Finding], None]  # is told every finding
 Facts = Mapping[str, float | int | str]
 

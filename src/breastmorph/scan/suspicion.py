@@ -8,12 +8,12 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.errors import Finding, warning
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import lengths, vertex_normals
 from breastmorph.mesh.topology import edge_table
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.landmarks import SIDES, Landmarks
-from breastmorph.scan.scan import Finding
 
 _FRONT = 140.0  # mm around the nipples that are looked at
 _GAPS = (1.5, 12.0)  # mm between the layers of a surface that is there twice
@@ -135,53 +135,15 @@ def suspicions(
     s = signs(mesh, landmarks)
     layered = s.layered > p.layered or s.facing > p.facing
     if s.ragged > p.ragged or (s.rough > p.rough and not layered):
-        return [
-            Finding(
-                "rough-surface",
-                f"the surface is rough: {s.rough:.1f} mm off smooth skin (scanners: below {p.rough:g})",
-                "warning",
-                "Look for a failed capture or unit, or export the scan again",
-            )
-        ]
+        return [warning("rough-surface", rough=s.rough, usual=p.rough)]
     if s.stretched > p.stretched:
-        return [
-            Finding(
-                "covered-breasts",
-                f"the surface at the nipples is drawn out ({s.stretched:.1f} times the triangles around): "
-                "pushed outwards, or a garment",
-                "warning",
-                "Check that the skin was bare; volumes of a covered breast are too large",
-            )
-        ]
+        return [warning("covered-breasts", stretched=s.stretched)]
     if layered:
-        return [
-            Finding(
-                "layered-surface",
-                f"a second surface lies within {_GAPS[1]:.0f} mm of {max(s.layered, s.facing):.0%} of the front: "
-                "the same skin twice",
-                "warning",
-                "Align the views of the scan again, or keep one layer",
-            )
-        ]
+        return [warning("layered-surface", within=_GAPS[1], share=max(s.layered, s.facing))]
     if s.off > p.off:
-        return [
-            Finding(
-                "landmarks-off-skin",
-                f"a quarter of the landmarks lie more than {s.off:.1f} mm off the skin: "
-                "mesh and landmarks are not of one size",
-                "warning",
-                "Check that both were exported together; a mesh scaled by a few per cent looks like this",
-            )
-        ]
+        return [warning("landmarks-off-skin", off=s.off)]
     if any(evidence < p.nipple for evidence in s.evidence):
-        return [
-            Finding(
-                "landmarks-of-another",
-                "the skin at the nipples' landmarks has not the shape of a nipple",
-                "warning",
-                "Check that the landmarks are this scan's, and that the breasts are bare",
-            )
-        ]
+        return [warning("landmarks-of-another")]
     return []
 
 

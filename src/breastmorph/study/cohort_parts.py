@@ -17,7 +17,7 @@ from breastmorph.batch.registered_folder import Outcome, RegisteredFolder, recip
 from breastmorph.cohort import load_cohort
 from breastmorph.cohort.reading import read_table
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.errors import BreastMorphError, sentences
 from breastmorph.foundation.workers import Failure, run_each
 from breastmorph.model.building import as_number
 from breastmorph.phantom.scanner import write_cohort
@@ -276,7 +276,7 @@ def build_one(job: PartJob) -> Made:
 def _checker(check: CheckParameters, template: Template) -> Callable[[ScanFiles], dict[str, Any]]:
     def judge(files: ScanFiles) -> dict[str, Any]:
         judged = check_scan(files, check, template.as_reference)
-        remarks = [finding.message for finding in judged.findings if finding.level != "note"]
+        remarks = sentences(finding for finding in judged.findings if finding.level != "note")
         return {"verdict": judged.verdict, "remarks": remarks, "facts": dict(judged.facts)}
 
     return judge

@@ -15,7 +15,7 @@ from typing import Any
 from breastmorph import __version__
 from breastmorph.batch.registered_folder import Hashes, compared, file_hash, input_hashes
 from breastmorph.cohort import Cohort, load_cohort
-from breastmorph.foundation.errors import FileProblem
+from breastmorph.foundation.errors import FileProblem, Finding
 from breastmorph.foundation.files import (
     PART_FILES,
     make_folder,
@@ -35,7 +35,6 @@ from breastmorph.study.part import Made, Part, PartState, StudyParameters, diges
 FORMAT = 1
 _SCRATCH = ".making"
 _FIRST = (".lock", "parts", "template.npz")  # what a study killed in its first moment may leave
-_MAKE_ONE = "Make one with `breastmorph paper --phantom 110 --out {}`, or with --cohort and your own scans"
 
 
 @dataclass(frozen=True)
@@ -85,12 +84,12 @@ class StudyFolder:
         """
         path = self.path / "study.json"
         if not self.path.is_dir():
-            raise FileProblem("there is no such folder", _MAKE_ONE.format(self.path), self.path)
+            raise FileProblem.of("study/no-folder", self.path, out=str(self.path))
         try:
             found = json.loads(path.read_bytes())
             known = isinstance(found, dict) and isinstance(found["parameters"], dict) and "program" in found
         except FileNotFoundError as error:
-            raise FileProblem("this folder holds no study", _MAKE_ONE.format("study/"), self.path) from error
+            raise FileProblem.of("study/none", self.path, out="study/") from error
         except (OSError, ValueError, KeyError) as error:
             raise FileProblem(
                 f"this file cannot be read ({error})",
@@ -98,11 +97,7 @@ class StudyFolder:
                 path,
             ) from error
         if not known or found.get("format") != FORMAT:
-            raise FileProblem(
-                "this study was made by another version of BreastMorph",
-                "Run `breastmorph paper` again with a new --out",
-                path,
-            )
+            raise FileProblem.of("study/other-version", path)
         return dict(found)
 
     def record(self, part: str) -> dict[str, Any]:
@@ -188,12 +183,7 @@ class StudyFolder:
                 else any(old.get(name) == files for name, files in scans.items())
             )
         if not same:
-            raise FileProblem(
-                f"this folder holds the study of another cohort ({why})",
-                "Choose another --out; nothing was changed",
-                self.path,
-                code="other-cohort",
-            )
+            raise FileProblem.of("other-cohort", self.path, why=why)
 
     def prepare(self) -> None:
         """Make the folders, and clear away what killed processes left half-written."""
@@ -341,7 +331,7 @@ class Source:
     def found(self) -> list[ScanFiles]:
         """The scans with their landmark files."""
         if not self.path.is_dir():
-            raise FileProblem("there is no such folder", "Check the path given with --cohort", self.path)
+            raise FileProblem.of("study/no-cohort", self.path)
         landmarks = self.path / "landmarks"
         return find_scans(self.scans, landmarks if landmarks.is_dir() else None)
 
@@ -384,7 +374,6 @@ def open_cohort(study: StudyFolder, variant: str) -> Cohort:
 # Drift of a study: what its records say of results and files, compared with what is there
 # --------------------------------------------------------------------------------------------------------------------
 
-_AGAIN = "Run `breastmorph {}` again with the same --out: it redoes only this part and what depends on it"
 _OWN = {
     "study.json",
     "template.npz",
@@ -403,7 +392,7 @@ def study_drift(path: Path) -> Iterator[FileProblem]:
     folder = StudyFolder(path)
     described = folder.description()
     parameters = StudyParameters.from_dict(described["parameters"])
-    again = _AGAIN.format(making_command(parameters, described.get("cohort")))
+    again = Finding("study/again", {"command": making_command(parameters, described.get("cohort"))})
     known_files: set[str] = set()
     for record in sorted(folder.parts.glob("*.json")):
         said = folder.record(record.stem)
@@ -412,10 +401,10 @@ def study_drift(path: Path) -> Iterator[FileProblem]:
             files = {**said["outputs"], **said.get("timed", {})}
             known_files.update(files)
         except (KeyError, TypeError):
-            yield FileProblem("the record cannot be read", again, record)
+            yield FileProblem.of("unreadable/no-record", record, again=again)
             continue
         if said.get("digest") != digest(known):
-            yield FileProblem("the record was changed", again, record)
+            yield FileProblem.of("unreadable/changed-record", record, again=again)
         for name, expected in files.items():
             yield from compared(path / name, expected, again)
     for other in _others(path, known_files):

@@ -10,6 +10,7 @@ from shlex import quote
 from typing import Any
 
 from breastmorph import __version__
+from breastmorph.foundation.errors import Finding
 from breastmorph.foundation.files import plain
 from breastmorph.registration.parameters import preset
 from breastmorph.report.page import Block, Code, Page, Reproducibility, Section, Table, Text, write_page
@@ -160,23 +161,30 @@ def _reproduction(results: StudyResults) -> Section:
     )
 
 
+_TOLD = ("unit", "scale_by", "landmark_order", "max_faces")  # of the check's parameters: those with an option
+
+
 def command_of(results: StudyResults) -> str:
     """The command that makes the study; folders by name only, since reports are passed on."""
     p = results.parameters
     own = results.description.get("cohort")
     out = quote(f"{results.run.study.path.resolve().name}/")
     if making_command(p, own) == "demo":
-        return f"breastmorph demo --n {p.phantom} --seed {p.seed} --out {out}"
+        return _command("demo", n=p.phantom, seed=p.seed, out=out)
     cohort = quote(f"{Path(own).name}/") if own else ""
-    words = ["breastmorph paper", f"--cohort {cohort}" if own else f"--phantom {p.phantom}"]
-    words.append(f"--out {out} --seed {p.seed} --samples {p.samples}")
-    words += [] if p.printed_method else ["--no-printed-method"]
-    usual = CheckParameters()
-    words += [f"--unit {p.check.unit}"] if p.check.unit != usual.unit else []
-    words += [f"--scale-by {p.check.scale_by}"] if p.check.scale_by else []
-    words += [f"--landmark-order {','.join(p.check.landmark_order)}"] if p.check.landmark_order else []
-    words += [f"--max-faces {p.check.max_faces}"] if p.check.max_faces != usual.max_faces else []
-    return " ".join(words)
+    more = [] if p.printed_method else [Finding("study/paper-no-printed")]
+    more += [
+        Finding(f"study/paper-{name.replace('_', '-')}", {"value": value})
+        for name, value in asdict(p.check).items()
+        if name in _TOLD and value != getattr(CheckParameters(), name)
+    ]
+    of = Finding("study/paper-own", {"folder": cohort})
+    of = of if own else Finding("study/paper-phantom", {"n": p.phantom})
+    return _command("paper", cohort=of, out=out, seed=p.seed, samples=p.samples, more=more)
+
+
+def _command(which: str, **values: object) -> str:
+    return Finding(f"study/{which}", values).said("command").cause
 
 
 def record_of(results: StudyResults) -> dict[str, Any]:

@@ -341,7 +341,7 @@ def _computed(study: StudyFolder, part: Part, key: str, jobs: int = 1, steps: St
     except BreastMorphError as error:
         if isinstance(error, FileProblem) and error.code in ("unwritable", "busy"):
             raise
-        return study.store_failure(part, key, str(error))
+        return study.store_failure(part, key, error.text("command"))
     except Exception as error:
         if isinstance(error, OSError) and error.errno in _NO_PLACE:
             raise FileProblem(

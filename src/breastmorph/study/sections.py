@@ -18,7 +18,7 @@ from breastmorph.evaluation.experiments.evidence import (
     p_text,
     plural,
 )
-from breastmorph.foundation.errors import FileProblem
+from breastmorph.foundation.errors import FileProblem, Finding
 from breastmorph.model.files import load_model
 from breastmorph.report.page import Block, Cell, Column, Figure, ModelSliders, Section, Table, Text, Verdict
 from breastmorph.study.cohort_parts import PAPER, PAPER_COUNTS, PAPER_SUBJECTS, missing_rows
@@ -115,7 +115,7 @@ def _described(results: StudyResults) -> Text:
             )
         )
     scans = results.run.result("scans").get("files", {})
-    return Text((f"{len(scans)} scans from the folder given with --cohort; their hashes are at the end.",))
+    return Text((Finding("study/own-scans", {"n": len(scans)}).said("command").cause,))
 
 
 def _table_1(results: StudyResults) -> Block:

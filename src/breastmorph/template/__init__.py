@@ -79,10 +79,9 @@ def template_from(mesh: TriangleMesh, landmarks: Landmarks, coarse: TriangleMesh
     """A template from a mesh and points near its vertices; the coarse twin is derived when not given."""
     missing = [name for name in STERNUM if name not in landmarks]
     if missing or not landmarks.complete_sides:
-        raise LandmarkProblem(
-            f"the template lacks {missing[0] if missing else 'a complete breast'}",
-            "A template needs sternal_notch, xiphoid, nipples, lower and lateral poles",
-        )
+        if missing:
+            raise LandmarkProblem.of("unusable-landmarks/template-lacks", name=missing[0])
+        raise LandmarkProblem.of("unusable-landmarks/template-lacks-breast")
     twin = _decimated(mesh) if coarse is None else coarse
     return Template(
         mesh, _nearest_vertices(mesh, landmarks, _OFF_MESH), twin, _nearest_vertices(twin, landmarks)
@@ -96,10 +95,8 @@ def _nearest_vertices(
     for name in landmarks:
         distances = np.linalg.norm(mesh.vertices - landmarks[name], axis=1)
         if distances.min() > limit:
-            raise LandmarkProblem(
-                f"template landmark {name} lies {distances.min():.0f} mm from the template",
-                "Give the landmarks that belong to this template, in its unit and frame",
-            )
+            distance = float(distances.min())
+            raise LandmarkProblem.of("unusable-landmarks/template-off", name=name, distance=distance)
         ids[name] = int(distances.argmin())
     return MappingProxyType(ids)
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.foundation.errors import BreastMorphError, FileProblem
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, warning
 from breastmorph.foundation.files import open_archive, problems_of, read_bytes, write_file
 from breastmorph.model.files.statismo import checked_info, checked_model, checked_training
 from breastmorph.model.files.tree import Tree
@@ -122,8 +122,8 @@ _SPREAD = (
     1e-3,
     200.0,
 )  # mm: root mean square of the vertices' standard deviations in models that may be of bodies
-_TELL_THE_UNIT = "Five landmarks tell the unit (--landmark-ids)"
-_NAME_THE_SIDES = "If names were exchanged, name the vertices with --landmark-ids; sides are the patient's"
+_TELL_THE_UNIT = Finding("model/tell-the-unit")
+_NAME_THE_SIDES = Finding("model/name-the-sides")
 _HDF5, _ZIP = b"\x89HDF\r\n\x1a\n", b"PK\x03\x04"
 _SUPPORTED = "Models are read from statismo/Scalismo files (HDF5 or HDF5-JSON) and from our NPZ files"
 # A model without landmarks but with this many vertices is the published Regensburg model; by its authors' reader:
@@ -174,7 +174,7 @@ def load_model(path: str | Path, landmark_ids: Mapping[str, int] | None = None) 
         model = model.with_landmark_ids(landmark_ids)
     model = _upright_in_mm(model)
     for doubt in _doubts(model):
-        _log.warning(doubt)
+        _log.warning(doubt)  # a value, which whoever listens phrases
     return model
 
 
@@ -190,45 +190,33 @@ def _upright_in_mm(model: ShapeModel) -> ShapeModel:
     how = [f"in {frame.unit}"] if frame.unit != "mm" else []
     how += ["along other axes"] if (frame.axes != np.eye(3)).any() else []
     how += ["inside out"] if turned else []
-    _log.warning("The model is %s: it is read in mm, upright and looking outwards", " and ".join(how))
+    _log.warning(warning("model/another-frame", how=how))
     faces = model.faces[:, ::-1] if turned else model.faces
     # Its numbers are no longer those that the file's hash was taken of.
     said = {key: value for key, value in model.info.items() if key != CONTENT}
     return replace(upright, faces=faces, info=said)
 
 
-def _doubts(model: ShapeModel) -> Iterator[str]:
+def _doubts(model: ShapeModel) -> Iterator[Finding]:
     """What speaks against a model of an upright torso in mm; it can be sampled and converted all the same."""
     with np.errstate(all="ignore"):
         extent = float(np.ptp(model.mean, axis=0).max())
         spread = float(np.sqrt(model.variances.sum() / model.n_vertices))
     if not model.mean.any():
-        yield "The model's mean is all zero: the file may hold deformations instead of shapes"
+        yield warning("model/mean-zero")
     elif not BODY_PART_EXTENT[0] <= extent <= BODY_PART_EXTENT[1]:
-        yield f"The model's mean is {extent:.3g} mm large, which is no torso: is it in another unit? {_TELL_THE_UNIT}"
+        yield warning("model/no-torso", extent=extent, tell_the_unit=_TELL_THE_UNIT)
     if not spread:
-        yield "The model has no variance: all its shapes are the mean"
+        yield warning("model/no-variance")
     elif not _SPREAD[0] <= spread <= _SPREAD[1]:
-        yield (
-            f"The model's vertices vary by {spread:.3g} mm (standard deviation), which no body does: "
-            f"is it in another unit, or its basis of another kind? {_TELL_THE_UNIT}"
-        )
+        yield warning("model/no-body", spread=spread, tell_the_unit=_TELL_THE_UNIT)
     if not model.landmark_ids:
-        yield (
-            "The model has no landmarks: nothing tells that it is a torso, upright and in mm. "
-            "Measures, edits and predictions need them (--landmark-ids)"
-        )
+        yield warning("model/no-landmarks")
     frame = landmark_frame(model.landmarks)
     if frame is not None and frame.swapped:
-        yield (
-            "The model's landmarks fit the mirror image of a body: sides swapped or model mirrored. Do not rely on "
-            f"sides, regions and volumes. {_NAME_THE_SIDES}"
-        )
+        yield warning("model/mirrored", name_the_sides=_NAME_THE_SIDES)
     elif exchanged := exchanged_sides(model.landmarks):
-        yield (
-            f"Left and right of the model's landmarks are exchanged ({', '.join(exchanged)}), or it looks backwards: "
-            f"do not rely on sides. {_NAME_THE_SIDES}"
-        )
+        yield warning("model/exchanged", names=list(exchanged), name_the_sides=_NAME_THE_SIDES)
 
 
 def save_model(model: ShapeModel, path: str | Path) -> None:

@@ -97,9 +97,7 @@ def save_editing_grid(
         )
     missing = sorted({end for ends in _ENDS.values() for end in ends} - set(landmark_ids))
     if missing:
-        raise LandmarkProblem(
-            f"the model lacks {', '.join(missing)}", "Give the vertices of these landmarks (--landmark-ids)"
-        )
+        raise LandmarkProblem.of("unusable-landmarks/model-lacks", names=missing)
     rows = [_row(subject, upright) for subject in subjects]
     cell = min((WIDE - _LEFT) / len(rows[0]) - _GAP, 1.8)
     groups = [[version.shape for version in row if version.shape is not None] for row in rows]
