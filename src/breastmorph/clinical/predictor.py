@@ -26,6 +26,7 @@ from scipy.sparse import diags
 from scipy.sparse.linalg import splu
 
 from breastmorph.clinical.features import Reading
+from breastmorph.clinical.measures import MeasureTable
 from breastmorph.clinical.missing_region import (
     Choice,
     LeftOut,
@@ -40,6 +41,7 @@ from breastmorph.cohort import Cohort
 from breastmorph.cohort.cohort import alike, without_copies
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, MeshProblem
+from breastmorph.foundation.showing import Shown, doubted
 from breastmorph.mesh.geometry import Similarity, vertex_areas, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import built_with, usable
@@ -193,7 +195,7 @@ _SAMPLED = 0.95  # share of the variance that samples show
 
 
 @dataclass(frozen=True, eq=False)
-class Prediction:
+class Prediction(Shown):
     """A predicted breast in its torso, in the frame and size of the shape that was given.
 
     Attributes
@@ -220,6 +222,8 @@ class Prediction:
         This subject's uncertainty relative to the average one: by that mismatch, and by how much worse the known skin
         fits than that of any subject.
     warnings : tuple of str
+    measures : MeasureTable
+        Of the predicted breast with their standard deviations, and of the other one.
     """
 
     shape: Floats
@@ -234,14 +238,29 @@ class Prediction:
     mismatch: float
     spread: float
     warnings: tuple[str, ...] = ()
+    measures: MeasureTable = field(default_factory=lambda: MeasureTable("not measured", ()))
+
+    def __repr__(self) -> str:
+        mean = self.sd_normal[self.region.breast].mean()
+        return f"Prediction({self.region.side} breast, ± {mean:.1f} mm along the normal on average{doubted(self.warnings)})"
+
+    @property
+    def mesh(self) -> TriangleMesh:
+        """The torso with the likeliest breast."""
+        return TriangleMesh(self.shape, self.faces)
+
+    def samples(self, count: int, seed: int = 0) -> list[TriangleMesh]:
+        """Plausible alternatives to ``mesh``; the same seed, the same shapes."""
+        rng = np.random.default_rng(seed)
+        return [TriangleMesh(self.drawn(rng), self.faces) for _ in range(count)]
 
     @cached_property
-    def deviation(self) -> Floats:
+    def sd(self) -> Floats:
         """Standard deviation of every point in mm, all directions together, (n,); 0 where known."""
         return self._by_vertex(np.einsum("nmd,nmd->m", self.modes, self.modes) + 3.0 * self.rest_variance)
 
     @cached_property
-    def normal_deviation(self) -> Floats:
+    def sd_normal(self) -> Floats:
         """Standard deviation of every point along the predicted skin's normal in mm, (n,); 0 where known."""
         normals = vertex_normals(self.shape, self.faces)[self.region.missing]
         along = np.einsum("nmd,md->nm", self.modes, normals.astype(np.float32))
@@ -255,7 +274,7 @@ class Prediction:
         by_mode = np.tensordot(self.modes, missing.astype(np.float32), 2)
         return float(np.hypot(np.linalg.norm(by_mode), np.sqrt(self.rest_variance) * np.linalg.norm(missing)))
 
-    def sample(self, rng: np.random.Generator) -> Floats:
+    def drawn(self, rng: np.random.Generator) -> Floats:
         """A plausible alternative, (n, 3), of the directions that hold nearly all of the variance.
 
         The rest is fine wrinkles that the registrations of the left-out subjects differ in; nobody has them.

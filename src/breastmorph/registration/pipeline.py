@@ -225,6 +225,9 @@ class _Run:
             seconds=MappingProxyType(self.seconds),
             warnings=tuple(self.warnings),
             parameters=parameters,
+            template=self.prepared.template,
+            landmarks=self.scan.landmarks,
+            to_file=self.scan.to_file,
             estimated=self.estimated,
         )
 

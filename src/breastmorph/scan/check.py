@@ -25,7 +25,7 @@ from breastmorph.mesh.topology import boundary_loops, face_components
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.anatomy import UNITS, KnownDistance, require_adult_anatomy, require_enough, unit_of
 from breastmorph.scan.frame import LANDMARK_TOLERANCE, Reference, faces_inside_out, upright_frame
-from breastmorph.scan.landmark_files import LandmarkFile, load_landmarks
+from breastmorph.scan.landmark_files import LandmarkFile, read_landmarks
 from breastmorph.scan.landmarks import STERNUM, Landmarks
 from breastmorph.scan.scan import Check, Finding, Note, Scan, ScanFiles
 from breastmorph.scan.suspicion import suspicions
@@ -204,7 +204,7 @@ def _read_landmarks(files: ScanFiles, p: CheckParameters) -> LandmarkFile:
             files.mesh,
             code="ambiguous-landmarks",
         )
-    return load_landmarks(files.landmarks[0], p.landmark_order)
+    return read_landmarks(files.landmarks[0], p.landmark_order)
 
 
 _REPAIRS = (

@@ -1,0 +1,28 @@
+"""Values that show themselves in a notebook, without knowing how: the package above all layers does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def doubted(warnings: Sequence[str]) -> str:
+    """How many warnings there are, as the end of a line; empty without any."""
+    return f", {len(warnings)} warning{'s' if len(warnings) > 1 else ''}" if warnings else ""
+
+
+class Shown:
+    """What a notebook shows as a 3D view, or as a picture where scripts are blocked; see ``report/notebook.py``."""
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        import breastmorph
+
+        return {"text/plain": repr(self), **breastmorph._shown(self)}
+
+    def _repr_png_(self) -> bytes:
+        png: bytes = self._repr_mimebundle_()["image/png"]
+        return png
+
+    def _repr_html_(self) -> str:
+        html: str = self._repr_mimebundle_()["text/html"]
+        return html

@@ -1,0 +1,78 @@
+"""How a value shows itself in a notebook: a 3D view that asks for nothing, and a picture where scripts are blocked."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from breastmorph.clinical.predictor import Prediction
+from breastmorph.mesh.remeshing import thinned
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.model.shape_model import ShapeModel
+from breastmorph.report.clinical_sheet import sheet_png
+from breastmorph.report.page.content import ModelView
+from breastmorph.report.page.document import document, page_asset
+from breastmorph.report.page.writing import model_html
+from breastmorph.report.render import Marker, View, colormap, render
+from breastmorph.scan.landmarks import Landmarks
+from breastmorph.viewer import SCRIPTS, STYLES, asset
+
+_MOST_FACES = 200_000  # a notebook keeps what it shows; of a scan with more, a thinner copy is shown
+_THINNED = 3.0  # mm, about the edges of that copy
+_HEIGHT = 560  # CSS pixels
+_VIEWS = {"front": View(), "oblique": View(yaw=40.0), "patient's left": View(yaw=90.0)}
+
+
+def shown(value: Any) -> dict[str, Any]:
+    """The value as ``text/html`` and ``image/png``."""
+    mesh = _thin(value.mean_mesh if isinstance(value, ShapeModel) else _mesh(value))
+    return {"text/html": _html(value, mesh), "image/png": _png(value, mesh)}
+
+
+def _mesh(value: Any) -> TriangleMesh:
+    mesh: TriangleMesh = value if isinstance(value, TriangleMesh) else value.mesh
+    return mesh
+
+
+def _thin(mesh: TriangleMesh) -> TriangleMesh:
+    return mesh if mesh.n_faces <= _MOST_FACES else thinned(mesh, _THINNED)
+
+
+def _landmarks(value: Any) -> Landmarks:
+    found = getattr(value, "landmarks", None)
+    return found if isinstance(found, Landmarks) else Landmarks.of({})
+
+
+def _png(value: Any, mesh: TriangleMesh) -> bytes:
+    colors = None
+    if isinstance(value, Prediction):
+        colors = colormap(value.sd, 0.0, max(float(value.sd.max()), 1e-9), "YlOrRd")
+    markers = [Marker(point) for point in _landmarks(value).points]
+    pictures = [render(mesh, view, colors=colors, markers=markers) for view in _VIEWS.values()]
+    return sheet_png(pictures, list(_VIEWS), len(_VIEWS))
+
+
+def _html(value: Any, mesh: TriangleMesh) -> str:
+    """A frame of its own: nothing of the notebook reaches the page in it, and nothing of it the notebook."""
+    model = value if isinstance(value, ShapeModel) else _as_model(mesh, _landmarks(value))
+    page = document(
+        repr(value),
+        f"<main>{model_html(ModelView(model, repr(value)), '1')}</main>",
+        styles=[page_asset("page.css"), *(asset(name) for name in STYLES)],
+        scripts=[*(asset(name) for name in SCRIPTS), page_asset("model_view.js"), page_asset("page.js")],
+    )
+    return (
+        f'<iframe sandbox="allow-scripts allow-downloads" title="{escape(repr(value))}" '
+        f'style="width:100%;height:{_HEIGHT}px;border:0" srcdoc="{escape(page)}"></iframe>'
+    )
+
+
+def _as_model(mesh: TriangleMesh, landmarks: Landmarks) -> ShapeModel:
+    """A mesh as a model that knows one shape only: what the pages can show."""
+    away = {name: np.linalg.norm(mesh.vertices - point, axis=1) for name, point in landmarks.items()}
+    ids = {name: int(distances.argmin()) for name, distances in away.items()}
+    return ShapeModel(
+        mesh.vertices, np.zeros((3 * mesh.n_vertices, 0), np.float32), np.zeros(0), mesh.faces, ids
+    )
