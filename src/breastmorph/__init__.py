@@ -41,6 +41,7 @@ _HOME = {
     "Registration": "breastmorph.registration.result",
     "RegistrationParameters": "breastmorph.registration.parameters",
     "StageMetrics": "breastmorph.registration.result",
+    "Trace": "breastmorph.registration.minimiser",
     "Cohort": "breastmorph.cohort",
     "load_cohort": "breastmorph.cohort",
     # models
@@ -52,7 +53,13 @@ _HOME = {
     "Fit": "breastmorph.model.fitting",
     "evaluate": "breastmorph.api.models",
     "Evaluation": "breastmorph.evaluation.model_evaluation",
+    "EvaluationParameters": "breastmorph.evaluation.model_evaluation",
+    "Compactness": "breastmorph.evaluation.training_set",
     "Curve": "breastmorph.evaluation.training_set",
+    "Decoupling": "breastmorph.evaluation.training_set",
+    "RawScans": "breastmorph.evaluation.model_evaluation",
+    "TruthFigures": "breastmorph.evaluation.truth",
+    "CohortTruth": "breastmorph.evaluation.truth",
     # clinical use
     "measure": "breastmorph.api.clinic",
     "Examination": "breastmorph.clinical.examination",
@@ -66,6 +73,7 @@ _HOME = {
     "predict": "breastmorph.api.clinic",
     "Prediction": "breastmorph.clinical.predictor",
     "MissingRegion": "breastmorph.clinical.missing_region",
+    "Choice": "breastmorph.clinical.missing_region",
     # to look at, and to try with
     "picture": "breastmorph.api.models",
     "demo_model": "breastmorph.api.models",
@@ -89,12 +97,13 @@ if TYPE_CHECKING:
     from breastmorph.api.scans import check_scan, load_scan, load_scans, register, register_folder
     from breastmorph.clinical.examination import Examination, Ptosis, Symmetry
     from breastmorph.clinical.measures import Measure, MeasureTable
-    from breastmorph.clinical.missing_region import MissingRegion
+    from breastmorph.clinical.missing_region import Choice, MissingRegion
     from breastmorph.clinical.predictor import Prediction
     from breastmorph.clinical.wishes import Change, Edit
     from breastmorph.cohort import Cohort, load_cohort
-    from breastmorph.evaluation.model_evaluation import Evaluation
-    from breastmorph.evaluation.training_set import Curve
+    from breastmorph.evaluation.model_evaluation import Evaluation, EvaluationParameters, RawScans
+    from breastmorph.evaluation.training_set import Compactness, Curve, Decoupling
+    from breastmorph.evaluation.truth import CohortTruth, TruthFigures
     from breastmorph.foundation.errors import (
         BreastMorphError,
         BreastMorphWarning,
@@ -109,6 +118,7 @@ if TYPE_CHECKING:
     from breastmorph.model.files import load_model
     from breastmorph.model.fitting import Fit
     from breastmorph.model.shape_model import ShapeModel, Training
+    from breastmorph.registration.minimiser import Trace
     from breastmorph.registration.parameters import RegistrationParameters
     from breastmorph.registration.result import Registration, StageMetrics
     from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
@@ -129,7 +139,6 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def _shown(value: Any) -> dict[str, Any]:
+def _shown(value: Any, how: str) -> Any:
     """How a notebook shows a value: by what stands above all values, which no layer below may import."""
-    bundle: dict[str, Any] = import_module("breastmorph.report.notebook").shown(value)
-    return bundle
+    return getattr(import_module("breastmorph.report.notebook"), how)(value)

@@ -11,7 +11,7 @@ from breast_cohort import breast_template
 from breastmorph.clinical.features import Reading
 from breastmorph.clinical.missing_region import LeftOut, choose
 from breastmorph.clinical.prediction import BreastPredictor, predict_breast
-from breastmorph.clinical.predictor import training_shapes
+from breastmorph.clinical.predictor import deviation_of, training_shapes
 from breastmorph.cohort import Cohort
 from breastmorph.cohort.cohort import doubts
 from breastmorph.foundation.errors import BreastMorphError
@@ -114,9 +114,9 @@ def test_what_a_truncated_model_cut_off_is_uncertain_in_measures_too():
     found = BreastPredictor(model().truncate(1), "right", "points").predict(strangers()[0])
     nipple = model().landmark_ids["nipple_right"]
     for axis in np.eye(3):
-        along = found.deviation_of(Reading(0.0, np.array([nipple]), axis[None]))
+        along = deviation_of(Reading(0.0, np.array([nipple]), axis[None]), found)
         assert along >= np.sqrt(found.rest_variance) > 0.0
-    whole = [found.deviation_of(Reading(0.0, np.array([nipple]), axis[None])) for axis in np.eye(3)]
+    whole = [deviation_of(Reading(0.0, np.array([nipple]), axis[None]), found) for axis in np.eye(3)]
     assert np.linalg.norm(whole) == pytest.approx(found.sd[nipple], rel=1e-5)
 
 

@@ -17,6 +17,7 @@ from breastmorph.clinical.prediction import (
     predict_breast,
     predicted_measures,
 )
+from breastmorph.clinical.predictor import deviation_of
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort
 from breastmorph.foundation.errors import BreastMorphError, MeshProblem
@@ -118,7 +119,7 @@ def test_samples_are_as_wide_as_the_deviation_says():
     assert np.allclose(wide.mean(), found.sd[missing].mean(), rtol=0.1)
     volumes = BreastVolumes(model().mean_mesh, model().landmarks)
     sampled = np.std([volumes.cc(shape, "right") for shape in drawn])
-    assert found.deviation_of(volumes.read(found.shape, "right")) == pytest.approx(sampled, rel=0.2)
+    assert deviation_of(volumes.read(found.shape, "right"), found) == pytest.approx(sampled, rel=0.2)
 
 
 def test_measures_come_with_their_standard_deviation():

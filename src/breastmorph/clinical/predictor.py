@@ -242,7 +242,8 @@ class Prediction(Shown):
 
     def __repr__(self) -> str:
         mean = self.sd_normal[self.region.breast].mean()
-        return f"Prediction({self.region.side} breast, ± {mean:.1f} mm along the normal on average{doubted(self.warnings)})"
+        doubts = doubted(self.warnings)
+        return f"Prediction({self.region.side} breast, ± {mean:.1f} mm along the normal on average{doubts})"
 
     @property
     def mesh(self) -> TriangleMesh:
@@ -265,14 +266,6 @@ class Prediction(Shown):
         normals = vertex_normals(self.shape, self.faces)[self.region.missing]
         along = np.einsum("nmd,md->nm", self.modes, normals.astype(np.float32))
         return self._by_vertex((along**2).sum(axis=0) + self.rest_variance)
-
-    def deviation_of(self, reading: Reading) -> float:
-        """Standard deviation of a measure, from its derivative by the vertices."""
-        gradient = np.zeros_like(self.shape)
-        gradient[reading.vertices] = reading.gradient
-        missing = gradient[self.region.missing]
-        by_mode = np.tensordot(self.modes, missing.astype(np.float32), 2)
-        return float(np.hypot(np.linalg.norm(by_mode), np.sqrt(self.rest_variance) * np.linalg.norm(missing)))
 
     def drawn(self, rng: np.random.Generator) -> Floats:
         """A plausible alternative, (n, 3), of the directions that hold nearly all of the variance.
@@ -298,6 +291,16 @@ class Prediction(Shown):
         out = np.zeros(len(self.shape))
         out[self.region.missing] = np.sqrt(variance)
         return out
+
+
+def deviation_of(reading: Reading, prediction: Prediction) -> float:
+    """Standard deviation of a measure of a predicted shape, from its derivative by the vertices."""
+    gradient = np.zeros_like(prediction.shape)
+    gradient[reading.vertices] = reading.gradient
+    missing = gradient[prediction.region.missing]
+    by_mode = np.tensordot(prediction.modes, missing.astype(np.float32), 2)
+    rest = np.sqrt(prediction.rest_variance) * np.linalg.norm(missing)
+    return float(np.hypot(np.linalg.norm(by_mode), rest))
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -15,14 +15,16 @@ class Shown:
     """What a notebook shows as a 3D view, or as a picture where scripts are blocked; see ``report/notebook.py``."""
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        import breastmorph
-
-        return {"text/plain": repr(self), **breastmorph._shown(self)}
+        return {"text/plain": repr(self), "text/html": self._repr_html_(), "image/png": self._repr_png_()}
 
     def _repr_png_(self) -> bytes:
-        png: bytes = self._repr_mimebundle_()["image/png"]
+        import breastmorph
+
+        png: bytes = breastmorph._shown(self, "png")
         return png
 
     def _repr_html_(self) -> str:
-        html: str = self._repr_mimebundle_()["text/html"]
+        import breastmorph
+
+        html: str = breastmorph._shown(self, "html")
         return html

@@ -177,7 +177,8 @@ class Fit(Shown):
     def __repr__(self) -> str:
         seen = self.residuals[np.isfinite(self.residuals)]
         off = f"{np.abs(seen).mean():.2f} mm from the target, " if len(seen) else ""
-        return f"Fit({off}{self.covered:.0%} of the model seen, {self.mahalanobis:.1f} standard deviations{doubted(self.warnings)})"
+        doubts = doubted(self.warnings)
+        return f"Fit({off}{self.covered:.0%} of the model seen, {self.mahalanobis:.1f} standard deviations{doubts})"
 
 
 def require_likeness(fit: Fit, limits: FitLimits) -> None:

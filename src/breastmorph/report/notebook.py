@@ -21,22 +21,18 @@ from breastmorph.viewer import SCRIPTS, STYLES, asset
 
 _MOST_FACES = 200_000  # a notebook keeps what it shows; of a scan with more, a thinner copy is shown
 _THINNED = 3.0  # mm, about the edges of that copy
-_HEIGHT = 560  # CSS pixels
+_HEIGHT = 620  # CSS pixels
+_FRAME = "body{display:block;padding:0;max-width:none}figure{margin:0}.live{height:24rem;min-height:0}"
+_ONE_SHAPE = (
+    ".modes,.hint,label:has(select),[data-do=reset],[data-do=random]{display:none}"  # nothing to move
+)
 _VIEWS = {"front": View(), "oblique": View(yaw=40.0), "patient's left": View(yaw=90.0)}
 
 
-def shown(value: Any) -> dict[str, Any]:
-    """The value as ``text/html`` and ``image/png``."""
-    mesh = _thin(value.mean_mesh if isinstance(value, ShapeModel) else _mesh(value))
-    return {"text/html": _html(value, mesh), "image/png": _png(value, mesh)}
-
-
 def _mesh(value: Any) -> TriangleMesh:
+    if isinstance(value, ShapeModel):
+        return value.mean_mesh
     mesh: TriangleMesh = value if isinstance(value, TriangleMesh) else value.mesh
-    return mesh
-
-
-def _thin(mesh: TriangleMesh) -> TriangleMesh:
     return mesh if mesh.n_faces <= _MOST_FACES else thinned(mesh, _THINNED)
 
 
@@ -45,8 +41,9 @@ def _landmarks(value: Any) -> Landmarks:
     return found if isinstance(found, Landmarks) else Landmarks.of({})
 
 
-def _png(value: Any, mesh: TriangleMesh) -> bytes:
-    colors = None
+def png(value: Any) -> bytes:
+    """A still picture, with landmarks as dots and the uncertainty of a prediction in colours."""
+    mesh, colors = _mesh(value), None
     if isinstance(value, Prediction):
         colors = colormap(value.sd, 0.0, max(float(value.sd.max()), 1e-9), "YlOrRd")
     markers = [Marker(point) for point in _landmarks(value).points]
@@ -54,13 +51,17 @@ def _png(value: Any, mesh: TriangleMesh) -> bytes:
     return sheet_png(pictures, list(_VIEWS), len(_VIEWS))
 
 
-def _html(value: Any, mesh: TriangleMesh) -> str:
-    """A frame of its own: nothing of the notebook reaches the page in it, and nothing of it the notebook."""
-    model = value if isinstance(value, ShapeModel) else _as_model(mesh, _landmarks(value))
+def html(value: Any) -> str:
+    """A 3D view in a frame of its own: nothing of the notebook reaches it, and it reaches nothing of the notebook."""
+    model = value if isinstance(value, ShapeModel) else _as_model(_mesh(value), _landmarks(value))
     page = document(
         repr(value),
         f"<main>{model_html(ModelView(model, repr(value)), '1')}</main>",
-        styles=[page_asset("page.css"), *(asset(name) for name in STYLES)],
+        styles=[
+            page_asset("page.css"),
+            *(asset(name) for name in STYLES),
+            _FRAME + ("" if model.n_components else _ONE_SHAPE),
+        ],
         scripts=[*(asset(name) for name in SCRIPTS), page_asset("model_view.js"), page_asset("page.js")],
     )
     return (

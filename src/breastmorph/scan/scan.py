@@ -48,7 +48,8 @@ class Scan(Shown):
 
     def __repr__(self) -> str:
         absent = "".join(f", {side} side absent" for side in self.landmarks.absent_sides)
-        return f"Scan({self.id!r}, {self.mesh.n_vertices:,} vertices, {len(self.landmarks)} landmarks{absent}{doubted(self.warnings)})"
+        doubts = doubted(self.warnings)
+        return f"Scan({self.id!r}, {self.mesh.n_vertices:,} vertices, {len(self.landmarks)} landmarks{absent}{doubts})"
 
 
 # --------------------------------------------------------------------------------------------------------------------
