@@ -41,20 +41,30 @@ PROMISED = {
     "load_template": "mesh landmarks coarse",
     "register": "scans template preset use_masks jobs progress",
     "register_folder": "scans landmarks out template preset use_masks jobs unit progress",
-    "Registration": "id mesh transform template_mask scan_mask absent_side stages metrics seconds warnings parameters template landmarks to_file estimated",
+    "Registration": (
+        "id mesh transform template_mask scan_mask absent_side stages metrics seconds warnings "
+        "parameters template landmarks to_file estimated"
+    ),
     "RegistrationParameters": "rigid warp initial coarse fine use_masks dense dense_edge",
     "StageMetrics": "name seconds iterations distance_inside distance_outside landmark_residuals trace",
     "Trace": "stiffness energy distance",
     "Cohort": "ids template packed rows to_file absent table landmarks",
     "load_cohort": "folder table on_packed landmarks packed_in",
-    "build_model": "subjects components variance rigid symmetric asymmetry part exclude with_absent keep_scores",
+    "build_model": (
+        "subjects components variance rigid symmetric asymmetry part exclude with_absent keep_scores"
+    ),
     "ShapeModel": "mean basis variances faces landmark_ids noise_variance mirror training info",
     "Training": "scores scales columns",
     "load_model": "path landmark_ids",
     "fit": "model target landmarks components unit",
-    "Fit": "mesh coefficients transform unit unusual mahalanobis plausibility residuals deviations noise misfit explained over_model covered start lead steps warnings",
+    "Fit": (
+        "mesh coefficients transform unit unusual mahalanobis plausibility residuals deviations "
+        "noise misfit explained over_model covered start lead steps warnings"
+    ),
     "evaluate": "model subjects samples seed surface scans landmarks truth progress",
-    "Evaluation": "compactness subjects generalization specificity decoupling raw_scans truth parameters warnings",
+    "Evaluation": (
+        "compactness subjects generalization specificity decoupling raw_scans truth parameters warnings"
+    ),
     "EvaluationParameters": "samples seed table surface surface_samples surface_vertices most_counts",
     "Compactness": "variance share total",
     "Curve": "distance region components values",
@@ -63,16 +73,24 @@ PROMISED = {
     "TruthFigures": "correspondence cohort",
     "CohortTruth": "explained_breast explained_outside sd_ratio_breast sd_ratio_outside",
     "measure": "subject model",
-    "Examination": "id source absent distances volumes uncertainties ptosis symmetry mesh symmetry_reason warnings",
+    "Examination": (
+        "id source absent distances volumes uncertainties ptosis symmetry mesh symmetry_reason warnings"
+    ),
     "Measure": "name kind value unit reason sd",
     "MeasureTable": "title measures remarks",
     "Ptosis": "side above_lower_pole above_fold grade reason",
     "Symmetry": "deviation sides thorax signed mirrored",
     "edit": "model subject changes hold kind linear",
-    "Edit": "shape before faces coefficients coefficients_before length size_change changes movements method basis warnings",
+    "Edit": (
+        "shape before faces coefficients coefficients_before length size_change changes movements "
+        "method basis warnings"
+    ),
     "Change": "name unit before after requested held deviations",
     "predict": "model subject missing replace subjects",
-    "Prediction": "shape mirrored faces region modes rest_variance evidence choice source mismatch spread warnings measures",
+    "Prediction": (
+        "shape mirrored faces region modes rest_variance evidence choice source mismatch spread "
+        "warnings measures"
+    ),
     "MissingRegion": "side missing breast healthy thorax",
     "Choice": "noise mirror_share log_likelihood best_noise",
     "picture": "mesh values low high colours yaw pitch size",
@@ -123,7 +141,9 @@ def test_annotations_name_public_types_only(name):
         for where, hint in typing.get_type_hints(part, localns=public).items():
             ours = {one for one in types_in(hint) if one.__module__.startswith("breastmorph")}
             assert ours <= set(public.values()), f"{part} {where}"
-            assert "pathlib" not in str(hint) or where == "return" or name.endswith("Problem"), f"{part} {where}"
+            assert "pathlib" not in str(hint) or where == "return" or name.endswith("Problem"), (
+                f"{part} {where}"
+            )
 
 
 @pytest.mark.parametrize(
@@ -146,7 +166,10 @@ def test_examples_import_nothing_below_the_package():
     assert sum(map(len, code.values())) > 20
     for page, parts in code.items():
         assert not [part for part in parts if re.search(r"(from|import) breastmorph\.", part)], page
-        assert not re.search(r"\b(Registrar|Examiner|Editor|predict_breast|fit_model|evaluate_model|save_model)\b", "".join(parts)), page
+        assert not re.search(
+            r"\b(Registrar|Examiner|Editor|predict_breast|fit_model|evaluate_model|save_model)\b",
+            "".join(parts),
+        ), page
 
 
 def test_the_package_is_light_to_import():

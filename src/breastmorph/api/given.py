@@ -71,7 +71,8 @@ def rules_of(unit: str, scale_by: str, landmark_order: Sequence[str] | None) -> 
 def several_of(given: Any, kind: type[Any], remedy: str) -> list[Any]:
     """Several values of one kind; refuses anything else, also a single one and none at all."""
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
-        require(given, kind, "what was given", remedy)
+        what = f"of the kind {type(given).__name__}"
+        raise BreastMorphError(f"what was given is {what}, not a list", remedy, code="wrong-argument")
     found = [require(one, kind, "one of those given", remedy) for one in given]
     if not found:
         raise BreastMorphError("the list is empty", remedy, code="wrong-argument")

@@ -100,12 +100,11 @@ def check_scan(
     Check
         What was found, and the scan, or why it is refused. What is wrong with the files is never raised.
     """
-    found = found_scans(path, landmarks)
+    rules, found = rules_of(unit, scale_by, landmark_order), found_scans(path, landmarks)
     if len(found) > 1:
         raise FileProblem(
             f"the folder has {len(found)} scans", "Name one file, or use load_scans", as_path(path)
         )
-    rules = rules_of(unit, scale_by, landmark_order)
     return _check_scan(found[0], rules, as_template(template).as_reference)
 
 
