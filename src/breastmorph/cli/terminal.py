@@ -15,8 +15,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from breastmorph.foundation.files import json_text
-
 # --------------------------------------------------------------------------------------------------------------------
 # What every command shares on the terminal: tables, progress, warnings, machine-readable output
 # --------------------------------------------------------------------------------------------------------------------
@@ -27,6 +25,10 @@ _LONG_WORD = 10  # letters
 
 def print_json(value: Any) -> None:
     """Print a value as JSON."""
+    from breastmorph.foundation.files import (
+        json_text,  # brings NumPy along, which `breastmorph --help` does not need
+    )
+
     click.echo(json_text(value))
 
 

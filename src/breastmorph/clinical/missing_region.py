@@ -68,7 +68,8 @@ class MirrorFrame:
 
     def mirrored(self, shape: Floats) -> Floats:
         """The mirror image of a shape (n, 3) across x = 0, in the same correspondence."""
-        return self.twin.at(shape) * MIRROR
+        found: Floats = self.twin.at(shape) * MIRROR
+        return found
 
     def twins(self, chosen: Bools) -> Bools:
         """The vertices whose mirror image is chosen, (n,)."""
@@ -278,7 +279,8 @@ class LeftOut:
 
     def noises(self, ratios: Sequence[float]) -> Floats:
         """Noises in mm from ratios: noise variance, summed over what is known, to the variance of one shape."""
-        return np.sqrt(np.asarray(ratios) * self._values.sum() / (self.n * (self.n - 1)))
+        found: Floats = np.sqrt(np.asarray(ratios) * self._values.sum() / (self.n * (self.n - 1)))
+        return found
 
     def residual_weights(self, noise: float) -> Floats:
         """A with: residuals of left-out subjects = A @ targets, (N, N)."""
@@ -289,7 +291,8 @@ class LeftOut:
         for group in self._groups:
             own = rest[np.ix_(group, group)]
             out[group] = np.linalg.solve(own + 1e-12 * np.eye(len(group)), rest[group])
-        return out
+        found: Floats = out
+        return found
 
     def solve(self, products: Floats, noise: float) -> Floats:
         """Weights of the targets for a new shape, whose centred products with the others are given, (N,)."""

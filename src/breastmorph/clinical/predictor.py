@@ -134,7 +134,8 @@ def _drawn(model: ShapeModel, seed: int) -> Floats:
     columns = np.random.default_rng(seed).standard_normal((k, q))
     columns -= columns.mean(axis=0)
     orthonormal = np.linalg.qr(columns)[0]
-    return orthonormal * (np.sqrt(k - 1.0) * model.deviations)
+    found: Floats = orthonormal * (np.sqrt(k - 1.0) * model.deviations)
+    return found
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -182,7 +183,8 @@ class Seam:
         for start in range(0, given.shape[1], _COLUMNS):
             part = slice(start, start + _COLUMNS)
             out[:, part] = self._factor.solve(-given[:, part])
-        return out.reshape(len(self.region), *at_border.shape[1:])
+        found: Floats = out.reshape(len(self.region), *at_border.shape[1:])
+        return found
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -530,7 +532,8 @@ class BreastPredictor:
         seen = self.region.healthy | self.region.thorax
         area = vertex_areas(self.frame.mean, self.frame.faces)[seen].mean()
         together = np.pi * p.registration_length**2 / area
-        return np.maximum(tried, p.registration_error * np.sqrt(max(together, 1.0)))
+        found: Floats = np.maximum(tried, p.registration_error * np.sqrt(max(together, 1.0)))
+        return found
 
     def _combined(
         self, weights: Floats, parts: tuple[NDArray[np.float32], NDArray[np.float32]], mirror: Floats

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copyreg
-from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -15,7 +14,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
-def _read_only(content: dict[Any, Any]) -> Mapping[Any, Any]:
+def _read_only(content: dict[Any, Any]) -> MappingProxyType[Any, Any]:
     return MappingProxyType(content)
 
 
