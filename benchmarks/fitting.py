@@ -96,7 +96,7 @@ def registered_cohort(folder: Path, phantom: Path, unseen: int) -> tuple[ShapeMo
             Unseen(
                 name,
                 load_mesh(phantom / "scans" / f"{name}.ply").vertices,
-                load_landmarks(phantom / "landmarks" / f"{name}.json").landmarks,
+                load_landmarks(phantom / "landmarks" / f"{name}.json"),
                 truth,
                 cohort.to_file[i].apply(cohort.shape(i)),
             )

@@ -59,7 +59,7 @@ def main() -> int:
         save_model(model, path)
         megabytes = path.stat().st_size / 1e6
         loading, back = median(lambda: load_model(path))
-    sampling, _ = median(lambda: back.sample(rng))
+    sampling, _ = median(lambda: back.drawn(rng))
     print(f"{SUBJECTS} subjects, {VERTICES:,} vertices, {q} components, one core, CPU seconds")
     print(f"alignment            {aligning:8.3f} s, {frame.removed.iterations} iterations")
     print(f"principal components {seconds:8.3f} s (at most {LIMITS['components']})")

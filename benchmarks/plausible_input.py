@@ -217,9 +217,7 @@ def main() -> int:
         for scans, landmarks in arguments.folder:
             print(scans)
             found = find_scans(scans, landmarks)[: arguments.n]
-            read = [
-                Given(load_mesh(files.mesh), load_landmarks(files.landmarks[0]).landmarks) for files in found
-            ]
+            read = [Given(load_mesh(files.mesh), load_landmarks(files.landmarks[0])) for files in found]
             shares = measure(read, arguments.kinds, arguments.seed, arguments.signs)
             good &= all(shares[kind] >= least for kind, least in LEAST_FOUND.items() if kind in shares)
             good &= shares.get("clean", 0.0) <= MOST_CLEAN

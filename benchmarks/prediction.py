@@ -94,7 +94,7 @@ def judge(
         along = np.sign((error * normals).sum(axis=1)) * np.linalg.norm(error, axis=1)
     else:
         along = (error * normals).sum(axis=1)
-    limit = 1.96 * found.normal_deviation[breast]
+    limit = 1.96 * found.sd_normal[breast]
     inside = breast[found.region.missing]
     missed = predictor.missed[:, inside]
     draw = rng.standard_normal(len(missed)) / np.sqrt(len(missed))

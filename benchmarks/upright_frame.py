@@ -48,7 +48,7 @@ def main() -> int:
     if (folder / "template/template.ply").exists():
         reference = (
             load_mesh(folder / "template/template.ply"),
-            load_landmarks(folder / "template/template_landmarks.json").landmarks,
+            load_landmarks(folder / "template/template_landmarks.json"),
         )
     errors: dict[str, list[float]] = {}
     sources: dict[str, int] = {}

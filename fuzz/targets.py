@@ -21,7 +21,7 @@ from breastmorph.cohort.reading import landmark_vertices, read_table
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.files import load_mesh, load_mesh_or_points, save_mesh
 from breastmorph.model.files import load_landmark_ids, load_model
-from breastmorph.scan.landmark_files import load_landmarks
+from breastmorph.scan.landmark_files import read_landmarks
 from breastmorph.scan.raw_target import load_points
 from breastmorph.template import from_npz
 from fuzz import seeds
@@ -73,7 +73,7 @@ def _mesh(path: Path) -> None:
 
 
 def _landmarks(path: Path) -> None:
-    found = load_landmarks(path)
+    found = read_landmarks(path)
     assert np.isfinite(found.landmarks.points).all()
     assert found.space in ("", "LPS", "RAS")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from breastmorph.model.shape_model import ShapeModel
+from breastmorph import ShapeModel
 
 VERTICES = 30_924
 LANDMARKS = {

@@ -1,7 +1,6 @@
 """Draw the guide's picture with Blender: the shape key of mode 1 at -1.5, 0 and +1.5 standard deviations.
 
-    python -c "from breastmorph import save_model; from breastmorph.explorer.model_view import demo_model; \
-save_model(demo_model(), 'model.glb')"
+    python -c "import breastmorph as bm; bm.demo_model().save('model.glb')"
     python-with-bpy scripts/blender_picture.py model.glb docs/pictures/blender.png
 
 It runs where ``bpy`` is installed (Blender as a Python module), not where BreastMorph is.

@@ -185,7 +185,7 @@ def queue(shown: Camera, scan: Path, marks: Path) -> None:
     page.wait_for_function("() => explorer.stage.scan?.positions")
     there = np.array(page.evaluate("Array.from(explorer.stage.scan.positions)")).reshape(-1, 3)
     to_shown = Similarity.fit(load_mesh(scan).vertices, there)
-    known = load_landmarks(marks).landmarks.transformed(to_shown)
+    known = load_landmarks(marks).transformed(to_shown)
     for name in ("sternal_notch", "xiphoid"):
         page.mouse.click(*page.evaluate("point => explorer.stage.view.project(point)", known[name].tolist()))
         page.wait_for_function("name => name in explorer.tabs.folder.state().landmarks", arg=name)

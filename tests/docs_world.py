@@ -107,5 +107,3 @@ def _make(world: Path, published: Path) -> None:
     for part in ("scans", "landmarks", "truth"):
         shutil.copytree(world / part, world / "demo" / "cohort" / part)
         shutil.copytree(world / part, world / "ph" / part)
-    shutil.copytree(world / "cohort", world / "with-masks")
-    run("register", *places, "--out", world / "without-masks", "--no-mask", "--jobs", 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from functools import cache
+from typing import Any
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -12,6 +13,8 @@ from scipy.spatial.transform import Rotation
 from breastmorph.cohort import Cohort
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity
+from breastmorph.model.building import BuildParameters, build_model
+from breastmorph.model.shape_model import ShapeModel
 from breastmorph.template import Template, default_template, template_hash, to_npz
 
 
@@ -48,6 +51,11 @@ def moved(shapes: np.ndarray, seed: int = 1) -> np.ndarray:
 def small_cohort(k: int = 9, seed: int = 0) -> Cohort:
     """A cohort without files."""
     return Cohort.of(random_shapes(k, seed), small_template())
+
+
+def built(cohort: Cohort, **options: Any) -> ShapeModel:
+    """A model of a cohort; the options are those of BuildParameters."""
+    return build_model(cohort, BuildParameters(**options))
 
 
 def write_registered(folder, shapes: np.ndarray, absent: dict[str, str] | None = None) -> None:

@@ -13,10 +13,9 @@ from breastmorph.cohort import load_cohort
 from breastmorph.cohort.reading import landmark_vertices, read_table
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.mesh.geometry import Similarity
-from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.landmark_files import load_landmarks
 from breastmorph.scan.raw_target import load_points
-from small_cohort import random_shapes, small_cohort, small_template, write_registered
+from small_cohort import built, random_shapes, small_cohort, small_template, write_registered
 
 
 @pytest.fixture
@@ -52,7 +51,7 @@ def test_records_that_do_not_fit(name, folder):
     assert caught.value.where == path
     if "to_file" in RECORDS[name]:
         with pytest.raises(FileProblem, match="record cannot be read"):
-            registered_patient(ShapeModel.build(small_cohort(3)), path.with_suffix(".ply"))
+            registered_patient(built(small_cohort(3)), path.with_suffix(".ply"))
 
 
 def test_nested_record(folder):

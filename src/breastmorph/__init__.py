@@ -12,58 +12,124 @@ __version__ = "0.1.0"
 
 _HOME = {
     "BreastMorphError": "breastmorph.foundation.errors",
+    "BreastMorphWarning": "breastmorph.foundation.errors",
+    "FileProblem": "breastmorph.foundation.errors",
+    "LandmarkProblem": "breastmorph.foundation.errors",
+    "MeshProblem": "breastmorph.foundation.errors",
+    # meshes, landmarks, scans
     "TriangleMesh": "breastmorph.mesh.triangle_mesh",
+    "Texture": "breastmorph.mesh.triangle_mesh",
+    "Similarity": "breastmorph.mesh.geometry",
     "load_mesh": "breastmorph.mesh.files",
     "save_mesh": "breastmorph.mesh.files",
     "Landmarks": "breastmorph.scan.landmarks",
     "load_landmarks": "breastmorph.scan.landmark_files",
     "save_landmarks": "breastmorph.scan.landmark_files",
     "Scan": "breastmorph.scan.scan",
-    "load_scan": "breastmorph.scan.check",
-    "check_scan": "breastmorph.scan.check",
+    "Check": "breastmorph.scan.scan",
+    "Finding": "breastmorph.foundation.errors",
+    "load_scan": "breastmorph.api.scans",
+    "load_scans": "breastmorph.api.scans",
+    "check_scan": "breastmorph.api.scans",
     "breast_mask": "breastmorph.mask",
+    # registration
     "Template": "breastmorph.template",
     "default_template": "breastmorph.template",
     "load_template": "breastmorph.template",
-    "Registrar": "breastmorph.registration.pipeline",
+    "register": "breastmorph.api.scans",
+    "register_folder": "breastmorph.api.scans",
+    "Registration": "breastmorph.registration.result",
+    "RegistrationParameters": "breastmorph.registration.parameters",
+    "StageMetrics": "breastmorph.registration.result",
+    "Trace": "breastmorph.registration.minimiser",
     "Cohort": "breastmorph.cohort",
     "load_cohort": "breastmorph.cohort",
+    # models
+    "build_model": "breastmorph.api.models",
     "ShapeModel": "breastmorph.model.shape_model",
-    "build_model": "breastmorph.model.building",
+    "Training": "breastmorph.model.shape_model",
     "load_model": "breastmorph.model.files",
-    "save_model": "breastmorph.model.files",
-    "fit_model": "breastmorph.model.fitting",
-    "Examiner": "breastmorph.clinical.examination",
-    "Editor": "breastmorph.clinical.editing",
-    "predict_breast": "breastmorph.clinical.prediction",
-    "evaluate_model": "breastmorph.evaluation.model_evaluation",
+    "fit": "breastmorph.api.models",
+    "Fit": "breastmorph.model.fitting",
+    "evaluate": "breastmorph.api.models",
+    "Evaluation": "breastmorph.evaluation.model_evaluation",
+    "EvaluationParameters": "breastmorph.evaluation.model_evaluation",
+    "Compactness": "breastmorph.evaluation.training_set",
+    "Curve": "breastmorph.evaluation.training_set",
+    "Decoupling": "breastmorph.evaluation.training_set",
+    "RawScans": "breastmorph.evaluation.model_evaluation",
+    "TruthFigures": "breastmorph.evaluation.truth",
+    "CohortTruth": "breastmorph.evaluation.truth",
+    # clinical use
+    "measure": "breastmorph.api.clinic",
+    "Examination": "breastmorph.clinical.examination",
+    "Measure": "breastmorph.clinical.measures",
+    "MeasureTable": "breastmorph.clinical.measures",
+    "Ptosis": "breastmorph.clinical.examination",
+    "Symmetry": "breastmorph.clinical.examination",
+    "edit": "breastmorph.api.clinic",
+    "Edit": "breastmorph.clinical.wishes",
+    "Change": "breastmorph.clinical.wishes",
+    "predict": "breastmorph.api.clinic",
+    "Prediction": "breastmorph.clinical.predictor",
+    "MissingRegion": "breastmorph.clinical.missing_region",
+    "Choice": "breastmorph.clinical.missing_region",
+    # to look at, and to try with
+    "picture": "breastmorph.api.models",
+    "demo_model": "breastmorph.api.models",
+    "make_phantoms": "breastmorph.api.models",
+}
+_NOW = {  # what earlier versions called it
+    "Registrar": "register",
+    "Examiner": "measure",
+    "Editor": "edit",
+    "predict_breast": "predict",
+    "fit_model": "fit",
+    "evaluate_model": "evaluate",
+    "save_model": "ShapeModel.save",
 }
 
 __all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:
-    from breastmorph.clinical.editing import Editor
-    from breastmorph.clinical.examination import Examiner
-    from breastmorph.clinical.prediction import predict_breast
+    from breastmorph.api.clinic import edit, measure, predict
+    from breastmorph.api.models import build_model, demo_model, evaluate, fit, make_phantoms, picture
+    from breastmorph.api.scans import check_scan, load_scan, load_scans, register, register_folder
+    from breastmorph.clinical.examination import Examination, Ptosis, Symmetry
+    from breastmorph.clinical.measures import Measure, MeasureTable
+    from breastmorph.clinical.missing_region import Choice, MissingRegion
+    from breastmorph.clinical.predictor import Prediction
+    from breastmorph.clinical.wishes import Change, Edit
     from breastmorph.cohort import Cohort, load_cohort
-    from breastmorph.evaluation.model_evaluation import evaluate_model
-    from breastmorph.foundation.errors import BreastMorphError
+    from breastmorph.evaluation.model_evaluation import Evaluation, EvaluationParameters, RawScans
+    from breastmorph.evaluation.training_set import Compactness, Curve, Decoupling
+    from breastmorph.evaluation.truth import CohortTruth, TruthFigures
+    from breastmorph.foundation.errors import (
+        BreastMorphError,
+        BreastMorphWarning,
+        FileProblem,
+        LandmarkProblem,
+        MeshProblem,
+    )
     from breastmorph.mask import breast_mask
     from breastmorph.mesh.files import load_mesh, save_mesh
-    from breastmorph.mesh.triangle_mesh import TriangleMesh
-    from breastmorph.model.building import build_model
-    from breastmorph.model.files import load_model, save_model
-    from breastmorph.model.fitting import fit_model
-    from breastmorph.model.shape_model import ShapeModel
-    from breastmorph.registration.pipeline import Registrar
-    from breastmorph.scan.check import check_scan, load_scan
+    from breastmorph.mesh.geometry import Similarity
+    from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
+    from breastmorph.model.files import load_model
+    from breastmorph.model.fitting import Fit
+    from breastmorph.model.shape_model import ShapeModel, Training
+    from breastmorph.registration.minimiser import Trace
+    from breastmorph.registration.parameters import RegistrationParameters
+    from breastmorph.registration.result import Registration, StageMetrics
     from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
     from breastmorph.scan.landmarks import Landmarks
-    from breastmorph.scan.scan import Scan
+    from breastmorph.scan.scan import Check, Scan
     from breastmorph.template import Template, default_template, load_template
 
 
 def __getattr__(name: str) -> Any:
+    if name in _NOW:
+        raise AttributeError(f"'breastmorph' has no {name!r} any more: it is breastmorph.{_NOW[name]} now")
     if name not in _HOME:
         raise AttributeError(f"module 'breastmorph' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)
@@ -71,3 +137,8 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+def _shown(value: Any, how: str) -> Any:
+    """How a notebook shows a value: by what stands above all values, which no layer below may import."""
+    return getattr(import_module("breastmorph.report.notebook"), how)(value)

@@ -149,7 +149,7 @@ def test_sample_writes_the_models_shapes_and_a_sheet(folder, tmp_path):
     assert [entry["file"] for entry in record["shapes"]] == [str(out / f"sample_00{k}.ply") for k in (0, 1)]
     rng = np.random.default_rng(4)
     for k in range(2):
-        assert np.allclose(load_mesh(out / f"sample_00{k}.ply").vertices, model.sample(rng), atol=1e-6)
+        assert np.allclose(load_mesh(out / f"sample_00{k}.ply").vertices, model.drawn(rng), atol=1e-6)
     with Image.open(record["sheet"]) as sheet:
         assert np.asarray(sheet).std() > 5
 
@@ -158,7 +158,7 @@ def test_fewer_components_give_samples_of_the_truncated_model(folder, tmp_path):
     _, model = built(folder, tmp_path)
     run("sample", tmp_path / "m.h5", "-n", 1, "--components", 2, "--out", tmp_path / "s")
     drawn = load_mesh(tmp_path / "s" / "sample_000.ply").vertices
-    assert np.allclose(drawn, model.truncate(2).sample(np.random.default_rng(1)), atol=1e-6)
+    assert np.allclose(drawn, model.truncate(2).drawn(np.random.default_rng(1)), atol=1e-6)
 
 
 def test_modes_go_both_ways_from_the_mean(folder, tmp_path):

@@ -12,9 +12,8 @@ from breastmorph import __version__
 from breastmorph.cli import main
 from breastmorph.mesh.files import save_mesh
 from breastmorph.model.files import load_model, save_model
-from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.landmark_files import save_landmarks
-from small_cohort import small_cohort
+from small_cohort import built, small_cohort
 from torso import torso
 
 
@@ -63,7 +62,7 @@ def test_a_template_names_its_scan(folder, tmp_path):
 
 def test_a_converted_model_names_what_it_was_also_when_it_is_replaced(tmp_path):
     model, landmark_ids = tmp_path / "m.npz", tmp_path / "ids.json"
-    save_model(ShapeModel.build(small_cohort(6)), model)
+    save_model(built(small_cohort(6)), model)
     landmark_ids.write_text('{"xiphoid": 3}')
     before = digest(model)
     told = made("convert", model, model, "--components", 2, "--landmark-ids", landmark_ids)

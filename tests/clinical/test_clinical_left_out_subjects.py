@@ -11,7 +11,7 @@ from breast_cohort import breast_template
 from breastmorph.clinical.features import Reading
 from breastmorph.clinical.missing_region import LeftOut, best_choice
 from breastmorph.clinical.prediction import predict_breast
-from breastmorph.clinical.predictor import learnt_predictor, training_shapes
+from breastmorph.clinical.predictor import deviation_of, learnt_predictor, training_shapes
 from breastmorph.cohort import Cohort
 from breastmorph.cohort.cohort import doubts
 from breastmorph.foundation.errors import BreastMorphError
@@ -100,7 +100,7 @@ def test_what_a_truncated_model_cut_off_is_noise_and_not_a_reason_to_refuse(keep
         found = one.predict(shape)  # none is refused
         assert not found.warnings
         error = ((shape - found.shape) * vertex_normals(found.shape, found.faces)).sum(axis=1)[breast]
-        covered.append((np.abs(error) <= 1.96 * found.normal_deviation[breast]).mean())
+        covered.append((np.abs(error) <= 1.96 * found.sd_normal[breast]).mean())
         errors.append(np.linalg.norm(shape - found.shape, axis=1)[breast].mean())
     by_all = [
         np.linalg.norm(shape - predictor(evidence).predict(shape).shape, axis=1)[breast].mean()
@@ -114,10 +114,10 @@ def test_what_a_truncated_model_cut_off_is_uncertain_in_measures_too():
     found = learnt_predictor(model().truncate(1), "right", "points").predict(strangers()[0])
     nipple = model().landmark_ids["nipple_right"]
     for axis in np.eye(3):
-        along = found.deviation_of(Reading(0.0, np.array([nipple]), axis[None]))
+        along = deviation_of(Reading(0.0, np.array([nipple]), axis[None]), found)
         assert along >= np.sqrt(found.rest_variance) > 0.0
-    whole = [found.deviation_of(Reading(0.0, np.array([nipple]), axis[None])) for axis in np.eye(3)]
-    assert np.linalg.norm(whole) == pytest.approx(found.deviation[nipple], rel=1e-5)
+    whole = [deviation_of(Reading(0.0, np.array([nipple]), axis[None]), found) for axis in np.eye(3)]
+    assert np.linalg.norm(whole) == pytest.approx(found.sd[nipple], rel=1e-5)
 
 
 def test_a_copy_in_another_pose_counts_once():
@@ -137,9 +137,7 @@ def test_without_stored_subjects_the_uncertainty_is_about_the_same():
     here, there = predictor().predict(shape), bare.predict(shape)
     breast = here.region.breast
     assert "drawn" in there.source
-    assert there.normal_deviation[breast].mean() == pytest.approx(
-        here.normal_deviation[breast].mean(), rel=0.35
-    )
+    assert there.sd_normal[breast].mean() == pytest.approx(here.sd_normal[breast].mean(), rel=0.35)
 
 
 def test_a_cohort_counts_as_the_models_own_subjects():

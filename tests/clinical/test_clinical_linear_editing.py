@@ -100,7 +100,7 @@ def test_population_is_that_of_samples():
     model, rng = breast_model(), np.random.default_rng(1)
     feature = features().find("SN-NL")
     mean, sd = population(model, feature, 1.2)
-    values = [feature.value(1.2 * model.sample(rng)) for _ in range(400)]
+    values = [feature.value(1.2 * model.drawn(rng)) for _ in range(400)]
     assert abs(np.mean(values) - mean) < 0.2 * sd
     assert 0.85 < np.std(values) / sd < 1.15
 

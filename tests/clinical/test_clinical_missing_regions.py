@@ -96,10 +96,7 @@ def test_a_painted_region_is_a_region():
     shape = strangers()[8]
     # The noise is chosen on all that is painted, not on the breast alone, so it may differ somewhat.
     apart = np.linalg.norm(painted.predict(shape).shape - by_side.predict(shape).shape, axis=1)
-    assert (
-        apart[by_side.region.breast].mean()
-        < 0.5 * by_side.predict(shape).deviation[by_side.region.breast].mean()
-    )
+    assert apart[by_side.region.breast].mean() < 0.5 * by_side.predict(shape).sd[by_side.region.breast].mean()
 
 
 def test_painted_regions_in_files(tmp_path):

@@ -12,7 +12,12 @@ from breast_cohort import breast_template
 from breastmorph.clinical import prediction
 from breastmorph.clinical.missing_region import mirror_frame
 from breastmorph.clinical.prediction import counts_as_gone, is_gone, predict_breast, predicted_measures
-from breastmorph.clinical.predictor import PredictionParameters, learnt_predictor, training_shapes
+from breastmorph.clinical.predictor import (
+    PredictionParameters,
+    deviation_of,
+    learnt_predictor,
+    training_shapes,
+)
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort
 from breastmorph.explorer import predicting
@@ -33,8 +38,8 @@ def test_known_skin_stays_exactly_and_missing_skin_does_not_matter(evidence):
     missing = found.region.missing
     assert np.array_equal(found.shape[~missing], shape[~missing])
     assert np.array_equal(found.mirrored[~missing], shape[~missing])
-    assert (found.deviation[~missing] == 0).all()
-    assert (found.deviation[missing] > 0).all()
+    assert (found.sd[~missing] == 0).all()
+    assert (found.sd[missing] > 0).all()
     nonsense = shape.copy()
     nonsense[missing] += 500.0
     assert np.allclose(predictor(evidence).predict(nonsense).shape[missing], found.shape[missing])
@@ -47,8 +52,8 @@ def test_pose_and_size_of_the_scan_carry_over():
     here, there = predictor().predict(shape), predictor().predict(move.apply(shape))
     assert np.allclose(there.shape, move.apply(here.shape), atol=1e-3)
     assert np.allclose(there.mirrored, move.apply(here.mirrored), atol=1e-3)
-    assert np.allclose(there.deviation, 1.15 * here.deviation, rtol=1e-3)
-    assert np.allclose(there.normal_deviation, 1.15 * here.normal_deviation, rtol=1e-2, atol=1e-2)
+    assert np.allclose(there.sd, 1.15 * here.sd, rtol=1e-3)
+    assert np.allclose(there.sd_normal, 1.15 * here.sd_normal, rtol=1e-2, atol=1e-2)
 
 
 def test_left_is_right_in_the_mirror():
@@ -83,7 +88,7 @@ def test_the_uncertainty_holds_for_strangers(evidence):
         breast = found.region.breast
         normals = vertex_normals(found.shape, found.faces)[breast]
         error = ((shape - found.shape)[breast] * normals).sum(axis=1)
-        shares.append((np.abs(error) <= 1.96 * found.normal_deviation[breast]).mean())
+        shares.append((np.abs(error) <= 1.96 * found.sd_normal[breast]).mean())
     assert 0.90 <= np.mean(shares) <= 0.98
 
 
@@ -110,14 +115,14 @@ def test_surface_evidence_does_not_feel_points_that_slide_along_the_skin():
 def test_samples_are_as_wide_as_the_deviation_says():
     found = predictor().predict(strangers()[6])
     rng = np.random.default_rng(0)
-    drawn = np.stack([found.sample(rng) for _ in range(400)])
+    drawn = np.stack([found.drawn(rng) for _ in range(400)])
     missing = found.region.missing
     assert np.array_equal(drawn[0][~missing], found.shape[~missing])
     wide = np.sqrt(((drawn - found.shape) ** 2).sum(axis=2).mean(axis=0))[missing]
-    assert np.allclose(wide.mean(), found.deviation[missing].mean(), rtol=0.1)
+    assert np.allclose(wide.mean(), found.sd[missing].mean(), rtol=0.1)
     volumes = BreastVolumes(model().mean_mesh, model().landmarks)
     sampled = np.std([volumes.cc(shape, "right") for shape in drawn])
-    assert found.deviation_of(volumes.read(found.shape, "right")) == pytest.approx(sampled, rel=0.2)
+    assert deviation_of(volumes.read(found.shape, "right"), found) == pytest.approx(sampled, rel=0.2)
 
 
 def test_measures_come_with_their_standard_deviation():

@@ -82,7 +82,7 @@ def set_xiphoid(page, folder) -> None:
 
 
 def saved(folder, scan):
-    return load_landmarks(folder / "landmarks" / f"{scan}.json").landmarks
+    return load_landmarks(folder / "landmarks" / f"{scan}.json")
 
 
 def test_the_queue_opens_with_the_first_scan_and_says_what_is_next(tab):

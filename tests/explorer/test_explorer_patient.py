@@ -119,7 +119,7 @@ def test_landmarks_come_home_in_the_scans_coordinates(patient, folder, tmp_path,
     answer = visitor.post("/api/download/landmarks", {"scan": scan, "format": kind})
     path = tmp_path / f"scan{kind}"
     path.write_bytes(answer.content)
-    found, given = load_landmarks(path).landmarks, load_landmarks(folder / "scan.json").landmarks
+    found, given = load_landmarks(path), load_landmarks(folder / "scan.json")
     assert np.abs(found.array(given.names) - given.points).max() < 1e-5
 
 
@@ -147,7 +147,7 @@ def test_a_fit_needs_no_registration(explorer, folder):
     assert done["result"]["how"] == "fitted"
     assert done["result"]["residual"]["mean_mm"] < 4.0
     measured = visitor.post("/api/measures", {"shape": {"kind": "patient"}}).json["measures"]
-    given = load_landmarks(folder / "scan.json").landmarks
+    given = load_landmarks(folder / "scan.json")
     true = 10.0 * np.linalg.norm(given["nipple_left"] - given["nipple_right"])
     found = next(one["value"] for one in measured if one["name"] == "NL-NR")
     assert found == pytest.approx(true, rel=0.1)

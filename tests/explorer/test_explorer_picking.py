@@ -300,7 +300,7 @@ def test_a_click_cannot_be_lost_by_undo_and_swap(folder, model_file):
         assert set(state["landmarks"]) == {"sternal_notch", "nipple_right"}
         state = visitor.post(f"/api/scans/{key}/undo").json
         assert set(state["landmarks"]) == {"sternal_notch", "nipple_left"}
-        saved = load_landmarks(folder / "landmarks" / "torso 0.json").landmarks
+        saved = load_landmarks(folder / "landmarks" / "torso 0.json")
         assert set(saved) == {"sternal_notch", "nipple_left"}
         assert visitor.post(f"/api/scans/{key}/skip", {"landmark": "xiphoid"}).json["code"] == "needed"
         assert visitor.post(f"/api/scans/{key}/absent", {"side": "both"}).status == 400
@@ -356,7 +356,7 @@ def test_a_landmark_file_that_is_not_understood_whole_is_not_lost(folder, model_
         key = visitor.get("/api/queue").json["scans"][0]["scan"]
         place(visitor, key, shown_from_torso(visitor, key, 0.8), 0.8, ("sternal_notch", "nipple_left"))
     assert (folder / "landmarks" / "torso 0.json.before").read_text(encoding="utf-8") == content
-    assert "sternal_notch" in load_landmarks(folder / "landmarks" / "torso 0.json").landmarks
+    assert "sternal_notch" in load_landmarks(folder / "landmarks" / "torso 0.json")
     kept = list((folder / "landmarks").iterdir())
     assert len(kept) == 2
     if os.name == "posix":  # whom it was closed to, it stays closed to

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from breastmorph.mesh.files import load_mesh
-from breastmorph.scan.landmark_files import load_landmarks
+from breastmorph.scan.landmark_files import read_landmarks
 
 HALF_TURN = np.array([-1.0, -1.0, 1.0])  # between LPS and RAS
 SPACES = ("LPS", "RAS")
@@ -61,7 +61,7 @@ def test_landmarks_there_and_back(space, suffix, stored, kit, points, tmp_path, 
     for again, kind in POINT_FILES.items():
         for written in SPACES:
             stored("WriteData", kind, tmp_path / f"a.{again}", node, written)
-            back = load_landmarks(tmp_path / f"a.{again}")
+            back = read_landmarks(tmp_path / f"a.{again}")
             assert (back.space, back.unknown, back.landmarks.names) == (written, (), tuple(points))
             turn = 1.0 if written == space else HALF_TURN
             assert_near(back.landmarks.points, np.array(list(points.values())) * turn, atol=1e-9)
@@ -139,5 +139,5 @@ def test_a_point_that_slicer_has_not_placed(tmp_path):
     markup = {"type": "Fiducial", "coordinateSystem": "RAS", "controlPoints": [placed, missing]}
     schema = "https://example.org/markups-schema-v1.0.4.json#"
     (tmp_path / "a.mrk.json").write_text(json.dumps({"@schema": schema, "markups": [markup]}))
-    file = load_landmarks(tmp_path / "a.mrk.json")
+    file = read_landmarks(tmp_path / "a.mrk.json")
     assert (file.landmarks.names, file.space) == (("xiphoid",), "RAS")

@@ -9,13 +9,13 @@ import pytest
 
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.geometry import Similarity, rotation_about
-from breastmorph.model.shape_model import ShapeModel, condition
-from small_cohort import moved, random_shapes, small_cohort, small_template
+from breastmorph.model.shape_model import condition
+from small_cohort import built, moved, random_shapes, small_cohort, small_template
 
 
 @pytest.fixture(scope="module")
 def model():
-    return ShapeModel.build(small_cohort(k=12), keep_scores=True)
+    return built(small_cohort(k=12), keep_scores=True)
 
 
 def coefficients(model, seed=3):
@@ -44,7 +44,7 @@ def test_fewer_coefficients_leave_the_rest_at_zero(model):
 def test_training_shapes_are_reproduced_from_any_pose():
     shapes = random_shapes(k=12)
     cohort = small_cohort(k=12)
-    model = ShapeModel.build(cohort, keep_scores=True)
+    model = built(cohort, keep_scores=True)
     for scores, scale, shape in zip(
         model.training.scores, model.training.scales, moved(shapes, seed=5), strict=True
     ):
@@ -58,7 +58,7 @@ def test_training_shapes_are_reproduced_from_any_pose():
 
 def test_samples_have_the_models_mean_and_variances(model):
     rng = np.random.default_rng(0)
-    drawn = np.array([model.project(model.sample(rng)) for _ in range(2000)])
+    drawn = np.array([model.project(model.drawn(rng)) for _ in range(2000)])
     assert np.allclose(drawn.mean(axis=0) / model.deviations, 0.0, atol=0.1)
     assert np.allclose(drawn.std(axis=0) / model.deviations, 1.0, atol=0.08)
 

@@ -13,13 +13,12 @@ from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.building import BuildParameters, build_model, built_with, part_vertices
 from breastmorph.model.files import save_model
 from breastmorph.model.procrustes import ProcrustesParameters, mirrored
-from breastmorph.model.shape_model import ShapeModel
-from small_cohort import moved, random_shapes, small_cohort, small_template
+from small_cohort import built, moved, random_shapes, small_cohort, small_template
 
 
 def test_the_mean_stands_upright_like_the_template_at_the_mean_size():
     shapes = moved(random_shapes())
-    model = ShapeModel.build(Cohort.of(shapes, small_template()))
+    model = built(Cohort.of(shapes, small_template()))
     to_template = Similarity.fit(model.mean, small_template().mesh.vertices, with_scale=False)
     assert np.allclose(to_template.rotation, np.eye(3), atol=1e-6)
     assert np.allclose(model.mean.mean(axis=0), 0.0, atol=1e-6)
@@ -44,15 +43,15 @@ def test_a_rigid_model_holds_size_and_a_similarity_model_does_not():
 
 def test_the_same_cohort_gives_the_same_bytes(tmp_path):
     for name in ("a.h5", "b.h5", "a.npz", "b.npz", "a.glb", "b.glb"):
-        save_model(ShapeModel.build(small_cohort(), keep_scores=True), tmp_path / name)
+        save_model(built(small_cohort(), keep_scores=True), tmp_path / name)
     for kind in ("h5", "npz", "glb"):
         assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()
 
 
 def test_signs_do_not_depend_on_the_order_of_the_subjects():
     shapes = random_shapes()
-    model = ShapeModel.build(Cohort.of(shapes, small_template()))
-    other = ShapeModel.build(Cohort.of(shapes[::-1], small_template()))
+    model = built(Cohort.of(shapes, small_template()))
+    other = built(Cohort.of(shapes[::-1], small_template()))
     assert ((model.basis * other.basis).sum(axis=0) > 0.99).all()
 
 
@@ -65,17 +64,15 @@ def test_plus_makes_the_breasts_fuller():
         towards[:, 2] += 30.0 * np.exp(-((away / 50.0) ** 2))
     amounts = np.array([-1.0, -0.4, 0.3, 1.1])
     shapes = template.mesh.vertices + amounts[:, None, None] * towards
-    model = ShapeModel.build(Cohort.of(shapes, template), components=1)
+    model = built(Cohort.of(shapes, template), components=1)
     larger = model.instance(model.deviations)
     assert (larger[nipples, 2] > model.mean[nipples, 2] + 5.0).all()
 
 
 def test_a_symmetric_model_equals_that_of_subjects_and_mirror_images():
     template, shapes = small_template(), random_shapes(k=6)
-    model = ShapeModel.build(Cohort.of(shapes, template), symmetric=True, keep_scores=True)
-    doubled = ShapeModel.build(
-        Cohort.of(np.concatenate([shapes, mirrored(shapes, template.mirror)]), template)
-    )
+    model = built(Cohort.of(shapes, template), symmetric=True, keep_scores=True)
+    doubled = built(Cohort.of(np.concatenate([shapes, mirrored(shapes, template.mirror)]), template))
     assert model.n_components == doubled.n_components == 11
     assert np.allclose(model.mean, doubled.mean, atol=1e-3)
     assert np.allclose(model.variances, doubled.variances, rtol=1e-3)
@@ -92,13 +89,13 @@ def test_a_symmetric_model_equals_that_of_subjects_and_mirror_images():
 def test_a_model_of_asymmetry_holds_only_asymmetry():
     template = small_template()
     shapes = random_shapes(k=7)
-    model = ShapeModel.build(Cohort.of(shapes, template), asymmetry=True, keep_scores=True)
+    model = built(Cohort.of(shapes, template), asymmetry=True, keep_scores=True)
     for column in model.basis.T:
         assert np.allclose(
             mirrored(column.reshape(-1, 3), template.mirror), -column.reshape(-1, 3), atol=1e-6
         )
     symmetric = (model.mean + mirrored(model.mean, template.mirror)) / 2
-    frame = ShapeModel.build(Cohort.of(shapes, template), symmetric=True)
+    frame = built(Cohort.of(shapes, template), symmetric=True)
     assert np.allclose(symmetric, frame.mean, atol=1e-6)
     aligned = frame.align(shapes[3]).apply(shapes[3])
     own = (aligned - mirrored(aligned, template.mirror)) / 2
@@ -109,17 +106,17 @@ def test_subjects_that_do_not_differ_are_refused():
     template, shapes = small_template(), random_shapes(k=5)
     even = (shapes + mirrored(shapes, template.mirror)) / 2
     with pytest.raises(BreastMorphError, match="no asymmetry"):
-        ShapeModel.build(Cohort.of(even, template), asymmetry=True)
+        built(Cohort.of(even, template), asymmetry=True)
     with pytest.raises(BreastMorphError, match="no differences"):
-        ShapeModel.build(Cohort.of(moved(np.repeat(shapes[:1], 4, axis=0)), template))
+        built(Cohort.of(moved(np.repeat(shapes[:1], 4, axis=0)), template))
 
 
 @pytest.mark.parametrize("options", [{}, {"symmetric": True}, {"asymmetry": True}])
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_a_part_is_the_marginal_of_the_whole_model(side, options):
     cohort = small_cohort(k=6)
-    whole = ShapeModel.build(cohort, keep_scores=True, **options)
-    part = ShapeModel.build(cohort, part=side, keep_scores=True, **options)
+    whole = built(cohort, keep_scores=True, **options)
+    part = built(cohort, part=side, keep_scores=True, **options)
     ids = part_vertices(whole.mean_mesh, whole.landmark_ids, side)
     expected = whole.marginal(ids)
     assert np.allclose(part.mean, whole.mean[ids], atol=1e-6)
@@ -132,7 +129,7 @@ def test_a_part_is_the_marginal_of_the_whole_model(side, options):
 
 
 def test_a_part_is_one_breast_with_its_nipple():
-    model = ShapeModel.build(small_cohort(), part="left")
+    model = built(small_cohort(), part="left")
     assert "nipple_left" in model.landmark_ids
     assert "nipple_right" not in model.landmark_ids
     assert model.mean[model.landmark_ids["nipple_left"], 0] > 0
@@ -168,12 +165,12 @@ def test_nothing_about_single_subjects_is_kept_unless_asked_for():
 
 
 def test_left_out_components_become_noise():
-    whole = ShapeModel.build(small_cohort())
-    some = ShapeModel.build(small_cohort(), components=3)
+    whole = built(small_cohort())
+    some = built(small_cohort(), components=3)
     assert whole.noise_variance == 0.0
     assert some.noise_variance == pytest.approx(whole.truncate(3).noise_variance, rel=1e-4)
     assert np.allclose(some.basis, whole.basis[:, :3], atol=1e-5)
-    assert 1 < ShapeModel.build(small_cohort(), variance=0.9).n_components < whole.n_components
+    assert 1 < built(small_cohort(), variance=0.9).n_components < whole.n_components
 
 
 def test_what_cannot_be_built_is_refused():
@@ -181,13 +178,13 @@ def test_what_cannot_be_built_is_refused():
     with pytest.raises(BreastMorphError, match="too few"):
         build_model(cohort.chosen([1]))
     with pytest.raises(BreastMorphError, match="either"):
-        ShapeModel.build(cohort, symmetric=True, asymmetry=True)
+        built(cohort, symmetric=True, asymmetry=True)
     lopsided = replace(cohort, template=replace(cohort.template, mirror=None))
     with pytest.raises(BreastMorphError, match="mirror images"):
-        ShapeModel.build(lopsided, symmetric=True)
+        built(lopsided, symmetric=True)
     bare = replace(cohort.template, landmark_ids={"sternal_notch": 0}, coarse_landmark_ids={})
     with pytest.raises(LandmarkProblem, match="where the breasts are"):
-        ShapeModel.build(replace(cohort, template=bare), part="left")
+        built(replace(cohort, template=bare), part="left")
 
 
 def test_a_model_says_what_kind_it_is_and_nonsense_in_a_file_is_passed_over():

@@ -10,8 +10,7 @@ import breastmorph.model.building as components_module
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.model.building import principal_components
 from breastmorph.model.procrustes import align_shapes
-from breastmorph.model.shape_model import ShapeModel
-from small_cohort import moved, random_shapes, small_cohort
+from small_cohort import built, moved, random_shapes, small_cohort
 
 
 def of(rows, **wanted):
@@ -35,7 +34,7 @@ def test_mean_variances_and_basis_equal_those_of_scikit_learn():
 
 def test_a_built_model_equals_scikit_learn_on_the_same_aligned_shapes():
     cohort = small_cohort(k=10)
-    model = ShapeModel.build(cohort)
+    model = built(cohort)
     aligned = np.stack([model.align(shape).apply(shape) for shape in cohort.shapes()]).reshape(10, -1)
     peer = PCA(svd_solver="full").fit(aligned)
     assert np.allclose(model.mean.ravel(), peer.mean_, atol=1e-5)

@@ -12,13 +12,12 @@ import pytest
 
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.model.files import load_model, save_model
-from breastmorph.model.shape_model import ShapeModel
-from small_cohort import small_cohort
+from small_cohort import built, small_cohort
 
 
 @pytest.fixture(scope="module")
 def model():
-    return ShapeModel.build(small_cohort(k=5))
+    return built(small_cohort(k=5))
 
 
 @pytest.fixture

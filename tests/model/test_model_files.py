@@ -17,12 +17,12 @@ from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.files import load_landmark_ids, load_model, save_model
 from breastmorph.model.files.shown import write_mode_sequence, write_morph_targets
 from breastmorph.model.shape_model import ShapeModel
-from small_cohort import small_cohort
+from small_cohort import built, small_cohort
 
 
 @pytest.fixture(scope="module")
 def model():
-    return ShapeModel.build(small_cohort(), keep_scores=True).truncate(6)
+    return built(small_cohort(), keep_scores=True).truncate(6)
 
 
 def short_reader(path):
@@ -108,7 +108,7 @@ def test_the_short_reader_gives_the_same_samples(model, tmp_path):
     rng = np.random.default_rng(7)
     c = rng.standard_normal(len(variances)) * np.sqrt(variances)
     theirs = mean + (basis @ c.astype(np.float32)).reshape(-1, 3)
-    assert np.abs(theirs - model.sample(np.random.default_rng(7))).max() < 1e-3
+    assert np.abs(theirs - model.drawn(np.random.default_rng(7))).max() < 1e-3
     assert np.array_equal(faces, model.faces)
     assert np.allclose(points, model.mean, atol=1e-4)
 
@@ -310,7 +310,7 @@ def test_any_basis_gives_the_covariance_that_it_means(model, tmp_path, caplog, k
         assert np.allclose(have.T @ have, np.eye(one.n_components), atol=1e-5)
         assert (np.diff(one.variances) <= 0.0).all()
         assert np.abs((have * one.variances) @ have.T - expected).max() < 1e-5 * np.abs(expected).max()
-        assert np.isfinite(one.sample(np.random.default_rng(0))).all()
+        assert np.isfinite(one.drawn(np.random.default_rng(0))).all()
     assert np.array_equal(load_model(tmp_path / "m.h5").basis, found.basis)
 
 
@@ -338,7 +338,7 @@ def test_a_model_without_variance_is_its_mean(model, tmp_path, caplog):
     assert "no variance" in caplog.text
     for name in ("saved.h5", "saved.npz", "saved.glb"):
         save_model(found, tmp_path / name)
-    assert np.array_equal(load_model(tmp_path / "saved.h5").sample(np.random.default_rng(0)), found.mean)
+    assert np.array_equal(load_model(tmp_path / "saved.h5").drawn(np.random.default_rng(0)), found.mean)
 
 
 def test_a_basis_as_long_as_the_deviations_is_read_as_its_version_says(model, tmp_path, caplog):

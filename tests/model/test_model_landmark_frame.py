@@ -14,7 +14,7 @@ from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.files import is_unchanged, load_model, save_model
 from breastmorph.model.shape_model import ShapeModel, landmark_frame
-from small_cohort import small_cohort
+from small_cohort import built, small_cohort
 
 FIVE = ("sternal_notch", "nipple_left", "nipple_right", "lower_pole_left", "lower_pole_right")
 Z_UP = Rotation.from_euler("x", 90, degrees=True).as_matrix()
@@ -22,7 +22,7 @@ BACKWARDS = Rotation.from_euler("y", 180, degrees=True).as_matrix()
 
 
 def model(few: bool = False) -> ShapeModel:
-    full = ShapeModel.build(small_cohort()).truncate(4)
+    full = built(small_cohort()).truncate(4)
     ids = {name: full.landmark_ids[name] for name in FIVE}
     return replace(full, landmark_ids=ids) if few else full
 

@@ -79,7 +79,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def example(model):
-    shape = model.sample(np.random.default_rng(4))
+    shape = model.drawn(np.random.default_rng(4))
     return Example("subject", shape, predict_breast(model, shape, "left", absent=False), shape)
 
 

@@ -31,7 +31,7 @@ from breastmorph.report.page import (
     write_page,
 )
 from breastmorph.report.page.writing import number_text, packed_model
-from small_cohort import small_cohort
+from small_cohort import built, small_cohort
 
 EVIL = "<script>alert('x')</script>\"&' </script> <!-- ]]> 日本 \u2028"
 DRAWING = b'<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" width="90pt" height="30pt"></svg>'
@@ -39,7 +39,7 @@ DRAWING = b'<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" width="
 
 @cache
 def small_model() -> ShapeModel:
-    return ShapeModel.build(small_cohort())
+    return built(small_cohort())
 
 
 def page_of(*blocks, **others) -> Page:

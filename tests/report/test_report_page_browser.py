@@ -23,7 +23,7 @@ from breastmorph.report.page import (
     Verdict,
     write_page,
 )
-from small_cohort import small_cohort
+from small_cohort import built, small_cohort
 
 DRAWING = b'<svg xmlns="http://www.w3.org/2000/svg" width="90" height="30"><rect width="9" height="9"/></svg>'
 # Text, opacity and middle of the labels at the left edge, at the right edge and between.
@@ -35,7 +35,7 @@ LABELS = """() => ["left", "right", "middle"].map(side => {
 
 @cache
 def small_model() -> ShapeModel:
-    return ShapeModel.build(small_cohort())
+    return built(small_cohort())
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ from breastmorph.registration.parameters import RegistrationParameters
 from breastmorph.registration.result import Registration
 from breastmorph.report.summary_page import SIZE, ScanPictures, summary_html, thumbnail, write_summaries
 from breastmorph.scan.scan import Scan
+from breastmorph.template import default_template
 from small_cohort import random_shapes, small_template, write_registered
 from torso import torso
 
@@ -163,7 +164,7 @@ def registration():
     mask = 0.5 * np.exp(-((away / 60.0) ** 2))
     result = Registration(
         "a", mesh, Similarity(), mask, mask, "", (), MappingProxyType({}), MappingProxyType({}), (),
-        RegistrationParameters(),
+        RegistrationParameters(), default_template(), landmarks, Similarity(),
     )  # fmt: skip
     return Scan("a", mesh, landmarks), result
 

@@ -11,7 +11,7 @@ from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan import raw_target
 from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.landmark_files import save_landmarks
+from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
 from breastmorph.scan.landmarks import STERNUM
 from breastmorph.scan.raw_target import load_target
 from torso import torso
@@ -35,7 +35,7 @@ def files(tmp_path):
 def test_every_target_is_in_mm_and_knows_the_way_back(files, scan, names):
     folder, turned = files
     marks = folder / "a.json"
-    whole = raw_target.load_landmarks(marks).landmarks
+    whole = load_landmarks(marks)
     if names is None:
         marks = None
     elif names != "all":
@@ -76,7 +76,7 @@ def test_a_landmark_file_without_a_known_name_is_refused(files, scan):
 @pytest.mark.parametrize("scan", ["a.ply", "a.xyz"])
 def test_problems_name_the_file_that_has_them(files, scan):
     folder, _ = files
-    off = raw_target.load_landmarks(folder / "a.json").landmarks.only(("nipple_left", "nipple_right"))
+    off = load_landmarks(folder / "a.json").only(("nipple_left", "nipple_right"))
     save_landmarks(type(off)(off.names, off.points + 50.0), folder / "a.json")
     with pytest.raises(LandmarkProblem, match=r"lie off|off the surface") as caught:
         load_target(folder / scan, folder / "a.json")
@@ -91,7 +91,7 @@ def test_problems_name_the_file_that_has_them(files, scan):
 @pytest.mark.parametrize("names", [("nipple_left", "nipple_right"), "all"])
 def test_a_measured_distance_scales_clouds_and_surfaces_in_no_unit(files, scan, names):
     folder, turned = files
-    whole = raw_target.load_landmarks(folder / "a.json").landmarks
+    whole = load_landmarks(folder / "a.json")
     small = Similarity(scale=1 / 12.5)  # no torso is as small as that in cm, nor as large in m
     save_landmarks((whole if names == "all" else whole.only(names)).transformed(small), folder / "a.json")
     save_mesh(TriangleMesh(turned / 12.5, torso(edge=7)[0].faces), folder / "a.ply")

@@ -143,7 +143,7 @@ def test_command_writes_what_can_be_read_again(tmp_path):
     for name in ("template", "template_coarse"):
         mesh = load_mesh(tmp_path / "made" / f"{name}.ply")
         mirror = np.load(tmp_path / "made" / f"{name}_mirror.npy", allow_pickle=False)
-        points = load_landmarks(tmp_path / "made" / f"{name}_landmarks.json").landmarks
+        points = load_landmarks(tmp_path / "made" / f"{name}_landmarks.json")
         assert np.abs(mesh.vertices[mirror] * [-1, 1, 1] - mesh.vertices).max() < 1e-6
         nearest = np.linalg.norm(mesh.vertices[:, None] - points.points, axis=2).min(axis=0)
         assert nearest.max() < 1e-4  # files round to 32 bits

@@ -175,20 +175,20 @@ def _write(
         make_folder(out / "samples")
     for old in (out / "samples").glob("sample_*.ply"):
         old.unlink()  # of an earlier run with more of them
-    meshes |= {out / "samples" / f"sample_{k + 1}.ply": mesh(found.sample(rng)) for k in range(samples)}
+    meshes |= {out / "samples" / f"sample_{k + 1}.ply": mesh(found.drawn(rng)) for k in range(samples)}
     for path, one in meshes.items():
         save_mesh(one, path)
     record["uncertainty_colors_end_mm"] = most
     arrays = io.BytesIO()
     np.savez_compressed(
         arrays,
-        sd=found.deviation.astype(np.float32),
-        sd_normal=found.normal_deviation.astype(np.float32),
+        sd=found.sd.astype(np.float32),
+        sd_normal=found.sd_normal.astype(np.float32),
         missing=found.region.missing,
         breast=found.region.breast,
     )
     texts = {
-        out / "uncertainty.csv": _table(found.region.missing, found.deviation, found.normal_deviation),
+        out / "uncertainty.csv": _table(found.region.missing, found.sd, found.sd_normal),
         out / "uncertainty.npz": arrays.getvalue(),
         out / "prediction.json": json_text(record).encode(),
     }
@@ -235,8 +235,8 @@ def _record(
         "spread": found.spread,
         "missing_vertices": int(found.region.missing.sum()),
         "sd_normal_mm": {
-            "mean": float(found.normal_deviation[breast].mean()),
-            "largest": float(found.normal_deviation[breast].max()),
+            "mean": float(found.sd_normal[breast].mean()),
+            "largest": float(found.sd_normal[breast].max()),
         },
         "measures": [plain(asdict(one)) for one in measures],
         "warnings": sentences(found.warnings),
@@ -251,7 +251,7 @@ def _print(found: Prediction, patient: Patient, measures: tuple[PredictedMeasure
         ["measure (straight)", "other side", "predicted", "1 sd", "mirror image"],
         [[escape(cell) for cell in measure_row(one, for_people=False)] for one in measures],
     )
-    inside = found.normal_deviation[found.region.breast]
+    inside = found.sd_normal[found.region.breast]
     click.echo(
         f"Uncertainty along the normal: {inside.mean():.1f} mm on average, {inside.max():.1f} mm at most (1 sd), "
         f"from leave-one-out over {found.source}"

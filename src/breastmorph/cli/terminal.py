@@ -20,6 +20,7 @@ _LONG_WORD = 10  # letters
 
 def print_json(value: Any) -> None:
     """Print a value as JSON."""
+
     click.echo(json_text(value))
 
 

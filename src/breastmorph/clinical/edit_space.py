@@ -292,7 +292,7 @@ def _support(model: ShapeModel, feature: Feature, size: float, seed: int) -> Int
     A straight distance is read off a few fixed vertices, a tape line runs over others in every shape.
     """
     rng = np.random.default_rng(seed)
-    shapes = [model.mean, model.sample(rng), model.sample(rng)]
+    shapes = [model.mean, model.drawn(rng), model.drawn(rng)]
     found = [feature.read(size * shape).vertices for shape in shapes]
     few = len(found[0]) <= _FEW and all(np.array_equal(found[0], other) for other in found[1:])
     return found[0] if few else None

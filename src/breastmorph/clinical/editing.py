@@ -308,6 +308,7 @@ class Editor:
         edit = Edit(
             shape=shape,
             before=self.patient.shape,
+            faces=self.model.faces,
             coefficients=coefficients,
             coefficients_before=self.place.coefficients,
             length=float(np.linalg.norm(coordinates)),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from breastmorph.clinical.distances import SkinPoints, reached
-from breastmorph.clinical.measures import Gauge, Measure, asymmetries, measure_distances
+from breastmorph.clinical.measures import Gauge, Measure, MeasureTable, asymmetries, measure_distances
 from breastmorph.clinical.missing_region import NOT_SYMMETRIC
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.foundation.arrays import Floats, Ints
@@ -224,6 +224,50 @@ class Examination:
         return self.distances + self.volumes
 
     @property
+    def table(self) -> MeasureTable:
+        """All measures, heights of the nipples and the mirror deviation, to be printed and looked up by name."""
+        heights = [
+            Measure(
+                f"nipple above {what} {p.side}",
+                "height",
+                value,
+                "mm",
+                None
+                if value == value
+                else p.reason or Finding("needs-landmarks", {"names": [f"lower_pole_{p.side}"]}),
+            )
+            for p in self.ptosis
+            for what, value in (("lower pole", p.above_lower_pole), ("fold", p.above_fold))
+        ]
+        whole = self.symmetry.deviation if self.symmetry is not None else float("nan")
+        mirror = Measure("mirror deviation", "mean", whole, "mm", self.symmetry_reason)
+        found = (*self.measures, *heights, mirror)
+        reasons: dict[str, list[str]] = {}
+        for one in found:
+            if not one.known:
+                reasons.setdefault(str(one.reason), []).append(one.name)
+        remarks = [
+            f"Not determinable: {', '.join(dict.fromkeys(names))} ({why})" for why, names in reasons.items()
+        ]
+        absent = f", {self.absent} side absent" if self.absent else ""
+        known = tuple(one for one in found if one.known)
+        notes = (f"Note: {warning}" for warning in self.warnings)
+        return MeasureTable(f"{self.id} ({self.source}{absent})", known, (*remarks, *notes))
+
+    def __getitem__(self, name: str) -> Measure:
+        """A measure by its name; see :class:`MeasureTable`."""
+        return self.table[name]
+
+    def __repr__(self) -> str:
+        return f"Examination({self.id!r}, {self.source}, {len(self.table)} measures)"
+
+    def __str__(self) -> str:
+        return str(self.table)
+
+    def _repr_html_(self) -> str:
+        return self.table._repr_html_()
+
+    @property
     def asymmetries(self) -> tuple[Measure, ...]:
         """Left minus right."""
         return asymmetries(self.measures)
@@ -345,7 +389,7 @@ class Examiner:
                 out.append(Measure(name, "volume", nan, "cc", self._volumes))
             else:
                 volume = self._volumes.estimate(shape, side)
-                out.append(Measure(name, "volume", volume.cc, "cc"))
+                out.append(Measure(name, "volume", volume.cc, "cc", sd=volume.uncertainty))
                 uncertainties[side] = volume.uncertainty
         return tuple(out), uncertainties
 

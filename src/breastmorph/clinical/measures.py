@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
+from typing import overload
 
 import numpy as np
 
@@ -27,7 +29,7 @@ from breastmorph.clinical.distances import (
     tape_lines,
     to_midline,
 )
-from breastmorph.clinical.features import Feature, Reading
+from breastmorph.clinical.features import Feature, Reading, same_name
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding
@@ -56,6 +58,8 @@ class Measure:
         "mm" or "cc".
     reason : Finding, optional
         Why it cannot be determined; None otherwise.
+    sd : float
+        Its standard deviation; NaN where nobody knows it.
     """
 
     name: str
@@ -63,11 +67,91 @@ class Measure:
     value: float
     unit: str = "mm"
     reason: Finding | None = None
+    sd: float = float("nan")
 
     @property
     def known(self) -> bool:
         """Whether there is a value."""
         return self.reason is None
+
+    @property
+    def side(self) -> str:
+        """The patient's side that it belongs to; empty where it belongs to both."""
+        sides = [side for side in SIDES if self.name.endswith(side)]
+        sides += [
+            side
+            for pair in PAIRS.values()
+            for side, name in zip(SIDES, pair, strict=True)
+            if name == self.name
+        ]
+        return "".join(sides[:1])
+
+
+@dataclass(frozen=True, eq=False)
+class MeasureTable(Sequence[Measure]):
+    """Measures that are read together: printed, a table; a measure is found by its number or its name.
+
+    Attributes
+    ----------
+    title : str
+    measures : tuple of Measure
+    remarks : tuple of str
+        What to read with them: what could not be determined, and why.
+    """
+
+    title: str
+    measures: tuple[Measure, ...]
+    remarks: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.measures)
+
+    @overload
+    def __getitem__(self, which: int | str) -> Measure: ...
+    @overload
+    def __getitem__(self, which: slice) -> tuple[Measure, ...]: ...
+    def __getitem__(self, which: int | str | slice) -> Measure | tuple[Measure, ...]:
+        """By number; or by name, ``SN-NL tape``. Distances are straight where nobody says."""
+        if not isinstance(which, str):
+            return self.measures[which]
+        for words in (f"{which} {STRAIGHT}", which):
+            for one in self.measures:
+                if same_name(words, f"{one.name} {one.kind}") or same_name(words, one.name):
+                    return one
+        names = ", ".join(dict.fromkeys(one.name for one in self.measures))
+        raise BreastMorphError(f"there is no measure {which!r} here", f"Measures are {names}")
+
+    def __repr__(self) -> str:
+        return f"MeasureTable({self.title!r}, {sum(one.known for one in self.measures)} measures)"
+
+    def __str__(self) -> str:
+        rows = [("measure", "", "value", "±", "unit", "side"), *map(_row, self.measures)]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join(
+                cell.rjust(w) if k in (2, 3) else cell.ljust(w)
+                for k, (cell, w) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in rows
+        ]
+        return "\n".join([self.title, *(line.rstrip() for line in lines), *self.remarks])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _row(one)) + "</tr>"
+            for one in self.measures
+        )
+        heads = "".join(f"<th>{name}</th>" for name in ("measure", "", "value", "±", "unit", "side"))
+        remarks = "".join(f"<p>{escape(line)}</p>" for line in self.remarks)
+        return f"<table><caption>{escape(self.title)}</caption><tr>{heads}</tr>{rows}</table>{remarks}"
+
+
+def _row(measure: Measure) -> tuple[str, ...]:
+    digits = 0 if measure.unit == "cc" else 1
+    value = f"{measure.value:.{digits}f}" if measure.known else "-"
+    sd = f"{measure.sd:.{digits}f}" if measure.sd == measure.sd else ""
+    kind = "" if measure.kind == "volume" else measure.kind
+    return measure.name, kind, value, sd, measure.unit, measure.side
 
 
 class Gauge:

@@ -71,7 +71,8 @@ class MirrorFrame:
 
     def mirrored(self, shape: Floats) -> Floats:
         """The mirror image of a shape (n, 3) across x = 0, in the same correspondence."""
-        return self.twin.at(shape) * MIRROR
+        found: Floats = self.twin.at(shape) * MIRROR
+        return found
 
     def twins(self, chosen: Bools) -> Bools:
         """The vertices whose mirror image is chosen, (n,)."""
@@ -253,7 +254,8 @@ class Seam:
         for start in range(0, given.shape[1], _COLUMNS):
             part = slice(start, start + _COLUMNS)
             out[:, part] = self._factor.solve(-given[:, part])
-        return out.reshape(len(self.region), *at_border.shape[1:])
+        found: Floats = out.reshape(len(self.region), *at_border.shape[1:])
+        return found
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -353,7 +355,8 @@ class LeftOut:
 
     def noises(self, ratios: Sequence[float]) -> Floats:
         """Noises in mm from ratios: noise variance, summed over what is known, to the variance of one shape."""
-        return np.sqrt(np.asarray(ratios) * self.values.sum() / (self.n * (self.n - 1)))
+        found: Floats = np.sqrt(np.asarray(ratios) * self.values.sum() / (self.n * (self.n - 1)))
+        return found
 
     def residual_weights(self, noise: float) -> Floats:
         """A with: residuals of left-out subjects = A @ targets, (N, N)."""
@@ -364,7 +367,8 @@ class LeftOut:
         for group in self.groups:
             own = rest[np.ix_(group, group)]
             out[group] = np.linalg.solve(own + 1e-12 * np.eye(len(group)), rest[group])
-        return out
+        found: Floats = out
+        return found
 
     def solve(self, products: Floats, noise: float) -> Floats:
         """Weights of the targets for a new shape, whose centred products with the others are given, (N,)."""

@@ -11,7 +11,13 @@ from dataclasses import dataclass
 from breastmorph.clinical.distances import PAIRS
 from breastmorph.clinical.measures import measured_features
 from breastmorph.clinical.missing_region import painted_side
-from breastmorph.clinical.predictor import Prediction, PredictionParameters, TrainingShapes, learnt_predictor
+from breastmorph.clinical.predictor import (
+    Prediction,
+    PredictionParameters,
+    TrainingShapes,
+    deviation_of,
+    learnt_predictor,
+)
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError
@@ -64,7 +70,7 @@ def predicted_measures(model: ShapeModel, prediction: Prediction) -> tuple[Predi
             reading = feature.read(prediction.shape)
             other = features[beside].read(prediction.shape).value if beside else float("nan")
             mirrored = feature.read(prediction.mirrored).value
-            deviation = prediction.deviation_of(reading)
+            deviation = deviation_of(reading, prediction)
             name = "volume" if feature.unit == "cc" else own
             found.append(PredictedMeasure(name, feature.unit, other, reading.value, deviation, mirrored))
     return tuple(found)

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.clinical.features import Reading
+from breastmorph.clinical.measures import MeasureTable
 from breastmorph.clinical.missing_region import (
     Choice,
     LeftOut,
@@ -46,7 +47,9 @@ from breastmorph.cohort import Cohort
 from breastmorph.cohort.cohort import alike, without_copies
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding, MeshProblem, warning
+from breastmorph.foundation.showing import Shown, doubted
 from breastmorph.mesh.geometry import Similarity, vertex_areas, vertex_normals
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import built_with, usable
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.anatomy import SIZES_IN_MM
@@ -138,7 +141,8 @@ def _drawn(model: ShapeModel, seed: int) -> Floats:
     columns = np.random.default_rng(seed).standard_normal((k, q))
     columns -= columns.mean(axis=0)
     orthonormal = np.linalg.qr(columns)[0]
-    return orthonormal * (np.sqrt(k - 1.0) * model.deviations)
+    found: Floats = orthonormal * (np.sqrt(k - 1.0) * model.deviations)
+    return found
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -151,7 +155,7 @@ _SAMPLED = 0.95  # share of the variance that samples show
 
 
 @dataclass(frozen=True, eq=False)
-class Prediction:
+class Prediction(Shown):
     """A predicted breast in its torso, in the frame and size of the shape that was given.
 
     Attributes
@@ -178,6 +182,8 @@ class Prediction:
         This subject's uncertainty relative to the average one: by that mismatch, and by how much worse the known skin
         fits than that of any subject.
     warnings : tuple of Finding
+    measures : MeasureTable
+        Of the predicted breast with their standard deviations, and of the other one.
     """
 
     shape: Floats
@@ -192,28 +198,36 @@ class Prediction:
     mismatch: float
     spread: float
     warnings: tuple[Finding, ...] = ()
+    measures: MeasureTable = field(default_factory=lambda: MeasureTable("not measured", ()))
+
+    def __repr__(self) -> str:
+        mean = self.sd_normal[self.region.breast].mean()
+        doubts = doubted(self.warnings)
+        return f"Prediction({self.region.side} breast, ± {mean:.1f} mm along the normal on average{doubts})"
+
+    @property
+    def mesh(self) -> TriangleMesh:
+        """The torso with the likeliest breast."""
+        return TriangleMesh(self.shape, self.faces)
+
+    def samples(self, count: int, seed: int = 0) -> list[TriangleMesh]:
+        """Plausible alternatives to ``mesh``; the same seed, the same shapes."""
+        rng = np.random.default_rng(seed)
+        return [TriangleMesh(self.drawn(rng), self.faces) for _ in range(count)]
 
     @cached_property
-    def deviation(self) -> Floats:
+    def sd(self) -> Floats:
         """Standard deviation of every point in mm, all directions together, (n,); 0 where known."""
         return self._by_vertex(np.einsum("nmd,nmd->m", self.modes, self.modes) + 3.0 * self.rest_variance)
 
     @cached_property
-    def normal_deviation(self) -> Floats:
+    def sd_normal(self) -> Floats:
         """Standard deviation of every point along the predicted skin's normal in mm, (n,); 0 where known."""
         normals = vertex_normals(self.shape, self.faces)[self.region.missing]
         along = np.einsum("nmd,md->nm", self.modes, normals.astype(np.float32))
         return self._by_vertex((along**2).sum(axis=0) + self.rest_variance)
 
-    def deviation_of(self, reading: Reading) -> float:
-        """Standard deviation of a measure, from its derivative by the vertices."""
-        gradient = np.zeros_like(self.shape)
-        gradient[reading.vertices] = reading.gradient
-        missing = gradient[self.region.missing]
-        by_mode = np.tensordot(self.modes, missing.astype(np.float32), 2)
-        return float(np.hypot(np.linalg.norm(by_mode), np.sqrt(self.rest_variance) * np.linalg.norm(missing)))
-
-    def sample(self, rng: np.random.Generator) -> Floats:
+    def drawn(self, rng: np.random.Generator) -> Floats:
         """A plausible alternative, (n, 3), of the directions that hold nearly all of the variance.
 
         The rest is fine wrinkles that the registrations of the left-out subjects differ in; nobody has them.
@@ -237,6 +251,16 @@ class Prediction:
         out = np.zeros(len(self.shape))
         out[self.region.missing] = np.sqrt(variance)
         return out
+
+
+def deviation_of(reading: Reading, prediction: Prediction) -> float:
+    """Standard deviation of a measure of a predicted shape, from its derivative by the vertices."""
+    gradient = np.zeros_like(prediction.shape)
+    gradient[reading.vertices] = reading.gradient
+    missing = gradient[prediction.region.missing]
+    by_mode = np.tensordot(prediction.modes, missing.astype(np.float32), 2)
+    rest = np.sqrt(prediction.rest_variance) * np.linalg.norm(missing)
+    return float(np.hypot(np.linalg.norm(by_mode), rest))
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -636,7 +660,8 @@ def _noises(view: TorsoView, left_out: LeftOut, p: PredictionParameters) -> Floa
     # k points that err together by e are as good as one of them: as independent ones they err by e sqrt(k).
     area = vertex_areas(view.frame.mean, view.frame.faces)[view.seen].mean()
     together = np.pi * p.registration_length**2 / area
-    return np.maximum(tried, p.registration_error * np.sqrt(max(together, 1.0)))
+    found: Floats = np.maximum(tried, p.registration_error * np.sqrt(max(together, 1.0)))
+    return found
 
 
 def _spread_by_mismatch(mismatch: Floats, size: Floats) -> Floats:

@@ -12,9 +12,11 @@ from scipy.stats import chi2, norm
 from breastmorph.clinical.distances import KINDS, STRAIGHT, parse_measure
 from breastmorph.clinical.features import REGIONS, Feature, Request, named, same_name
 from breastmorph.clinical.measures import DistanceFeature, measured_features
-from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding, sentences, warning
 from breastmorph.foundation.files import plain
+from breastmorph.foundation.showing import Shown, doubted
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -123,7 +125,7 @@ class Change:
 
 
 @dataclass(frozen=True, eq=False)
-class Edit:
+class Edit(Shown):
     """An edited shape.
 
     Attributes
@@ -131,6 +133,7 @@ class Edit:
     shape : (n, 3) float
         In the patient's upright frame, mm.
     before : (n, 3) float
+    faces : (m, 3) int
     coefficients, coefficients_before : (q,) float
     length : float
         Of the change, in the model's standard deviations.
@@ -149,6 +152,7 @@ class Edit:
 
     shape: Floats
     before: Floats
+    faces: Ints
     coefficients: Floats
     coefficients_before: Floats
     length: float
@@ -158,6 +162,19 @@ class Edit:
     method: str
     basis: str = ""
     warnings: tuple[Finding, ...] = ()
+
+    @property
+    def mesh(self) -> TriangleMesh:
+        """The edited shape."""
+        return TriangleMesh(self.shape, self.faces)
+
+    def __repr__(self) -> str:
+        asked = ", ".join(
+            f"{c.name} {c.before:.1f} to {c.after:.1f} {c.unit}".rstrip()
+            for c in self.changes
+            if c.requested is not None and not c.held
+        )
+        return f"Edit({asked}, {self.length:.1f} standard deviations{doubted(self.warnings)})"
 
     @property
     def largest_error(self) -> float:

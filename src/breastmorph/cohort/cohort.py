@@ -71,6 +71,11 @@ class Cohort:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def __repr__(self) -> str:
+        absent = sum(map(bool, self.absent))
+        without = f", {absent} with an absent breast" if absent else ""
+        return f"Cohort({len(self)} subjects{without}, {self.template.mesh.n_vertices:,} vertices)"
+
     def shape(self, index: int) -> Floats:
         """One subject, (n, 3) float, mm, upright."""
         return np.array(self.packed[self.rows[index]], dtype=np.float64)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from breastmorph.cohort.cohort import Cohort, OnPacked, file_state, packed_shapes
 from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.errors import FileProblem, LandmarkProblem, about, name_of
+from breastmorph.foundation.errors import AnyPath, FileProblem, LandmarkProblem, about, as_path, name_of
 from breastmorph.foundation.files import in_utf8, printable, read_bytes, without_quote
 from breastmorph.mesh.files import load_mesh
 from breastmorph.mesh.geometry import Similarity
@@ -94,7 +94,7 @@ def landmark_vertices(path: Path, mesh: TriangleMesh) -> Vertices:
     """
     listed = _listed(path)
     if listed is None:
-        listed = _nearest(load_landmarks(path).landmarks, mesh, path)
+        listed = _nearest(load_landmarks(path), mesh, path)
     for name, vertex in listed.items():
         if not 0 <= vertex < mesh.n_vertices:
             raise LandmarkProblem(
@@ -188,36 +188,38 @@ _AGAIN = "Run `breastmorph register` again"
 
 
 def load_cohort(
-    folder: Path,
-    table: Path | None = None,
+    folder: AnyPath,
+    table: AnyPath | None = None,
     on_packed: OnPacked | None = None,
     *,
-    landmarks: Path | None = None,
-    packed_in: Path | None = None,
+    landmarks: AnyPath | None = None,
+    packed_in: AnyPath | None = None,
 ) -> Cohort:
     """Read a cohort. Memory stays flat: the shapes are mapped from a cohort file, made by the first reading.
 
     Parameters
     ----------
-    folder : Path
+    folder : path
         The ``--out`` of ``breastmorph register``; with ``landmarks`` any folder of meshes that share their triangles.
-    table : Path, optional
+    table : path, optional
         A CSV file with a column ``id`` and anything else about the subjects.
     on_packed : callable, optional
         Called with (done, all) while meshes are packed.
-    landmarks : Path, optional
+    landmarks : path, optional
         For meshes made elsewhere (by Scalismo, for example): the vertex of every landmark, as JSON
         ``{"sternal_notch": 1042, ...}`` or CSV ``name,vertex``; or a landmark file with points on the first mesh.
-    packed_in : Path, optional
+    packed_in : path, optional
         Folder of the cohort file, for example where ``folder`` is read-only; ``folder/cohort`` when not given.
     """
-    place = packed_in or folder / "cohort"
+    folder = as_path(folder, "the name of the folder")
+    place = as_path(packed_in) if packed_in is not None else folder / "cohort"
     if landmarks is not None:
-        cohort = read_elsewhere(folder, landmarks, place, on_packed)
+        cohort = read_elsewhere(folder, as_path(landmarks), place, on_packed)
     else:
         cohort = _registered(folder, place, on_packed)
     if table is None:
         return cohort
+    table = as_path(table)
     rows = read_table(table)
     if not any(scan_id in rows for scan_id in cohort.ids):
         raise FileProblem(

@@ -267,6 +267,14 @@ class Evaluation:
     parameters: EvaluationParameters
     warnings: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        parts = [f"{self.subjects} subjects"] if self.subjects else ["compactness only"]
+        for name, curves in (("generalization", self.generalization), ("specificity", self.specificity)):
+            parts += [
+                f"{name} {c.mean[-1]:.1f} mm" for c in curves if (c.region, c.distance) == ("breast", "point")
+            ]
+        return f"Evaluation({', '.join(parts)})"
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values for a JSON file."""
         return {

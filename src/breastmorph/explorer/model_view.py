@@ -290,7 +290,7 @@ def _prediction(session: Session, kind: str, spec: Mapping[str, Any]) -> NamedSh
         vertices = predicted.alternative(session.view.scores(spec.get("scores", []))[: len(predicted.modes)])
     maps: dict[str, np.ndarray] = {"missing": found.region.missing.astype(np.uint8)}
     if kind != "mirrored":
-        maps["sd"] = found.normal_deviation
+        maps["sd"] = found.sd_normal
     return NamedShape(
         f"{patient.patient.id}-{kind}", vertices, patient.to_shown, patient.patient.to_file, "", maps
     )

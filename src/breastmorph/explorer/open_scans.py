@@ -24,7 +24,7 @@ from breastmorph.mesh.files.ply import encoded
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.phantom.cohort import draw_cohort, torso
 from breastmorph.phantom.scanner import scan_subject
-from breastmorph.scan.landmark_files import load_landmarks
+from breastmorph.scan.landmark_files import read_landmarks
 from breastmorph.scan.landmarks import OF_A_BREAST, OPTIONAL, SIDES, Landmarks
 from breastmorph.scan.scan import ScanFiles, find_scans
 
@@ -176,7 +176,7 @@ class OpenScan:
 
     def take(self, path: Path) -> list[str]:
         """Take landmarks from a file; returns labels that were not understood."""
-        found = load_landmarks(path)
+        found = read_landmarks(path)
         if not len(found.landmarks):
             raise FileProblem("no landmark in this file is known", "See docs/landmarks.md for the names")
         marks = found.landmarks.transformed(self.read.to_file.inverse())
@@ -218,7 +218,7 @@ class OpenScan:
             return
         self._whole = False
         try:
-            found = load_landmarks(path)
+            found = read_landmarks(path)
         except BreastMorphError:
             return
         marks = found.landmarks.transformed(self.read.to_file.inverse())
@@ -364,7 +364,7 @@ class ScanQueue:
         if path is None:
             return "todo", ""
         try:
-            found = load_landmarks(path).landmarks
+            found = read_landmarks(path).landmarks
         except BreastMorphError as error:
             return "todo", error.said("page").cause
         picks = Picks.given(found, declared_absent(path, found.names))

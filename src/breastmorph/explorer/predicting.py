@@ -149,7 +149,7 @@ def predictor() -> Callable[[Task], Answer]:
 
 def _record(answer: Answer, *, painted: bool) -> dict[str, Any]:
     found = answer.prediction
-    inside = found.normal_deviation[found.region.breast]
+    inside = found.sd_normal[found.region.breast]
     leading = found.leading
     strength = np.einsum("kmd,kmd->k", leading, leading)
     total = float(np.einsum("nmd,nmd->", found.modes, found.modes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import os
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from string import Formatter
-from typing import Any, Literal, NamedTuple, Self, cast
+from typing import Any, Literal, NamedTuple, Self, TypeVar, cast
 
 from breastmorph.foundation.words import CATALOGUE, DOORS, LANDMARKS, MEASURES, Door, Words
 
@@ -301,3 +302,31 @@ def about(where: Path | None, kind: type[BreastMorphError] = BreastMorphError) -
         if error.where is None:
             error.where = where
         raise
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# What a Python function was given: something else than it takes is told before it is used
+# --------------------------------------------------------------------------------------------------------------------
+
+Wanted = TypeVar("Wanted")
+AnyPath = str | os.PathLike[str]
+
+
+class BreastMorphWarning(UserWarning):
+    """What a Python user should know although the work went on: a scan left out, a subject in doubt."""
+
+
+def require(value: Any, kind: type[Wanted] | tuple[type[Wanted], ...], what: str, remedy: str) -> Wanted:
+    """The value, where it is of a kind; ``what`` names it and ``remedy`` says what to give instead."""
+    if not isinstance(value, kind):
+        given = "nothing (None)" if value is None else f"of the kind {type(value).__name__}"
+        raise BreastMorphError(f"{what} is {given}", remedy, code="wrong-argument")
+    return value
+
+
+def as_path(value: AnyPath, what: str = "the name of the file") -> Path:
+    """A path from what a user gives as one."""
+    given: Any = require(value, (str, os.PathLike), what, "Give a path as a text or a Path")
+    if not isinstance(os.fspath(given), str) or "\0" in os.fspath(given):
+        raise FileProblem(f"{what} is no text that a path can have", "Give a path as a text or a Path")
+    return Path(given)

@@ -15,7 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
@@ -153,7 +153,9 @@ class Worker(Generic[Item, Result]):
         # Processes of a Dask worker are daemonic, and those may not have children. That rule is there so that no
         # child is left behind; ours end with their parent in any case (see _end_with_parent).
         multiprocessing.current_process().daemon = False
-        with _one_thread_each(), _undisturbed():
+        # What is defined in the user's own script can only be used by a process that runs the script too.
+        own = nullcontext() if b"__main__" in pickle.dumps(setup) else _without_script()
+        with _one_thread_each(), _undisturbed(), own:
             self._process = _SPAWN.Process(target=_serve, args=(theirs, setup, limits.memory), daemon=True)
             self._process.start()
         theirs.close()
@@ -354,6 +356,23 @@ def _undisturbed() -> Iterator[None]:
         yield
     for number in late:
         signal.raise_signal(number)
+
+
+@contextmanager
+def _without_script() -> Iterator[None]:
+    """Processes started inside do not run the user's script once more, as Python's usually do.
+
+    So a script of three lines needs no ``if __name__ == "__main__":``.
+    """
+    main = sys.modules["__main__"]
+    hidden: dict[str, Any] = {
+        name: vars(main).pop(name) for name in ("__file__", "__spec__") if name in vars(main)
+    }
+    main.__spec__ = None
+    try:
+        yield
+    finally:
+        vars(main).update(hidden)
 
 
 @contextmanager

@@ -32,7 +32,8 @@ def face_normals(vertices: Floats, faces: Ints) -> Floats:
 
 def face_areas(vertices: Floats, faces: Ints) -> Floats:
     """Areas, (m,)."""
-    return 0.5 * np.linalg.norm(face_cross(vertices, faces), axis=1)
+    found: Floats = 0.5 * np.linalg.norm(face_cross(vertices, faces), axis=1)
+    return found
 
 
 def vertex_areas(vertices: Floats, faces: Ints) -> Floats:
@@ -69,13 +70,15 @@ def face_angles(vertices: Floats, faces: Ints) -> Floats:
     to_last = np.roll(corners, 1, axis=1) - corners
     sine = np.linalg.norm(np.cross(to_next, to_last), axis=2)
     cosine = (to_next * to_last).sum(axis=2)
-    return np.arctan2(sine, cosine)
+    found: Floats = np.arctan2(sine, cosine)
+    return found
 
 
 def normal_consistency(vertices: Floats, faces: Ints) -> Floats:
     """Cosine between every face's normal and the mean normal at its corners, (m,); negative means flipped."""
     at_corners = vertex_normals(vertices, faces)[faces].sum(axis=1)
-    return (face_normals(vertices, faces) * _unit(at_corners)).sum(axis=1)
+    found: Floats = (face_normals(vertices, faces) * _unit(at_corners)).sum(axis=1)
+    return found
 
 
 def edge_lengths(vertices: Floats, faces: Ints) -> Floats:
@@ -85,7 +88,8 @@ def edge_lengths(vertices: Floats, faces: Ints) -> Floats:
 
 def lengths(vertices: Floats, edges: Ints) -> Floats:
     """Lengths of pairs of vertices (e, 2), (e,)."""
-    return np.linalg.norm(vertices[edges[:, 0]] - vertices[edges[:, 1]], axis=1)
+    found: Floats = np.linalg.norm(vertices[edges[:, 0]] - vertices[edges[:, 1]], axis=1)
+    return found
 
 
 def face_cross(vertices: Floats, faces: Ints) -> Floats:
@@ -104,7 +108,8 @@ def _summed(faces: Ints, at_corners: Floats, n_vertices: int) -> Floats:
 
 def _unit(vectors: Floats) -> Floats:
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
+    found: Floats = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
+    return found
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -212,7 +217,8 @@ def rotation_about(axis: Floats, degrees: float) -> Floats:
     x, y, z = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
     cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
     angle = np.radians(degrees)
-    return np.eye(3) + np.sin(angle) * cross + (1.0 - np.cos(angle)) * cross @ cross
+    found: Floats = np.eye(3) + np.sin(angle) * cross + (1.0 - np.cos(angle)) * cross @ cross
+    return found
 
 
 # --------------------------------------------------------------------------------------------------------------------

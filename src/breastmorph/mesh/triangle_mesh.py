@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import MeshProblem
+from breastmorph.foundation.showing import Shown
 
 MIRROR = np.array([-1.0, 1.0, 1.0])  # across x = 0; x points to the patient's left
 
@@ -36,7 +37,7 @@ class Texture:
 
 
 @dataclass(frozen=True, eq=False)
-class TriangleMesh:
+class TriangleMesh(Shown):
     """An immutable triangle mesh; the arrays are read-only views.
 
     Attributes
@@ -81,6 +82,11 @@ class TriangleMesh:
             raise MeshProblem(
                 f"texture coordinates have shape {self.texture.uv.shape}, expected ({len(faces)}, 3, 2)"
             )
+
+    def __repr__(self) -> str:
+        size = np.ptp(self.vertices, axis=0).max() if self.n_vertices else 0.0
+        more = f"{', colours' if self.colors is not None else ''}{', texture' if self.texture else ''}"
+        return f"TriangleMesh({self.n_vertices:,} vertices, {self.n_faces:,} faces, {size:.4g} large{more})"
 
     @property
     def n_vertices(self) -> int:
@@ -127,6 +133,11 @@ class TriangleMesh:
 
 def _frozen(array: NDArray[Any], dtype: type) -> NDArray[Any]:
     # A view, so that freezing it does not freeze the caller's own array.
-    view: NDArray[Any] = np.ascontiguousarray(array, dtype=dtype).view()
+    try:
+        view: NDArray[Any] = np.ascontiguousarray(array, dtype=dtype).view()
+    except (TypeError, ValueError) as error:
+        raise MeshProblem(
+            "vertices, faces or colours are no table of numbers", "Give arrays of shape (n, 3) and (m, 3)"
+        ) from error
     view.flags.writeable = False
     return view

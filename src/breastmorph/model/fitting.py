@@ -17,6 +17,7 @@ from scipy.spatial import cKDTree
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import BreastMorphError, Finding, MeshProblem, warning
 from breastmorph.foundation.machine import in_one_thread
+from breastmorph.foundation.showing import Shown, doubted
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, face_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -108,7 +109,7 @@ SEARCH_LIMITS = FitLimits(explained=0.88, covered=0.35, unusual=1.75, misfit=3.0
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class Fit(Shown):
     """A model fitted to a target.
 
     Attributes
@@ -170,6 +171,12 @@ class Fit:
     lead: float
     steps: int
     warnings: tuple[Finding, ...] = ()
+
+    def __repr__(self) -> str:
+        seen = self.residuals[np.isfinite(self.residuals)]
+        off = f"{np.abs(seen).mean():.2f} mm from the target, " if len(seen) else ""
+        doubts = doubted(self.warnings)
+        return f"Fit({off}{self.covered:.0%} of the model seen, {self.mahalanobis:.1f} standard deviations{doubts})"
 
 
 def require_likeness(fit: Fit, limits: FitLimits) -> None:

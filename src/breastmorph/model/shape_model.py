@@ -11,21 +11,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations, product
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
-from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
+from breastmorph.foundation.errors import AnyPath, BreastMorphError, LandmarkProblem
+from breastmorph.foundation.showing import Shown
 from breastmorph.mesh.geometry import Similarity, face_cross
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.scan.anatomy import SIZES_IN_MM, UNITS
 from breastmorph.scan.landmarks import NAMES, Landmarks, canonical_name
 
-if TYPE_CHECKING:
-    from breastmorph.cohort import Cohort
+_REGISTER = "Register the scan with the template that the model was built with, or fit the model to it"
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ class Training:
 
 
 @dataclass(frozen=True, eq=False)
-class ShapeModel:
+class ShapeModel(Shown):
     """A Gaussian over shapes.
 
     Attributes
@@ -261,14 +261,20 @@ class ShapeModel:
         for name in ("landmark_ids", "info"):
             object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
 
-    @classmethod
-    def build(
-        cls, cohort: Cohort, components: int | None = None, variance: float | None = None, **others: Any
-    ) -> ShapeModel:
-        """Build a model from a cohort; ``others`` are those of :class:`breastmorph.model.building.BuildParameters`."""
-        from breastmorph.model.building import BuildParameters, build_model
+    def __repr__(self) -> str:
+        subjects = self.info.get("subjects")
+        of = f" of {subjects} subjects" if isinstance(subjects, int) else ""
+        made = ", synthetic" if self.is_synthetic else ""
+        return f"ShapeModel({self.n_components} components{of}, {self.n_vertices:,} vertices{made})"
 
-        return build_model(cohort, BuildParameters(components=components, variance=variance, **others))
+    def save(self, path: AnyPath) -> None:
+        """Write the model as statismo HDF5 0.9 (.h5, .hdf5), NPZ or GLB with morph targets, by the extension.
+
+        What it keeps of its training subjects is written too; drop it with :meth:`without_training`.
+        """
+        from breastmorph.model.files import save_model
+
+        save_model(self, path)
 
     @property
     def n_vertices(self) -> int:
@@ -291,8 +297,30 @@ class ShapeModel:
         return TriangleMesh(self.mean, self.faces)
 
     def mesh(self, shape: Floats) -> TriangleMesh:
-        """A shape with the model's faces."""
-        return TriangleMesh(shape, self.faces)
+        """A shape (n, 3) with the model's faces."""
+        return TriangleMesh(self.shape_of(shape), self.faces)
+
+    def shape_of(self, shape: TriangleMesh | Floats) -> Floats:
+        """The vertices (n, 3) of a mesh with the model's triangles, or of an array of such; refuses all others."""
+        if isinstance(shape, TriangleMesh) and not np.array_equal(shape.faces, self.faces):
+            raise BreastMorphError(
+                "the mesh does not have the model's triangles", _REGISTER, code="wrong-argument"
+            )
+        given = shape.vertices if isinstance(shape, TriangleMesh) else shape
+        if (
+            not isinstance(given, np.ndarray)
+            or given.shape != self.mean.shape
+            or given.dtype.kind not in "fiu"
+        ):
+            what = f"of the kind {type(shape).__name__}"
+            if isinstance(given, np.ndarray):
+                what = f"an array of shape {given.shape}"
+            raise BreastMorphError(
+                f"{what} is no shape of a model of {self.n_vertices} vertices",
+                _REGISTER,
+                code="wrong-argument",
+            )
+        return given
 
     @property
     def landmarks(self) -> Landmarks:
@@ -321,7 +349,10 @@ class ShapeModel:
 
         They are not in standard deviations: ``deviations[k]`` is one standard deviation of mode k.
         """
-        c = np.asarray(coefficients, dtype=float)
+        try:
+            c = np.asarray(coefficients, dtype=float)
+        except (TypeError, ValueError) as error:
+            raise BreastMorphError("coefficients are no list of numbers", "Give one number a mode") from error
         if c.ndim != 1 or len(c) > self.n_components:
             raise BreastMorphError(f"{c.shape} coefficients for a model of {self.n_components} components")
         if not (np.abs(c) < np.finfo(np.float32).max).all():  # also NaN
@@ -329,22 +360,32 @@ class ShapeModel:
         moved = self.basis[:, : len(c)] @ c.astype(self.basis.dtype)
         return self.mean + moved.reshape(-1, 3)
 
-    def sample(self, rng: np.random.Generator) -> Floats:
-        """A random shape, (n, 3)."""
+    def sample(self, seed: int = 1) -> TriangleMesh:
+        """A random shape; the same seed, the same shape."""
+        if not isinstance(seed, (int, np.integer)) or seed < 0:
+            raise BreastMorphError(
+                f"{seed!r} is no seed", "Give a whole number from 0 on", code="wrong-argument"
+            )
+        return self.mesh(self.drawn(np.random.default_rng(seed)))
+
+    def drawn(self, rng: np.random.Generator) -> Floats:
+        """The vertices (n, 3) of a random shape."""
         return self.instance(rng.standard_normal(self.n_components) * self.deviations)
 
-    def project(self, shape: Floats) -> Floats:
+    def project(self, shape: TriangleMesh | Floats) -> Floats:
         """Coefficients (q,) of the nearest shape in the span; ``shape`` (n, 3) lies in the model's frame."""
-        difference = (shape - self.mean).ravel().astype(self.basis.dtype)
+        difference = (self.shape_of(shape) - self.mean).ravel().astype(self.basis.dtype)
         return np.asarray(difference @ self.basis, dtype=float)
 
-    def align(self, shape: Floats, ids: Ints | Bools | None = None, *, with_scale: bool = True) -> Similarity:
+    def align(
+        self, shape: TriangleMesh | Floats, ids: Ints | Bools | None = None, *, with_scale: bool = True
+    ) -> Similarity:
         """Best transform of a shape (n, 3) into the model's frame, by its vertices ``ids`` or by all.
 
         It is the inverse of the mean's best fit to the shape, as in the alignment of the cohort (see
         :func:`breastmorph.model.procrustes.common_frame`): a training shape gets the transform it had there.
         """
-        part = slice(None) if ids is None else ids
+        shape, part = self.shape_of(shape), slice(None) if ids is None else ids
         return Similarity.fit(self.mean[part], shape[part], with_scale=with_scale).inverse()
 
     def mahalanobis(self, coefficients: Floats) -> float:

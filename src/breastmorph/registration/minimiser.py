@@ -69,7 +69,8 @@ class Cells:
         """Entries of K: each edge's weight times the weights of the cells it is in, over 3, (e,)."""
         padded = np.append(vertex_weights, 0.0)  # -1 finds the zero
         cells = padded[self.edges].sum(axis=1) + 0.5 * padded[self.opposite].sum(axis=1)
-        return edge_weights * cells / 3.0
+        found: Floats = edge_weights * cells / 3.0
+        return found
 
 
 def spokes_and_rims(faces: Ints, n_vertices: int) -> Cells:
@@ -282,7 +283,8 @@ class Deformation:
         factor = splu(
             normal, permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}, diag_pivot_thresh=0.0
         )
-        return factor.solve(matrix.T @ right)
+        found: Floats = factor.solve(matrix.T @ right)
+        return found
 
     def gap(self, pulls: Pulls) -> float:
         """Twice the distance term: sum of the weighted squared distances from the targets."""

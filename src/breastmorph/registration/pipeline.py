@@ -341,6 +341,9 @@ def judge(prepared: PreparedTemplate, laid: Laid, bent: Bent) -> Registration:
         seconds=MappingProxyType(dict(report.seconds)),
         warnings=report.warnings,
         parameters=prepared.parameters,
+        template=prepared.template,
+        landmarks=scan.landmarks,
+        to_file=scan.to_file,
         estimated=laid.seen.landmarks.only(scan.landmarks.unset),
     )
 

@@ -9,12 +9,14 @@ import numpy as np
 
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import Finding, LandmarkProblem, MeshProblem, warning
+from breastmorph.foundation.showing import Shown, doubted
 from breastmorph.mesh.geometry import Similarity, face_angles, face_areas, face_normals, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.minimiser import Trace
 from breastmorph.registration.parameters import RegistrationParameters
 from breastmorph.registration.rigid import Target
 from breastmorph.scan.landmarks import OF_A_BREAST, SIDES, SIGN, STERNUM, Landmarks
+from breastmorph.template import Template
 
 # --------------------------------------------------------------------------------------------------------------------
 # What a registration returns, and how good it is by its own measures
@@ -49,7 +51,7 @@ class StageMetrics:
 
 
 @dataclass(frozen=True, eq=False)
-class Registration:
+class Registration(Shown):
     """The template in a subject's shape.
 
     Attributes
@@ -73,6 +75,12 @@ class Registration:
     warnings : tuple of Finding
         Empty when all is well.
     parameters : RegistrationParameters
+    template : Template
+        What was bent.
+    landmarks : Landmarks
+        As annotated on the scan, in the frame of ``mesh``.
+    to_file : Similarity
+        From there to the frame and unit of the scan's file.
     estimated : Landmarks
         Where landmarks that are not set were taken to be, in the frame of ``mesh``; for the mask and the rigid stage.
     """
@@ -88,7 +96,18 @@ class Registration:
     seconds: Mapping[str, float]
     warnings: tuple[Finding, ...]
     parameters: RegistrationParameters
+    template: Template
+    landmarks: Landmarks
+    to_file: Similarity
     estimated: Landmarks = field(default_factory=lambda: Landmarks.of({}))
+
+    def __repr__(self) -> str:
+        absent = f", {self.absent_side} side absent" if self.absent_side else ""
+        off = self.metrics.get("distance_inside", float("nan"))
+        return (
+            f"Registration({self.id!r}, {self.mesh.n_vertices:,} vertices, {off:.2f} mm from the scan in the breast"
+            f"{absent}{doubted(self.warnings)})"
+        )
 
     @property
     def vertices(self) -> Floats:

@@ -81,7 +81,7 @@ def save_prediction_sheet(
         )
         pictures.append((label, row))
     known = "the surface of the other breast" if prediction.evidence == "surface" else "all known points"
-    inside = prediction.normal_deviation[prediction.region.breast]
+    inside = prediction.sd_normal[prediction.region.breast]
     notes = [
         f"Predicted from {known}. Details: noise {prediction.choice.noise:.1f} mm and mirror share "
         f"{prediction.choice.mirror_share:g}, by leave-one-out likelihood over {prediction.source}.",
@@ -182,7 +182,7 @@ def towards(prediction: Prediction) -> View:
 
 def scale_of(predictions: Sequence[Prediction]) -> float:
     """A round end for the colours of the uncertainty, mm."""
-    most = max(float(np.quantile(one.normal_deviation[one.region.missing], 0.99)) for one in predictions)
+    most = max(float(np.quantile(one.sd_normal[one.region.missing], 0.99)) for one in predictions)
     return _STEP * max(1.0, float(np.ceil(most / _STEP)))
 
 
@@ -192,7 +192,7 @@ def painted(region: Bools) -> Floats:
 
 
 def _heat(prediction: Prediction, most: float) -> Floats:
-    colors = colormap(prediction.normal_deviation, 0.0, most, COLORS)
+    colors = colormap(prediction.sd_normal, 0.0, most, COLORS)
     return np.where(prediction.region.missing[:, None], colors, SKIN)
 
 

@@ -26,7 +26,7 @@ from breastmorph.mesh.topology import boundary_loops, face_components
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.anatomy import UNITS, KnownDistance, require_adult_anatomy, require_enough, unit_of
 from breastmorph.scan.frame import LANDMARK_TOLERANCE, Reference, faces_inside_out, upright_frame
-from breastmorph.scan.landmark_files import LandmarkFile, load_landmarks
+from breastmorph.scan.landmark_files import LandmarkFile, read_landmarks
 from breastmorph.scan.landmarks import STERNUM, Landmarks
 from breastmorph.scan.scan import Check, Note, Scan, ScanFiles
 from breastmorph.scan.suspicion import suspicions
@@ -176,7 +176,7 @@ def _read_landmarks(files: ScanFiles, p: CheckParameters) -> LandmarkFile:
     if len(files.landmarks) > 1:
         names = [path.name for path in files.landmarks]
         raise FileProblem.of("ambiguous-landmarks", files.mesh, names=names)
-    return load_landmarks(files.landmarks[0], p.landmark_order)
+    return read_landmarks(files.landmarks[0], p.landmark_order)
 
 
 _REPAIRS = {

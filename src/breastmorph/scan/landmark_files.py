@@ -14,7 +14,7 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from breastmorph.foundation.errors import FileProblem, Finding, LandmarkProblem
+from breastmorph.foundation.errors import AnyPath, FileProblem, Finding, LandmarkProblem, as_path, require
 from breastmorph.foundation.files import in_utf8, parse_xml, printable, problems_of, read_bytes, write_file
 from breastmorph.mesh.files import ply
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -391,6 +391,7 @@ _WRITERS: dict[str, Callable[[Landmarks, str], str]] = {
 WRITABLE = tuple(name for name in _WRITERS if name.startswith("."))
 READABLE = (*WRITABLE, ".txt", ".xyz", ".pts")
 APART = (*READABLE, ".ply")  # in a folder of their own; among scans a .ply is a scan
+_GIVE_LANDMARKS = "Give Landmarks: of a scan, or Landmarks.of({'nipple_left': [x, y, z], ...})"
 _MOST_POINTS = 100  # of a .ply: more are a cloud, not landmarks
 
 
@@ -425,22 +426,22 @@ class LandmarkFile:
         return Finding("but-found", {"labels": labels}) if labels else ""
 
 
-def load_landmarks(path: str | Path, order: Sequence[str] | None = None) -> LandmarkFile:
+def load_landmarks(path: AnyPath, order: Sequence[str] | None = None) -> Landmarks:
     """Read landmarks; the content decides the format.
 
     Parameters
     ----------
-    path : str or Path
+    path : path
         Our JSON, CSV (``name,x,y,z``), MeshLab ``.pp``, 3D Slicer ``.mrk.json`` or ``.fcsv``, Scalismo JSON,
         or points without names: a bare list of x,y,z, a .pp with numbers for names, the vertices of a .ply.
     order : sequence of str, optional
         The names of the points, in the file's order, where the file has none that are known. Without it four or six
-        points without names are taken in the order of the RBSM programs; ``assumed_order`` says so.
+        points without names are taken in the order of the RBSM programs; ``notes`` says so.
 
     Returns
     -------
-    LandmarkFile
-        Coordinates exactly as in the file: axes are not flipped, units not changed.
+    Landmarks
+        Coordinates exactly as in the file: axes are not flipped, units not changed. ``notes`` says what was odd.
 
     Raises
     ------
@@ -449,7 +450,16 @@ def load_landmarks(path: str | Path, order: Sequence[str] | None = None) -> Land
     LandmarkProblem
         A landmark is given twice or has no proper coordinates, or a bare list comes without an order.
     """
-    path = Path(path)
+    found = read_landmarks(path, order)
+    notes = [str(found.labels_not_understood).removeprefix("; ")] if found.unknown else []
+    if found.assumed_order:
+        notes.append(f"points without names taken in the order {', '.join(found.assumed_order)}")
+    return replace(found.landmarks, space=found.space, notes=tuple(notes))
+
+
+def read_landmarks(path: AnyPath, order: Sequence[str] | None = None) -> LandmarkFile:
+    """What :func:`load_landmarks` reads, with every detail of the file."""
+    path = as_path(path)
     data = read_bytes(path, _LARGEST)
     with problems_of(path, "landmark"):
         found = _labelled(data, path)
@@ -533,7 +543,7 @@ def _recognised(found: LabelledPoints) -> LandmarkFile:
 
 
 def save_landmarks(
-    landmarks: Landmarks, path: str | Path, *, format: str | None = None, space: str = "LPS"
+    landmarks: Landmarks, path: AnyPath, *, format: str | None = None, space: str | None = None
 ) -> None:
     """Write landmarks; the extension of the name decides the format.
 
@@ -541,16 +551,18 @@ def save_landmarks(
     ----------
     landmarks : Landmarks
         Written as they are.
-    path : str or Path
+    path : path
         ``.json`` (ours), ``.csv``, ``.pp``, ``.mrk.json`` or ``.fcsv``. An existing file is replaced in one
         step.
     format : str, optional
         One of these extensions, or "scalismo", where the name should not decide.
-    space : str
-        The axes that the two formats of 3D Slicer declare. It takes meshes without a declaration for LPS, so
-        the default keeps landmarks on a mesh that is saved in the same frame.
+    space : str, optional
+        The axes that the two formats of 3D Slicer declare; those of the file that the landmarks were read from, or
+        LPS, when not given. Slicer takes meshes without a declaration for LPS, so this keeps landmarks on a mesh
+        that is saved in the same frame.
     """
-    path = Path(path)
+    path, landmarks = as_path(path), require(landmarks, Landmarks, "what shall be saved", _GIVE_LANDMARKS)
+    space = space or landmarks.space or "LPS"
     known = [suffix for suffix in _WRITERS if path.name.lower().endswith(suffix)]
     chosen = format or (known[0] if known else "")
     if chosen not in _WRITERS:

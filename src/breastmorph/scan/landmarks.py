@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -72,13 +72,24 @@ class Landmarks(Mapping[str, Floats]):
     ----------
     names : tuple of str
     points : (k, 3) float
+    space : str
+        "LPS" or "RAS" where the file that they were read from declares its axes, otherwise empty.
+    notes : tuple of str
+        What was odd about that file: labels that are not known, names that were assumed.
     """
 
     names: tuple[str, ...]
     points: Floats
+    space: str = ""
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        points = np.array(self.points, dtype=np.float64).reshape(-1, 3)
+        try:
+            points = np.array(self.points, dtype=np.float64).reshape(-1, 3)
+        except (TypeError, ValueError) as error:
+            raise LandmarkProblem(
+                "landmarks are no points of three numbers", "Give x, y, z for each"
+            ) from error
         if len(points) != len(self.names):
             raise LandmarkProblem(f"{len(self.names)} landmark names but {len(points)} points")
         twice = sorted({name for name in self.names if self.names.count(name) > 1})
@@ -110,6 +121,10 @@ class Landmarks(Mapping[str, Floats]):
     def __len__(self) -> int:
         return len(self.names)
 
+    def __repr__(self) -> str:
+        odd = f", {'; '.join(self.notes)}" if self.notes else ""
+        return f"Landmarks({', '.join(self.names) or 'none'}{odd})"
+
     def array(self, names: Iterable[str]) -> Floats:
         """Coordinates of the named landmarks in that order, (k, 3)."""
         return np.array([self[name] for name in names]).reshape(-1, 3)
@@ -117,7 +132,7 @@ class Landmarks(Mapping[str, Floats]):
     def only(self, names: Iterable[str]) -> Self:
         """Those of the named landmarks that exist, in the order asked for."""
         chosen = tuple(name for name in names if name in self.names)
-        return type(self)(chosen, self.array(chosen))
+        return replace(self, names=chosen, points=self.array(chosen))
 
     def transformed(self, transform: Similarity) -> Self:
         """The landmarks after a similarity transform."""

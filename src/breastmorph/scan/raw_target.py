@@ -27,7 +27,7 @@ from breastmorph.scan.check import (
     upright_scan,
 )
 from breastmorph.scan.frame import Reference
-from breastmorph.scan.landmark_files import LandmarkFile, load_landmarks
+from breastmorph.scan.landmark_files import LandmarkFile, read_landmarks
 from breastmorph.scan.landmarks import STERNUM, Landmarks
 from breastmorph.scan.scan import Note
 
@@ -62,7 +62,7 @@ class RawTarget:
 
 def load_target(
     path: Path,
-    landmarks: Path | None = None,
+    landmarks: Path | Landmarks | None = None,
     parameters: CheckParameters | None = None,
     reference: Reference | None = None,
 ) -> RawTarget:
@@ -75,7 +75,8 @@ def load_target(
     ----------
     path : Path
         A mesh file, a mesh file without faces, or a table of x, y, z (.xyz, .csv, .txt, .asc, .pts).
-    landmarks : Path, optional
+    landmarks : Path or Landmarks, optional
+        In the file's coordinates.
     parameters : CheckParameters, optional
     reference : (TriangleMesh, Landmarks), optional
         An upright torso, for the check.
@@ -85,9 +86,13 @@ def load_target(
     BreastMorphError
     """
     p, name = parameters or CheckParameters(), name_of(path.stem)
-    given = None if landmarks is None else load_landmarks(landmarks, p.landmark_order)
+    given, where = None, None
+    if isinstance(landmarks, Landmarks):
+        given = LandmarkFile(landmarks, space=landmarks.space)
+    elif landmarks is not None:
+        given, where = read_landmarks(landmarks, p.landmark_order), landmarks
     findings: list[Finding] = []
-    with about(path), about(landmarks, LandmarkProblem):
+    with about(path), about(where, LandmarkProblem):
         if given is not None and not given.landmarks:
             raise LandmarkProblem.of("missing-landmarks/none-known", but_found=given.labels_not_understood)
         mesh = _read(path)

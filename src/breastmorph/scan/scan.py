@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, name_of
+from breastmorph.foundation.showing import Shown, doubted
 from breastmorph.mesh import files as mesh_files
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -22,7 +23,7 @@ from breastmorph.scan.landmarks import Landmarks
 
 
 @dataclass(frozen=True, eq=False)
-class Scan:
+class Scan(Shown):
     """A surface and its landmarks in the canonical frame.
 
     The frame: millimetres, x to the patient's left, y up (cranial), z forward (anterior).
@@ -44,6 +45,11 @@ class Scan:
     landmarks: Landmarks
     to_file: Similarity = field(default_factory=Similarity)
     warnings: tuple[Finding, ...] = ()
+
+    def __repr__(self) -> str:
+        absent = "".join(f", {side} side absent" for side in self.landmarks.absent_sides)
+        doubts = doubted(self.warnings)
+        return f"Scan({self.id!r}, {self.mesh.n_vertices:,} vertices, {len(self.landmarks)} landmarks{absent}{doubts})"
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -73,6 +79,9 @@ class Check:
     findings: tuple[Finding, ...]
     facts: Facts
     outcome: Scan | BreastMorphError
+
+    def __repr__(self) -> str:
+        return f"Check({self.id!r}, {self.verdict}, {len(self.findings)} findings)"
 
     @property
     def scan(self) -> Scan | None:

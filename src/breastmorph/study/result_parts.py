@@ -241,7 +241,7 @@ def _judged(found: Prediction, true: Floats, predictor: BreastPredictor, volumes
     candidates = (found.shape, found.mirrored, predictor.mean_shape(true))
     normals = vertex_normals(found.shape, found.faces)[breast]
     along = ((true[breast] - found.shape[breast]) * normals).sum(axis=1)
-    deviation = found.normal_deviation[breast]
+    deviation = found.sd_normal[breast]
     return _Errors(
         [float(np.linalg.norm(shape[breast] - true[breast], axis=1).mean()) for shape in candidates],
         [float(surface.closest(shape[breast]).distances.mean()) for shape in candidates],

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.foundation.arrays import Ints
-from breastmorph.foundation.errors import LandmarkProblem, MeshProblem, about
+from breastmorph.foundation.errors import AnyPath, LandmarkProblem, MeshProblem, about, as_path
 from breastmorph.foundation.files import damaged, make_folder, open_archive, problems_of, write_file
+from breastmorph.foundation.showing import Shown
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.geometry import face_normals, vertex_normals, without_unreferenced
@@ -38,7 +39,7 @@ _OFF_MESH = 10.0  # mm between a landmark and the mesh's nearest vertex: not thi
 
 
 @dataclass(frozen=True, eq=False)
-class Template:
+class Template(Shown):
     """A torso in the upright frame (x to the patient's left, y up, z forward), in millimetres.
 
     Attributes
@@ -58,6 +59,10 @@ class Template:
     coarse_landmark_ids: Mapping[str, int]
     mirror: Ints | None = None
     coarse_mirror: Ints | None = None
+
+    def __repr__(self) -> str:
+        kind = "symmetric, " if self.mirror is not None else ""
+        return f"Template({kind}{self.mesh.n_vertices:,} vertices, {len(self.landmark_ids)} landmarks)"
 
     @property
     def landmarks(self) -> Landmarks:
@@ -118,7 +123,7 @@ _TWIN_OFF = 15.0  # mm between the template and nearly all vertices of its coars
 _UPRIGHT = 45.0  # degrees between the axes of a template's file and those its landmarks tell
 
 
-def load_template(mesh: Path, landmarks: Path, coarse: Path | None = None) -> Template:
+def load_template(mesh: AnyPath, landmarks: AnyPath, coarse: AnyPath | None = None) -> Template:
     """A template from files in mm and upright; the coarse twin is derived when not given.
 
     Nothing is repaired: vertices that vanish or change places would part it from what was made with it before.
@@ -130,10 +135,12 @@ def load_template(mesh: Path, landmarks: Path, coarse: Path | None = None) -> Te
     LandmarkProblem
         They are missing, not this mesh's, or tell that it is not in mm or not upright.
     """
+    mesh, landmarks = as_path(mesh), as_path(landmarks)
+    coarse = None if coarse is None else as_path(coarse)
     surface = _sound(mesh)
     twin = None if coarse is None else _sound(coarse)
     with about(landmarks, LandmarkProblem):
-        template = template_from(surface, load_landmarks(landmarks).landmarks, twin)
+        template = template_from(surface, load_landmarks(landmarks), twin)
         _require_upright(template.landmarks)
     if faces_inside_out(surface, template.landmarks):
         raise MeshProblem("the template's surface is inside out", "Turn its faces over", mesh)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from breastmorph.foundation.errors import FileProblem, LandmarkProblem
-from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
+from breastmorph.scan.landmark_files import load_landmarks, read_landmarks, save_landmarks
 from breastmorph.scan.landmarks import NAMES, REQUIRED, Landmarks
 
 POINTS = {name: [1.5 + k, -20.25 * k, 3e-3 + k / 7] for k, name in enumerate(REQUIRED)}
@@ -16,7 +16,7 @@ POINTS = {name: [1.5 + k, -20.25 * k, 3e-3 + k / 7] for k, name in enumerate(REQ
 
 def loaded(tmp_path, name, text, **options):
     (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
-    return load_landmarks(tmp_path / name, **options)
+    return read_landmarks(tmp_path / name, **options)
 
 
 @pytest.mark.parametrize("name", ["a.json", "a.csv", "a.pp", "a.mrk.json", "a.fcsv"])
@@ -27,7 +27,7 @@ def test_round_trip_is_exact(name, data, tmp_path_factory):
     points = data.draw(st.lists(st.tuples(number, number, number), min_size=len(names), max_size=len(names)))
     path = tmp_path_factory.mktemp("landmarks") / name
     save_landmarks(Landmarks(tuple(names), np.array(points)), path)
-    back = load_landmarks(path)
+    back = read_landmarks(path)
     assert back.landmarks.names == tuple(names)
     np.testing.assert_array_equal(back.landmarks.points, points)
     assert back.unknown == ()
@@ -38,7 +38,7 @@ def test_scalismo_round_trip_under_any_name(tmp_path):
     save_landmarks(Landmarks.of(POINTS), tmp_path / "a.json", format="scalismo")
     content = json.loads((tmp_path / "a.json").read_text())
     assert content[0] == {"id": "sternal_notch", "coordinates": POINTS["sternal_notch"]}
-    np.testing.assert_array_equal(load_landmarks(tmp_path / "a.json").landmarks.points, list(POINTS.values()))
+    np.testing.assert_array_equal(load_landmarks(tmp_path / "a.json").points, list(POINTS.values()))
 
 
 def test_our_json(tmp_path):
@@ -332,7 +332,7 @@ def test_cut_off_or_changed_anywhere(name, tmp_path):
     for data in cuts + changed:
         path.write_bytes(data)
         try:
-            points, where = load_landmarks(path).landmarks.points, path
+            points, where = load_landmarks(path).points, path
         except (FileProblem, LandmarkProblem) as problem:
             points, where = np.empty((0, 3)), problem.where
         assert where == path

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from breastmorph.foundation.errors import FileProblem, MeshProblem
+from breastmorph.foundation.errors import AnyPath, FileProblem, MeshProblem, as_path, require
 from breastmorph.foundation.files import in_utf8, problems_of, read_bytes
 from breastmorph.mesh.files import gltf, obj, off, ply, stl, vtk_legacy, vtk_xml
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -51,7 +51,7 @@ _FOREIGN = {
 }
 
 
-def load_mesh(path: str | Path) -> TriangleMesh:
+def load_mesh(path: AnyPath) -> TriangleMesh:
     """Read a triangle mesh.
 
     The content decides the format; the extension only where the content has no signature. Coordinates are
@@ -61,7 +61,7 @@ def load_mesh(path: str | Path) -> TriangleMesh:
 
     Parameters
     ----------
-    path : str or Path
+    path : path
         PLY, OBJ, STL, OFF, VTK or VTP (PolyData), GLB or glTF.
 
     Raises
@@ -82,9 +82,9 @@ def load_mesh(path: str | Path) -> TriangleMesh:
     return mesh
 
 
-def load_mesh_or_points(path: str | Path) -> TriangleMesh:
+def load_mesh_or_points(path: AnyPath) -> TriangleMesh:
     """Read a mesh file that may hold a mere point cloud: a mesh without faces."""
-    path = Path(path)
+    path = as_path(path)
     data = read_bytes(path)
     with problems_of(path, "text"):
         data = data if stl.is_whole_binary(data) else in_utf8(data)
@@ -98,14 +98,15 @@ def needed_beside(path: Path) -> tuple[Path, ...]:
     return gltf.needed_beside(path) if path.suffix.lower() == ".gltf" else ()
 
 
-def save_mesh(mesh: TriangleMesh, path: str | Path) -> None:
+def save_mesh(mesh: TriangleMesh, path: AnyPath) -> None:
     """Write a mesh as PLY, OBJ, STL, VTP or GLB, by the extension of the name.
 
     Coordinates are written as they are: 64-bit in OBJ and VTP, and in PLY where 32 bits would round visibly;
     32-bit in STL and GLB, which have no others. Other programs take those of a GLB for metres. A texture's
     picture goes beside a PLY or OBJ and into a GLB. An existing file is replaced in one step.
     """
-    path = Path(path)
+    path = as_path(path)
+    mesh = require(mesh, TriangleMesh, "what shall be saved", "Give a mesh, as the .mesh of a scan or result")
     suffix = path.suffix.lower()
     if suffix not in _WRITERS:
         raise FileProblem(

@@ -18,7 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, warning
+from breastmorph.foundation.errors import (
+    AnyPath,
+    BreastMorphError,
+    FileProblem,
+    Finding,
+    as_path,
+    warning,
+)
 from breastmorph.foundation.files import open_archive, problems_of, read_bytes, write_file
 from breastmorph.model.files.statismo import checked_info, checked_model, checked_training
 from breastmorph.model.files.tree import Tree
@@ -137,12 +144,12 @@ _PUBLISHED_LANDMARKS = {
 }
 
 
-def load_model(path: str | Path, landmark_ids: Mapping[str, int] | None = None) -> ShapeModel:
+def load_model(path: AnyPath, landmark_ids: Mapping[str, int] | None = None) -> ShapeModel:
     """Read a shape model.
 
     Parameters
     ----------
-    path : str or Path
+    path : path
         Statismo HDF5 without version, 0.8, 0.9 or 1.x, Scalismo's HDF5-JSON, or NPZ; the content decides.
     landmark_ids : mapping from name to vertex, optional
         Completes the landmarks of a foreign model; see :func:`load_landmark_ids`.
@@ -158,7 +165,7 @@ def load_model(path: str | Path, landmark_ids: Mapping[str, int] | None = None) 
     FileProblem
         The file is missing, empty, cut off, damaged, of another kind or no model of a surface.
     """
-    path = Path(path)
+    path = as_path(path)
     data = read_bytes(path, _LARGEST)
     kind = _kind(data, path)
     with problems_of(path, kind):
@@ -219,12 +226,9 @@ def _doubts(model: ShapeModel) -> Iterator[Finding]:
         yield warning("model/exchanged", names=list(exchanged), name_the_sides=_NAME_THE_SIDES)
 
 
-def save_model(model: ShapeModel, path: str | Path) -> None:
-    """Write a model as statismo HDF5 0.9 (.h5, .hdf5), NPZ or GLB with morph targets, by the extension.
-
-    What the model keeps of its training subjects is written too; drop it with ``model.without_training()``.
-    """
-    path = Path(path)
+def save_model(model: ShapeModel, path: AnyPath) -> None:
+    """Write a model; see :meth:`breastmorph.model.shape_model.ShapeModel.save`."""
+    path = as_path(path)
     suffix = path.suffix.lower()
     model = replace(model, info={**model.info, CONTENT: content_hash(model)})
     if suffix in (".h5", ".hdf5"):

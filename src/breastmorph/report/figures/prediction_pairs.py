@@ -74,7 +74,7 @@ def save_prediction_pairs(path: Path, examples: Sequence[Example], upright: Floa
             (0.0, most),
             COLORS,
             "uncertainty: 1 sd (mm)",
-            np.concatenate([one.prediction.normal_deviation for one in examples]),
+            np.concatenate([one.prediction.sd_normal for one in examples]),
         )
 
 

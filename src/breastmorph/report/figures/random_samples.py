@@ -42,7 +42,7 @@ def save_random_samples(path: Path, models: Mapping[str, ShapeModel], count: int
     rows = {}
     for label, model in models.items():
         rng = np.random.default_rng(seed)
-        rows[label] = [model.sample(rng) for _ in range(count)]
+        rows[label] = [model.drawn(rng) for _ in range(count)]
     away = {
         label: [np.linalg.norm(shape - models[label].mean, axis=1) for shape in shapes]
         for label, shapes in rows.items()

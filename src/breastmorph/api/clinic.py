@@ -1,0 +1,264 @@
+"""Clinical use: measures, editing by them, prediction of a missing breast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace as changed
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from breastmorph.api.given import GIVE_MODEL, GIVE_SUBJECT, Subject, Subjects, as_cohort
+from breastmorph.api.scans import register
+from breastmorph.clinical.distances import KINDS, STRAIGHT
+from breastmorph.clinical.examination import Examination, Examiner
+from breastmorph.clinical.features import Request, parse_request
+from breastmorph.clinical.measures import Measure, MeasureTable
+from breastmorph.clinical.patient import Patient, mean_patient, template_of
+from breastmorph.clinical.wishes import Edit, ModelFeatures
+from breastmorph.foundation.arrays import Bools, Ints
+from breastmorph.foundation.errors import (
+    BreastMorphError,
+    MeshProblem,
+    require,
+)
+from breastmorph.mesh.geometry import Similarity
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.model.shape_model import ShapeModel
+from breastmorph.registration.result import Registration
+from breastmorph.scan.landmarks import SIDES, other_side
+from breastmorph.scan.scan import Scan
+from breastmorph.template import Template, default_template
+
+if TYPE_CHECKING:
+    from breastmorph.clinical.predictor import Prediction
+
+_SIZES = (0.4, 2.5)  # of the mean: what an adult can be
+_UPRIGHT = 45.0  # degrees between a mesh and the mean
+
+
+def measure(subject: Subject | ShapeModel, *, model: ShapeModel | None = None) -> Examination:
+    """Clinical distances, volumes and symmetry; print the result to see the table.
+
+    Parameters
+    ----------
+    subject : Registration, Scan, ShapeModel or TriangleMesh
+        A scan's distances are those on its own surface, and it is registered for the rest. Of a model, its mean.
+        A mesh has the default template's triangles, or those of ``model``.
+    model : ShapeModel, optional
+    """
+    if model is not None:
+        require(model, ShapeModel, "the model", GIVE_MODEL)
+    if isinstance(subject, ShapeModel):
+        _require_landmarks(subject)
+        return _examiner(subject).shape("mean", subject.mean, source="model")
+    if isinstance(subject, Registration):
+        return _examiner(subject.template).shape(
+            subject.id, subject.vertices, subject.absent_side, annotated=subject.landmarks
+        )
+    if isinstance(subject, Scan):
+        template = template_of(model) if model is not None else default_template()
+        result = register(subject, template=template)
+        return _examiner(template).scan(subject, result.vertices, result.absent_side, result.warnings)
+    mesh = require(subject, TriangleMesh, "what shall be measured", GIVE_SUBJECT)
+    return _of_mesh(mesh, default_template() if model is None else model)
+
+
+def edit(
+    model: ShapeModel,
+    subject: Subject | None,
+    changes: Mapping[str, str | float],
+    *,
+    hold: Iterable[str] = (),
+    kind: str = STRAIGHT,
+    linear: bool = False,
+) -> Edit:
+    """Change a shape by its measures, to the most likely one that has them.
+
+    Parameters
+    ----------
+    model : ShapeModel
+    subject : Registration, TriangleMesh, Scan or None
+        None: the model's mean. A mesh has the model's triangles, upright and in mm.
+    changes : mapping from measure to value
+        ``{"SN-NL": "21.5 cm", "volume-left": "+80 cc"}``: a text with a sign is added to the present value; numbers
+        are mm or cc.
+    hold : iterable of str
+        Measures that must stay, or regions: ``thorax``, ``left``, ``right``.
+    kind : {"straight", "tape"}
+        How distances are measured, where their names do not say it.
+    linear : bool
+        The paper's linear regression, which attains the measures only nearly.
+    """
+    from breastmorph.clinical.editing import Editor
+
+    patient = _patient(model, subject)
+    if not isinstance(changes, Mapping) or not changes:
+        raise BreastMorphError("there is no change to make", 'Give for example {"SN-NL": "+1 cm"}')
+    requests = [_request(name, value) for name, value in changes.items()]
+    if kind not in KINDS:
+        raise BreastMorphError(f"distances are not measured {kind!r}", f"Choose {' or '.join(KINDS)}")
+    held = [hold] if isinstance(hold, str) else list(hold)
+    editor = Editor(model, patient, ModelFeatures(model, kind, patient.absent_side))
+    found = editor.linear(requests, held) if linear else editor.exact(requests, held)
+    return changed(found, warnings=(*patient.warnings, *found.warnings))
+
+
+def predict(
+    model: ShapeModel,
+    subject: Subject,
+    missing: str | Bools | Ints,
+    *,
+    replace: bool = False,
+    subjects: Subjects | None = None,
+) -> Prediction:
+    """Predict a missing breast from the rest of the torso.
+
+    Parameters
+    ----------
+    model : ShapeModel
+    subject : Registration, TriangleMesh or Scan
+        A mesh has the model's triangles, upright and in mm.
+    missing : {"left", "right"}, (n,) bool or (k,) int
+        The patient's side, or the missing vertices.
+    replace : bool
+        Predict a breast although it is there, as if it were missing.
+    subjects : sequence of Registration, Cohort, or path, optional
+        Those the model was built from: they choose noise and uncertainty.
+    """
+    from breastmorph.clinical.prediction import predict_breast, predicted_measures
+    from breastmorph.clinical.predictor import training_shapes
+
+    if subject is None:
+        raise BreastMorphError("there is no subject to predict for", GIVE_SUBJECT, code="wrong-argument")
+    patient = _patient(model, subject)
+    what = missing if isinstance(missing, str) else _vertices(model, missing)
+    gone = _gone(model, patient, what, replace)
+    known = training_shapes(model, None if subjects is None else as_cohort(subjects))
+    found = predict_breast(model, patient.shape, what, absent=gone, subjects=known)
+    side, rows = found.region.side, []
+    for one in predicted_measures(model, found):
+        name = f"volume-{side}" if one.name == "volume" else one.name
+        rows.append(
+            Measure(
+                name, "volume" if one.unit == "cc" else STRAIGHT, one.predicted, one.unit, sd=one.deviation
+            )
+        )
+    table = MeasureTable(f"{patient.id}: predicted {side} breast", tuple(rows))
+    return changed(found, warnings=(*patient.warnings, *found.warnings), measures=table)
+
+
+def _gone(model: ShapeModel, patient: Patient, missing: str | Bools, replace: bool) -> bool:
+    """Whether the missing breast is gone; refuses what contradicts the scan."""
+    from breastmorph.clinical.prediction import is_gone
+
+    if not isinstance(missing, str):
+        return bool(patient.absent_side)
+    if missing not in SIDES:
+        raise BreastMorphError(
+            f"there is no side {missing!r}", 'Say missing="left" or "right", the patient\'s side'
+        )
+    if patient.absent_side == other_side(missing):
+        raise BreastMorphError(
+            f"the {patient.absent_side} side is the one without a breast, not the {missing}",
+            f'Say missing="{patient.absent_side}"',
+        )
+    gone = is_gone(model, patient.shape, missing, stated=bool(patient.absent_side))
+    if not gone and not replace:
+        raise BreastMorphError(
+            f"the {missing} breast is there"
+            + (": it has no landmarks, but its skin shows it" if patient.absent_side else ""),
+            "Say replace=True to predict it nevertheless, as if it were missing",
+        )
+    return gone or bool(patient.absent_side)  # without landmarks, points of that side are worth nothing
+
+
+def _vertices(model: ShapeModel, missing: Bools | Ints) -> Bools:
+    given: np.ndarray = np.asarray(missing)
+    if given.dtype == bool and given.shape == (model.n_vertices,):
+        return given.astype(bool)
+    if (
+        given.ndim != 1
+        or given.dtype.kind not in "iu"
+        or not given.size
+        or not 0 <= given.min() <= given.max() < model.n_vertices
+    ):
+        raise BreastMorphError(
+            f"the missing skin is neither a side nor vertices of a model of {model.n_vertices}",
+            'Say "left" or "right", or give vertex numbers or one truth value a vertex',
+        )
+    painted = np.zeros(model.n_vertices, bool)
+    painted[given] = True
+    return painted
+
+
+def _request(name: str, value: str | float) -> Request:
+    if isinstance(value, (int, float, np.integer, np.floating)) and np.isfinite(value):
+        return Request(name, float(value))
+    return parse_request(
+        f"{name}={require(value, str, f'the value of {name}', 'Give a number or a text as +1 cm')}"
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Whom it is about
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def _patient(model: ShapeModel, subject: Subject | None) -> Patient:
+    """The subject in the model's correspondence; refuses what is not."""
+    require(model, ShapeModel, "the model", GIVE_MODEL)
+    if subject is None:
+        return mean_patient(model)
+    if isinstance(subject, Scan):
+        subject = register(subject, template=template_of(model))
+    if isinstance(subject, Registration):
+        shape = model.shape_of(subject.mesh)
+        return Patient(subject.id, shape, subject.to_file, subject.absent_side, subject.warnings)
+    mesh = require(subject, TriangleMesh, "the subject", GIVE_SUBJECT)
+    _require_upright_mm(model.align(mesh), "the model's mean")
+    return Patient("mesh", mesh.vertices)
+
+
+def _require_upright_mm(to_mean: Similarity, mean: str) -> None:
+    """Refuse a mesh that is not upright or not in mm, by the way it has to be laid on a mean shape."""
+    size = 1.0 / to_mean.scale
+    if not _SIZES[0] <= size <= _SIZES[1]:
+        raise MeshProblem(
+            f"the mesh is {size:.3g} times as large as {mean}", "Give it in mm", code="wrong-unit"
+        )
+    turn = np.degrees(np.arccos(np.clip((np.trace(to_mean.rotation) - 1.0) / 2.0, -1.0, 1.0)))
+    if turn > _UPRIGHT:
+        raise MeshProblem(
+            f"the mesh is turned by {turn:.0f} degrees against {mean}",
+            "Give it upright: x to the patient's left, y up, z forward; or register the scan",
+        )
+
+
+@lru_cache(maxsize=4)
+def _examiner(known: Template | ShapeModel) -> Examiner:
+    mesh = known.mesh if isinstance(known, Template) else known.mean_mesh
+    return Examiner(mesh, known.landmark_ids, known.mirror)
+
+
+def _of_mesh(mesh: TriangleMesh, known: Template | ShapeModel) -> Examination:
+    reference = known.mesh if isinstance(known, Template) else known.mean_mesh
+    if not np.array_equal(mesh.faces, reference.faces):
+        whose = "the default template's" if isinstance(known, Template) else "the model's"
+        raise MeshProblem(
+            f"the mesh does not have {whose} triangles, so nobody knows where its landmarks are",
+            "Give the model that it belongs to as model=, or a scan with its landmarks",
+        )
+    if isinstance(known, ShapeModel):
+        _require_landmarks(known)
+    lay = Similarity.fit(reference.vertices, mesh.vertices).inverse()
+    _require_upright_mm(lay, "the mean shape")
+    return _examiner(known).shape("mesh", mesh.vertices)
+
+
+def _require_landmarks(model: ShapeModel) -> None:
+    if not model.landmark_ids:
+        raise BreastMorphError(
+            "this model has no landmarks", "Name their vertices: model.with_landmark_ids({...})"
+        )

@@ -1,0 +1,295 @@
+"""Models: built, judged, fitted; and what to look at and to try with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from breastmorph.api.given import (
+    GIVE_MODEL,
+    Subjects,
+    Unit,
+    as_cohort,
+    bar,
+    found_scans,
+    rules_of,
+    warn,
+    without,
+)
+from breastmorph.cohort.cohort import doubts
+from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.errors import (
+    AnyPath,
+    BreastMorphError,
+    MeshProblem,
+    as_path,
+    require,
+)
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.model.building import BuildParameters
+from breastmorph.model.building import build_model as _build_model
+from breastmorph.model.procrustes import ProcrustesParameters
+from breastmorph.model.shape_model import ShapeModel
+from breastmorph.registration.result import Registration
+from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Scan
+from breastmorph.template import default_template
+
+if TYPE_CHECKING:
+    from breastmorph.evaluation.model_evaluation import Evaluation
+    from breastmorph.model.fitting import Fit
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Models
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def build_model(
+    subjects: Subjects,
+    *,
+    components: int | None = None,
+    variance: float | None = None,
+    rigid: bool = False,
+    symmetric: bool = False,
+    asymmetry: bool = False,
+    part: Literal["left", "right"] | None = None,
+    exclude: Iterable[str] = (),
+    with_absent: bool = False,
+    keep_scores: bool = False,
+) -> ShapeModel:
+    """Build a shape model.
+
+    A subject with an absent breast (as after a mastectomy) is left out, with a BreastMorphWarning that names her.
+
+    Parameters
+    ----------
+    subjects : sequence of Registration, Cohort, or path
+        The path is that of a registered folder.
+    components : int, optional
+        At most so many; all when not given.
+    variance : float, optional
+        As many components as hold this share of the variance.
+    rigid : bool
+        Keep size inside the model instead of removing it.
+    symmetric : bool
+        Every subject with her mirror image.
+    asymmetry : bool
+        A model of the difference from symmetric.
+    part : {"left", "right"}, optional
+        A model of one breast only.
+    exclude : iterable of str
+        Ids of subjects to be left out.
+    with_absent : bool
+        Also take subjects with an absent breast.
+    keep_scores : bool
+        Keep the subjects' coefficients; they describe people.
+    """
+    if components is not None and variance is not None:
+        raise BreastMorphError(
+            "a number of components and a share of the variance are given", "Give one of the two"
+        )
+    cohort = without(as_cohort(subjects), tuple([exclude] if isinstance(exclude, str) else exclude))
+    absent = (
+        [] if with_absent else [name for name, side in zip(cohort.ids, cohort.absent, strict=True) if side]
+    )
+    if absent:
+        warn([f"left out of the model, because a breast is absent: {', '.join(absent)}"])
+    doubt = doubts(cohort.chosen([name not in absent for name in cohort.ids]))
+    warn(doubt.warnings())
+    parameters = BuildParameters(
+        components=components,
+        variance=variance,
+        symmetric=symmetric,
+        asymmetry=asymmetry,
+        part=part,
+        keep_scores=keep_scores,
+        with_absent=with_absent,
+        procrustes=ProcrustesParameters(with_scale=not rigid),
+    )
+    return _build_model(cohort, parameters, {"copies": doubt.n_copies} if doubt.n_copies else {})
+
+
+def evaluate(
+    model: ShapeModel,
+    subjects: Subjects | None = None,
+    *,
+    samples: int = 1000,
+    seed: int = 0,
+    surface: bool = True,
+    scans: AnyPath | None = None,
+    landmarks: AnyPath | None = None,
+    truth: AnyPath | None = None,
+    progress: bool = False,
+) -> Evaluation:
+    """Compactness, generalization and specificity of a model.
+
+    Parameters
+    ----------
+    model : ShapeModel
+    subjects : sequence of Registration, Cohort, or path, optional
+        Those it was built from; without them only compactness is known.
+    samples : int
+        Random shapes for specificity.
+    seed : int
+    surface : bool
+        Whether distances to the surface are computed too; for large cohorts they take minutes.
+    scans, landmarks : path, optional
+        Raw scans of the subjects: also compare with them.
+    truth : path, optional
+        The ``truth/`` folder of a phantom cohort.
+    progress : bool
+        Whether to show on standard error how far it is.
+    """
+    from breastmorph.evaluation.model_evaluation import EvaluationParameters, evaluate_model
+
+    return evaluate_model(
+        require(model, ShapeModel, "the model", GIVE_MODEL),
+        None if subjects is None else as_cohort(subjects),
+        EvaluationParameters(samples=samples, seed=seed, surface=surface),
+        scans=None if scans is None else found_scans(scans, landmarks),
+        truth=None if truth is None else as_path(truth),
+        progress=partial(bar, shown=progress),
+    )
+
+
+def fit(
+    model: ShapeModel,
+    target: AnyPath | TriangleMesh | Scan | Floats,
+    landmarks: AnyPath | Landmarks | None = None,
+    *,
+    components: int | None = None,
+    unit: Unit = "auto",
+) -> Fit:
+    """Fit a model to a raw surface or point cloud, without registration.
+
+    Parameters
+    ----------
+    model : ShapeModel
+    target : path, TriangleMesh, Scan or (m, 3) float
+        A file in any unit; meshes and points in mm. In any pose, may be partial and noisy.
+    landmarks : path or Landmarks, optional
+        In the target's coordinates; three that the model knows are enough. A scan brings its own. Without them the
+        pose is searched for.
+    components : int, optional
+        Use only the first ones.
+    unit : {"auto", "mm", "cm", "m"}
+        Of a file.
+
+    Returns
+    -------
+    Fit
+        Its mesh is upright and in mm where the target is a file with a full set of landmarks, otherwise in the
+        target's axes, in mm.
+    """
+    from breastmorph.foundation.errors import about
+    from breastmorph.model.fitting import FitParameters, fit_model
+    from breastmorph.scan.raw_target import load_target
+
+    require(model, ShapeModel, "the model", GIVE_MODEL)
+    where = None
+    if isinstance(target, (TriangleMesh, Scan, np.ndarray)):
+        shape = target.mesh if isinstance(target, Scan) else target
+        if landmarks is None and isinstance(target, Scan):
+            landmarks = target.landmarks
+        marks = landmarks if landmarks is None else _landmarks(landmarks)
+    else:
+        where = as_path(target, "the target")
+        given = landmarks if isinstance(landmarks, Landmarks) or landmarks is None else as_path(landmarks)
+        read = load_target(where, given, rules_of(unit, "", None), default_template().as_reference)
+        shape, marks = read.shape, read.landmarks
+    with about(where):
+        return fit_model(model, _numbers(shape), marks, FitParameters(components=components))
+
+
+def _numbers(shape: TriangleMesh | Floats) -> TriangleMesh | Floats:
+    if not isinstance(shape, TriangleMesh) and shape.dtype.kind not in "fiu":
+        raise MeshProblem(f"the points are an array of {shape.dtype}", "Give numbers of shape (m, 3), in mm")
+    return shape
+
+
+def _landmarks(given: AnyPath | Landmarks) -> Landmarks:
+    from breastmorph.scan.landmark_files import load_landmarks
+
+    return given if isinstance(given, Landmarks) else load_landmarks(given)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# To look at, and to try with
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def picture(
+    mesh: TriangleMesh | Scan | Registration,
+    values: Floats | None = None,
+    *,
+    low: float = 0.0,
+    high: float | None = None,
+    colours: str = "YlOrRd",
+    yaw: float = 0.0,
+    pitch: float = 0.0,
+    size: tuple[int, int] = (360, 400),
+) -> np.ndarray:
+    """A shaded picture, (height, width, 3) uint8; for example for matplotlib's ``imshow``.
+
+    Parameters
+    ----------
+    mesh : TriangleMesh, Scan or Registration
+        Upright.
+    values : (n,) float, optional
+        Of the vertices, shown as colours.
+    low, high : float
+        Where the colours begin and end; the largest value when not given.
+    colours : str
+        A colour map of matplotlib.
+    yaw, pitch : float
+        Degrees: 45 shows the patient's left side; -45 looks up from below.
+    size : (width, height) in pixels
+    """
+    from breastmorph.report.render import View, colormap, render
+
+    surface = mesh.mesh if isinstance(mesh, (Scan, Registration)) else mesh
+    require(surface, TriangleMesh, "what shall be drawn", "Give a mesh, as the .mesh of a scan or result")
+    colors = None
+    if values is not None:
+        shown = np.asarray(values, dtype=float)
+        if shown.shape != (surface.n_vertices,):
+            raise MeshProblem(
+                f"{shown.shape} values for {surface.n_vertices} vertices", "Give one number a vertex"
+            )
+        colors = colormap(shown, low, float(np.nanmax(shown)) if high is None else high, colours)
+    return render(surface, View(yaw, pitch), size=size, colors=colors, relief=1.0 if colors is None else 0.5)
+
+
+def demo_model() -> ShapeModel:
+    """The synthetic model that comes with the package: nobody was scanned for it."""
+    from breastmorph.explorer.model_view import demo_model as packaged
+
+    return packaged()
+
+
+def make_phantoms(folder: AnyPath, n: int, *, seed: int = 1, one_sided: int = 0, jobs: int = 1) -> Path:
+    """Make scans of synthetic adults with known truth, as `breastmorph phantom` does; returns the folder.
+
+    Parameters
+    ----------
+    folder : path
+        New or empty; gets ``scans/``, ``landmarks/`` and ``truth/``.
+    n : int
+        How many.
+    seed : int
+        Same seed, same scans.
+    one_sided : int
+        So many of them, the last ones, lack the right breast.
+    jobs : int
+        Worker processes.
+    """
+    from breastmorph.phantom.scanner import write_cohort
+
+    place = as_path(folder, "the name of the folder")
+    write_cohort(place, n, seed, jobs, one_sided)
+    return place

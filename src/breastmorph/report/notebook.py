@@ -1,0 +1,79 @@
+"""How a value shows itself in a notebook: a 3D view that asks for nothing, and a picture where scripts are blocked."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from breastmorph.clinical.predictor import Prediction
+from breastmorph.mesh.remeshing import thinned
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.model.shape_model import ShapeModel
+from breastmorph.report.clinical_sheet import sheet_png
+from breastmorph.report.page.content import ModelSliders
+from breastmorph.report.page.document import document, page_asset
+from breastmorph.report.page.writing import model_html
+from breastmorph.report.render import Marker, View, colormap, render
+from breastmorph.scan.landmarks import Landmarks
+from breastmorph.viewer import SCRIPTS, STYLES, asset
+
+_MOST_FACES = 200_000  # a notebook keeps what it shows; of a scan with more, a thinner copy is shown
+_THINNED = 3.0  # mm, about the edges of that copy
+_HEIGHT = 620  # CSS pixels
+_FRAME = "body{display:block;padding:0;max-width:none}figure{margin:0}.live{height:24rem;min-height:0}"
+_ONE_SHAPE = (
+    ".modes,.hint,label:has(select),[data-do=reset],[data-do=random]{display:none}"  # nothing to move
+)
+_VIEWS = {"front": View(), "oblique": View(yaw=40.0), "patient's left": View(yaw=90.0)}
+
+
+def _mesh(value: Any) -> TriangleMesh:
+    if isinstance(value, ShapeModel):
+        return value.mean_mesh
+    mesh: TriangleMesh = value if isinstance(value, TriangleMesh) else value.mesh
+    return mesh if mesh.n_faces <= _MOST_FACES else thinned(mesh, _THINNED)
+
+
+def _landmarks(value: Any) -> Landmarks:
+    found = getattr(value, "landmarks", None)
+    return found if isinstance(found, Landmarks) else Landmarks.of({})
+
+
+def png(value: Any) -> bytes:
+    """A still picture, with landmarks as dots and the uncertainty of a prediction in colours."""
+    mesh, colors = _mesh(value), None
+    if isinstance(value, Prediction):
+        colors = colormap(value.sd, 0.0, max(float(value.sd.max()), 1e-9), "YlOrRd")
+    markers = [Marker(point) for point in _landmarks(value).points]
+    pictures = [render(mesh, view, colors=colors, markers=markers) for view in _VIEWS.values()]
+    return sheet_png(pictures, list(_VIEWS), len(_VIEWS))
+
+
+def html(value: Any) -> str:
+    """A 3D view in a frame of its own: nothing of the notebook reaches it, and it reaches nothing of the notebook."""
+    model = value if isinstance(value, ShapeModel) else _as_model(_mesh(value), _landmarks(value))
+    page = document(
+        repr(value),
+        f"<main>{model_html(ModelSliders(model, repr(value)), '1')}</main>",
+        styles=[
+            page_asset("page.css"),
+            *(asset(name) for name in STYLES),
+            _FRAME + ("" if model.n_components else _ONE_SHAPE),
+        ],
+        scripts=[*(asset(name) for name in SCRIPTS), page_asset("model_view.js"), page_asset("page.js")],
+    )
+    return (
+        f'<iframe sandbox="allow-scripts allow-downloads" title="{escape(repr(value))}" '
+        f'style="width:100%;height:{_HEIGHT}px;border:0" srcdoc="{escape(page)}"></iframe>'
+    )
+
+
+def _as_model(mesh: TriangleMesh, landmarks: Landmarks) -> ShapeModel:
+    """A mesh as a model that knows one shape only: what the pages can show."""
+    away = {name: np.linalg.norm(mesh.vertices - point, axis=1) for name, point in landmarks.items()}
+    ids = {name: int(distances.argmin()) for name, distances in away.items()}
+    return ShapeModel(
+        mesh.vertices, np.zeros((3 * mesh.n_vertices, 0), np.float32), np.zeros(0), mesh.faces, ids
+    )
