@@ -7,18 +7,24 @@ import io
 import json
 import re
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from breast_cohort import breast_model
+from breastmorph.batch.registered_folder import FailedScan, RegisteredFolder
 from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.patient import mean_patient
+from breastmorph.explorer.answers import as_record
 from breastmorph.explorer.model_view import demo_model
+from breastmorph.explorer.patients import failure
 from breastmorph.explorer.settings import Settings
+from breastmorph.foundation.errors import FileProblem
 from breastmorph.foundation.words import MEASURES
 from breastmorph.model.files import load_model, save_model
 from breastmorph.report.clinical_sheet import caution
+from breastmorph.scan.scan import ScanFiles
 from explorer_client import Visitor, running
 
 
@@ -131,6 +137,27 @@ def test_an_edits_refusal_uses_the_pages_words(visitor):
     assert re.search(
         r"Usual at this size: Sternal notch to left nipple \d+\.\d ± \d\.\d cm", answer.json["remedy"]
     )
+
+
+def test_why_a_registration_failed_uses_the_pages_words_from_its_record(tmp_path):
+    files = ScanFiles("a", tmp_path / "a.ply")
+    failed = FailedScan.of(files, FileProblem.of("no-landmarks", files.mesh, id="a"))
+    assert failed.message.startswith(
+        "a.ply: no landmark file found for this scan. Name the folder with --landmarks"
+    )
+    kept = RegisteredFolder(tmp_path / "out")
+    kept.store(failed)
+    again = kept.outcome("a")
+    assert again.code == "no-landmarks"
+    assert as_record(failure(again)) == {
+        "cause": "no landmark file found for this scan",
+        "remedy": "Set its points on this page",
+        "where": "a",
+        "code": "no-landmarks",
+    }
+    older = replace(again, finding={})  # a folder of an earlier version has the words alone
+    assert as_record(failure(older))["cause"] == failed.message
+    assert as_record(failure(older))["code"] == "no-landmarks"
 
 
 # --- files ------------------------------------------------------------------------------------------------------------

@@ -160,9 +160,10 @@ def test_parameters_survive_their_file():
 
 
 def test_a_folder_that_is_no_study(tmp_path):
-    with pytest.raises(FileProblem, match=r"no such folder.*breastmorph paper"):
+    with pytest.raises(FileProblem, match=r"no such folder.*Make one") as caught:
         StudyFolder(tmp_path / "nowhere").description()
-    with pytest.raises(FileProblem, match=r"holds no study.*breastmorph paper"):
+    assert f"breastmorph paper --phantom 110 --out {tmp_path / 'nowhere'}" in caught.value.text("command")
+    with pytest.raises(FileProblem, match=r"holds no study.*Make one"):
         StudyFolder(tmp_path).description()
     (tmp_path / "study.json").write_text("{}")
     with pytest.raises(FileProblem, match="Run `breastmorph paper` again"):
