@@ -108,6 +108,7 @@ if TYPE_CHECKING:
         BreastMorphError,
         BreastMorphWarning,
         FileProblem,
+        Finding,
         LandmarkProblem,
         MeshProblem,
     )
