@@ -31,7 +31,7 @@ PROMISED = {
     "save_landmarks": "landmarks path format space",
     "Scan": "id mesh landmarks to_file warnings",
     "Check": "id findings facts outcome",
-    "Finding": "code message level remedy",
+    "Finding": "name values level",
     "load_scan": "path landmarks unit scale_by landmark_order template",
     "load_scans": "scans landmarks unit scale_by landmark_order template progress",
     "check_scan": "path landmarks unit scale_by landmark_order template",
