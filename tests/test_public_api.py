@@ -32,6 +32,7 @@ PROMISED = {
     "Scan": "id mesh landmarks to_file warnings",
     "Check": "id findings facts outcome",
     "Finding": "name values level",
+    "Said": "cause remedy",
     "load_scan": "path landmarks unit scale_by landmark_order template",
     "load_scans": "scans landmarks unit scale_by landmark_order template progress",
     "check_scan": "path landmarks unit scale_by landmark_order template",

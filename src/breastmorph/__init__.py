@@ -28,6 +28,7 @@ _HOME = {
     "Scan": "breastmorph.scan.scan",
     "Check": "breastmorph.scan.scan",
     "Finding": "breastmorph.foundation.errors",
+    "Said": "breastmorph.foundation.errors",
     "load_scan": "breastmorph.api.scans",
     "load_scans": "breastmorph.api.scans",
     "check_scan": "breastmorph.api.scans",
@@ -111,6 +112,7 @@ if TYPE_CHECKING:
         Finding,
         LandmarkProblem,
         MeshProblem,
+        Said,
     )
     from breastmorph.mask import breast_mask
     from breastmorph.mesh.files import load_mesh, save_mesh
