@@ -142,9 +142,7 @@ def test_annotations_name_public_types_only(name):
         for where, hint in typing.get_type_hints(part, localns=public).items():
             ours = {one for one in types_in(hint) if one.__module__.startswith("breastmorph")}
             assert ours <= set(public.values()), f"{part} {where}"
-            assert "pathlib" not in str(hint) or where == "return" or name.endswith("Problem"), (
-                f"{part} {where}"
-            )
+            assert "pathlib" not in str(hint) or where in ("return", "where"), f"{part} {where}"
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.registration.result import Registration
-from breastmorph.scan.landmarks import SIDES, other_side
+from breastmorph.scan.landmarks import SIDES
 from breastmorph.scan.scan import Scan
 from breastmorph.template import Template, default_template
 
@@ -127,14 +127,14 @@ def predict(
     subjects : sequence of Registration, Cohort, or path, optional
         Those the model was built from: they choose noise and uncertainty.
     """
-    from breastmorph.clinical.prediction import predict_breast, predicted_measures
+    from breastmorph.clinical.prediction import counts_as_gone, predict_breast, predicted_measures
     from breastmorph.clinical.predictor import training_shapes
 
     if subject is None:
         raise BreastMorphError("there is no subject to predict for", GIVE_SUBJECT, code="wrong-argument")
     patient = _patient(model, subject)
-    what = missing if isinstance(missing, str) else _vertices(model, missing)
-    gone = _gone(model, patient, what, replace)
+    what = _side(missing) if isinstance(missing, str) else _vertices(model, missing)
+    gone = counts_as_gone(model, patient.shape, what, patient.absent_side, replace=replace)
     known = training_shapes(model, None if subjects is None else as_cohort(subjects))
     found = predict_breast(model, patient.shape, what, absent=gone, subjects=known)
     side, rows = found.region.side, []
@@ -149,29 +149,12 @@ def predict(
     return changed(found, warnings=(*patient.warnings, *found.warnings), measures=table)
 
 
-def _gone(model: ShapeModel, patient: Patient, missing: str | Bools, replace: bool) -> bool:
-    """Whether the missing breast is gone; refuses what contradicts the scan."""
-    from breastmorph.clinical.prediction import is_gone
-
-    if not isinstance(missing, str):
-        return bool(patient.absent_side)
+def _side(missing: str) -> str:
     if missing not in SIDES:
         raise BreastMorphError(
             f"there is no side {missing!r}", 'Say missing="left" or "right", the patient\'s side'
         )
-    if patient.absent_side == other_side(missing):
-        raise BreastMorphError(
-            f"the {patient.absent_side} side is the one without a breast, not the {missing}",
-            f'Say missing="{patient.absent_side}"',
-        )
-    gone = is_gone(model, patient.shape, missing, stated=bool(patient.absent_side))
-    if not gone and not replace:
-        raise BreastMorphError(
-            f"the {missing} breast is there"
-            + (": it has no landmarks, but its skin shows it" if patient.absent_side else ""),
-            "Say replace=True to predict it nevertheless, as if it were missing",
-        )
-    return gone or bool(patient.absent_side)  # without landmarks, points of that side are worth nothing
+    return missing
 
 
 def _vertices(model: ShapeModel, missing: Bools | Ints) -> Bools:
