@@ -27,9 +27,10 @@ import numpy as np
 
 from breastmorph.batch import registered_folder
 from breastmorph.batch.engine import InProcess, LocalProcesses, register_batch
-from breastmorph.batch.registered_folder import Outcome, file_hash, recipe
+from breastmorph.batch.registered_folder import Outcome, recipe
 from breastmorph.batch.summary import unexplained_stretch
 from breastmorph.cohort import load_cohort
+from breastmorph.foundation.files import file_hash
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.phantom import write_cohort

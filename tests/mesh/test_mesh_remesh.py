@@ -10,6 +10,7 @@ from breastmorph.foundation.errors import MeshProblem
 from breastmorph.mesh.closest import Surface, closest_on_segments
 from breastmorph.mesh.geodesic import clip, insert_points
 from breastmorph.mesh.geometry import (
+    Plane,
     Similarity,
     edge_lengths,
     face_angles,
@@ -19,7 +20,6 @@ from breastmorph.mesh.geometry import (
     vertex_normals,
 )
 from breastmorph.mesh.halves import (
-    Plane,
     fill_holes,
     half_with_count,
     smoothed,

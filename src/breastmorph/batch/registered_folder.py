@@ -29,9 +29,9 @@ from breastmorph.foundation.errors import (
 )
 from breastmorph.foundation.files import (
     PART_FILES,
+    file_hash,
     json_text,
     make_folder,
-    no_such_file,
     plain,
     read_object,
     write_file,
@@ -252,19 +252,6 @@ class ProductMaker:
 def input_hashes(files: ScanFiles) -> Hashes:
     """Hashes of a scan's files by name."""
     return {name_of(path.name): file_hash(path) for path in files.paths}
-
-
-def file_hash(path: Path) -> str:
-    """SHA-256 of a file's content."""
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError as error:
-        raise no_such_file(path) from error
-    except OSError as error:
-        raise FileProblem(
-            f"the file cannot be read ({error.strerror})", "Check its permissions", path
-        ) from error
 
 
 def _stage(stage: StageMetrics) -> Any:

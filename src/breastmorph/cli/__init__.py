@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from copy import copy
@@ -13,7 +15,23 @@ from importlib import import_module
 from io import TextIOWrapper
 from typing import Any
 
-from breastmorph.cli.stopping import silent_ctrl_c
+
+@contextmanager
+def silent_ctrl_c() -> Iterator[None]:
+    """Let Ctrl-C end the process at once while modules are loaded: nothing is done yet that has to be put away.
+
+    As an exception it would come up in the middle of an import, and Python prints it with a traceback.
+    """
+    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not usual or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 with silent_ctrl_c():
     import platform

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from breastmorph.cli import silent_ctrl_c
 from breastmorph.cli.options import PATH
-from breastmorph.cli.stopping import silent_ctrl_c
 from breastmorph.explorer.settings import EVERYWHERE, MEGABYTE, Settings, is_loopback
 from breastmorph.foundation.errors import FileProblem
 

@@ -12,8 +12,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from breastmorph import __version__
-from breastmorph.batch.registered_folder import RegisteredFolder, file_hash
+from breastmorph.batch.registered_folder import RegisteredFolder
 from breastmorph.foundation.errors import shown
+from breastmorph.foundation.files import file_hash
 
 if TYPE_CHECKING:
     from breastmorph.model.shape_model import ShapeModel

@@ -3,29 +3,11 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 STOPPED = "Stopped. What is done is kept: run the same command again to go on."
-
-
-@contextmanager
-def silent_ctrl_c() -> Iterator[None]:
-    """Let Ctrl-C end the process at once while modules are loaded: nothing is done yet that has to be put away.
-
-    As an exception it would come up in the middle of an import, and Python prints it with a traceback.
-    """
-    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if not usual or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextmanager

@@ -19,8 +19,7 @@ from breastmorph.foundation.errors import BreastMorphError, FileProblem, MeshPro
 from breastmorph.foundation.files import read_bytes
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh
-from breastmorph.mesh.geometry import Similarity, vertex_areas
-from breastmorph.mesh.halves import Plane
+from breastmorph.mesh.geometry import Plane, Similarity, vertex_areas
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.model.regions import Footprint, RegionParameters
 from breastmorph.model.shape_model import ShapeModel

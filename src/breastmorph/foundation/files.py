@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import csv
 import errno
+import hashlib
 import io
 import json
 import math
@@ -548,3 +549,16 @@ def _try(descriptor: int) -> bool:
 
 def _held_here(duplicate: Any) -> FolderLock:
     return FolderLock(duplicate.detach())
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 of a file's content."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError as error:
+        raise no_such_file(path) from error
+    except OSError as error:
+        raise FileProblem(
+            f"the file cannot be read ({error.strerror})", "Check its permissions", path
+        ) from error

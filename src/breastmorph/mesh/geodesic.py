@@ -17,7 +17,7 @@ from breastmorph.mesh.triangle_mesh import TriangleMesh
 # Cutting surfaces: along a level line of a function, and at points that are to become vertices
 # --------------------------------------------------------------------------------------------------------------------
 
-_AT_CORNER, _ON_EDGE = 1e-6, 1e-3  # barycentric weights
+_AT_CORNER, _NEAR_EDGE = 1e-6, 1e-3  # barycentric weights
 
 
 def clip(mesh: TriangleMesh, values: Floats) -> TriangleMesh:
@@ -110,7 +110,7 @@ def _with_point(
         vertices[vertex] = point
         return mesh.with_vertices(vertices), vertex, np.empty(0, dtype=np.int64)
     new = mesh.n_vertices
-    on_edge = weights[order[0]] < _ON_EDGE
+    on_edge = weights[order[0]] < _NEAR_EDGE
     if on_edge:
         table = edge_table(mesh.faces)
         edge = table.ids_of(corners[order[1:]][None])[0]

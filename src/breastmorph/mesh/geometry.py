@@ -212,6 +212,37 @@ class Similarity:
         return cls(rotation, target_centre - scale * rotation @ source_centre, scale)
 
 
+@dataclass(frozen=True, eq=False)
+class Plane:
+    """The points x with ``normal @ x == offset``.
+
+    Attributes
+    ----------
+    normal : (3,) float
+        Unit vector.
+    offset : float
+    """
+
+    normal: Floats
+    offset: float
+
+    def distance(self, points: Floats) -> Floats:
+        """Signed distances, (k,)."""
+        return points @ self.normal - self.offset
+
+    def reflected(self, points: Floats) -> Floats:
+        """Mirror images, (k, 3)."""
+        return points - 2.0 * self.distance(points)[:, None] * self.normal
+
+    def to_sagittal(self) -> Similarity:
+        """The smallest rigid motion that brings the plane to x = 0 and its normal to +x."""
+        axis = np.array([1.0, 0.0, 0.0])
+        cross = np.cross(self.normal, axis)
+        k = np.array([[0, -cross[2], cross[1]], [cross[2], 0, -cross[0]], [-cross[1], cross[0], 0]])
+        rotation = np.eye(3) + k + k @ k / (1.0 + self.normal @ axis)
+        return Similarity(rotation, np.array([-self.offset, 0.0, 0.0]))
+
+
 def rotation_about(axis: Floats, degrees: float) -> Floats:
     """Rotation matrix about an axis (right-hand rule), (3, 3)."""
     x, y, z = np.asarray(axis, dtype=float) / np.linalg.norm(axis)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.sparse import diags_array
 
@@ -11,7 +9,7 @@ from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import MeshProblem
 from breastmorph.mesh.closest import Surface, closest_on_segments
 from breastmorph.mesh.geodesic import insert_points
-from breastmorph.mesh.geometry import Similarity, edge_lengths, face_areas, face_normals
+from breastmorph.mesh.geometry import Plane, edge_lengths, face_areas, face_normals
 from breastmorph.mesh.remeshing import IsotropicParameters, isotropic
 from breastmorph.mesh.topology import (
     boundary_loops,
@@ -147,37 +145,6 @@ def _least_area(points: Floats, taken: list[tuple[int, int]]) -> Ints:
 
 _STEPS = 40
 _ANCHORS = 0.2  # weight of all anchors together against all points
-
-
-@dataclass(frozen=True, eq=False)
-class Plane:
-    """The points x with ``normal @ x == offset``.
-
-    Attributes
-    ----------
-    normal : (3,) float
-        Unit vector.
-    offset : float
-    """
-
-    normal: Floats
-    offset: float
-
-    def distance(self, points: Floats) -> Floats:
-        """Signed distances, (k,)."""
-        return points @ self.normal - self.offset
-
-    def reflected(self, points: Floats) -> Floats:
-        """Mirror images, (k, 3)."""
-        return points - 2.0 * self.distance(points)[:, None] * self.normal
-
-    def to_sagittal(self) -> Similarity:
-        """The smallest rigid motion that brings the plane to x = 0 and its normal to +x."""
-        axis = np.array([1.0, 0.0, 0.0])
-        cross = np.cross(self.normal, axis)
-        k = np.array([[0, -cross[2], cross[1]], [cross[2], 0, -cross[0]], [-cross[1], cross[0], 0]])
-        rotation = np.eye(3) + k + k @ k / (1.0 + self.normal @ axis)
-        return Similarity(rotation, np.array([-self.offset, 0.0, 0.0]))
 
 
 def symmetry_plane(surface: Surface, points: Floats, start: Plane, anchors: Floats) -> tuple[Plane, float]:

@@ -141,3 +141,12 @@ def _frozen(array: NDArray[Any], dtype: type) -> NDArray[Any]:
         ) from error
     view.flags.writeable = False
     return view
+
+
+def uv_by_vertex(mesh: TriangleMesh) -> Floats | None:
+    """Texture coordinates (n, 2) of the vertices; None where a seam gives a vertex more than one."""
+    if mesh.texture is None:
+        return None
+    uv = np.zeros((mesh.n_vertices, 2))
+    uv[mesh.faces] = mesh.texture.uv
+    return uv if np.array_equal(uv[mesh.faces], mesh.texture.uv, equal_nan=True) else None

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from breastmorph import __version__
-from breastmorph.batch.registered_folder import Hashes, compared, file_hash, input_hashes
+from breastmorph.batch.registered_folder import Hashes, compared, input_hashes
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.foundation.errors import FileProblem, Finding
 from breastmorph.foundation.files import (
     PART_FILES,
+    file_hash,
     make_folder,
     plain,
     problems_at,

@@ -12,6 +12,7 @@ from breastmorph.foundation.errors import LandmarkProblem, MeshProblem
 from breastmorph.mesh.closest import Surface, closest_on_segments
 from breastmorph.mesh.geodesic import clip, insert_points, largest_piece
 from breastmorph.mesh.geometry import (
+    Plane,
     Similarity,
     consistently_oriented,
     edge_lengths,
@@ -24,7 +25,6 @@ from breastmorph.mesh.geometry import (
 )
 from breastmorph.mesh.halves import (
     QUICK,
-    Plane,
     ends_of_middle,
     fill_holes,
     half_with_count,

@@ -155,15 +155,6 @@ def unrolled_strip(strip: Ints) -> Ints:
     return faces
 
 
-def uv_by_vertex(mesh: TriangleMesh) -> Floats | None:
-    """Texture coordinates (n, 2) of the vertices; None where a seam gives a vertex more than one."""
-    if mesh.texture is None:
-        return None
-    uv = np.zeros((mesh.n_vertices, 2))
-    uv[mesh.faces] = mesh.texture.uv
-    return uv if np.array_equal(uv[mesh.faces], mesh.texture.uv, equal_nan=True) else None
-
-
 def split_at_seams(mesh: TriangleMesh) -> tuple[Ints, Ints, Floats]:
     """Double the vertices that a texture seam runs through.
 

@@ -28,8 +28,8 @@ from breastmorph.foundation.files import (
     truncated,
     write_file,
 )
-from breastmorph.mesh.files.corners import rgba, triangulated, uv_by_vertex
-from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
+from breastmorph.mesh.files.corners import rgba, triangulated
+from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh, uv_by_vertex
 
 _TYPES = {
     "char": "i1", "int8": "i1", "uchar": "u1", "uint8": "u1", "short": "i2", "int16": "i2",

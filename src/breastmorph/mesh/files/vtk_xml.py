@@ -33,9 +33,8 @@ from breastmorph.mesh.files.corners import (
     PolyData,
     mesh_of,
     split_by_offsets,
-    uv_by_vertex,
 )
-from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.mesh.triangle_mesh import TriangleMesh, uv_by_vertex
 
 SIGNATURE = re.compile(rb"\s*<.{0,65536}?<VTKFile\b|\s*<VTKFile\b", re.DOTALL)
 _TYPES = {
