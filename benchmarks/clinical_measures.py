@@ -34,8 +34,8 @@ from breastmorph.report.clinical_sheet import save_sheet
 from breastmorph.report.figures.curves import Agreement, agreement, save_bland_altman
 from breastmorph.report.render import View, colormap, render
 from breastmorph.scan.check import check_scan
-from breastmorph.scan.landmarks import SIDES, Landmarks
-from breastmorph.scan.scan import find_scans
+from breastmorph.scan.landmark_files import find_scans
+from breastmorph.scan.scan import SIDES, Landmarks
 from breastmorph.template import Template, default_template, load_template
 
 WANTED = [(name, kind) for name in ("SN-NL", "SN-NR", "NL-NR") for kind in ("tape", "straight")]

@@ -46,7 +46,7 @@ from breastmorph.model.fitting import FitParameters, fit_model
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.phantom import draw_cohort, mean_torso, scan_subject, topology, torso
 from breastmorph.scan.landmark_files import load_landmarks
-from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Landmarks
 from breastmorph.template import default_template
 from measuring import compare, cpu_seconds
 

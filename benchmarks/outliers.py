@@ -28,8 +28,8 @@ from breastmorph.mesh.geometry import rotation_about
 from breastmorph.phantom import write_cohort
 from breastmorph.registration import Registrar
 from breastmorph.scan.check import load_scan
-from breastmorph.scan.landmarks import Landmarks
-from breastmorph.scan.scan import Scan, ScanFiles, find_scans
+from breastmorph.scan.landmark_files import ScanFiles, find_scans
+from breastmorph.scan.scan import Landmarks, Scan
 from breastmorph.template import default_template
 
 SPOILED = 12  # subjects per case

@@ -26,9 +26,8 @@ from breastmorph.mesh.topology import boundary_loops, edge_table
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.phantom import write_cohort
 from breastmorph.scan.check import check_scan
-from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
-from breastmorph.scan.landmarks import Landmarks
-from breastmorph.scan.scan import ScanFiles, find_scans
+from breastmorph.scan.landmark_files import ScanFiles, find_scans, load_landmarks, save_landmarks
+from breastmorph.scan.scan import Landmarks
 from breastmorph.scan.suspicion import signs
 
 LEAST_FOUND = {"double layer": 0.9, "noise 3 mm": 0.9, "another's landmarks": 0.9, "pushed out 30 mm": 0.7}

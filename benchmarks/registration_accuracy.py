@@ -31,7 +31,8 @@ from breastmorph.phantom import mean_torso, write_cohort
 from breastmorph.registration import Registrar, RegistrationParameters, preset
 from breastmorph.registration.result import shape_metrics
 from breastmorph.scan.check import load_scan
-from breastmorph.scan.scan import Scan, find_scans
+from breastmorph.scan.landmark_files import find_scans
+from breastmorph.scan.scan import Scan
 from breastmorph.template import Template, default_template
 from measuring import compare
 

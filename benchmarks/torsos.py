@@ -19,14 +19,13 @@ from pathlib import Path
 import numpy as np
 
 import measuring  # noqa: F401  (one core)
-from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.closest import Surface, largest_piece
 from breastmorph.mesh.files import save_mesh
-from breastmorph.mesh.geodesic import largest_piece
 from breastmorph.mesh.geometry import without_pinches
 from breastmorph.registration import Registrar, Registration, preset
 from breastmorph.scan.check import load_scan
-from breastmorph.scan.landmarks import Landmarks
-from breastmorph.scan.scan import Scan, find_scans
+from breastmorph.scan.landmark_files import find_scans
+from breastmorph.scan.scan import Landmarks, Scan
 from breastmorph.template import load_template
 
 BESIDE = Path(__file__).parents[2] / "shared" / "torsos"

@@ -21,8 +21,7 @@ from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.check import load_scan
 from breastmorph.scan.frame import landmark_axes, upright_frame
-from breastmorph.scan.landmark_files import load_landmarks
-from breastmorph.scan.scan import find_scans
+from breastmorph.scan.landmark_files import find_scans, load_landmarks
 
 BESIDE = Path(__file__).parents[2] / "shared" / "torsos"
 

@@ -18,7 +18,7 @@ from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
 from breastmorph.model.files import save_model
 from breastmorph.model.shape_model import ShapeModel, Training
 from breastmorph.scan.landmark_files import save_landmarks
-from breastmorph.scan.landmarks import NAMES, Landmarks
+from breastmorph.scan.scan import NAMES, Landmarks
 from breastmorph.template import Template, to_npz
 
 

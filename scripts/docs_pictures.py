@@ -42,7 +42,7 @@ from breastmorph.report.render import Camera, Marker, View, look, render
 from breastmorph.report.shape_sheets import fit_sheet
 from breastmorph.report.summary_page import quality_sheet_png
 from breastmorph.scan.check import check_scan, load_scan
-from breastmorph.scan.scan import ScanFiles
+from breastmorph.scan.landmark_files import ScanFiles
 from breastmorph.template import Template, default_template
 
 if TYPE_CHECKING:

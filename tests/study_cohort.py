@@ -12,7 +12,7 @@ import numpy as np
 from breastmorph.mesh.files import save_mesh
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.landmark_files import save_landmarks
-from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Landmarks
 from breastmorph.study.part import StudyParameters
 from breastmorph.study.running import StudyRun, run_study
 from small_cohort import random_shapes, small_template

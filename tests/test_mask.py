@@ -7,10 +7,10 @@ import pytest
 
 from breastmorph.foundation.errors import LandmarkProblem
 from breastmorph.mask import breast_mask, measure_breasts
-from breastmorph.mesh.geodesic import Geodesics
+from breastmorph.mesh.closest import Geodesics
 from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Landmarks
 from torso import torso
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Landmarks
 
 LEAN = 21.0  # degrees the sternum leans back
 

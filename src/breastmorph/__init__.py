@@ -22,7 +22,7 @@ _HOME = {
     "Similarity": "breastmorph.mesh.geometry",
     "load_mesh": "breastmorph.mesh.files",
     "save_mesh": "breastmorph.mesh.files",
-    "Landmarks": "breastmorph.scan.landmarks",
+    "Landmarks": "breastmorph.scan.scan",
     "load_landmarks": "breastmorph.scan.landmark_files",
     "save_landmarks": "breastmorph.scan.landmark_files",
     "Scan": "breastmorph.scan.scan",
@@ -125,8 +125,7 @@ if TYPE_CHECKING:
     from breastmorph.registration.parameters import RegistrationParameters
     from breastmorph.registration.result import Registration, StageMetrics
     from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
-    from breastmorph.scan.landmarks import Landmarks
-    from breastmorph.scan.scan import Check, Scan
+    from breastmorph.scan.scan import Check, Landmarks, Scan
     from breastmorph.template import Template, default_template, load_template
 
 

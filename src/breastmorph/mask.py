@@ -10,9 +10,9 @@ import numpy as np
 
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import LandmarkProblem, MeshProblem
-from breastmorph.mesh.geodesic import Geodesics, near_lines
+from breastmorph.mesh.closest import Geodesics, near_lines
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.scan.landmarks import SIDES, STERNUM, Landmarks
+from breastmorph.scan.scan import SIDES, STERNUM, Landmarks
 
 IN_BREAST = 0.2  # the paper's threshold: a mask above it means breast
 

@@ -19,8 +19,8 @@ from breastmorph.model.building import build_model
 from breastmorph.model.files import save_model
 from breastmorph.model.fit_steps import points_of
 from breastmorph.scan.landmark_files import save_landmarks
-from breastmorph.scan.landmarks import Landmarks
 from breastmorph.scan.raw_target import load_points, load_target
+from breastmorph.scan.scan import Landmarks
 from small_cohort import small_cohort
 
 FIVE = ("sternal_notch", "nipple_left", "nipple_right", "lower_pole_left", "lower_pole_right")

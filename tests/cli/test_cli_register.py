@@ -16,12 +16,12 @@ from click.testing import CliRunner
 from scipy.spatial.transform import Rotation
 
 from breastmorph.cli import main
-from breastmorph.cli.stopping import ended_like_ctrl_c
+from breastmorph.cli.options import ended_like_ctrl_c
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.scan.landmark_files import save_landmarks
-from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Landmarks
 from torso import torso
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX systems")

@@ -11,7 +11,7 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Landmarks
 from torso import torso
 
 RADIUS = 120.0

@@ -17,7 +17,7 @@ from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.building import build_model
 from breastmorph.model.shape_model import landmark_frame
-from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Landmarks
 from edited_people import FIVE, features, stranger
 from small_cohort import small_template
 

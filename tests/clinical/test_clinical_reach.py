@@ -7,7 +7,7 @@ import pytest
 
 from breastmorph.clinical.examination import Examiner
 from breastmorph.foundation.errors import LandmarkProblem
-from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Landmarks
 from breastmorph.template import default_template
 
 

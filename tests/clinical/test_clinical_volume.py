@@ -14,7 +14,7 @@ from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.regions import Footprint, RegionParameters, breast_regions
 from breastmorph.phantom import draw_cohort, mean_torso
 from breastmorph.phantom import torso as phantom_torso
-from breastmorph.scan.landmarks import SIDES, Landmarks
+from breastmorph.scan.scan import SIDES, Landmarks
 
 
 def chest(height: float | tuple[float, float] = 60.0) -> tuple[TriangleMesh, Landmarks]:

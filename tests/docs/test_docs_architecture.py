@@ -46,6 +46,17 @@ def test_imports_go_down_the_list_only():
     assert seen > 100
 
 
+def test_the_way_to_a_prediction_stays_short():
+    graph = grimp.build_graph("breastmorph", exclude_type_checking_imports=True)
+    assert len(graph.find_upstream_modules("breastmorph.cli.predict")) <= 65
+
+
+def test_a_module_is_one_story():
+    long = {str(path): path.read_text(encoding="utf-8").count("\n") for path in PACKAGE.rglob("*.py")}
+    words = PACKAGE / "foundation" / "words.py"  # the one file that a translation replaces
+    assert not {path: lines for path, lines in long.items() if lines > 750 and path != str(words)}
+
+
 def test_the_files_it_names_exist():
     named = set(re.findall(r"`((?:[\w]+/)*[\w]+\.(?:py|npz))`", PAGE))
     missing = []

@@ -16,13 +16,12 @@ from breastmorph.evaluation.experiments.clinical_generalization import (
 from breastmorph.evaluation.experiments.statements import clinical_statements
 from breastmorph.evaluation.generalization import LeaveOneOut
 from breastmorph.evaluation.training_set import training_set
+from breastmorph.mesh.closest import Geodesics
 from breastmorph.mesh.files import save_mesh
-from breastmorph.mesh.geodesic import Geodesics
 from breastmorph.model.building import build_model
 from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.landmark_files import save_landmarks
-from breastmorph.scan.landmarks import Landmarks
-from breastmorph.scan.scan import find_scans
+from breastmorph.scan.landmark_files import find_scans, save_landmarks
+from breastmorph.scan.scan import Landmarks
 from small_cohort import small_cohort
 
 K = 12

@@ -10,7 +10,7 @@ from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.files import save_model
 from breastmorph.scan.landmark_files import save_landmarks
-from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Landmarks
 from explored_patient import POSE, model, uploaded
 from explorer_client import running
 from explorer_window import begin_again, window

@@ -19,9 +19,8 @@ from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
 from breastmorph.model.files import save_model
 from breastmorph.scan.check import load_scan
-from breastmorph.scan.landmark_files import load_landmarks
-from breastmorph.scan.landmarks import OPTIONAL, REQUIRED
-from breastmorph.scan.scan import find_scans
+from breastmorph.scan.landmark_files import find_scans, load_landmarks
+from breastmorph.scan.scan import OPTIONAL, REQUIRED
 from explorer_client import Visitor, running
 from torso import torso
 

@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 from breastmorph.explorer.model_view import demo_model
 from breastmorph.mesh.files import save_mesh
 from breastmorph.scan.landmark_files import save_landmarks
-from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Landmarks
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ import pytest
 
 from breastmorph.model.files import save_model
 from breastmorph.scan.landmark_files import save_landmarks
-from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Landmarks
 
 FLOAT, INT = np.dtype("<f4"), np.dtype("<i4")
 JAVA_ARRAYS = 2**31 - 1  # bytes that jHDF maps at once

@@ -5,7 +5,7 @@ import pytest
 import trimesh
 
 from breastmorph.foundation.errors import MeshProblem
-from breastmorph.mesh.geodesic import Geodesics, insert_points, near_lines
+from breastmorph.mesh.closest import Geodesics, insert_points, near_lines
 from breastmorph.mesh.topology import is_manifold
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from torso import torso

@@ -7,8 +7,7 @@ import pytest
 import trimesh
 
 from breastmorph.foundation.errors import MeshProblem
-from breastmorph.mesh.closest import Surface, closest_on_segments
-from breastmorph.mesh.geodesic import clip, insert_points
+from breastmorph.mesh.closest import Surface, clip, closest_on_segments, insert_points
 from breastmorph.mesh.geometry import (
     Plane,
     Similarity,
@@ -19,13 +18,7 @@ from breastmorph.mesh.geometry import (
     rotation_about,
     vertex_normals,
 )
-from breastmorph.mesh.halves import (
-    fill_holes,
-    half_with_count,
-    smoothed,
-    symmetry_plane,
-    whole_of_half,
-)
+from breastmorph.mesh.halves import fill_holes, half_with_count, smoothed, symmetry_plane, whole_of_half
 from breastmorph.mesh.remeshing import decimate, isotropic, thinned
 from breastmorph.mesh.topology import boundary_loops, edge_table, face_components, is_manifold
 from breastmorph.mesh.triangle_mesh import TriangleMesh

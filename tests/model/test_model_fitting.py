@@ -18,7 +18,7 @@ from breastmorph.model.fit_steps import all_sites, points_of, some_sites
 from breastmorph.model.fitting import FitParameters, fit_model
 from breastmorph.model.procrustes import ProcrustesParameters
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Landmarks
 from breastmorph.template import default_template
 from small_cohort import small_cohort
 

@@ -8,7 +8,7 @@ import pytest
 from breastmorph.foundation.errors import LandmarkProblem
 from breastmorph.mesh.topology import face_components
 from breastmorph.model.regions import RegionParameters, breast_regions
-from breastmorph.scan.landmarks import SIDES
+from breastmorph.scan.scan import SIDES
 from torso import torso
 
 EDGE = 7.0

@@ -13,7 +13,7 @@ from breastmorph.foundation.errors import FileProblem
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh
 from breastmorph.phantom import topology, write_cohort
-from breastmorph.scan.landmarks import REQUIRED
+from breastmorph.scan.scan import REQUIRED
 
 pytestmark = pytest.mark.slow
 

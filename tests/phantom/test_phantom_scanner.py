@@ -11,7 +11,7 @@ from breastmorph.mesh.topology import boundary_loops, face_components, is_manifo
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.phantom import ScannerParameters, draw_cohort, scan_subject, topology, torso
 from breastmorph.phantom.scanner import refinement
-from breastmorph.scan.landmarks import REQUIRED
+from breastmorph.scan.scan import REQUIRED
 
 pytestmark = pytest.mark.slow
 

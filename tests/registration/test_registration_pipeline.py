@@ -12,8 +12,7 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration import Registrar, preset, register
-from breastmorph.scan.landmarks import Landmarks
-from breastmorph.scan.scan import Scan
+from breastmorph.scan.scan import Landmarks, Scan
 from breastmorph.template import Template, template_from
 from torso import torso
 

@@ -13,8 +13,7 @@ from breastmorph.batch.summary import FIGURES, summarise, unexplained_stretch, w
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.registration import Registrar
-from breastmorph.scan.landmarks import Landmarks
-from breastmorph.scan.scan import Scan
+from breastmorph.scan.scan import Landmarks, Scan
 from breastmorph.template import template_from
 from torso import torso
 

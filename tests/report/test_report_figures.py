@@ -17,6 +17,7 @@ from breastmorph.clinical.prediction import predict_breast
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.report.clinical_sheet import Example
 from breastmorph.report.figures.editing_grid import EditedShape, EditedSubject, save_editing_grid
 from breastmorph.report.figures.mask_contours import save_mask_contours
 from breastmorph.report.figures.modes import save_modes
@@ -32,9 +33,8 @@ from breastmorph.report.figures.panels import (
 from breastmorph.report.figures.prediction_pairs import save_prediction_pairs
 from breastmorph.report.figures.random_samples import save_random_samples
 from breastmorph.report.figures.variation_maps import save_variation_maps
-from breastmorph.report.prediction_sheet import Example
 from breastmorph.report.render import Camera, View, look
-from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Landmarks
 
 pytestmark = pytest.mark.slow
 

@@ -11,8 +11,7 @@ from breastmorph.clinical.prediction import PredictedMeasure
 from breastmorph.clinical.wishes import Change
 from breastmorph.foundation.errors import measure_in_words
 from breastmorph.foundation.words import MEASURES
-from breastmorph.report.clinical_sheet import in_cm
-from breastmorph.report.prediction_sheet import measure_row
+from breastmorph.report.clinical_sheet import in_cm, measure_row
 from breastmorph.report.shape_sheets import change_row
 
 

@@ -17,7 +17,7 @@ from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.landmark_files import save_landmarks
-from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Landmarks
 from torso import torso
 
 Made = tuple[TriangleMesh, Landmarks]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from breastmorph.foundation.errors import LandmarkProblem
-from breastmorph.scan.landmarks import NAMES, Landmarks, canonical_name
+from breastmorph.scan.scan import NAMES, Landmarks, canonical_name
 from torso import torso
 
 

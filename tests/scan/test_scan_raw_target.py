@@ -12,8 +12,8 @@ from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan import raw_target
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
-from breastmorph.scan.landmarks import STERNUM
 from breastmorph.scan.raw_target import load_target
+from breastmorph.scan.scan import STERNUM
 from torso import torso
 
 

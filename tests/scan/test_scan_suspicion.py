@@ -19,7 +19,7 @@ from breastmorph.phantom.cohort import torso as true_torso
 from breastmorph.phantom.scanner import ScannerParameters, scan_subject
 from breastmorph.scan.check import load_scan
 from breastmorph.scan.landmark_files import save_landmarks
-from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Landmarks
 from breastmorph.scan.suspicion import suspicions
 from torso import torso
 

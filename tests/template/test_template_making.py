@@ -16,8 +16,7 @@ from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.mesh.topology import boundary_loops, is_manifold
 from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
-from breastmorph.scan.landmarks import OF_A_BREAST, REQUIRED, Landmarks
-from breastmorph.scan.scan import Scan
+from breastmorph.scan.scan import OF_A_BREAST, REQUIRED, Landmarks, Scan
 from breastmorph.template import Template, default_template, from_npz, load_template, to_npz
 from breastmorph.template.making import MadeTemplate, TemplateParameters, make_template, quality
 from torso import torso

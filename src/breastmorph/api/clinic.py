@@ -18,17 +18,12 @@ from breastmorph.clinical.measures import Measure, MeasureTable
 from breastmorph.clinical.patient import Patient, mean_patient, template_of
 from breastmorph.clinical.wishes import Edit, ModelFeatures
 from breastmorph.foundation.arrays import Bools, Ints
-from breastmorph.foundation.errors import (
-    BreastMorphError,
-    MeshProblem,
-    require,
-)
+from breastmorph.foundation.errors import BreastMorphError, MeshProblem, require
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.registration.result import Registration
-from breastmorph.scan.landmarks import SIDES
-from breastmorph.scan.scan import Scan
+from breastmorph.scan.scan import SIDES, Scan
 from breastmorph.template import Template, default_template
 
 if TYPE_CHECKING:

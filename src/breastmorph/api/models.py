@@ -22,21 +22,14 @@ from breastmorph.api.given import (
 )
 from breastmorph.cohort.cohort import doubts
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import (
-    AnyPath,
-    BreastMorphError,
-    MeshProblem,
-    as_path,
-    require,
-)
+from breastmorph.foundation.errors import AnyPath, BreastMorphError, MeshProblem, as_path, require
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import BuildParameters
 from breastmorph.model.building import build_model as _build_model
 from breastmorph.model.procrustes import ProcrustesParameters
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.registration.result import Registration
-from breastmorph.scan.landmarks import Landmarks
-from breastmorph.scan.scan import Scan
+from breastmorph.scan.scan import Landmarks, Scan
 from breastmorph.template import default_template
 
 if TYPE_CHECKING:

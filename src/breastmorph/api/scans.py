@@ -22,19 +22,15 @@ from breastmorph.api.given import (
     warn,
 )
 from breastmorph.cohort import Cohort, load_cohort
-from breastmorph.foundation.errors import (
-    AnyPath,
-    BreastMorphError,
-    FileProblem,
-    as_path,
-)
+from breastmorph.foundation.errors import AnyPath, BreastMorphError, FileProblem, as_path
 from breastmorph.foundation.workers import Failure, Limits, run_each
 from breastmorph.registration.parameters import RegistrationParameters
 from breastmorph.registration.parameters import preset as _preset
 from breastmorph.registration.pipeline import Registrar
 from breastmorph.registration.result import Registration
 from breastmorph.scan.check import check_scan as _check_scan
-from breastmorph.scan.scan import Check, Scan, passed_over
+from breastmorph.scan.landmark_files import passed_over
+from breastmorph.scan.scan import Check, Scan
 from breastmorph.template import Template
 
 if TYPE_CHECKING:

@@ -11,9 +11,18 @@ import click
 import numpy as np
 from rich.markup import escape
 
-from breastmorph.cli.options import COUNT, FOLDER, PATH, json_option, provenance, table_option
+from breastmorph.cli.options import (
+    COUNT,
+    FOLDER,
+    PATH,
+    json_option,
+    print_json,
+    print_table,
+    provenance,
+    table_option,
+    warn,
+)
 from breastmorph.cli.subjects import chosen_subjects, listed, read_cohort
-from breastmorph.cli.terminal import print_json, print_table, warn
 from breastmorph.cohort.cohort import doubts
 from breastmorph.foundation.errors import name_of, sentences
 from breastmorph.foundation.files import without_quote
@@ -21,7 +30,7 @@ from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.model.files import save_model
 from breastmorph.model.procrustes import ProcrustesParameters
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.landmarks import SIDES
+from breastmorph.scan.scan import SIDES
 
 
 @click.command("build")

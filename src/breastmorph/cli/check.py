@@ -9,11 +9,21 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from breastmorph.cli.options import PATH, json_option, landmarks_option, provenance, scan_options
-from breastmorph.cli.terminal import print_json, print_table, progress, warn
+from breastmorph.cli.options import (
+    PATH,
+    json_option,
+    landmarks_option,
+    print_json,
+    print_table,
+    progress,
+    provenance,
+    scan_options,
+    warn,
+)
 from breastmorph.foundation.errors import shown
 from breastmorph.scan.check import CheckParameters, check_scan
-from breastmorph.scan.scan import Check, find_scans, passed_over
+from breastmorph.scan.landmark_files import find_scans, passed_over
+from breastmorph.scan.scan import Check
 from breastmorph.template import default_template
 
 _STYLE = {"usable": "green", "repaired": "yellow", "refused": "red"}

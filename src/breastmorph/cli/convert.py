@@ -6,8 +6,15 @@ from pathlib import Path
 
 import click
 
-from breastmorph.cli.options import COUNT, PATH, json_option, landmark_ids_option, opened_model, provenance
-from breastmorph.cli.terminal import print_json
+from breastmorph.cli.options import (
+    COUNT,
+    PATH,
+    json_option,
+    landmark_ids_option,
+    opened_model,
+    print_json,
+    provenance,
+)
 from breastmorph.model.files import save_model
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import click
 from rich.markup import escape
 
-from breastmorph.cli.options import FOLDER, jobs_option, seed_option
+from breastmorph.cli.options import FOLDER, jobs_option, print_table, seed_option
 from breastmorph.cli.paper import StudyProgress, exit_code, print_problems, run_and_report
-from breastmorph.cli.terminal import print_table
 from breastmorph.study.part import demo_parameters
 from breastmorph.study.summary import StudyResults, key_figures
 

@@ -13,8 +13,7 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from breastmorph.cli.options import json_option
-from breastmorph.cli.terminal import print_json, print_table, progress
+from breastmorph.cli.options import json_option, print_json, print_table, progress
 
 
 class _Unwell(Exception):

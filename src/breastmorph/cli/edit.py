@@ -19,10 +19,13 @@ from breastmorph.cli.options import (
     landmarks_option,
     model_argument,
     opened_model,
+    print_json,
+    print_table,
+    progress,
     provenance,
     scan_options,
+    warn,
 )
-from breastmorph.cli.terminal import print_json, print_table, progress, warn
 from breastmorph.clinical.distances import DISTANCES, KINDS, PAIRS, PAPER, STRAIGHT, TAPE
 from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.features import REGIONS, Request, named, parse_request

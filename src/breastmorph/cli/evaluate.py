@@ -17,13 +17,16 @@ from breastmorph.cli.options import (
     json_option,
     landmarks_option,
     model_argument,
+    print_json,
+    print_table,
+    progress_with,
     provenance,
     scan_options,
     seed_option,
     table_option,
+    warn,
 )
 from breastmorph.cli.subjects import chosen_subjects, read_cohort
-from breastmorph.cli.terminal import print_json, print_table, progress_with, warn
 from breastmorph.cohort import Cohort
 from breastmorph.evaluation.model_evaluation import Evaluation, EvaluationParameters, evaluate_model
 from breastmorph.evaluation.privacy import Privacy, PrivacyParameters, measure_privacy
@@ -33,7 +36,7 @@ from breastmorph.foundation.files import json_text, make_folder, write_file
 from breastmorph.model.files import load_model
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.scan import find_scans
+from breastmorph.scan.landmark_files import find_scans
 
 _SHAPES = 500  # random shapes are enough for what a model reveals
 _DISTANCES = {"point": "point to point", "surface": "to the surface"}

@@ -17,10 +17,11 @@ from breastmorph.cli.options import (
     landmark_ids_option,
     model_argument,
     opened_model,
+    print_json,
+    print_table,
     provenance,
     scan_options,
 )
-from breastmorph.cli.terminal import print_json, print_table
 from breastmorph.foundation.errors import about, sentences
 from breastmorph.foundation.files import json_text, make_folder, plain, write_file
 from breastmorph.mesh.files import save_mesh

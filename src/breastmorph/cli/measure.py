@@ -18,10 +18,12 @@ from breastmorph.cli.options import (
     landmark_ids_option,
     landmarks_option,
     opened_model,
+    print_json,
+    print_table,
+    progress_with,
     provenance,
     scan_options,
 )
-from breastmorph.cli.terminal import print_json, print_table, progress_with
 from breastmorph.clinical.distances import DISTANCES, PAIRS, PAPER
 from breastmorph.clinical.examination import UNKNOWN, Examination, Examiner, as_record, as_row
 from breastmorph.clinical.measures import Measure
@@ -30,7 +32,7 @@ from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding
 from breastmorph.foundation.files import csv_text, make_folder, write_file
 from breastmorph.mesh.files import READABLE
 from breastmorph.scan.check import CheckParameters, check_scan
-from breastmorph.scan.scan import ScanFiles, find_scans
+from breastmorph.scan.landmark_files import ScanFiles, find_scans
 from breastmorph.template import default_template
 
 _MODEL_SUFFIXES = (".h5", ".hdf5", ".npz", ".json")

@@ -13,9 +13,17 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from breastmorph.cli.options import FOLDER, jobs_option, json_option, scan_options, seed_option
-from breastmorph.cli.stopping import STOPPED, ended_like_ctrl_c
-from breastmorph.cli.terminal import print_json, print_table
+from breastmorph.cli.options import (
+    FOLDER,
+    STOPPED,
+    ended_like_ctrl_c,
+    jobs_option,
+    json_option,
+    print_json,
+    print_table,
+    scan_options,
+    seed_option,
+)
 from breastmorph.scan.check import CheckParameters
 from breastmorph.study.part import Part, PartState, Steps, StudyParameters
 from breastmorph.study.plan import Inputs, make_plan

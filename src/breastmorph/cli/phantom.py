@@ -8,10 +8,18 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from breastmorph.cli.options import COUNT, FOLDER, jobs_option, json_option, seed_option
-from breastmorph.cli.terminal import print_json, print_table, progress_with
+from breastmorph.cli.options import (
+    COUNT,
+    FOLDER,
+    jobs_option,
+    json_option,
+    print_json,
+    print_table,
+    progress_with,
+    seed_option,
+)
 from breastmorph.foundation.machine import cores
-from breastmorph.scan.landmarks import SIDES
+from breastmorph.scan.scan import SIDES
 
 
 @click.command("phantom")

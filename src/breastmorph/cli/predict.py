@@ -20,12 +20,14 @@ from breastmorph.cli.options import (
     model_argument,
     opened_model,
     own_template,
+    print_json,
+    print_table,
     provenance,
     scan_options,
     seed_option,
     template_options,
+    warn,
 )
-from breastmorph.cli.terminal import print_json, print_table, warn
 from breastmorph.clinical.missing_region import load_painted
 from breastmorph.clinical.patient import Patient, registered_patient, scanned_patient
 from breastmorph.clinical.prediction import (
@@ -44,7 +46,7 @@ from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.landmarks import SIDES
+from breastmorph.scan.scan import SIDES
 from breastmorph.template import Template
 
 
@@ -158,7 +160,7 @@ def _write(
     found: Prediction, patient: Patient, record: dict[str, Any], out: Path, samples: int, seed: int
 ) -> list[Path]:
     """Write all but the pictures, in the frame and unit of the patient's file; returns the files."""
-    from breastmorph.report.prediction_sheet import vertex_colors
+    from breastmorph.report.clinical_sheet import vertex_colors
 
     make_folder(out)
 
@@ -207,7 +209,7 @@ def _table(missing: Bools, deviation: Floats, normal: Floats) -> bytes:
 def _draw(
     found: Prediction, patient: Patient, measures: tuple[PredictedMeasure, ...], out: Path, warning: str
 ) -> list[Path]:
-    from breastmorph.report.prediction_sheet import Example, save_prediction_figure, save_prediction_sheet
+    from breastmorph.report.clinical_sheet import Example, save_prediction_figure, save_prediction_sheet
 
     title = f"{patient.id}: predicted {found.region.side} breast"
     files = save_prediction_sheet(found, patient.shape, measures, title, out, warning=warning)
@@ -244,7 +246,7 @@ def _record(
 
 
 def _print(found: Prediction, patient: Patient, measures: tuple[PredictedMeasure, ...]) -> None:
-    from breastmorph.report.prediction_sheet import measure_row
+    from breastmorph.report.clinical_sheet import measure_row
 
     print_table(
         f"{escape(patient.id)}: predicted {found.region.side} breast",

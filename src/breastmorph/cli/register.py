@@ -23,21 +23,24 @@ from breastmorph.cli.options import (
     COUNT,
     FOLDER,
     PATH,
+    STOPPED,
+    ended_like_ctrl_c,
     json_option,
     landmarks_option,
     own_template,
+    print_json,
+    print_table,
     scan_options,
     template_options,
+    warn,
 )
-from breastmorph.cli.stopping import STOPPED, ended_like_ctrl_c
-from breastmorph.cli.terminal import print_json, print_table, warn
 from breastmorph.foundation.machine import cores
 from breastmorph.foundation.workers import Limits
 from breastmorph.registration.parameters import PRESETS, preset
 from breastmorph.registration.result import BREAST_OFF, DISTORTED, FOLDED
 from breastmorph.report.summary_page import ScanPictures, write_summaries
 from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.scan import find_scans, passed_over
+from breastmorph.scan.landmark_files import find_scans, passed_over
 from breastmorph.template import default_template
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from breastmorph.cli.options import FOLDER, PATH, json_option
-from breastmorph.cli.terminal import print_json
+from breastmorph.cli.options import FOLDER, PATH, json_option, print_json
 from breastmorph.study.report import write_report
 from breastmorph.study.running import open_study
 

@@ -9,8 +9,17 @@ import click
 import numpy as np
 from rich.markup import escape
 
-from breastmorph.cli.options import COUNT, FOLDER, json_option, model_argument, provenance, seed_option
-from breastmorph.cli.terminal import print_json, print_table, progress
+from breastmorph.cli.options import (
+    COUNT,
+    FOLDER,
+    json_option,
+    model_argument,
+    print_json,
+    print_table,
+    progress,
+    provenance,
+    seed_option,
+)
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.files import make_folder
 from breastmorph.mesh.files import save_mesh

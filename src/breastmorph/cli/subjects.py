@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from breastmorph.cli.terminal import progress_with
+from breastmorph.cli.options import progress_with
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.foundation.arrays import Bools
 from breastmorph.foundation.errors import BreastMorphError, name_of

@@ -6,10 +6,17 @@ from pathlib import Path
 
 import click
 
-from breastmorph.cli.options import FOLDER, PATH, json_option, provenance, scan_options
-from breastmorph.cli.terminal import print_json, print_table
+from breastmorph.cli.options import (
+    FOLDER,
+    PATH,
+    json_option,
+    print_json,
+    print_table,
+    provenance,
+    scan_options,
+)
 from breastmorph.scan.check import CheckParameters, load_scan
-from breastmorph.scan.landmarks import SIDES
+from breastmorph.scan.scan import SIDES
 from breastmorph.template import save_template
 from breastmorph.template.making import TemplateParameters, make_template, quality
 

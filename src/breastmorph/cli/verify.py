@@ -8,10 +8,9 @@ from pathlib import Path
 
 import click
 
-from breastmorph.cli.options import FOLDER, PATH, json_option, landmarks_option
-from breastmorph.cli.terminal import print_json
+from breastmorph.cli.options import FOLDER, PATH, json_option, landmarks_option, print_json
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
-from breastmorph.scan.scan import find_scans
+from breastmorph.scan.landmark_files import find_scans
 
 
 @click.command("verify")

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from breastmorph.clinical.features import Reading, same_name
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem, MeshProblem
-from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.geodesic import Geodesics, near_lines
+from breastmorph.mesh.closest import Geodesics, Surface, near_lines
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.scan.landmarks import SIDES, Landmarks, canonical_name
+from breastmorph.scan.scan import SIDES, Landmarks, canonical_name
 
 # --------------------------------------------------------------------------------------------------------------------
 # Clinical distances: what they are called and between which points they run

@@ -22,8 +22,7 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, face_normals, vertex_areas
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.model.regions import breast_regions
-from breastmorph.scan.landmarks import SIDES, Landmarks
-from breastmorph.scan.scan import Scan
+from breastmorph.scan.scan import SIDES, Landmarks, Scan
 
 # --------------------------------------------------------------------------------------------------------------------
 # Ptosis: how low the nipple stands, and Regnault's grade where the fold is known

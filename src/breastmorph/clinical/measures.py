@@ -36,7 +36,7 @@ from breastmorph.foundation.errors import BreastMorphError, Finding
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.landmarks import SIDES, Landmarks
+from breastmorph.scan.scan import SIDES, Landmarks
 
 # --------------------------------------------------------------------------------------------------------------------
 # Clinical measures of upright shapes in mm: distances with their values and derivatives, and left against right

@@ -23,7 +23,7 @@ from breastmorph.mesh.geometry import Plane, Similarity, vertex_areas
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.model.regions import Footprint, RegionParameters
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.landmarks import SIDES, SIGN, other_side
+from breastmorph.scan.scan import SIDES, SIGN, other_side
 
 # --------------------------------------------------------------------------------------------------------------------
 # Which skin is missing, which takes its place in a mirror, and which lies on the chest that all are laid on

@@ -25,8 +25,8 @@ from breastmorph.model.shape_model import ShapeModel
 from breastmorph.registration.pipeline import register
 from breastmorph.scan.anatomy import SIZES_IN_MM, UNITS
 from breastmorph.scan.check import CheckParameters, check_scan
-from breastmorph.scan.landmarks import Landmarks
-from breastmorph.scan.scan import find_scans
+from breastmorph.scan.landmark_files import find_scans
+from breastmorph.scan.scan import Landmarks
 from breastmorph.template import Template, default_template, template_from
 
 _MOVED = 5.0  # mm between a landmark as annotated and as registered that is worth a word

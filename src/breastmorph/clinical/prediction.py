@@ -23,7 +23,7 @@ from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.machine import in_one_thread
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.landmarks import SIDES, other_side
+from breastmorph.scan.scan import SIDES, other_side
 
 # --------------------------------------------------------------------------------------------------------------------
 # Clinical measures of a predicted breast, each with its standard deviation, beside the scan and the mirror image

@@ -18,7 +18,7 @@ from breastmorph.foundation.errors import MeshProblem
 from breastmorph.mesh.topology import boundary_vertices, edge_table
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.regions import Footprint, RegionParameters
-from breastmorph.scan.landmarks import SIDES, SIGN, Landmarks
+from breastmorph.scan.scan import SIDES, SIGN, Landmarks
 
 # --------------------------------------------------------------------------------------------------------------------
 # The virtual chest wall under the breasts: what the skin would be if it lay on the chest there

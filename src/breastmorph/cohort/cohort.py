@@ -28,7 +28,7 @@ from breastmorph.foundation.errors import FileProblem, Finding, warning
 from breastmorph.foundation.files import PART_FILES, make_folder, problems_at, write_file
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import MIRROR
-from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Landmarks
 from breastmorph.template import Template
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -36,8 +36,8 @@ from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.check import CheckParameters, check_scan
-from breastmorph.scan.landmarks import Landmarks
-from breastmorph.scan.scan import Scan, ScanFiles
+from breastmorph.scan.landmark_files import ScanFiles
+from breastmorph.scan.scan import Landmarks, Scan
 
 # --------------------------------------------------------------------------------------------------------------------
 # The raw scans of a cohort's subjects: matched by id, read one at a time; and where registered shapes lie on them

@@ -22,7 +22,7 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.procrustes import align_shapes
-from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Landmarks
 from breastmorph.template import Template
 
 _DAMAGED = (OSError, LookupError, ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error)

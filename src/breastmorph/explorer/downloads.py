@@ -105,7 +105,7 @@ def _editing_sheet(session: Session, folder: Path) -> tuple[Sequence[Path], str]
 
 
 def _prediction_sheet(session: Session, folder: Path) -> tuple[Sequence[Path], str]:
-    from breastmorph.report.prediction_sheet import save_prediction_sheet
+    from breastmorph.report.clinical_sheet import save_prediction_sheet
 
     predicted, patient = session.required_prediction, session.required_patient.patient
     found = predicted.prediction

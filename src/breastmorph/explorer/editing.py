@@ -19,7 +19,7 @@ from breastmorph.explorer.model_view import shape_of
 from breastmorph.foundation.errors import BreastMorphError, Finding, sentences
 from breastmorph.foundation.files import plain
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.landmarks import SIDES, other_side
+from breastmorph.scan.scan import SIDES, other_side
 
 if TYPE_CHECKING:
     from breastmorph.explorer.session import Session

@@ -14,7 +14,8 @@ from breastmorph.explorer.answers import as_record, not_now, unknown
 from breastmorph.foundation.errors import BreastMorphError, Finding
 from breastmorph.foundation.files import plain
 from breastmorph.foundation.workers import Failure, Limits, Worker
-from breastmorph.scan.scan import ScanFiles, Verdict
+from breastmorph.scan.landmark_files import ScanFiles
+from breastmorph.scan.scan import Verdict
 
 # --------------------------------------------------------------------------------------------------------------------
 # Work that takes longer than a request: started, watched, cancelled

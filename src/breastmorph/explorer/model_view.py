@@ -22,20 +22,14 @@ from breastmorph.clinical.measures import Gauge, Measure, asymmetries
 from breastmorph.clinical.patient import mean_patient, place
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.clinical.wishes import FOLDED, Edit, unusual_about, usual_length
-from breastmorph.explorer.answers import (
-    RequestProblem,
-    as_record,
-    bad_request,
-    packed,
-    preparing,
-)
+from breastmorph.explorer.answers import RequestProblem, as_record, bad_request, packed, preparing
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, sentences
 from breastmorph.mask import measure_breasts
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.regions import completed_landmarks
 from breastmorph.model.shape_model import ShapeModel, Training
-from breastmorph.scan.landmarks import REQUIRED, SIDES, STERNUM
+from breastmorph.scan.scan import REQUIRED, SIDES, STERNUM
 from breastmorph.template import default_template
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from breastmorph.mesh.geometry import Similarity, face_cross, face_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.anatomy import STERNUM_LENGTH, require_adult_anatomy
 from breastmorph.scan.frame import STERNUM_LEAN, landmark_axes
-from breastmorph.scan.landmarks import (
+from breastmorph.scan.scan import (
     NAMES,
     OF_A_BREAST,
     OPTIONAL,

@@ -19,7 +19,7 @@ from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import sentences
 from breastmorph.foundation.files import plain
 from breastmorph.mesh.geometry import Similarity
-from breastmorph.scan.landmarks import SIDES
+from breastmorph.scan.scan import SIDES
 
 if TYPE_CHECKING:
     from breastmorph.explorer.session import Session

@@ -1,15 +1,20 @@
-"""Closest points: on a surface, prepared once and asked many times; on segments. Exact."""
+"""Closest points on a surface and on segments, exact; cutting a surface, and the shortest ways over it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
-from breastmorph.mesh.geometry import edge_lengths
-from breastmorph.mesh.topology import edge_table
+from breastmorph.foundation.errors import MeshProblem
+from breastmorph.mesh.geometry import edge_lengths, without_pinches
+from breastmorph.mesh.topology import edge_table, face_components
 from breastmorph.mesh.triangle_mesh import TriangleMesh
+
+# --------------------------------------------------------------------------------------------------------------------
+# Closest points: on a surface, prepared once and asked many times; on segments. Exact
+# --------------------------------------------------------------------------------------------------------------------
 
 _ON_EDGE = 1e-7  # a barycentric weight below this puts the point on the opposite edge
 
@@ -143,3 +148,197 @@ def closest_on_segments(points: Floats, segments: Floats) -> Floats:
         best = distance.argmin(axis=1)
         found[first : first + block] = start[best] + t[np.arange(len(p)), best][:, None] * along[best]
     return found
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Cutting a surface, and the shortest ways over it
+# --------------------------------------------------------------------------------------------------------------------
+
+# --------------------------------------------------------------------------------------------------------------------
+# Cutting surfaces: along a level line of a function, and at points that are to become vertices
+# --------------------------------------------------------------------------------------------------------------------
+
+_AT_CORNER, _NEAR_EDGE = 1e-6, 1e-3  # barycentric weights
+
+
+def clip(mesh: TriangleMesh, values: Floats) -> TriangleMesh:
+    """The part of a surface where a function is not negative; triangles on the line are cut along it.
+
+    Parameters
+    ----------
+    mesh : TriangleMesh
+        Colours and texture are dropped.
+    values : (n,) float
+        The function at the vertices, linear in between.
+    """
+    # A vertex that rounding put beside the line is on it; cutting next to it would leave slivers.
+    values = np.where(np.abs(values) < 1e-9 * np.abs(values).max(), 0.0, values)
+    side = np.sign(values).astype(np.int64)
+    table = edge_table(mesh.faces)
+    low, high = table.edges.T
+    crossing = side[low] * side[high] < 0
+    t = values[low][crossing] / (values[low][crossing] - values[high][crossing])
+    start, end = mesh.vertices[low[crossing]], mesh.vertices[high[crossing]]
+    new_id = np.full(len(table.edges), -1)
+    new_id[crossing] = mesh.n_vertices + np.arange(len(t))
+    vertices = np.concatenate([mesh.vertices, start + t[:, None] * (end - start)])
+    side = np.concatenate([side, np.zeros(len(t), dtype=np.int64)])
+
+    cut = new_id[table.of_half_edge.reshape(3, -1)].T  # (m, 3): new vertex on the edge from corner k to k + 1
+    n_cut = (cut >= 0).sum(axis=1)
+    faces = [mesh.faces[n_cut == 0]]
+    one = n_cut == 1
+    face, on = _turned(mesh.faces[one], cut[one], (cut[one].argmax(axis=1) + 2) % 3)
+    faces += [_triangles(face[:, 0], face[:, 1], on[:, 1]), _triangles(face[:, 0], on[:, 1], face[:, 2])]
+    two = n_cut == 2
+    # The corner between the two cut edges stands alone; the uncut edge faces it.
+    face, on = _turned(mesh.faces[two], cut[two], (cut[two].argmin(axis=1) + 2) % 3)
+    faces += [
+        _triangles(face[:, 0], on[:, 0], on[:, 2]),
+        _triangles(on[:, 0], face[:, 1], face[:, 2]),
+        _triangles(on[:, 0], face[:, 2], on[:, 2]),
+    ]
+    together = np.concatenate(faces)
+    keep = (side[together] >= 0).all(axis=1) & (side[together] > 0).any(axis=1)
+    return TriangleMesh(vertices, together).kept(keep)
+
+
+def largest_piece(mesh: TriangleMesh) -> TriangleMesh:
+    """The connected piece with the most faces."""
+    piece = face_components(mesh.faces)
+    return mesh.kept(piece == np.bincount(piece).argmax())
+
+
+def insert_points(mesh: TriangleMesh, points: Floats, *, project: bool = False) -> tuple[TriangleMesh, Ints]:
+    """Make points vertices of the surface, cutting the triangles they lie in.
+
+    Parameters
+    ----------
+    mesh : TriangleMesh
+    points : (k, 3) float
+        On the surface or next to it; the new vertices sit exactly here ...
+    project : bool
+        ... or, if true, at the closest points of the surface.
+
+    Returns
+    -------
+    mesh : TriangleMesh
+    ids : (k,) int
+    """
+    ids = np.empty(len(points), dtype=np.int64)
+    hits = Surface(mesh).closest(points)
+    n_faces = mesh.n_faces
+    touched: set[int] = set()
+    for k, point in enumerate(hits.points if project else points):
+        face, weights = int(hits.faces[k]), hits.weights[k]
+        if face in touched:  # two points in one triangle: look again
+            hit = Surface(mesh).closest(point[None])
+            face, weights = int(hit.faces[0]), hit.weights[0]
+        mesh, ids[k], cut = _with_point(mesh, point, face, weights)
+        touched.update(cut[cut < n_faces].tolist())
+    return mesh, ids
+
+
+def _with_point(
+    mesh: TriangleMesh, point: Floats, face: int, weights: Floats
+) -> tuple[TriangleMesh, int, Ints]:
+    """The mesh with one more vertex, that vertex, and the faces that were cut; other faces keep their ids."""
+    corners = mesh.faces[face]
+    order = weights.argsort()
+    if weights[order[2]] > 1.0 - _AT_CORNER:
+        vertex = int(corners[order[2]])
+        vertices = mesh.vertices.copy()
+        vertices[vertex] = point
+        return mesh.with_vertices(vertices), vertex, np.empty(0, dtype=np.int64)
+    new = mesh.n_vertices
+    on_edge = weights[order[0]] < _NEAR_EDGE
+    if on_edge:
+        table = edge_table(mesh.faces)
+        edge = table.ids_of(corners[order[1:]][None])[0]
+        corner, cut = np.nonzero(table.of_half_edge.reshape(3, -1) == edge)
+    else:
+        corner, cut = np.arange(3), np.full(3, face)
+    a, b, c = (mesh.faces[cut, (corner + k) % 3] for k in range(3))
+    tip = np.full_like(a, new)
+    fans = [_triangles(a, tip, c), _triangles(tip, b, c)] if on_edge else [_triangles(a, b, tip)]
+    parts = np.concatenate(fans)
+    cut = np.unique(cut)
+    faces = np.concatenate([mesh.faces, parts[len(cut) :]])
+    faces[cut] = parts[: len(cut)]
+    vertices = np.concatenate([mesh.vertices, point[None]])
+    return replace(mesh, vertices=vertices, faces=faces, colors=None, texture=None), new, cut
+
+
+def _turned(faces: Ints, cut: Ints, first: Ints) -> tuple[Ints, Ints]:
+    """Corners and edge cuts of faces, beginning with the given corner."""
+    turn = (first[:, None] + np.arange(3)) % 3
+    return np.take_along_axis(faces, turn, axis=1), np.take_along_axis(cut, turn, axis=1)
+
+
+def _triangles(a: Ints, b: Ints, c: Ints) -> Ints:
+    return np.stack([a, b, c], axis=1)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Exact geodesic (tape-measure) distances between points of a surface
+# --------------------------------------------------------------------------------------------------------------------
+
+
+class Geodesics:
+    """Geodesics between chosen points of one mesh: prepared once, asked for many pairs.
+
+    The points become vertices of a refined copy of the mesh, so that distances do not start at the nearest
+    vertex (1.5 mm off on a typical scan).
+
+    Parameters
+    ----------
+    mesh : TriangleMesh
+        Of manifold edges, consistently oriented.
+    points : (k, 3) float
+        Projected to the surface.
+    """
+
+    def __init__(self, mesh: TriangleMesh, points: Floats) -> None:
+        import potpourri3d
+
+        refined, self._ids = insert_points(without_pinches(mesh)[0], points, project=True)
+        try:
+            self._solver = potpourri3d.EdgeFlipGeodesicSolver(
+                np.array(refined.vertices), np.array(refined.faces)
+            )
+        except RuntimeError as error:
+            raise MeshProblem.of("unusable-surface/not-manifold", why=str(error)) from error
+
+    def path(self, start: int, end: int) -> Floats:
+        """Shortest line along the surface from point ``start`` to point ``end``, (p, 3)."""
+        a, b = int(self._ids[start]), int(self._ids[end])
+        try:
+            return np.asarray(self._solver.find_geodesic_path(a, b), dtype=np.float64)
+        except RuntimeError as error:
+            raise MeshProblem.of("unusable-surface/pieces") from error
+
+    def distance(self, start: int, end: int) -> float:
+        """Length of that line."""
+        if self._ids[start] == self._ids[end]:
+            return 0.0
+        return float(np.linalg.norm(np.diff(self.path(start, end), axis=0), axis=1).sum())
+
+
+def near_lines(mesh: TriangleMesh, starts: Floats, ends: Floats, limits: Floats) -> TriangleMesh:
+    """The part of a mesh to look for the shortest lines between pairs of points in; all of it where none is near.
+
+    No line of length l between a and b leaves the ellipsoid |x - a| + |x - b| <= l.
+
+    Parameters
+    ----------
+    mesh : TriangleMesh
+    starts, ends : (k, 3) float
+    limits : (k,) float
+        How long the lines may be.
+    """
+    inside = np.zeros(mesh.n_vertices, bool)
+    for *both, limit in zip(starts, ends, limits, strict=True):
+        way = sum(np.sqrt(((mesh.vertices - point) ** 2) @ np.ones(3)) for point in both)
+        inside |= way <= limit
+    faces: Bools = np.any(inside[mesh.faces], axis=1)
+    return mesh.kept(faces) if faces.any() else mesh

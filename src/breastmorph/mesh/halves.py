@@ -7,8 +7,7 @@ from scipy.sparse import diags_array
 
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import MeshProblem
-from breastmorph.mesh.closest import Surface, closest_on_segments
-from breastmorph.mesh.geodesic import insert_points
+from breastmorph.mesh.closest import Surface, closest_on_segments, insert_points
 from breastmorph.mesh.geometry import Plane, edge_lengths, face_areas, face_normals
 from breastmorph.mesh.remeshing import IsotropicParameters, isotropic
 from breastmorph.mesh.topology import (

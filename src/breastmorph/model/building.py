@@ -23,7 +23,7 @@ from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.model.procrustes import CommonFrame, ProcrustesParameters, common_frame, mirrored
 from breastmorph.model.regions import breast_regions
 from breastmorph.model.shape_model import ShapeModel, Training
-from breastmorph.scan.landmarks import SIDES, Landmarks
+from breastmorph.scan.scan import SIDES, Landmarks
 from breastmorph.template import template_hash
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from breastmorph.mesh.geometry import Similarity, face_areas, rotation_about, ve
 from breastmorph.mesh.topology import boundary_vertices
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.model.shape_model import ShapeModel, axis_rotations
-from breastmorph.scan.landmarks import STERNUM, Landmarks
+from breastmorph.scan.scan import STERNUM, Landmarks
 
 # --------------------------------------------------------------------------------------------------------------------
 # Pairs between a model and raw data: points of the target with normals, sites of the model, who belongs to whom

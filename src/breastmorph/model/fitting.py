@@ -43,7 +43,7 @@ from breastmorph.model.fit_steps import (
 )
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.anatomy import ADULT_SIZES, MODEL_EXTENT, SIZES_IN_MM, UNITS, USUAL_EXTENT
-from breastmorph.scan.landmarks import STERNUM, Landmarks
+from breastmorph.scan.scan import STERNUM, Landmarks
 
 # --------------------------------------------------------------------------------------------------------------------
 # How far a shape lies from a scanned surface, where the scan shows it

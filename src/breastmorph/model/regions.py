@@ -20,7 +20,7 @@ from breastmorph.mask import BreastMask, measure_breasts
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.topology import edge_table
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.scan.landmarks import SIDES, SIGN, STERNUM, Landmarks, other_side
+from breastmorph.scan.scan import SIDES, SIGN, STERNUM, Landmarks, other_side
 
 _XIPHOID_HEIGHT = 0.75  # of the way down from the sternal notch to the lower poles, where no xiphoid is given
 _LATERAL_POLE = 0.94  # of the distance from nipple to xiphoid, where no lateral pole is given

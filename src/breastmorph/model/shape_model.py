@@ -23,7 +23,7 @@ from breastmorph.foundation.showing import Shown
 from breastmorph.mesh.geometry import Similarity, face_cross
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.scan.anatomy import SIZES_IN_MM, UNITS
-from breastmorph.scan.landmarks import NAMES, Landmarks, canonical_name
+from breastmorph.scan.scan import NAMES, Landmarks, canonical_name
 
 _REGISTER = "Register the scan with the template that the model was built with, or fit the model to it"
 

@@ -31,7 +31,7 @@ from breastmorph.phantom.skin import (
     lattice,
     to_space,
 )
-from breastmorph.scan.landmarks import OF_A_BREAST, REQUIRED, SIDES, SIGN, Landmarks
+from breastmorph.scan.scan import OF_A_BREAST, REQUIRED, SIDES, SIGN, Landmarks
 
 # --------------------------------------------------------------------------------------------------------------------
 # Who is in the cohort: subjects drawn so that their marginals follow the paper's Table 1

@@ -49,7 +49,7 @@ from breastmorph.phantom.cohort import (
 )
 from breastmorph.phantom.skin import Breast
 from breastmorph.scan.landmark_files import save_landmarks
-from breastmorph.scan.landmarks import SIDES, STERNUM, Landmarks
+from breastmorph.scan.scan import SIDES, STERNUM, Landmarks
 
 # --------------------------------------------------------------------------------------------------------------------
 # A new irregular triangulation of a surface: centroidal clusters of a dense sampling and their dual

@@ -26,7 +26,7 @@ from breastmorph.phantom.body import (
     project,
     smooth_step,
 )
-from breastmorph.scan.landmarks import SIGN
+from breastmorph.scan.scan import SIGN
 
 # --------------------------------------------------------------------------------------------------------------------
 # The fixed topology: a mirror-symmetric lattice of triangles laid on the bare mean torso

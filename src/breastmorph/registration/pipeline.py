@@ -38,8 +38,7 @@ from breastmorph.registration.rigid import (
 )
 from breastmorph.registration.warp import slide_onto
 from breastmorph.scan.anatomy import require_enough
-from breastmorph.scan.landmarks import STERNUM, Landmarks
-from breastmorph.scan.scan import Scan
+from breastmorph.scan.scan import STERNUM, Landmarks, Scan
 from breastmorph.template import Template
 
 _FACING = 75.0  # degrees: normals of points that still face the scan, for the metrics

@@ -20,7 +20,7 @@ from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.minimiser import Cells, EdgeSystem, spokes_and_rims
 from breastmorph.registration.parameters import RegistrationParameters, WarpParameters
 from breastmorph.registration.warp import WarpBasis, warp_basis
-from breastmorph.scan.landmarks import SIGN, STERNUM
+from breastmorph.scan.scan import SIGN, STERNUM
 from breastmorph.template import Template
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.minimiser import Trace
 from breastmorph.registration.parameters import RegistrationParameters
 from breastmorph.registration.rigid import Target
-from breastmorph.scan.landmarks import OF_A_BREAST, SIDES, SIGN, STERNUM, Landmarks
+from breastmorph.scan.scan import OF_A_BREAST, SIDES, SIGN, STERNUM, Landmarks
 from breastmorph.template import Template
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from breastmorph.mesh.closest import Surface, SurfacePoints
 from breastmorph.mesh.geometry import Similarity, normals_within, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.parameters import RigidParameters
-from breastmorph.scan.landmarks import OF_A_BREAST, SIDES, STERNUM, Landmarks
+from breastmorph.scan.scan import OF_A_BREAST, SIDES, STERNUM, Landmarks
 
 # --------------------------------------------------------------------------------------------------------------------
 # The scan as the template sees it: closest points and normals in the template's frame

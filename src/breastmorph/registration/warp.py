@@ -19,7 +19,7 @@ from breastmorph.mesh.geometry import vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.parameters import WarpParameters
 from breastmorph.registration.rigid import Target
-from breastmorph.scan.landmarks import STERNUM
+from breastmorph.scan.scan import STERNUM
 
 _HAND = 100.0  # mm, the length at which the spline's standard deviation is stated
 _LOCAL_CENTRES = 150

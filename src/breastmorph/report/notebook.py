@@ -16,7 +16,7 @@ from breastmorph.report.page.content import ModelSliders
 from breastmorph.report.page.document import document, page_asset
 from breastmorph.report.page.writing import model_html
 from breastmorph.report.render import Marker, View, colormap, render
-from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Landmarks
 from breastmorph.viewer import SCRIPTS, STYLES, asset
 
 _MOST_FACES = 200_000  # a notebook keeps what it shows; of a scan with more, a thinner copy is shown

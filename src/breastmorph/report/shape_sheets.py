@@ -23,7 +23,7 @@ from breastmorph.report.clinical_sheet import (
 )
 from breastmorph.report.figures.panels import mark_sides, round_end, save_png
 from breastmorph.report.render import Marker, Picture, View, box_around, colormap, render
-from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Landmarks
 
 # --------------------------------------------------------------------------------------------------------------------
 # Pictures of edits: one edit before and after on a page for the clinic, and the paper's grid of edited features

@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 
 from breastmorph.foundation.errors import BreastMorphError, Finding, LandmarkProblem
-from breastmorph.scan.landmarks import OF_A_BREAST, SIDES, SIGN, STERNUM, Landmarks, canonical_name
+from breastmorph.scan.scan import OF_A_BREAST, SIDES, SIGN, STERNUM, Landmarks, canonical_name
 
 UNITS = {"mm": 1.0, "cm": 10.0, "m": 1000.0}  # mm per unit
 _LENGTH_UNITS = {**UNITS, "in": 25.4}  # of a measured distance

@@ -26,9 +26,8 @@ from breastmorph.mesh.topology import boundary_loops, face_components
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.anatomy import UNITS, KnownDistance, require_adult_anatomy, require_enough, unit_of
 from breastmorph.scan.frame import LANDMARK_TOLERANCE, Reference, faces_inside_out, upright_frame
-from breastmorph.scan.landmark_files import LandmarkFile, read_landmarks
-from breastmorph.scan.landmarks import STERNUM, Landmarks
-from breastmorph.scan.scan import Check, Note, Scan, ScanFiles
+from breastmorph.scan.landmark_files import LandmarkFile, ScanFiles, read_landmarks
+from breastmorph.scan.scan import STERNUM, Check, Landmarks, Note, Scan
 from breastmorph.scan.suspicion import suspicions
 
 

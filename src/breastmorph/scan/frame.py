@@ -20,7 +20,7 @@ from breastmorph.mesh.closest import Surface, closest_to_few
 from breastmorph.mesh.geometry import Similarity, face_cross, face_normals, vertex_normals
 from breastmorph.mesh.topology import boundary_vertices, face_components
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.scan.landmarks import STERNUM, Landmarks
+from breastmorph.scan.scan import STERNUM, Landmarks
 
 LANDMARK_TOLERANCE = 15.0  # degrees: how far off "up" may be when neither file nor reference helps
 STERNUM_LEAN = 21.0  # degrees, mean over realistic torsos; its spread is 6 degrees

@@ -28,8 +28,7 @@ from breastmorph.scan.check import (
 )
 from breastmorph.scan.frame import Reference
 from breastmorph.scan.landmark_files import LandmarkFile, read_landmarks
-from breastmorph.scan.landmarks import STERNUM, Landmarks
-from breastmorph.scan.scan import Note
+from breastmorph.scan.scan import STERNUM, Landmarks, Note
 
 _POINT_SUFFIXES = (".xyz", ".csv", ".txt", ".asc", ".pts")
 _LEAST_FINITE = 0.98  # of a cloud's points

@@ -1,16 +1,182 @@
-"""The scan value, what a check finds in it, and the files that it is read from."""
+"""Landmarks and the scan value, what a check finds in it, and the files that it is read from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
 
-from breastmorph.foundation.errors import BreastMorphError, Finding
+import numpy as np
+
+from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.errors import BreastMorphError, Finding, LandmarkProblem
 from breastmorph.foundation.showing import Shown, doubted
 from breastmorph.mesh.geometry import Similarity
-from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.scan.landmarks import Landmarks
+from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
+
+# --------------------------------------------------------------------------------------------------------------------
+# Landmarks: their names, their aliases and the value that holds them
+# --------------------------------------------------------------------------------------------------------------------
+
+SIDES = ("left", "right")  # always the patient's
+SIGN = {"left": 1.0, "right": -1.0}  # of x, which points to the patient's left
+STERNUM = ("sternal_notch", "xiphoid")
+OF_A_BREAST = ("nipple", "lower_pole", "lateral_pole")
+REQUIRED = STERNUM + tuple(f"{part}_{side}" for part in OF_A_BREAST for side in SIDES)
+OPTIONAL = ("navel", "coracoid_left", "coracoid_right", "imf_left", "imf_right")
+NAMES = REQUIRED + OPTIONAL
+# Points without names, as the programs of the RBSM family ask for them; the newer one with the coracoids.
+RBSM_ORDER = ("sternal_notch", "navel", "nipple_left", "nipple_right", "coracoid_left", "coracoid_right")
+
+_MIDLINE_ALIASES = {
+    "sternal_notch": "sn ssn jugularnotch suprasternalnotch sternalnotch notch jugulum jugular fossajugularis",
+    "xiphoid": "xi xp xiphoid xiphoidprocess processusxiphoideus xyphoid",
+    "navel": "navel umbilicus omphalion belly button bellybutton",
+}
+_SIDED_ALIASES = {
+    "nipple": "n ni nip nipple mamilla mammilla nac areola",
+    "lower_pole": "lbp lp lowerpole lowerbreastpole inferiorpole caudalpole",
+    "lateral_pole": "labp lap lateralpole lateralbreastpole latpole",
+    "coracoid": "co coracoid coracoidprocess processuscoracoideus",
+    "imf": "imf fold inframammaryfold submammaryfold inframammarycrease",
+}
+_SIDE_WORDS = {"l": "left", "left": "left", "r": "right", "right": "right"}
+_ALIASES = {
+    alias: name
+    for table in (_MIDLINE_ALIASES, _SIDED_ALIASES)
+    for name, words in table.items()
+    for alias in words.split()
+}
+
+
+def other_side(side: str) -> str:
+    """Right for left and left for right."""
+    return "right" if side == "left" else "left"
+
+
+def canonical_name(label: str) -> str | None:
+    """Our name for a label as people write it (``SN``, ``N-L``, ``LBP_R``, ``left nipple``), or None."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", label)  # LowerPoleLeft -> Lower Pole Left
+    words = re.findall(r"[a-z]+", spaced.lower())
+    sides = [_SIDE_WORDS[word] for word in words if word in _SIDE_WORDS]
+    core = "".join(word for word in words if word not in _SIDE_WORDS)
+    if not sides and core not in _ALIASES and core[-1:] in _SIDE_WORDS:  # NL, LBPR
+        core, sides = core[:-1], [_SIDE_WORDS[core[-1]]]
+    base = _ALIASES.get(core)
+    if base in _MIDLINE_ALIASES:
+        return None if sides else base
+    return f"{base}_{sides[0]}" if base and len(sides) == 1 else None
+
+
+@dataclass(frozen=True, eq=False)
+class Landmarks(Mapping[str, Floats]):
+    """Named points; a mapping from name to (3,) float.
+
+    Attributes
+    ----------
+    names : tuple of str
+    points : (k, 3) float
+    space : str
+        "LPS" or "RAS" where the file that they were read from declares its axes, otherwise empty.
+    notes : tuple of str
+        What was odd about that file: labels that are not known, names that were assumed.
+    """
+
+    names: tuple[str, ...]
+    points: Floats
+    space: str = ""
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        try:
+            points = np.array(self.points, dtype=np.float64).reshape(-1, 3)
+        except (TypeError, ValueError) as error:
+            raise LandmarkProblem(
+                "landmarks are no points of three numbers", "Give x, y, z for each"
+            ) from error
+        if len(points) != len(self.names):
+            raise LandmarkProblem(f"{len(self.names)} landmark names but {len(points)} points")
+        twice = sorted({name for name in self.names if self.names.count(name) > 1})
+        if twice:
+            raise LandmarkProblem(f"landmark {twice[0]} is given twice", "Keep one point per name")
+        points.flags.writeable = False
+        object.__setattr__(self, "points", points)
+
+    @classmethod
+    def of(cls, points: Mapping[str, Iterable[float]]) -> Self:
+        """Landmarks from a mapping of names to coordinates."""
+        return cls(tuple(points), np.array([list(point) for point in points.values()]).reshape(-1, 3))
+
+    @classmethod
+    def at_vertices(cls, ids: Mapping[str, int], shape: Floats) -> Self:
+        """Landmarks that are vertices of a shape (n, 3)."""
+        return cls(tuple(ids), shape[list(ids.values())])
+
+    def __getitem__(self, name: str) -> Floats:
+        try:
+            point: Floats = self.points[self.names.index(name)]
+        except ValueError:
+            raise KeyError(name) from None
+        return point
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __repr__(self) -> str:
+        odd = f", {'; '.join(self.notes)}" if self.notes else ""
+        return f"Landmarks({', '.join(self.names) or 'none'}{odd})"
+
+    def array(self, names: Iterable[str]) -> Floats:
+        """Coordinates of the named landmarks in that order, (k, 3)."""
+        return np.array([self[name] for name in names]).reshape(-1, 3)
+
+    def only(self, names: Iterable[str]) -> Self:
+        """Those of the named landmarks that exist, in the order asked for."""
+        chosen = tuple(name for name in names if name in self.names)
+        return replace(self, names=chosen, points=self.array(chosen))
+
+    def transformed(self, transform: Similarity) -> Self:
+        """The landmarks after a similarity transform."""
+        return type(self)(self.names, transform.apply(self.points))
+
+    def mirrored(self) -> Self:
+        """The mirror image across x = 0: left becomes right."""
+        names = tuple(
+            re.sub(r"(left|right)$", lambda side: other_side(side.group()), name) for name in self.names
+        )
+        return type(self)(names, self.points * MIRROR)
+
+    @property
+    def absent_sides(self) -> tuple[str, ...]:
+        """Sides without nipple and poles (as after a mastectomy)."""
+        return tuple(
+            side for side in SIDES if not any(f"{part}_{side}" in self.names for part in OF_A_BREAST)
+        )
+
+    @property
+    def nipple_sides(self) -> tuple[str, ...]:
+        """Sides with a nipple: the breasts that are there."""
+        return tuple(side for side in SIDES if f"nipple_{side}" in self.names)
+
+    @property
+    def unset(self) -> tuple[str, ...]:
+        """What is not set of the sternum and of the sides that are not absent."""
+        gone = {f"{part}_{side}" for side in self.absent_sides for part in OF_A_BREAST}
+        return tuple(name for name in REQUIRED if name not in self.names and name not in gone)
+
+    @property
+    def complete_sides(self) -> tuple[str, ...]:
+        """Sides with nipple, lower pole and lateral pole."""
+        return tuple(side for side in SIDES if all(f"{part}_{side}" in self.names for part in OF_A_BREAST))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The scan value, what a check finds in it, and the files that it is read from
+# --------------------------------------------------------------------------------------------------------------------
 
 # --------------------------------------------------------------------------------------------------------------------
 # The scan value: a surface with its landmarks, upright and in millimetres

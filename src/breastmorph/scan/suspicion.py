@@ -13,7 +13,7 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import lengths, vertex_normals
 from breastmorph.mesh.topology import edge_table
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.scan.landmarks import SIDES, Landmarks
+from breastmorph.scan.scan import SIDES, Landmarks
 
 _FRONT = 140.0  # mm around the nipples that are looked at
 _GAPS = (1.5, 12.0)  # mm between the layers of a surface that is there twice

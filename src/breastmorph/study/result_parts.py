@@ -205,8 +205,8 @@ class _Errors:
 
 def predict_breasts(job: PartJob) -> Made:
     """Predict both breasts of some subjects, each by a model of all the others, against mirroring."""
+    from breastmorph.report.clinical_sheet import Example
     from breastmorph.report.figures.prediction_pairs import save_prediction_pairs
-    from breastmorph.report.prediction_sheet import Example
 
     settings = job.part.settings
     model, cohort = _opened(job)

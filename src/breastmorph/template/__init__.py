@@ -28,7 +28,7 @@ from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.anatomy import STERNUM_LENGTH
 from breastmorph.scan.frame import faces_inside_out, landmark_axes
 from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
-from breastmorph.scan.landmarks import STERNUM, Landmarks
+from breastmorph.scan.scan import STERNUM, Landmarks
 
 # --------------------------------------------------------------------------------------------------------------------
 # The template value: the mesh that is bent onto every scan, its landmarks and its coarse twin

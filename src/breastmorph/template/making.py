@@ -9,8 +9,7 @@ from scipy.spatial import cKDTree
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import LandmarkProblem, MeshProblem
-from breastmorph.mesh.closest import Surface, closest_on_segments
-from breastmorph.mesh.geodesic import clip, insert_points, largest_piece
+from breastmorph.mesh.closest import Surface, clip, closest_on_segments, insert_points, largest_piece
 from breastmorph.mesh.geometry import (
     Plane,
     Similarity,
@@ -36,8 +35,7 @@ from breastmorph.mesh.halves import (
 from breastmorph.mesh.remeshing import isotropic
 from breastmorph.mesh.topology import boundary_vertices, edge_table, face_components
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
-from breastmorph.scan.landmarks import NAMES, OF_A_BREAST, OPTIONAL, SIDES, STERNUM, Landmarks
-from breastmorph.scan.scan import Scan
+from breastmorph.scan.scan import NAMES, OF_A_BREAST, OPTIONAL, SIDES, STERNUM, Landmarks, Scan
 from breastmorph.template import Template
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from breastmorph.foundation.errors import FileProblem, LandmarkProblem
 from breastmorph.scan.landmark_files import load_landmarks, read_landmarks, save_landmarks
-from breastmorph.scan.landmarks import NAMES, REQUIRED, Landmarks
+from breastmorph.scan.scan import NAMES, REQUIRED, Landmarks
 
 POINTS = {name: [1.5 + k, -20.25 * k, 3e-3 + k / 7] for k, name in enumerate(REQUIRED)}
 

@@ -26,11 +26,11 @@ from breastmorph.evaluation.training_set import counts_of, mean_of_known
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import MeshProblem
 from breastmorph.foundation.machine import one_thread
-from breastmorph.mesh.geodesic import Geodesics
+from breastmorph.mesh.closest import Geodesics
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.landmarks import Landmarks
-from breastmorph.scan.scan import Scan, ScanFiles
+from breastmorph.scan.landmark_files import ScanFiles
+from breastmorph.scan.scan import Landmarks, Scan
 
 _FEWEST = 4  # subjects, for a leave-one-out with two components
 

@@ -29,7 +29,8 @@ from breastmorph.mesh.geometry import face_normals, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.result import shape_metrics
 from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.scan import Scan, ScanFiles
+from breastmorph.scan.landmark_files import ScanFiles
+from breastmorph.scan.scan import Scan
 
 # --------------------------------------------------------------------------------------------------------------------
 # The true shapes of a phantom cohort at the template's vertices: what a perfect registration would give

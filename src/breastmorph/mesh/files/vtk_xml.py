@@ -27,13 +27,7 @@ from breastmorph.foundation.files import (
     truncated,
     write_file,
 )
-from breastmorph.mesh.files.corners import (
-    NO_CELLS,
-    SEAM_ARRAY,
-    PolyData,
-    mesh_of,
-    split_by_offsets,
-)
+from breastmorph.mesh.files.corners import NO_CELLS, SEAM_ARRAY, PolyData, mesh_of, split_by_offsets
 from breastmorph.mesh.triangle_mesh import TriangleMesh, uv_by_vertex
 
 SIGNATURE = re.compile(rb"\s*<.{0,65536}?<VTKFile\b|\s*<VTKFile\b", re.DOTALL)

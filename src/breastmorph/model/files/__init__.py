@@ -18,14 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.foundation.errors import (
-    AnyPath,
-    BreastMorphError,
-    FileProblem,
-    Finding,
-    as_path,
-    warning,
-)
+from breastmorph.foundation.errors import AnyPath, BreastMorphError, FileProblem, Finding, as_path, warning
 from breastmorph.foundation.files import open_archive, problems_of, read_bytes, write_file
 from breastmorph.model.files.statismo import checked_info, checked_model, checked_training
 from breastmorph.model.files.tree import Tree

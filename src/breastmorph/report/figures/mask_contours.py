@@ -20,7 +20,7 @@ from breastmorph.report.figures.panels import (
     printed,
 )
 from breastmorph.report.render import SKIN, View, as_picture, colormap, look
-from breastmorph.scan.landmarks import Landmarks
+from breastmorph.scan.scan import Landmarks
 
 _LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 _MAP = "Blues"

@@ -12,8 +12,7 @@ from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.report.figures.panels import GREY, WIDE, PanelPage, cameras, height_of, levelled, printed
-from breastmorph.report.prediction_sheet import (
+from breastmorph.report.clinical_sheet import (
     COLORS,
     MIRRORED,
     PREDICTED,
@@ -22,6 +21,7 @@ from breastmorph.report.prediction_sheet import (
     scale_of,
     towards,
 )
+from breastmorph.report.figures.panels import GREY, WIDE, PanelPage, cameras, height_of, levelled, printed
 from breastmorph.report.render import render
 
 _LEFT, _GAP, _TOP, _BELOW, _FOOT, _BAR = 0.25, 0.06, 0.24, 0.18, 0.12, 0.62  # inches
