@@ -303,7 +303,7 @@ def test_wrong_wishes_are_refused(studied, tmp_path):
         small_study(tmp_path / "study", cohort, only=["experiment-9"])
     with pytest.raises(BreastMorphError, match="no such folder"):
         small_study(tmp_path / "other", tmp_path / "nowhere")
-    with pytest.raises(BreastMorphError, match="breastmorph paper"):
+    with pytest.raises(BreastMorphError, match="holds no study"):
         open_study(tmp_path)
 
 

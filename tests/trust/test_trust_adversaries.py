@@ -34,7 +34,7 @@ def refused(*words):
     """The sentence with which a command refuses."""
     result = run(*words)
     assert result.exit_code == 2, result.output
-    assert result.stderr.startswith("breastmorph: "), result.stderr
+    assert result.stderr.splitlines()[-1].startswith("breastmorph: "), result.stderr  # behind warnings
     return result.stderr
 
 

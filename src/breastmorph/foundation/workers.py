@@ -14,9 +14,10 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, TypeVar
@@ -154,7 +155,7 @@ class Worker(Generic[Item, Result]):
         # child is left behind; ours end with their parent in any case (see _end_with_parent).
         multiprocessing.current_process().daemon = False
         # What is defined in the user's own script can only be used by a process that runs the script too.
-        own = nullcontext() if b"__main__" in pickle.dumps(setup) else _without_script()
+        own = nullcontext() if _of_script(setup) else _without_script()
         with _one_thread_each(), _undisturbed(), own:
             self._process = _SPAWN.Process(target=_serve, args=(theirs, setup, limits.memory), daemon=True)
             self._process.start()
@@ -356,6 +357,25 @@ def _undisturbed() -> Iterator[None]:
         yield
     for number in late:
         signal.raise_signal(number)
+
+
+def _of_script(value: Any) -> bool:
+    """Whether a value, or one inside it, is defined in the user's script.
+
+    Looked at, not pickled: a folder's lock must be handed on only to the process that it is meant for.
+    """
+    if "__main__" in (type(value).__module__, getattr(value, "__module__", "")):
+        return True
+    parts: Iterable[Any] = ()
+    if isinstance(value, partial):
+        parts = (value.func, *value.args, *value.keywords.values())
+    elif is_dataclass(value) and not isinstance(value, type):
+        parts = (getattr(value, field.name) for field in fields(value))
+    elif isinstance(value, (list, tuple, set)):
+        parts = value
+    elif isinstance(value, Mapping):
+        parts = value.values()
+    return any(map(_of_script, parts))
 
 
 @contextmanager

@@ -91,7 +91,8 @@ def model_from_npz(data: bytes) -> ShapeModel:
             raise FileProblem(
                 "this NPZ file is no model", "Give a file that `breastmorph build` or `convert` wrote"
             )
-        names, vertices = parts["landmark_names"].tolist(), parts["landmark_vertices"].tolist()
+        names = parts["landmark_names"].tolist()
+        vertices = parts["landmark_vertices"].astype(np.int64).tolist()  # also of truth values
         variances, mean = parts["variances"], parts["mean"]
         column_names = parts["column_names"].tolist() if "column_names" in parts else []
         columns = dict(zip(column_names, parts["columns"], strict=True)) if column_names else {}
