@@ -153,6 +153,8 @@ class Hdf5Tree:
         attribute = found.attrs.get_id(name)
         if math.prod(attribute.shape or ()) * attribute.dtype.itemsize > _LARGEST_TEXT:
             raise damaged(f"the attribute {name} of {printable(path, 100)} holds more text than a model has")
+        if attribute.dtype.kind == "O":
+            _check_heaps(self.data)
         value = np.asarray(found.attrs[name]).reshape(-1)
         return _text(value[0]) if value.size else None
 
