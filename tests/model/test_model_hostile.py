@@ -208,3 +208,20 @@ def test_texts_whose_store_has_a_part_without_length(saved, model):
     data[free + 8 : free + 16] = bytes(8)
     path.write_bytes(data)
     assert "do not fit" in refused(path)
+
+
+def test_landmark_vertices_that_are_truth_values(saved):
+    with_parts(saved / "m.npz", landmark_vertices=np.array([True]))
+    assert load_model(saved / "m.npz").landmark_ids == {"xiphoid": 1}
+
+
+def test_a_name_in_a_store_of_texts_that_has_a_part_without_length(saved):
+    with h5py.File(saved / "m.h5", "a") as file:
+        del file["representer"].attrs["name"]
+        file["representer"].attrs["name"] = "a text of any length"  # such texts lie in a store of their own
+    data = bytearray((saved / "m.h5").read_bytes())
+    at = data.find(b"GCOL\1")
+    assert at >= 0
+    data[at + 24 : at + 32] = bytes(8)  # the length of its first part
+    (saved / "m.h5").write_bytes(data)
+    assert "texts" in refused(saved / "m.h5")
