@@ -18,7 +18,7 @@ from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.building import built_with, part_vertices, usable
 from breastmorph.model.procrustes import CommonFrame, common_frame, mirrored
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.anatomy import SIZES_IN_MM
+from breastmorph.scan.anatomy import SIZES_IN_A_COHORT
 
 # --------------------------------------------------------------------------------------------------------------------
 # A metric over the number of components, with the value of every subject or sample behind it
@@ -326,7 +326,7 @@ def _require_topology(model: ShapeModel, faces: Ints, vertices: Ints) -> None:
 def _require_one_unit(model: ShapeModel, mean: Floats) -> None:
     """All figures are in the model's unit: one in metres would give them a thousand times too small."""
     ratio = float(np.ptp(model.mean, axis=0).max() / np.ptp(mean, axis=0).max())
-    if not SIZES_IN_MM[0] <= ratio <= SIZES_IN_MM[1]:
+    if not SIZES_IN_A_COHORT[0] <= ratio <= SIZES_IN_A_COHORT[1]:
         raise BreastMorphError.of("unit-of-model", ratio=ratio)
 
 

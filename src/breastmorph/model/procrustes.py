@@ -16,7 +16,7 @@ from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import MIRROR
-from breastmorph.scan.anatomy import SIZES_IN_MM
+from breastmorph.scan.anatomy import SIZES_IN_A_COHORT
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ def _extent(packed: NDArray[np.floating], rows: Ints, names: Sequence[str]) -> t
 
 def _require_one_unit(sizes: Floats, names: Sequence[str]) -> None:
     usual = float(np.median(sizes))
-    odd = np.flatnonzero((sizes < SIZES_IN_MM[0] * usual) | (sizes > SIZES_IN_MM[1] * usual))
+    odd = np.flatnonzero((sizes < SIZES_IN_A_COHORT[0] * usual) | (sizes > SIZES_IN_A_COHORT[1] * usual))
     if len(odd):
         named = ", ".join(f"{names[i]} ({sizes[i] / usual:.3g} times)" for i in odd[:5])
         raise BreastMorphError(

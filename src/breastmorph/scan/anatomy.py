@@ -43,10 +43,8 @@ USUAL_EXTENT = 450.0  # most torsos: taken where no unit fits
 
 # Size relative to a mean of adults.
 ADULT_SIZES = (0.6, 1.6)  # adults lie well within: a fit that needs another size explains something else
-SIZES_IN_MM = (
-    0.5,
-    2.0,
-)  # a first look, at few points: beyond, the unit is another one, for units differ by ten
+SIZES_IN_A_COHORT = (1.0 / 3.0, 3.0)  # beyond, against the others' median: another unit, or damaged
+SIZES_IN_MM = (0.5, 2.0)  # a first look, at few points: beyond, it is in another unit; those differ by ten
 
 
 @dataclass(frozen=True)
