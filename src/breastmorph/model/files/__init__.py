@@ -92,7 +92,8 @@ def model_from_npz(data: bytes) -> ShapeModel:
                 "this NPZ file is no model", "Give a file that `breastmorph build` or `convert` wrote"
             )
         names = parts["landmark_names"].tolist()
-        vertices = parts["landmark_vertices"].astype(np.int64).tolist()  # also of truth values
+        found = parts["landmark_vertices"]  # truth values would choose vertices, not number them
+        vertices = (found.astype(np.int64) if found.dtype.kind == "b" else found).tolist()
         variances, mean = parts["variances"], parts["mean"]
         column_names = parts["column_names"].tolist() if "column_names" in parts else []
         columns = dict(zip(column_names, parts["columns"], strict=True)) if column_names else {}
