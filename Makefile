@@ -15,7 +15,7 @@ PYTEST := -m pytest -n 2 --dist loadfile
 test: $(VENV)/dev.stamp
 	$(BIN)/python $(PYTEST) tests
 
-# Without a browser, kills, a cluster and what takes long: in less than two minutes on two free cores.
+# Without a browser, kills, a cluster and what takes long: in three to four minutes on two free cores.
 QUICK := -m "not browser and not kill and not cluster and not slow"
 quick: $(VENV)/dev.stamp
 	$(BIN)/python $(PYTEST) $(QUICK) tests
