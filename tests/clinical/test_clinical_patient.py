@@ -58,17 +58,22 @@ def test_registered_meshes_come_back_in_their_own_frame_and_unit(tmp_path):
         registered_patient(model, path)
 
 
-@pytest.mark.parametrize("size", [0.3, 3.3])
-def test_a_size_that_no_adult_has_is_refused_wherever_it_comes_in(size, tmp_path):
+@pytest.mark.parametrize("size", [0.45, 2.3])
+def test_a_mesh_of_a_size_that_no_adult_has_is_refused(size, tmp_path):
     model, path = breast_model(), tmp_path / "subject.ply"
     save_mesh(model.mesh(size * model.mean), path)
     with pytest.raises(FileProblem, match="no adult's size"):
         registered_patient(model, path)
+    assert landmark_frame(model.landmarks.transformed(Similarity(scale=size))) is None
+
+
+@pytest.mark.parametrize("size", [0.3, 3.3])
+def test_a_size_unlike_the_others_is_refused_in_a_cohort(size):
+    model = breast_model()
     with pytest.raises(BreastMorphError, match="not of the others' size"):
         build_model(Cohort.of([model.mean, 1.01 * model.mean, size * model.mean], breast_template()))
     with pytest.raises(BreastMorphError, match="its unit is not mm"):
         training_set(model.transform(Similarity(scale=size)), Cohort.of(breast_shapes(6), breast_template()))
-    assert landmark_frame(model.landmarks.transformed(Similarity(scale=size))) is None
 
 
 @pytest.mark.parametrize("beside", ['{"nipple_left": [1, 2, 3]}', "[]", '{"coefficients": [0.1]}'])

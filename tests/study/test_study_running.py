@@ -303,8 +303,9 @@ def test_wrong_wishes_are_refused(studied, tmp_path):
         small_study(tmp_path / "study", cohort, only=["experiment-9"])
     with pytest.raises(BreastMorphError, match="no such folder"):
         small_study(tmp_path / "other", tmp_path / "nowhere")
-    with pytest.raises(BreastMorphError, match="holds no study"):
+    with pytest.raises(BreastMorphError, match="holds no study") as caught:
         open_study(tmp_path)
+    assert "breastmorph paper" in caught.value.text("command")
 
 
 def test_one_seed_one_result(studied):
