@@ -43,7 +43,9 @@ def import_everything() -> list[str]:
             importlib.import_module(module.name)
         except ImportError as error:
             problems.append(f"{module.name}: {error}")
-    for name in ("igl", "potpourri3d", "qdldl", "numba", "h5py", "matplotlib", "PIL", "uvicorn", "starlette"):
+    for name in (
+        "igl", "potpourri3d", "qdldl", "numba", "h5py", "matplotlib", "PIL", "jinja2", "uvicorn", "starlette",
+    ):  # fmt: skip
         importlib.import_module(name)  # those that functions import when they are used
     return problems
 

@@ -177,7 +177,7 @@ def test_the_package_is_light_to_import():
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert not {"numpy", "scipy", "numba", "h5py", "igl", "matplotlib", "starlette"} & set(loaded)
+    assert not {"numpy", "scipy", "numba", "h5py", "igl", "jinja2", "matplotlib", "starlette"} & set(loaded)
 
 
 def test_the_package_is_typed():

@@ -9,11 +9,17 @@ from functools import cache
 from hashlib import sha256
 from html import unescape
 from html.parser import HTMLParser
-from types import MappingProxyType
+from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
 
 import numpy as np
 import pytest
 
+import breastmorph
+from breastmorph.batch.summary import Flag, SummaryRow
+from breastmorph.clinical.measures import Measure, MeasureTable
+from breastmorph.explorer.server import entrance
+from breastmorph.explorer.settings import Settings
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.report.page import (
@@ -31,9 +37,12 @@ from breastmorph.report.page import (
     write_page,
 )
 from breastmorph.report.page.writing import number_text, packed_model
+from breastmorph.report.summary_page import summary_html
+from breastmorph.scan.scan import Landmarks, Scan
 from small_cohort import built, small_cohort
 
 EVIL = "<script>alert('x')</script>\"&' </script> <!-- ]]> 日本 \u2028"
+HOSTILE = "\"'><img src=x onerror=alert(1)>&\"'"  # as somebody's id
 DRAWING = b'<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg" width="90pt" height="30pt"></svg>'
 
 
@@ -107,6 +116,63 @@ def test_every_text_is_escaped():
     assert read.texts["h1"] == [EVIL]
     assert read.texts["caption"] == [EVIL]
     assert all(not name.startswith("on") for _, attributes in read.tags for name in attributes)
+
+
+def hostile_report(folder: Path) -> str:
+    table = Table(HOSTILE, (Column(HOSTILE, HOSTILE),), ((HOSTILE,),), HOSTILE)
+    blocks = (Text((HOSTILE,)), table, Figure(DRAWING, HOSTILE), Reproducibility({HOSTILE: HOSTILE}, HOSTILE))
+    return page_html(Page(HOSTILE, (Section(HOSTILE, blocks),), HOSTILE, ((HOSTILE, HOSTILE),), HOSTILE))
+
+
+def hostile_summary(folder: Path) -> str:
+    row = SummaryRow(HOSTILE, "registered", {}, 1.0, HOSTILE, (Flag("overlap", 4.0, HOSTILE),))
+    return summary_html([row], HOSTILE, {f"{HOSTILE}.png"})
+
+
+def hostile_cell(folder: Path) -> str:
+    mesh = small_model().mean_mesh
+    return Scan(HOSTILE, mesh, Landmarks.of({HOSTILE: mesh.vertices[0]}))._repr_html_()
+
+
+def hostile_measures(folder: Path) -> str:
+    return MeasureTable(HOSTILE, (Measure(HOSTILE, HOSTILE, 1.0, HOSTILE),), (HOSTILE,))._repr_html_()
+
+
+def hostile_door(folder: Path) -> str:
+    keys = SimpleNamespace(code="code")
+    explorer = SimpleNamespace(settings=Settings(host=HOSTILE), keys=keys, folder=folder)
+    return entrance(explorer).file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "page", [hostile_report, hostile_summary, hostile_cell, hostile_measures, hostile_door]
+)
+def test_a_hostile_name_stays_a_text_on_every_kind_of_page(page, tmp_path):
+    reads = [Reader(page(tmp_path))]
+    reads += [Reader(attributes["srcdoc"]) for tag, attributes in reads[0].tags if tag == "iframe"]
+    for read in reads:
+        assert all(not name.startswith("on") for _, attributes in read.tags for name in attributes)
+        assert "x" not in [attributes.get("src") for tag, attributes in read.tags if tag == "img"]
+        values = [value for _, attributes in read.tags for value in attributes.values() if value]
+        assert any(
+            "<img src=x onerror=alert(1)>&" in text
+            for texts in (*read.texts.values(), values)
+            for text in texts
+        )
+
+
+def test_only_templates_write_markup_and_only_our_own_scripts_and_styles_are_taken_as_they_are():
+    root = Path(breastmorph.__file__).parent
+    by_hand = re.compile(r"html import escape|html\.escape|\bMarkup\(|autoescape=False")
+    assert [path for path in root.rglob("*.py") if by_hand.search(path.read_text(encoding="utf-8"))] == []
+    kept = {
+        (path.name, expression)
+        for path in root.rglob("*.j2")
+        for expression in re.findall(
+            r"{{[^}]*\|\s*safe\b[^}]*}}|autoescape", path.read_text(encoding="utf-8")
+        )
+    }
+    assert kept == {("document.html.j2", f"{{{{ {what}|safe }}}}") for what in ("style", "script")}
 
 
 def test_only_the_pages_own_scripts_and_styles_may_run():

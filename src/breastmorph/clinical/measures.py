@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import overload
 
 import numpy as np
@@ -33,6 +32,7 @@ from breastmorph.clinical.features import Feature, Reading, same_name
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding
+from breastmorph.foundation.showing import templates
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
@@ -41,6 +41,14 @@ from breastmorph.scan.scan import SIDES, Landmarks
 # --------------------------------------------------------------------------------------------------------------------
 # Clinical measures of upright shapes in mm: distances with their values and derivatives, and left against right
 # --------------------------------------------------------------------------------------------------------------------
+
+_HEADS = ("measure", "", "value", "±", "unit", "side")
+_TABLE = """<table><caption>{{ shown.title }}</caption>
+<tr>{% for name in heads %}<th>{{ name }}</th>{% endfor %}</tr>
+{% for row in rows %}
+<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>
+{% endfor %}
+</table>{% for line in shown.remarks %}<p>{{ line }}</p>{% endfor %}"""
 
 
 @dataclass(frozen=True)
@@ -125,7 +133,7 @@ class MeasureTable(Sequence[Measure]):
         return f"MeasureTable({self.title!r}, {sum(one.known for one in self.measures)} measures)"
 
     def __str__(self) -> str:
-        rows = [("measure", "", "value", "±", "unit", "side"), *map(_row, self.measures)]
+        rows = [_HEADS, *map(_row, self.measures)]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
             "  ".join(
@@ -137,13 +145,8 @@ class MeasureTable(Sequence[Measure]):
         return "\n".join([self.title, *(line.rstrip() for line in lines), *self.remarks])
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _row(one)) + "</tr>"
-            for one in self.measures
-        )
-        heads = "".join(f"<th>{name}</th>" for name in ("measure", "", "value", "±", "unit", "side"))
-        remarks = "".join(f"<p>{escape(line)}</p>" for line in self.remarks)
-        return f"<table><caption>{escape(self.title)}</caption><tr>{heads}</tr>{rows}</table>{remarks}"
+        rows = map(_row, self.measures)
+        return templates().from_string(_TABLE).render(shown=self, heads=_HEADS, rows=rows)
 
 
 def _row(measure: Measure) -> tuple[str, ...]:

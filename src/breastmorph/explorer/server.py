@@ -23,6 +23,7 @@ from breastmorph.explorer.session import Explorer
 from breastmorph.explorer.settings import EVERYWHERE, Settings
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import write_file
+from breastmorph.foundation.showing import templates
 
 if TYPE_CHECKING:
     import uvicorn
@@ -110,8 +111,8 @@ def protocol(settings: Settings) -> type[H11Protocol]:
 _GRACE = 2  # seconds that open requests have at the end
 _PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>BreastMorph explorer</title>
-<meta http-equiv="refresh" content="0; url={address}"></head>
-<body><p><a href="{address}">Open the explorer</a></p></body></html>
+<meta http-equiv="refresh" content="0; url={{ address }}"></head>
+<body><p><a href="{{ address }}">Open the explorer</a></p></body></html>
 """
 
 
@@ -169,7 +170,7 @@ def entrance(explorer: Explorer) -> Entrance:
     """The way in as long as the present code was not used; its file is written."""
     address, file = address_of(explorer.settings, explorer.keys.code), explorer.folder / "open.html"
     file.touch(mode=0o600)
-    write_file(file, _PAGE.format(address=address).encode())
+    write_file(file, templates().from_string(_PAGE).render(address=address).encode())
     return Entrance(address, file)
 
 

@@ -1,9 +1,38 @@
-"""Values that show themselves in a notebook, without knowing how: the package above all layers does."""
+"""How values show themselves: the templates of all markup, and views in a notebook by the package above all layers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+@cache
+def templates() -> Environment:
+    """The templates of pages, by their place in the package; every value in them is escaped, a missing one is an error.
+
+    Data for a page's scripts are written by ``tojson``: no text in them can end their element.
+    """
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # late: few commands write a page
+
+    made = Environment(
+        loader=PackageLoader("breastmorph", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        auto_reload=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.policies["json.dumps_kwargs"] = {
+        "ensure_ascii": False,
+        "separators": (",", ":"),
+        "allow_nan": False,
+    }
+    return made
 
 
 def doubted(warnings: Sequence[object]) -> str:

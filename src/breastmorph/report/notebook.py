@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
 import numpy as np
 
 from breastmorph.clinical.predictor import Prediction
+from breastmorph.foundation.showing import templates
 from breastmorph.mesh.remeshing import thinned
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
@@ -26,6 +26,8 @@ _FRAME = "body{display:block;padding:0;max-width:none}figure{margin:0}.live{heig
 _ONE_SHAPE = (
     ".modes,.hint,label:has(select),[data-do=reset],[data-do=random]{display:none}"  # nothing to move
 )
+_IFRAME = """<iframe sandbox="allow-scripts allow-downloads" title="{{ title }}"
+ style="width:100%;height:{{ height }}px;border:0" srcdoc="{{ page }}"></iframe>"""
 _VIEWS = {"front": View(), "oblique": View(yaw=40.0), "patient's left": View(yaw=90.0)}
 
 
@@ -55,19 +57,17 @@ def html(value: Any) -> str:
     """A 3D view in a frame of its own: nothing of the notebook reaches it, and it reaches nothing of the notebook."""
     model = value if isinstance(value, ShapeModel) else _as_model(_mesh(value), _landmarks(value))
     page = document(
+        "document.html.j2",
         repr(value),
-        f"<main>{model_html(ModelSliders(model, repr(value)), '1')}</main>",
         styles=[
             page_asset("page.css"),
             *(asset(name) for name in STYLES),
             _FRAME + ("" if model.n_components else _ONE_SHAPE),
         ],
         scripts=[*(asset(name) for name in SCRIPTS), page_asset("model_view.js"), page_asset("page.js")],
+        body=model_html(ModelSliders(model, repr(value)), "1"),
     )
-    return (
-        f'<iframe sandbox="allow-scripts allow-downloads" title="{escape(repr(value))}" '
-        f'style="width:100%;height:{_HEIGHT}px;border:0" srcdoc="{escape(page)}"></iframe>'
-    )
+    return templates().from_string(_IFRAME).render(title=repr(value), height=_HEIGHT, page=page)
 
 
 def _as_model(mesh: TriangleMesh, landmarks: Landmarks) -> ShapeModel:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -208,44 +207,33 @@ def summary_html(rows: Sequence[SummaryRow], title: str, thumbnails: set[str]) -
         *((figure.title, "number") for figure in FIGURES),
         ("seconds", "number"),
     ]
-    body = _BODY.format(
-        title=html.escape(title),
-        radios="".join(
-            f'<label><input type="radio" name="show" value="{name}"{" checked" * (name == "all")}> {name} '
-            f"({count})</label>"
-            for name, count in choices
-        ),
-        heads="".join(
-            f'<th aria-sort="none"><button data-kind="{kind}">{html.escape(name)}</button></th>'
-            for name, kind in heads
-        ),
-        rows="\n".join(_row(row, thumbnails) for row in rows),
+    return document(
+        "summary.html.j2",
+        title,
+        styles=[_STYLE],
+        scripts=[_SCRIPT],
+        images="'self' file: data:",
+        choices=choices,
+        heads=heads,
+        size=[round(_SHOWN * side) for side in SIZE],
+        rows=[_row(row, thumbnails) for row in rows],
     )
-    return document(title, body, styles=[_STYLE], scripts=[_SCRIPT], images="'self' file: data:")
 
 
-def _row(row: SummaryRow, thumbnails: set[str]) -> str:
-    unusual = {flag.figure for flag in row.flags}
+def _row(row: SummaryRow, thumbnails: set[str]) -> tuple[SummaryRow, str, str, str, list[tuple[str, bool]]]:
+    """The row, its picture's address, its state, its worst flag, and its figures: each a text, and if it is odd."""
     place = thumbnail_place(row.id)
-    picture = ""
-    if row.status != "failed" and place.rpartition("/")[2] in thumbnails:
-        width, height = (round(_SHOWN * side) for side in SIZE)
-        # The browser fetches a picture only when it is scrolled into view: thousands of rows stay quick.
-        picture = (
-            f'<img loading="lazy" src="{html.escape(quote(place))}" width="{width}" height="{height}" '
-            f'alt="scan and result of {html.escape(row.id)}">'
-        )
-    figures = "".join(
-        f"<td{' class=odd' if figure.name in unusual else ''}>{_short(row.figures.get(figure.name))}</td>"
-        for figure in FIGURES
-    )
-    remarks = "".join(f"<li>{html.escape(flag.text)}</li>" for flag in row.flags)
-    worst = max((flag.score for flag in row.flags), default=0.0)
+    has_picture = row.status != "failed" and place.rpartition("/")[2] in thumbnails
     state = row.status if row.status == "failed" else "flagged" if row.flags else "fine"
+    worst = max((flag.score for flag in row.flags), default=0.0)
+    unusual = {flag.figure for flag in row.flags}
+    figures = [(_short(row.figures.get(figure.name)), figure.name in unusual) for figure in FIGURES]
     return (
-        f'<tr class="{state}"><td>{picture}</td><th scope="row">{html.escape(row.id)}</th>'
-        f'<td>{row.status}</td><td data-value="{worst:.3f}">{f"<ul>{remarks}</ul>" if remarks else ""}'
-        f"{html.escape(row.message)}</td>{figures}<td>{_short(row.seconds)}</td></tr>"
+        row,
+        quote(place) if has_picture else "",
+        state,
+        f"{worst:.3f}",
+        [*figures, (_short(row.seconds), False)],
     )
 
 
@@ -318,18 +306,3 @@ form.addEventListener("input", show);
 form.addEventListener("submit", event => event.preventDefault());
 show();
 """
-
-_BODY = """<h1>{title}</h1>
-<p>One row a scan. Click a heading to sort. Yellow marks figures that are unusual in this cohort; they ask for a look,
-they are no verdict. Pictures: the scan with its landmarks, and the template in its shape. L and R are the
-patient's. The blue rings belong to the template: they should lie around the nipple on each breast.</p>
-<form>
-{radios}
-<label>scan <input type="search" name="part" placeholder="part of the name"></label>
-</form>
-<table>
-<thead><tr><th>picture</th>{heads}</tr></thead>
-<tbody>
-{rows}
-</tbody>
-</table>"""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from base64 import b64encode
 from collections.abc import Sequence
 from hashlib import sha256
-from html import escape
 from importlib.resources import files
 from typing import Any
+
+from breastmorph.foundation.showing import templates
 
 
 def page_asset(name: str) -> str:
@@ -17,21 +17,28 @@ def page_asset(name: str) -> str:
 
 
 def document(
-    title: str, body: str, *, styles: Sequence[str], scripts: Sequence[str], images: str = "data: blob:"
+    template: str,
+    title: str,
+    *,
+    styles: Sequence[str],
+    scripts: Sequence[str],
+    images: str = "data: blob:",
+    **values: Any,
 ) -> str:
     """A document as text.
 
     Parameters
     ----------
+    template : str
+        A file beside this one that fills ``document.html.j2``.
     title : str
-        Plain text.
-    body : str
-        Markup; texts in it have to be escaped already.
     styles, scripts : sequence of str
         Whole style sheets and scripts. The browser is told their hashes and to run nothing else, so markup that
         slipped in as somebody's text stays without effect.
     images : str
         Where pictures may come from.
+    **values
+        What else the template asks for.
     """
     policy = "; ".join(
         [
@@ -43,32 +50,8 @@ def document(
             "form-action 'none'",
         ]
     )
-    return "\n".join(
-        [
-            "<!doctype html>",
-            '<html lang="en">',
-            "<head>",
-            '<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="referrer" content="no-referrer">',
-            f"<title>{escape(title)}</title>",
-            *(f"<style>{style}</style>" for style in styles),
-            "</head>",
-            "<body>",
-            body,
-            *(f"<script>{script}</script>" for script in scripts),
-            "</body>",
-            "</html>",
-            "",
-        ]
-    )
-
-
-def json_element(name: str, value: Any) -> str:
-    """Data inside a document for its scripts: an element of the class ``name`` that no text in it can end."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return f'<script type="application/json" class="{name}">{text.replace("<", chr(92) + "u003c")}</script>'
+    values |= {"title": title, "policy": policy, "styles": styles, "scripts": scripts}
+    return templates().get_template(f"report/page/{template}").render(values)
 
 
 def _hashes(texts: Sequence[str]) -> str:

@@ -8,16 +8,15 @@ import re
 import struct
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
-from html import escape
 from numbers import Integral, Real
 from pathlib import Path
-from string import Template
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.files import make_folder, plain, write_file
+from breastmorph.foundation.showing import templates
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.report.clinical_sheet import sheet_png
 from breastmorph.report.page.content import (
@@ -34,9 +33,12 @@ from breastmorph.report.page.content import (
     Text,
     Verdict,
 )
-from breastmorph.report.page.document import document, json_element, page_asset
+from breastmorph.report.page.document import document, page_asset
 from breastmorph.report.render import View, render
 from breastmorph.viewer import SCRIPTS, STYLES, asset
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 # --------------------------------------------------------------------------------------------------------------------
 # Numbers as readers expect them
@@ -103,15 +105,10 @@ _UNITS = {"": 1.0, "px": 1.0, "pt": 96 / 72, "in": 96.0, "mm": 96 / 25.4, "cm": 
 _WIDEST = 1000  # CSS pixels: pictures for print have more pixels than a screen shows
 
 
-def image_html(figure: Figure, alt: str, name: str = "") -> str:
-    """Markup of a picture, of a class ``name``."""
+def _picture(figure: Figure) -> dict[str, Any]:
     width, height = _size(figure)
-    # Decoded with the page around it: never an empty frame, neither on the screen nor on paper.
-    # As an image, a drawing can neither run scripts nor fetch anything, whatever stands in it.
     address = f"data:{figure.kind};base64,{b64encode(figure.data).decode()}"
-    size = f' width="{width}" height="{height}"' if width else ""
-    named = f' class="{name}"' if name else ""
-    return f'<img{named} decoding="sync"{size} alt="{escape(alt)}" src="{address}">'
+    return {"width": width, "height": height, "address": address}
 
 
 def _size(figure: Figure) -> tuple[int, int]:
@@ -134,33 +131,13 @@ def _size(figure: Figure) -> tuple[int, int]:
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def record_html(what: Reproducibility) -> str:
+def record_html(what: Reproducibility) -> Markup:
     """Markup of the record: single values in a table, groups to be unfolded, and all of it as JSON."""
     record = plain(_unfrozen(what.record))
     groups = {name: value for name, value in record.items() if isinstance(value, dict)}
     single = {name: value for name, value in record.items() if name not in groups}
-    parts = [_record_table(single)] if single else []
-    for name, value in groups.items():
-        count = sum(1 for _ in _flat(value))
-        parts.append(
-            f'<details><summary>{escape(name.replace("_", " "))} <span class="unit">{count} '
-            f"{'entry' if count == 1 else 'entries'}</span></summary>{_record_table(value)}</details>"
-        )
-    return f"""<div class="record-box" data-name="{escape(what.name)}">
-<div class="row" hidden><button type="button" data-do="copy">Copy as JSON</button>
-<button type="button" data-do="save-record">Save as file</button>
-<button type="button" data-do="unfold">Open all</button>
-<span role="status"></span></div>
-{"".join(parts)}
-{json_element("record", record)}
-</div>"""
-
-
-def _record_table(record: dict[str, Any]) -> str:
-    rows = "\n".join(
-        f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>' for name, text in _flat(record)
-    )
-    return f'<table class="record"><tbody>\n{rows}\n</tbody></table>'
+    unfolded = [(name.replace("_", " "), list(_flat(value))) for name, value in groups.items()]
+    return _block("record", what.name, list(_flat(single)), unfolded, record)
 
 
 def _unfrozen(value: Any) -> Any:
@@ -197,33 +174,17 @@ _VIEWS = (
     *(("front", "Front"), ("oblique-right", "Oblique right"), ("oblique-left", "Oblique left")),
     *(("right", "Patient's right"), ("left", "Patient's left"), ("below", "Below")),
 )
-_LIMIT = 3.0  # standard deviations: where the sliders end
+_LIMIT = 3  # standard deviations: where the sliders end
 
 
-def model_html(shown: ModelSliders, number: str) -> str:
+def model_html(shown: ModelSliders, number: str) -> Markup:
     """Markup of the view; ``number`` makes the names of its sliders unique on the page."""
     data = packed_model(shown.model, shown.modes)
     ids = shown.model.landmark_ids
     data["landmarks"] = {name.replace("_", " "): int(ids[name]) for name in sorted(ids)}
-    views = "".join(f'<button type="button" data-view="{view}">{name}</button>' for view, name in _VIEWS)
-    sliders = "\n".join(
-        f'<div class="mode"><label for="mode-{number}-{k}">Mode {k + 1} <span class="unit">'
-        f"{number_text(100 * share, 1)} % of variance</span></label>"
-        f'<output for="mode-{number}-{k}">0.0 sd</output>'
-        f'<button type="button" data-play="{k}" aria-pressed="false" aria-label="Play mode {k + 1}" '
-        f'title="Play"></button>'
-        f'<input type="range" id="mode-{number}-{k}" data-mode="{k}" min="{-_LIMIT:g}" max="{_LIMIT:g}" '
-        f'step="0.1" value="0"></div>'
-        for k, share in enumerate(data["shares"])
-    )
-    still = image_html(Figure(_still(shown.model), ""), "The mean shape from four sides", "still")
-    return Template(page_asset("model_view.html")).substitute(
-        caption=escape(shown.caption),
-        still=still,
-        views=views,
-        sliders=sliders,
-        data=json_element("model-data", data),
-    )
+    shares = [number_text(100 * share, 1) for share in data["shares"]]
+    still = _picture(Figure(_still(shown.model), ""))
+    return _block("model", shown.caption, number, still, _VIEWS, _LIMIT, shares, data)
 
 
 def _still(model: ShapeModel) -> bytes:
@@ -239,7 +200,7 @@ def _still(model: ShapeModel) -> bytes:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# The markup of what stands on a page. Every text is escaped where it becomes markup
+# The markup of what stands on a page, by the macros of ``blocks.html.j2``: every text is escaped there
 # --------------------------------------------------------------------------------------------------------------------
 
 _NUMBERS = re.compile(
@@ -248,7 +209,12 @@ _NUMBERS = re.compile(
 _MARKS = {Verdict.HOLDS: ("holds", "✓"), Verdict.FAILS: ("fails", "✗"), Verdict.UNTESTABLE: ("open", "–")}
 
 
-def block_html(block: Block, number: str, level: int = 3) -> str:
+def _block(macro: str, *values: Any) -> Markup:
+    made: Markup = getattr(templates().get_template("report/page/blocks.html.j2").module, macro)(*values)
+    return made
+
+
+def block_html(block: Block, number: str, level: int = 3) -> Markup:
     """Markup of one block.
 
     Parameters
@@ -261,13 +227,13 @@ def block_html(block: Block, number: str, level: int = 3) -> str:
     """
     match block:
         case Text():
-            return _text(block)
+            return _block("text", block)
         case Code():
-            return f"<pre><code>{escape(block.text)}</code></pre>"
+            return _block("code", block.text)
         case Table():
             return table_html(block)
         case Figure():
-            return _figure(block)
+            return _block("figure", _picture(block), block.caption)
         case ModelSliders():
             return model_html(block, number)
         case Reproducibility():
@@ -276,56 +242,19 @@ def block_html(block: Block, number: str, level: int = 3) -> str:
             return section_html(block, number, level)
 
 
-def section_html(section: Section, number: str, level: int = 2) -> str:
+def section_html(section: Section, number: str, level: int = 2) -> Markup:
     """Markup of a section with everything in it."""
-    inside = "\n".join(
-        block_html(block, f"{number}.{k}", min(level + 1, 6)) for k, block in enumerate(section.blocks, 1)
-    )
-    shown = f'<span class="number">{number}</span> ' if level == 2 else ""
-    place = section_place(number)
-    return (
-        f'<section id="{place}" aria-labelledby="{place}-title">\n'
-        f'<h{level} id="{place}-title">{shown}{escape(section.title)}</h{level}>\n{inside}\n</section>'
-    )
+    below = min(level + 1, 6)
+    inside = [block_html(block, f"{number}.{k}", below) for k, block in enumerate(section.blocks, 1)]
+    return _block("section", section.title, number, level, inside)
 
 
-def section_place(number: str) -> str:
-    """Address of a section inside the page."""
-    return f"section-{number.replace('.', '-')}"
-
-
-def table_html(table: Table) -> str:
+def table_html(table: Table) -> Markup:
     """Markup of a table: numbers to the right, the first column as headings of the rows."""
     columns = [Column(column) if isinstance(column, str) else column for column in table.columns]
     right = [column.number or _all_numbers(table, k) for k, column in enumerate(columns)]
-    heads = "".join(
-        f'<th scope="col"{_align(to_right)}>{escape(column.title)}'
-        + (f' <span class="unit">{escape(column.unit)}</span>' if column.unit else "")
-        + "</th>"
-        for column, to_right in zip(columns, right, strict=True)
-    )
-    rows = "\n".join(
-        "<tr>"
-        + "".join(
-            f'<th scope="row"{_align(right[0])}>{_cell(cell, column)}</th>'
-            if k == 0
-            else f"<td{_align(right[k])}>{_cell(cell, column)}</td>"
-            for k, (cell, column) in enumerate(zip(row, columns, strict=True))
-        )
-        + "</tr>"
-        for row in table.rows
-    )
-    note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
-    # The box scrolls by itself where a table is wider than the screen; the keyboard has to reach it for that.
-    return (
-        f'<div class="table"><div class="scroll" tabindex="0" role="region" aria-label="{escape(table.caption)}">'
-        f"<table>\n<caption>{escape(table.caption)}</caption>\n<thead><tr>{heads}</tr></thead>\n"
-        f"<tbody>\n{rows}\n</tbody>\n</table></div>{note}</div>"
-    )
-
-
-def _align(right: bool) -> str:
-    return ' class="right"' if right else ""
+    rows = [[_cell(cell, column) for cell, column in zip(row, columns, strict=True)] for row in table.rows]
+    return _block("table", table, list(zip(columns, right, strict=True)), rows)
 
 
 def _all_numbers(table: Table, column: int) -> bool:
@@ -336,26 +265,10 @@ def _all_numbers(table: Table, column: int) -> bool:
     )
 
 
-def _cell(cell: Cell, column: Column) -> str:
-    if cell is None:
-        return '<span class="none">–</span>'
+def _cell(cell: Cell, column: Column) -> str | tuple[str, str, str] | None:
     if isinstance(cell, Verdict):
-        name, mark = _MARKS[cell]
-        return f'<span class="verdict {name}"><span aria-hidden="true">{mark}</span> {cell.value}</span>'
-    return escape(cell if isinstance(cell, str) else number_text(cell, column.digits))
-
-
-def _text(text: Text) -> str:
-    if text.bullets:
-        return "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in text.paragraphs) + "</ul>"
-    return "\n".join(f"<p>{escape(line)}</p>" for line in text.paragraphs)
-
-
-def _figure(figure: Figure) -> str:
-    return (
-        f"<figure>{image_html(figure, figure.caption)}"
-        f"<figcaption>{escape(figure.caption)}</figcaption></figure>"
-    )
+        return (*_MARKS[cell], cell.value)
+    return cell if cell is None or isinstance(cell, str) else number_text(cell, column.digits)
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -378,35 +291,8 @@ def page_html(page: Page) -> str:
     if any(_has_view(section) for section in page.sections):
         styles += [asset(name) for name in STYLES]
         scripts = [*(asset(name) for name in SCRIPTS), page_asset("model_view.js"), *scripts]
-    return document(page.title, _body(page), styles=styles, scripts=scripts)
-
-
-def _body(page: Page) -> str:
-    numbered = [(str(k), section) for k, section in enumerate(page.sections, 1)]
-    links = "".join(
-        f'<li><a href="#{section_place(number)}">{escape(section.title)}</a></li>'
-        for number, section in numbered
-    )
-    facts = "".join(
-        f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in page.facts
-    )
-    return "\n".join(
-        part
-        for part in (
-            '<a class="skip" href="#content">Skip to the content</a>',
-            "<header>",
-            f"<h1>{escape(page.title)}</h1>",
-            f'<p class="subtitle">{escape(page.subtitle)}</p>' if page.subtitle else "",
-            f'<p class="notice" role="note">{escape(page.notice)}</p>' if page.notice else "",
-            f'<dl class="facts">{facts}</dl>' if facts else "",
-            "</header>",
-            f'<nav aria-label="Contents"><h2>Contents</h2><ol>{links}</ol></nav>' if links else "",
-            '<main id="content">',
-            *(section_html(section, number) for number, section in numbered),
-            "</main>",
-        )
-        if part
-    )
+    sections = [section_html(section, str(k)) for k, section in enumerate(page.sections, 1)]
+    return document("page.html.j2", page.title, styles=styles, scripts=scripts, page=page, sections=sections)
 
 
 def _has_view(block: Block) -> bool:
