@@ -250,6 +250,10 @@ def _fans(faces: Ints) -> tuple[Ints, int]:
     return fan.astype(np.int64), int(n_fans)
 
 
+_ROUNDS = 8  # each leaves a third of the rows at most
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
 def joined(rows: NDArray[Any]) -> tuple[Ints, Ints]:
     """Join equal rows (n, w) of numbers, as vertices at exactly the same position.
 
@@ -261,31 +265,31 @@ def joined(rows: NDArray[Any]) -> tuple[Ints, Ints]:
         Where each row went.
     """
     values = np.ascontiguousarray(rows + 0.0)  # -0 is 0
-    words = values.view(np.uint64)
-    key = _mixed(words)
-    order = np.argsort(key, kind="stable")
-    key = key[order]
-    is_new = np.ones(len(key), bool)
-    np.not_equal(key[1:], key[:-1], out=is_new[1:])
-    if is_new.all():  # unequal keys, unequal rows
-        return np.arange(len(rows)), np.arange(len(rows))
-    first = order[is_new][np.cumsum(is_new) - 1]
-    again = ~is_new
-    if not np.array_equal(words[order[again]], words[first[again]]):  # as rare as a meteorite, yet exact
-        _, at, group = np.unique(words, axis=0, return_index=True, return_inverse=True)
-        order, first = np.arange(len(rows)), at[group.ravel()]
-    is_kept = np.zeros(len(rows), bool)
-    is_kept[first] = True
-    new_id = np.empty(len(rows), np.int64)
-    new_id[order] = (np.cumsum(is_kept) - 1)[first]
-    return np.flatnonzero(is_kept), new_id
+    words = values.view(f"u{values.itemsize}")
+    every = np.arange(len(words))
+    first, left, key = every.copy(), every, _mixed(words)
+    # Far quicker than a sort: a table with the first row of each place, and another for the rows that are unlike it.
+    for _ in range(_ROUNDS):
+        key *= _ODD
+        bits = len(left).bit_length() or 1
+        place = (key >> np.uint64(64 - bits)).astype(np.intp)
+        lowest = np.full(1 << bits, len(words))
+        np.minimum.at(lowest, place, left)
+        first[left] = found = lowest[place]
+        is_other = np.any([column[left] != column[found] for column in words.T], axis=0)
+        left, key = left[is_other], key[is_other]
+    if len(left):  # a few, unless somebody chose them
+        _, at, group = np.unique(words[left], axis=0, return_index=True, return_inverse=True)
+        first[left] = left[at[group.ravel()]]
+    is_kept = first == every
+    return np.flatnonzero(is_kept), (np.cumsum(is_kept) - 1)[first]
 
 
-def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A number of each row (n, w) that is hardly ever that of another row, (n,): far quicker to sort than rows."""
+def _mixed(words: NDArray[Any]) -> NDArray[np.uint64]:
+    """A number of each row (n, w) of bits that is hardly ever that of another row, (n,)."""
     key = np.zeros(len(words), np.uint64)
     for column in words.T:
         key ^= column
-        key *= np.uint64(0x9E3779B97F4A7C15)
+        key *= _ODD
         key ^= key >> np.uint64(32)
     return key

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.files import damaged, floats, space_in, truncated, write_file
@@ -33,22 +34,25 @@ def _announced(data: bytes) -> int:
 def read(data: bytes, path: Path) -> TriangleMesh:
     """A mesh from the bytes of an STL file."""
     # Many programs begin binary files with "solid" too, so the length decides first, then the text.
+    corners: NDArray[np.floating]
     if not is_whole_binary(data) and re.match(rb"\s*solid\b", data) and b"\0" not in data[:1024]:
         header, corners = data[:256].splitlines()[0], _text_corners(data)
     else:
         header, corners = data[:80], _binary_corners(data)
     kept, new_id = joined(corners)
-    return TriangleMesh(corners[kept], new_id.reshape(-1, 3), space=space_in(header.decode("latin-1")))
+    return TriangleMesh(
+        corners[kept].astype(np.float64), new_id.reshape(-1, 3), space=space_in(header.decode("latin-1"))
+    )
 
 
-def _binary_corners(data: bytes) -> Floats:
+def _binary_corners(data: bytes) -> NDArray[np.float32]:
     if len(data) < _HEADER:
         raise truncated(f"a binary STL header has {_HEADER} bytes, the file has {len(data)}")
     count = _announced(data)
     there = (len(data) - _HEADER) // _RECORD.itemsize
     if there < count:
         raise truncated(f"the STL header announces {count:,} triangles, {there:,} are there")
-    return np.frombuffer(data, _RECORD, count, _HEADER)["corners"].reshape(-1, 3).astype(np.float64)
+    return np.frombuffer(data, _RECORD, count, _HEADER)["corners"].reshape(-1, 3)
 
 
 def _text_corners(data: bytes) -> Floats:
