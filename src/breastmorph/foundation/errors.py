@@ -13,7 +13,8 @@ from pathlib import Path
 from string import Formatter
 from typing import Any, Literal, NamedTuple, Self, TypeVar, cast
 
-from breastmorph.foundation.words import CATALOGUE, DOORS, LANDMARKS, MEASURES, Door, Words
+from breastmorph.foundation.words import DOORS, LANDMARKS, MEASURES, Door, Words
+from breastmorph.foundation.words_of_models import CATALOGUE
 
 # --------------------------------------------------------------------------------------------------------------------
 # Names that others gave to files and people, as text that every file, table, page and terminal can hold
@@ -76,8 +77,8 @@ class Finding:
     Attributes
     ----------
     name : str
-        In :data:`breastmorph.foundation.words.CATALOGUE`: its code, or ``code/which`` where one code has several
-        sentences.
+        In :data:`breastmorph.foundation.words_of_models.CATALOGUE`: its code, or ``code/which`` where one code has
+        several sentences.
     values : mapping from name to value
         What the sentence speaks of: numbers (lengths in mm), names, other findings, and lists of these.
     level : {"note", "repair", "warning", "refusal"}
