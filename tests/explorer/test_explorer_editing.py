@@ -24,7 +24,7 @@ from breastmorph.foundation.errors import FileProblem
 from breastmorph.foundation.words import MEASURES
 from breastmorph.model.files import load_model, save_model
 from breastmorph.report.clinical_sheet import caution
-from breastmorph.scan.landmark_files import ScanFiles
+from breastmorph.scan.check import ScanFiles
 from explorer_client import Visitor, running
 
 

@@ -18,8 +18,8 @@ from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
 from breastmorph.model.files import save_model
-from breastmorph.scan.check import load_scan
-from breastmorph.scan.landmark_files import find_scans, load_landmarks
+from breastmorph.scan.check import find_scans, load_scan
+from breastmorph.scan.landmark_files import load_landmarks
 from breastmorph.scan.scan import OPTIONAL, REQUIRED
 from explorer_client import Visitor, running
 from torso import torso

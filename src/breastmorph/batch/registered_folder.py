@@ -43,8 +43,7 @@ from breastmorph.mesh.files.ply import encoded
 from breastmorph.registration.parameters import RegistrationParameters
 from breastmorph.registration.pipeline import Registrar
 from breastmorph.registration.result import Registration, StageMetrics
-from breastmorph.scan.check import CheckParameters, check_scan
-from breastmorph.scan.landmark_files import ScanFiles
+from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan
 from breastmorph.scan.scan import Check, Scan
 from breastmorph.template import Template, from_npz, template_hash, to_npz
 

@@ -23,8 +23,7 @@ from breastmorph.model.building import as_number
 from breastmorph.phantom.scanner import write_cohort
 from breastmorph.registration.parameters import preset
 from breastmorph.report.summary_page import ScanPictures, write_summaries
-from breastmorph.scan.check import CheckParameters, check_scan
-from breastmorph.scan.landmark_files import ScanFiles
+from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan
 from breastmorph.study.folder import open_cohort, source_of
 from breastmorph.study.part import Made, NotPossible, PartJob
 from breastmorph.template import Template, from_npz
