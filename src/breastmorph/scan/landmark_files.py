@@ -14,14 +14,7 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from breastmorph.foundation.errors import (
-    AnyPath,
-    FileProblem,
-    Finding,
-    LandmarkProblem,
-    as_path,
-    require,
-)
+from breastmorph.foundation.errors import AnyPath, FileProblem, Finding, LandmarkProblem, as_path, require
 from breastmorph.foundation.files import in_utf8, parse_xml, printable, problems_of, read_bytes, write_file
 from breastmorph.mesh.files import ply
 from breastmorph.mesh.triangle_mesh import TriangleMesh
