@@ -6,6 +6,7 @@ import ast
 import json
 import pickle
 import re
+from functools import cache
 from pathlib import Path
 from string import Formatter
 
@@ -52,9 +53,15 @@ _SOURCES = Path(__file__).parents[1] / "src" / "breastmorph"
 _OPTION = re.compile(r"(?<![\w-])--[a-z]")
 
 
+@cache
+def tree_of(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def texts_of(path):
     """The texts of a module without its docstrings, each with its line."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     owners = [
         node
         for node in ast.walk(tree)
@@ -114,10 +121,15 @@ def test_every_entry_of_the_catalogue_can_be_said_at_every_door(name):
     assert Finding.from_dict(json.loads(json.dumps(finding.as_dict()))) == finding
 
 
+@cache
 def told():
     """Whatever the sources tell by a name in a call: the names, as patterns, and the values (None: made elsewhere)."""
+    return list(_told())
+
+
+def _told():
     for path in sorted(_SOURCES.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             called = ast.unparse(node.func) if isinstance(node, ast.Call) and node.args else ""
             if called in ("Finding", "warning", "self._refuse") or re.fullmatch(
                 r"\w+(Problem|Error)\.of", called
