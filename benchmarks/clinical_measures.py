@@ -33,8 +33,7 @@ from breastmorph.registration import Registrar
 from breastmorph.report.clinical_sheet import save_sheet
 from breastmorph.report.figures.curves import Agreement, agreement, save_bland_altman
 from breastmorph.report.render import View, colormap, render
-from breastmorph.scan.check import check_scan
-from breastmorph.scan.landmark_files import find_scans
+from breastmorph.scan.check import check_scan, find_scans
 from breastmorph.scan.scan import SIDES, Landmarks
 from breastmorph.template import Template, default_template, load_template
 

@@ -24,8 +24,8 @@ from breastmorph.mesh.remeshing import decimate
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.phantom import write_cohort
 from breastmorph.report.summary_page import ScanPictures
-from breastmorph.scan.check import CheckParameters, load_scan
-from breastmorph.scan.landmark_files import ScanFiles, find_scans, save_landmarks
+from breastmorph.scan.check import CheckParameters, ScanFiles, find_scans, load_scan
+from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.template import Template, default_template, template_from
 
 SCANS = 4

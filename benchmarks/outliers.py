@@ -27,8 +27,7 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import rotation_about
 from breastmorph.phantom import write_cohort
 from breastmorph.registration import Registrar
-from breastmorph.scan.check import load_scan
-from breastmorph.scan.landmark_files import ScanFiles, find_scans
+from breastmorph.scan.check import ScanFiles, find_scans, load_scan
 from breastmorph.scan.scan import Landmarks, Scan
 from breastmorph.template import default_template
 

@@ -25,8 +25,8 @@ from breastmorph.mesh.geometry import vertex_normals
 from breastmorph.mesh.topology import boundary_loops, edge_table
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.phantom import write_cohort
-from breastmorph.scan.check import check_scan
-from breastmorph.scan.landmark_files import ScanFiles, find_scans, load_landmarks, save_landmarks
+from breastmorph.scan.check import ScanFiles, check_scan, find_scans
+from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
 from breastmorph.scan.scan import Landmarks
 from breastmorph.scan.suspicion import signs
 

@@ -45,7 +45,7 @@ from breastmorph.model.building import build_model
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.phantom import mean_torso, write_cohort
 from breastmorph.report.clinical_sheet import Example, save_prediction_figure
-from breastmorph.scan.landmark_files import find_scans
+from breastmorph.scan.check import find_scans
 from breastmorph.scan.scan import SIDES
 from breastmorph.template import default_template
 from measuring import compare

@@ -30,8 +30,7 @@ from breastmorph.model.procrustes import align_shapes
 from breastmorph.phantom import mean_torso, write_cohort
 from breastmorph.registration import Registrar, RegistrationParameters, preset
 from breastmorph.registration.result import shape_metrics
-from breastmorph.scan.check import load_scan
-from breastmorph.scan.landmark_files import find_scans
+from breastmorph.scan.check import find_scans, load_scan
 from breastmorph.scan.scan import Scan
 from breastmorph.template import Template, default_template
 from measuring import compare

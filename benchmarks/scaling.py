@@ -35,8 +35,8 @@ from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.phantom import write_cohort
 from breastmorph.registration import Registrar
-from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.landmark_files import find_scans, save_landmarks
+from breastmorph.scan.check import CheckParameters, find_scans
+from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.scan import Landmarks
 from breastmorph.template import Template, default_template, template_hash, to_npz
 from measuring import compare, peak_memory

@@ -23,8 +23,7 @@ from breastmorph.mesh.closest import Surface, largest_piece
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import without_pinches
 from breastmorph.registration import Registrar, Registration, preset
-from breastmorph.scan.check import load_scan
-from breastmorph.scan.landmark_files import find_scans
+from breastmorph.scan.check import find_scans, load_scan
 from breastmorph.scan.scan import Landmarks, Scan
 from breastmorph.template import load_template
 

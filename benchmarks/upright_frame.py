@@ -19,9 +19,9 @@ from scipy.spatial.transform import Rotation
 from breastmorph.mesh.files import load_mesh
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.scan.check import load_scan
+from breastmorph.scan.check import find_scans, load_scan
 from breastmorph.scan.frame import landmark_axes, upright_frame
-from breastmorph.scan.landmark_files import find_scans, load_landmarks
+from breastmorph.scan.landmark_files import load_landmarks
 
 BESIDE = Path(__file__).parents[2] / "shared" / "torsos"
 

@@ -41,8 +41,7 @@ from breastmorph.report.figures.panels import PanelPage, cameras, height_of, hou
 from breastmorph.report.render import Camera, Marker, View, look, render
 from breastmorph.report.shape_sheets import fit_sheet
 from breastmorph.report.summary_page import quality_sheet_png
-from breastmorph.scan.check import check_scan, load_scan
-from breastmorph.scan.landmark_files import ScanFiles
+from breastmorph.scan.check import ScanFiles, check_scan, load_scan
 from breastmorph.template import Template, default_template
 
 if TYPE_CHECKING:

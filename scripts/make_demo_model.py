@@ -21,7 +21,7 @@ from breastmorph.explorer.model_view import from_bytes, to_bytes
 from breastmorph.foundation.files import write_file
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.phantom.scanner import write_cohort
-from breastmorph.scan.landmark_files import find_scans
+from breastmorph.scan.check import find_scans
 from breastmorph.template import default_template
 
 SUBJECTS, SEED = 48, 2024

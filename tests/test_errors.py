@@ -6,6 +6,7 @@ import ast
 import json
 import pickle
 import re
+from functools import cache
 from pathlib import Path
 from string import Formatter
 
@@ -22,7 +23,8 @@ from breastmorph.foundation.errors import (
     recorded,
     warning,
 )
-from breastmorph.foundation.words import CATALOGUE, DOORS
+from breastmorph.foundation.words import DOORS
+from breastmorph.foundation.words_of_models import CATALOGUE
 
 
 @pytest.mark.parametrize(
@@ -51,9 +53,15 @@ _SOURCES = Path(__file__).parents[1] / "src" / "breastmorph"
 _OPTION = re.compile(r"(?<![\w-])--[a-z]")
 
 
+@cache
+def tree_of(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
 def texts_of(path):
     """The texts of a module without its docstrings, each with its line."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     owners = [
         node
         for node in ast.walk(tree)
@@ -71,7 +79,7 @@ def test_nothing_below_the_commands_speaks_of_options():
     below = [
         path
         for path in sorted(_SOURCES.rglob("*.py"))
-        if path.relative_to(_SOURCES).parts[0] != "cli" and path.name != "words.py"
+        if path.relative_to(_SOURCES).parts[0] != "cli" and not path.name.startswith("words")
     ]
     assert len(below) > 100
     found = [
@@ -113,10 +121,15 @@ def test_every_entry_of_the_catalogue_can_be_said_at_every_door(name):
     assert Finding.from_dict(json.loads(json.dumps(finding.as_dict()))) == finding
 
 
+@cache
 def told():
     """Whatever the sources tell by a name in a call: the names, as patterns, and the values (None: made elsewhere)."""
+    return list(_told())
+
+
+def _told():
     for path in sorted(_SOURCES.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             called = ast.unparse(node.func) if isinstance(node, ast.Call) and node.args else ""
             if called in ("Finding", "warning", "self._refuse") or re.fullmatch(
                 r"\w+(Problem|Error)\.of", called
@@ -155,7 +168,12 @@ def test_what_the_program_says_is_in_the_catalogue_with_the_values_it_gives():
 
 
 def test_every_entry_of_the_catalogue_is_said_somewhere():
-    texts = {text for path in _SOURCES.rglob("*.py") if path.name != "words.py" for _, text in texts_of(path)}
+    texts = {
+        text
+        for path in _SOURCES.rglob("*.py")
+        if not path.name.startswith("words")
+        for _, text in texts_of(path)
+    }
     patterns = {name for name, _ in told()} - {".+/.+"}
     unsaid = [
         name

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from breastmorph.batch.registered_folder import Recipe, recipe
 from breastmorph.mesh.files import load_mesh, save_mesh
-from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.landmark_files import ScanFiles, find_scans, save_landmarks
+from breastmorph.scan.check import CheckParameters, ScanFiles, find_scans
+from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.template import from_npz, template_from
 from torso import torso
 

@@ -19,8 +19,8 @@ from breastmorph.evaluation.training_set import training_set
 from breastmorph.mesh.closest import Geodesics
 from breastmorph.mesh.files import save_mesh
 from breastmorph.model.building import build_model
-from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.landmark_files import find_scans, save_landmarks
+from breastmorph.scan.check import CheckParameters, find_scans
+from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.scan import Landmarks
 from small_cohort import small_cohort
 

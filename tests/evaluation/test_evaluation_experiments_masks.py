@@ -17,8 +17,8 @@ from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mask import breast_mask
 from breastmorph.mesh.files import save_mesh
 from breastmorph.model.building import build_model
-from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.landmark_files import find_scans, save_landmarks
+from breastmorph.scan.check import CheckParameters, find_scans
+from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.scan import Landmarks
 from small_cohort import small_cohort
 

@@ -24,7 +24,8 @@ from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.model.procrustes import ProcrustesParameters
-from breastmorph.scan.landmark_files import find_scans, save_landmarks
+from breastmorph.scan.check import find_scans
+from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.template import template_from
 from small_cohort import moved, random_shapes, small_cohort, small_template
 from torso import torso

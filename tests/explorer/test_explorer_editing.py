@@ -8,6 +8,7 @@ import json
 import re
 import struct
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from breastmorph.foundation.errors import FileProblem
 from breastmorph.foundation.words import MEASURES
 from breastmorph.model.files import load_model, save_model
 from breastmorph.report.clinical_sheet import caution
-from breastmorph.scan.landmark_files import ScanFiles
+from breastmorph.scan.check import ScanFiles
 from explorer_client import Visitor, running
 
 
@@ -158,6 +159,19 @@ def test_why_a_registration_failed_uses_the_pages_words_from_its_record(tmp_path
     older = replace(again, finding={})  # a folder of an earlier version has the words alone
     assert as_record(failure(older))["cause"] == failed.message
     assert as_record(failure(older))["code"] == "no-landmarks"
+
+
+@pytest.mark.parametrize(
+    "where", [Path("/home/somebody/skin.mtl"), "/home/somebody/skin.mtl", "C:\\clinic\\skin.mtl"]
+)
+def test_why_a_registration_failed_names_files_without_their_folders(tmp_path, where):
+    files = ScanFiles("a", tmp_path / "a.obj")
+    problem = FileProblem("left/right: both are there", "Keep one", where)
+    assert FailedScan.of(files, problem).message == "skin.mtl: left/right: both are there. Keep one"
+    assert (
+        FailedScan.of(files, FileProblem("left/right: both are there")).message
+        == "left/right: both are there"
+    )
 
 
 # --- files ------------------------------------------------------------------------------------------------------------

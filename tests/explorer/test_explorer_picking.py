@@ -18,8 +18,8 @@ from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
 from breastmorph.model.files import save_model
-from breastmorph.scan.check import load_scan
-from breastmorph.scan.landmark_files import find_scans, load_landmarks
+from breastmorph.scan.check import find_scans, load_scan
+from breastmorph.scan.landmark_files import load_landmarks
 from breastmorph.scan.scan import OPTIONAL, REQUIRED
 from explorer_client import Visitor, running
 from torso import torso
@@ -188,8 +188,11 @@ def model_file(tmp_path_factory):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Three scans without landmarks, lying on their back in metres."""
-    home = tmp_path / "clinic"
+    return three_scans(tmp_path / "clinic")
+
+
+def three_scans(home):
+    """A folder of scans without landmarks, lying on their back in metres."""
     home.mkdir()
     for k in range(3):
         mesh, _ = torso(edge=6.0, size=0.8 + 0.1 * k)
@@ -289,20 +292,35 @@ def test_check_and_register_go_straight_from_the_queue(folder, model_file):
     assert load_scan(found[0].mesh, found[0].landmarks[0]).landmarks.complete_sides == ("left", "right")
 
 
-def test_a_click_cannot_be_lost_by_undo_and_swap(folder, model_file):
-    with running(Settings(model=model_file, folder=folder)) as explorer:
-        visitor = Visitor.of(explorer)
-        key = visitor.get("/api/queue").json["scans"][0]["scan"]
-        to_shown = shown_from_torso(visitor, key, 0.8)
-        place(visitor, key, to_shown, 0.8, ("sternal_notch", "nipple_left"))
-        state = visitor.post(f"/api/scans/{key}/swap").json
-        assert set(state["landmarks"]) == {"sternal_notch", "nipple_right"}
-        state = visitor.post(f"/api/scans/{key}/undo").json
-        assert set(state["landmarks"]) == {"sternal_notch", "nipple_left"}
-        saved = load_landmarks(folder / "landmarks" / "torso 0.json")
-        assert set(saved) == {"sternal_notch", "nipple_left"}
-        assert visitor.post(f"/api/scans/{key}/skip", {"landmark": "xiphoid"}).json["code"] == "needed"
-        assert visitor.post(f"/api/scans/{key}/absent", {"side": "both"}).status == 400
+# Landmark files that lie there before, none of which is understood whole.
+ODD = {1: '{"xiphoid": [1, 2', 2: '{"xiphoid": [0.1, 0.2, 0.3], "clavicle_left": [0.1, 0.2, 0.3]}'}
+
+
+@pytest.fixture(scope="module")
+def queue(tmp_path_factory, model_file):
+    """A folder, and a tab of its explorer; every test has a scan of its own in it."""
+    home = three_scans(tmp_path_factory.mktemp("queue") / "clinic")
+    (home / "landmarks").mkdir()
+    for k, content in ODD.items():
+        (home / "landmarks" / f"torso {k}.json").write_text(content, encoding="utf-8")
+        (home / "landmarks" / f"torso {k}.json").chmod(0o600)
+    with running(Settings(model=model_file, folder=home)) as explorer:
+        yield home, Visitor.of(explorer)
+
+
+def test_a_click_cannot_be_lost_by_undo_and_swap(queue):
+    folder, visitor = queue
+    key = visitor.get("/api/queue").json["scans"][0]["scan"]
+    to_shown = shown_from_torso(visitor, key, 0.8)
+    place(visitor, key, to_shown, 0.8, ("sternal_notch", "nipple_left"))
+    state = visitor.post(f"/api/scans/{key}/swap").json
+    assert set(state["landmarks"]) == {"sternal_notch", "nipple_right"}
+    state = visitor.post(f"/api/scans/{key}/undo").json
+    assert set(state["landmarks"]) == {"sternal_notch", "nipple_left"}
+    saved = load_landmarks(folder / "landmarks" / "torso 0.json")
+    assert set(saved) == {"sternal_notch", "nipple_left"}
+    assert visitor.post(f"/api/scans/{key}/skip", {"landmark": "xiphoid"}).json["code"] == "needed"
+    assert visitor.post(f"/api/scans/{key}/absent", {"side": "both"}).status == 400
 
 
 def test_an_unreadable_scan_is_marked_and_a_click_stays_with_its_scan(folder, model_file):
@@ -343,20 +361,14 @@ def test_a_pose_guess_needs_no_scan_to_be_a_torso():
     assert np.isfinite(guessed_pose(triangle).apply(triangle.vertices)).all()
 
 
-@pytest.mark.parametrize(
-    "content", ['{"xiphoid": [1, 2', '{"xiphoid": [0.1, 0.2, 0.3], "clavicle_left": [0.1, 0.2, 0.3]}']
-)
-def test_a_landmark_file_that_is_not_understood_whole_is_not_lost(folder, model_file, content):
-    (folder / "landmarks").mkdir()
-    (folder / "landmarks" / "torso 0.json").write_text(content, encoding="utf-8")
-    (folder / "landmarks" / "torso 0.json").chmod(0o600)
-    with running(Settings(model=model_file, folder=folder)) as explorer:
-        visitor = Visitor.of(explorer)
-        key = visitor.get("/api/queue").json["scans"][0]["scan"]
-        place(visitor, key, shown_from_torso(visitor, key, 0.8), 0.8, ("sternal_notch", "nipple_left"))
-    assert (folder / "landmarks" / "torso 0.json.before").read_text(encoding="utf-8") == content
-    assert "sternal_notch" in load_landmarks(folder / "landmarks" / "torso 0.json")
-    kept = list((folder / "landmarks").iterdir())
+@pytest.mark.parametrize(("k", "content"), ODD.items())
+def test_a_landmark_file_that_is_not_understood_whole_is_not_lost(queue, k, content):
+    folder, visitor = queue
+    key, size = visitor.get("/api/queue").json["scans"][k]["scan"], 0.8 + 0.1 * k
+    place(visitor, key, shown_from_torso(visitor, key, size), size, ("sternal_notch", "nipple_left"))
+    assert (folder / "landmarks" / f"torso {k}.json.before").read_text(encoding="utf-8") == content
+    assert "sternal_notch" in load_landmarks(folder / "landmarks" / f"torso {k}.json")
+    kept = [file for file in (folder / "landmarks").iterdir() if file.name.startswith(f"torso {k}.")]
     assert len(kept) == 2
     if os.name == "posix":  # whom it was closed to, it stays closed to
         assert [file.stat().st_mode & 0o777 for file in kept] == [0o600, 0o600]

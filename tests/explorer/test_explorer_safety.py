@@ -465,12 +465,12 @@ def test_whoever_waits_for_a_process_can_stop_waiting():
 
 
 def test_an_unexpected_error_tells_no_secrets(visitor, monkeypatch):
-    from breastmorph.explorer.routes import model
+    from breastmorph.explorer import routes
 
     def broken(asked):
         raise ZeroDivisionError("/home/somebody/secret")
 
-    monkeypatch.setattr(model, "state", broken)
+    monkeypatch.setattr(routes, "model_state", broken)
     answer = visitor.get("/api/model")
     assert answer.status == 500
     assert "secret" not in answer.content.decode()

@@ -9,7 +9,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from breastmorph.model.files.shown import write_mode_sequence, write_morph_targets
+from breastmorph.model.files import write_mode_sequence, write_morph_targets
 from docs_world import ROOT
 
 MODES = 5

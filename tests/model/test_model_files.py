@@ -14,8 +14,13 @@ import pytest
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.mesh.files import load_mesh
 from breastmorph.mesh.geometry import Similarity
-from breastmorph.model.files import load_landmark_ids, load_model, save_model
-from breastmorph.model.files.shown import write_mode_sequence, write_morph_targets
+from breastmorph.model.files import (
+    load_landmark_ids,
+    load_model,
+    save_model,
+    write_mode_sequence,
+    write_morph_targets,
+)
 from breastmorph.model.shape_model import ShapeModel
 from small_cohort import built, small_cohort
 

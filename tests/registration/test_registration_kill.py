@@ -24,7 +24,7 @@ import sys
 from pathlib import Path
 from breastmorph.batch.engine import register_batch
 from breastmorph.batch.engine import LocalProcesses
-from breastmorph.scan.landmark_files import find_scans
+from breastmorph.scan.check import find_scans
 from tiny_cohort import Troubles, tiny_recipe
 
 if __name__ == "__main__":

@@ -18,9 +18,6 @@ from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.report.clinical_sheet import Example
-from breastmorph.report.figures.editing_grid import EditedShape, EditedSubject, save_editing_grid
-from breastmorph.report.figures.mask_contours import save_mask_contours
-from breastmorph.report.figures.modes import save_modes
 from breastmorph.report.figures.panels import (
     cameras,
     house_style,
@@ -30,9 +27,16 @@ from breastmorph.report.figures.panels import (
     save_figure,
     save_png,
 )
-from breastmorph.report.figures.prediction_pairs import save_prediction_pairs
-from breastmorph.report.figures.random_samples import save_random_samples
-from breastmorph.report.figures.variation_maps import save_variation_maps
+from breastmorph.report.figures.torsos import (
+    EditedShape,
+    EditedSubject,
+    save_editing_grid,
+    save_mask_contours,
+    save_modes,
+    save_prediction_pairs,
+    save_random_samples,
+    save_variation_maps,
+)
 from breastmorph.report.render import Camera, View, look
 from breastmorph.scan.scan import Landmarks
 

@@ -17,8 +17,9 @@ from breastmorph.report.figures.curves import (
     save_data_amount,
     save_model_curves,
     save_operated,
+    save_registration_boxes,
+    side_by_side,
 )
-from breastmorph.report.figures.registration_boxes import save_registration_boxes, side_by_side
 
 SVG = "{http://www.w3.org/2000/svg}"
 

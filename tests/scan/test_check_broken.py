@@ -258,7 +258,7 @@ def joined_only(other: trimesh.Trimesh) -> TriangleMesh:
 def report(tmp_path_factory: pytest.TempPathFactory) -> dict:
     """One run of the command over all cases: a batch goes on whatever one of them does."""
     folder = tmp_path_factory.mktemp("broken")
-    sound = torso()
+    sound = torso(edge=7.0)
     for name, case in CASES.items():
         mesh, landmarks = case.change(*sound)
         scan, points = folder / "scans" / f"{name}.ply", folder / "landmarks" / f"{name}.json"

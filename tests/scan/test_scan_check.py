@@ -15,8 +15,16 @@ from breastmorph.foundation.errors import BreastMorphError, FileProblem, Landmar
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.scan.anatomy import KnownDistance, unit_of
-from breastmorph.scan.check import CheckParameters, check_scan, load_scan
-from breastmorph.scan.landmark_files import ScanFiles, find_scans, landmark_stem, passed_over, save_landmarks
+from breastmorph.scan.check import (
+    CheckParameters,
+    ScanFiles,
+    check_scan,
+    find_scans,
+    landmark_stem,
+    load_scan,
+    passed_over,
+)
+from breastmorph.scan.landmark_files import save_landmarks
 from torso import torso
 
 

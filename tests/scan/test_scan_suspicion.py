@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
 import numpy as np
 import pytest
@@ -24,11 +25,20 @@ from breastmorph.scan.suspicion import suspicions
 from torso import torso
 
 
-@pytest.fixture(scope="module")
-def people():
-    subjects = draw_cohort(3, 21)
-    still = ScannerParameters(turn=0.01, shift=0.0)
-    return [scan_subject(true_torso(one), np.random.default_rng(k), still) for k, one in enumerate(subjects)]
+@cache
+def scanned(k: int):
+    subject, still = draw_cohort(3, 21)[k], ScannerParameters(turn=0.01, shift=0.0)
+    return scan_subject(true_torso(subject), np.random.default_rng(k), still)
+
+
+@pytest.fixture(params=[0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
+def person(request):
+    return scanned(request.param)
+
+
+@pytest.fixture
+def first():
+    return scanned(0)
 
 
 def codes(mesh, landmarks):
@@ -51,61 +61,60 @@ def doubled(mesh, gap):
     return TriangleMesh(np.vstack([mesh.vertices, second]), np.vstack([mesh.faces, mesh.faces + n, strip]))
 
 
-def test_clean_scans_are_not_suspected(people):
-    for one in people:
-        assert codes(one.mesh, one.landmarks) == []
-        assert codes(noisy(one.mesh, 0.5), one.landmarks) == []  # a poor scanner's noise
+def test_clean_scans_are_not_suspected(person):
+    assert codes(person.mesh, person.landmarks) == []
+    assert codes(noisy(person.mesh, 0.5), person.landmarks) == []  # a poor scanner's noise
 
 
 def test_breasts_without_relief_of_a_nipple_are_not_suspected():
     assert codes(*torso()) == []
 
 
-def test_noise_of_3_mm_is_told(people):
-    for one in people:
-        assert codes(noisy(one.mesh, 3.0), one.landmarks) == ["rough-surface"]
+def test_noise_of_3_mm_is_told(person):
+    assert codes(noisy(person.mesh, 3.0), person.landmarks) == ["rough-surface"]
 
 
 @pytest.mark.parametrize("gap", [-3.0, 5.0, 8.0])
-def test_a_second_layer_is_told(people, gap):
-    assert codes(doubled(people[0].mesh, gap), people[0].landmarks) == ["layered-surface"]
+def test_a_second_layer_is_told(first, gap):
+    assert codes(doubled(first.mesh, gap), first.landmarks) == ["layered-surface"]
 
 
-def test_a_surface_pushed_outwards_is_told(people):
-    for one in people[:2]:
-        nipples = one.landmarks.array(["nipple_left", "nipple_right"])
-        away = np.linalg.norm(one.mesh.vertices[:, None] - nipples, axis=2).min(axis=1)
-        push = 30.0 * np.exp(-((away / 90.0) ** 2) / 2.0)[:, None]
-        normals = vertex_normals(one.mesh.vertices, one.mesh.faces)
-        mesh = one.mesh.with_vertices(one.mesh.vertices + push * normals)
-        near = Surface(one.mesh).closest(one.landmarks.points)
-        corners = mesh.vertices[mesh.faces[near.faces]]
-        moved = Landmarks(one.landmarks.names, np.einsum("kc,kci->ki", near.weights, corners))
-        assert codes(mesh, moved) == ["covered-breasts"]
+@pytest.mark.parametrize("k", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_surface_pushed_outwards_is_told(k):
+    one = scanned(k)
+    nipples = one.landmarks.array(["nipple_left", "nipple_right"])
+    away = np.linalg.norm(one.mesh.vertices[:, None] - nipples, axis=2).min(axis=1)
+    push = 30.0 * np.exp(-((away / 90.0) ** 2) / 2.0)[:, None]
+    normals = vertex_normals(one.mesh.vertices, one.mesh.faces)
+    mesh = one.mesh.with_vertices(one.mesh.vertices + push * normals)
+    near = Surface(one.mesh).closest(one.landmarks.points)
+    corners = mesh.vertices[mesh.faces[near.faces]]
+    moved = Landmarks(one.landmarks.names, np.einsum("kc,kci->ki", near.weights, corners))
+    assert codes(mesh, moved) == ["covered-breasts"]
 
 
-def test_landmarks_of_another_person_are_told(people):
-    for k, one in enumerate(people):
-        assert codes(one.mesh, people[k - 1].landmarks) == ["landmarks-of-another"]
+@pytest.mark.slow
+@pytest.mark.parametrize("k", range(3))
+def test_landmarks_of_another_person_are_told(k):
+    assert codes(scanned(k).mesh, scanned((k - 1) % 3).landmarks) == ["landmarks-of-another"]
 
 
-def test_a_mesh_3_per_cent_larger_than_its_landmarks_is_told(people):
-    one = people[0]
-    larger = one.mesh.with_vertices(1.03 * one.mesh.vertices)
-    assert [found.code for found in suspicions(larger, one.landmarks)] == ["landmarks-off-skin"]
+def test_a_mesh_3_per_cent_larger_than_its_landmarks_is_told(first):
+    larger = first.mesh.with_vertices(1.03 * first.mesh.vertices)
+    assert [found.code for found in suspicions(larger, first.landmarks)] == ["landmarks-off-skin"]
 
 
-def test_few_landmarks_are_enough(people):
-    one = people[0]
+def test_few_landmarks_are_enough(first):
     for names in (["sternal_notch", "nipple_right"], ["sternal_notch"]):
-        assert codes(one.mesh, one.landmarks.only(names)) == []
-        assert codes(noisy(one.mesh, 3.0), one.landmarks.only(names)) == ["rough-surface"]
+        assert codes(first.mesh, first.landmarks.only(names)) == []
+        assert codes(noisy(first.mesh, 3.0), first.landmarks.only(names)) == ["rough-surface"]
 
 
-def test_the_check_says_the_warning_and_every_result_carries_it(people, tmp_path):
+def test_the_check_says_the_warning_and_every_result_carries_it(tmp_path):
     mesh, landmarks = tmp_path / "a.ply", tmp_path / "a.json"
-    save_mesh(doubled(people[0].mesh, 5.0), mesh)
-    save_landmarks(people[0].landmarks, landmarks)
+    skin, points = torso(edge=7.0)
+    save_mesh(doubled(skin, 5.0), mesh)
+    save_landmarks(points, landmarks)
     scan = load_scan(mesh, landmarks)
     assert len(scan.warnings) == 1
     assert "the same skin twice" in str(scan.warnings[0])

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from breastmorph.batch.engine import InProcess, register_batch
 from breastmorph.cli import main
 from breastmorph.cohort import cohort, load_cohort
+from breastmorph.foundation import files
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.model.files import load_model
@@ -191,10 +192,11 @@ def test_a_killed_evaluation_leaves_whole_files_or_none(folder, tmp_path):
     assert (tmp_path / "e" / "metrics.json").read_text().rstrip().endswith("}")
 
 
-def test_a_second_run_in_one_folder_waits_or_is_told_who_is_there(tmp_path):
+def test_a_second_run_in_one_folder_waits_or_is_told_who_is_there(tmp_path, monkeypatch):
     """Two runs never mix their files: the second is refused with the process that works there."""
+    monkeypatch.setattr(files, "_PATIENCE", 0.2)
     found = write_scans(tmp_path / "scans", 3)
-    rules, out = tiny_recipe(Troubles(slow=2.0)), tmp_path / "out"
+    rules, out = tiny_recipe(Troubles(slow=0.5)), tmp_path / "out"
     first = threading.Thread(target=register_batch, args=(found, rules, out, InProcess()))
     first.start()
     while first.is_alive() and not ((out / ".lock").exists() and (out / ".lock").read_text()):

@@ -28,7 +28,7 @@ import sys
 from pathlib import Path
 from breastmorph.batch.engine import register_batch
 from breastmorph.batch.engine import LocalProcesses
-from breastmorph.scan.landmark_files import find_scans
+from breastmorph.scan.check import find_scans
 from test_trust_soak import Storm
 from tiny_cohort import tiny_recipe
 

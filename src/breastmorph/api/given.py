@@ -14,8 +14,7 @@ from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.foundation.errors import AnyPath, BreastMorphError, BreastMorphWarning, as_path, require
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.result import Registration
-from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.landmark_files import ScanFiles, find_scans
+from breastmorph.scan.check import CheckParameters, ScanFiles, find_scans
 from breastmorph.scan.scan import Scan
 from breastmorph.template import Template, default_template
 

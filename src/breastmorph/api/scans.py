@@ -29,7 +29,7 @@ from breastmorph.registration.parameters import preset as _preset
 from breastmorph.registration.pipeline import Registrar
 from breastmorph.registration.result import Registration
 from breastmorph.scan.check import check_scan as _check_scan
-from breastmorph.scan.landmark_files import passed_over
+from breastmorph.scan.check import passed_over
 from breastmorph.scan.scan import Check, Scan
 from breastmorph.template import Template
 

@@ -38,7 +38,7 @@ from breastmorph.foundation.errors import BreastMorphError, FileProblem, name_of
 from breastmorph.foundation.files import FolderLock, read_bytes
 from breastmorph.foundation.machine import memory_share
 from breastmorph.foundation.workers import Failure, Limits, Worker
-from breastmorph.scan.landmark_files import ScanFiles
+from breastmorph.scan.check import ScanFiles
 
 try:
     import dask

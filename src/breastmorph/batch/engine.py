@@ -27,7 +27,7 @@ from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding
 from breastmorph.foundation.files import FolderLock, locked_folder, make_folder
 from breastmorph.foundation.machine import cores
 from breastmorph.foundation.workers import Failure, Limits, run_each
-from breastmorph.scan.landmark_files import ScanFiles
+from breastmorph.scan.check import ScanFiles
 from breastmorph.template import from_npz, to_npz
 
 # --------------------------------------------------------------------------------------------------------------------

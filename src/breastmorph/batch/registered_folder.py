@@ -43,8 +43,7 @@ from breastmorph.mesh.files.ply import encoded
 from breastmorph.registration.parameters import RegistrationParameters
 from breastmorph.registration.pipeline import Registrar
 from breastmorph.registration.result import Registration, StageMetrics
-from breastmorph.scan.check import CheckParameters, check_scan
-from breastmorph.scan.landmark_files import ScanFiles
+from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan
 from breastmorph.scan.scan import Check, Scan
 from breastmorph.template import Template, from_npz, template_hash, to_npz
 
@@ -163,9 +162,8 @@ class FailedScan:
         cls, files: ScanFiles, error: BreastMorphError, inputs: Hashes | None = None, trace: str = ""
     ) -> Self:
         """The failure of some files, without saying where on this machine they or the program lie."""
-        message, trace, finding = (
-            _by_name(part, files) for part in (error.text("command"), trace, Finding.of(error).as_dict())
-        )
+        parts = (error.text("command", folders=False), trace, Finding.of(error).as_dict())
+        message, trace, finding = (_by_name(part, files) for part in parts)
         return cls(
             files.id, message, error.code, inputs or {}, _PROGRAM_FOLDER.sub(r'File "\1"', trace), finding
         )

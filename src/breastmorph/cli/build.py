@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import click
 import numpy as np
@@ -55,18 +55,13 @@ from breastmorph.scan.scan import SIDES
 def command(
     folder: Path,
     out: Path,
-    components: int | None,
-    variance: float | None,
     rigid: bool,
-    symmetric: bool,
-    asymmetry: bool,
-    part: Literal["left", "right"] | None,
     where: str | None,
     table: Path | None,
     exclude: str | None,
     with_absent: bool,
-    keep_scores: bool,
     as_json: bool,
+    **kind: Any,  # the fields of BuildParameters by their names
 ) -> None:
     """Build a shape model from FOLDER, the --out of `breastmorph register`.
 
@@ -78,22 +73,14 @@ def command(
       breastmorph build cohort/ -o model.h5
       breastmorph build cohort/ -o heavy.h5 --table cohort.csv --where "bmi > 25 and not operated"
     """
-    if components is not None and variance is not None:
+    if kind["components"] is not None and kind["variance"] is not None:
         raise click.UsageError("Give either --components or --variance.")
-    if symmetric and asymmetry:
+    if kind["symmetric"] and kind["asymmetry"]:
         raise click.UsageError("Give either --symmetric or --asymmetry.")
     cohort = read_cohort(folder, table)
     chosen, left_out = chosen_subjects(cohort, where, table, exclude, with_absent)
-    parameters = BuildParameters(
-        components=components,
-        variance=variance,
-        symmetric=symmetric,
-        asymmetry=asymmetry,
-        part=part,
-        keep_scores=keep_scores,
-        with_absent=with_absent,
-        procrustes=ProcrustesParameters(with_scale=not rigid),
-    )
+    procrustes = ProcrustesParameters(with_scale=not rigid)
+    parameters = BuildParameters(**kind, with_absent=with_absent, procrustes=procrustes)
     notes: dict[str, Any] = {"left_out": {reason: len(ids) for reason, ids in left_out.items()}}
     if where:
         notes["where"] = where

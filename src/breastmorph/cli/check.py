@@ -21,8 +21,7 @@ from breastmorph.cli.options import (
     warn,
 )
 from breastmorph.foundation.errors import shown
-from breastmorph.scan.check import CheckParameters, check_scan
-from breastmorph.scan.landmark_files import find_scans, passed_over
+from breastmorph.scan.check import CheckParameters, check_scan, find_scans, passed_over
 from breastmorph.scan.scan import Check
 from breastmorph.template import default_template
 

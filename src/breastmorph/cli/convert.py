@@ -66,11 +66,11 @@ def command(
     made = provenance()  # before OUT is written: it may be IN
     written = [out]
     if as_targets:
-        from breastmorph.model.files.shown import write_morph_targets
+        from breastmorph.model.files import write_morph_targets
 
         write_morph_targets(model, out, modes or 20, sd or 1.0)
     elif as_sequence:
-        from breastmorph.model.files.shown import write_mode_sequence
+        from breastmorph.model.files import write_mode_sequence
 
         written = write_mode_sequence(model, out, modes or 8, sd or 3.0)
     else:

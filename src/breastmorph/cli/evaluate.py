@@ -35,8 +35,7 @@ from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import json_text, make_folder, write_file
 from breastmorph.model.files import load_model
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.landmark_files import find_scans
+from breastmorph.scan.check import CheckParameters, find_scans
 
 _SHAPES = 500  # random shapes are enough for what a model reveals
 _DISTANCES = {"point": "point to point", "surface": "to the surface"}

@@ -31,8 +31,7 @@ from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, name_of, sentences
 from breastmorph.foundation.files import csv_text, make_folder, write_file
 from breastmorph.mesh.files import READABLE
-from breastmorph.scan.check import CheckParameters, check_scan
-from breastmorph.scan.landmark_files import ScanFiles, find_scans
+from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan, find_scans
 from breastmorph.template import default_template
 
 _MODEL_SUFFIXES = (".h5", ".hdf5", ".npz", ".json")

@@ -39,8 +39,7 @@ from breastmorph.foundation.workers import Limits
 from breastmorph.registration.parameters import PRESETS, preset
 from breastmorph.registration.result import BREAST_OFF, DISTORTED, FOLDED
 from breastmorph.report.summary_page import ScanPictures, write_summaries
-from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.landmark_files import find_scans, passed_over
+from breastmorph.scan.check import CheckParameters, find_scans, passed_over
 from breastmorph.template import default_template
 
 # --------------------------------------------------------------------------------------------------------------------

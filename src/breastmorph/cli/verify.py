@@ -10,7 +10,7 @@ import click
 
 from breastmorph.cli.options import FOLDER, PATH, json_option, landmarks_option, print_json
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
-from breastmorph.scan.landmark_files import find_scans
+from breastmorph.scan.check import find_scans
 
 
 @click.command("verify")

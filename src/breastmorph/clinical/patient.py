@@ -24,8 +24,7 @@ from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.registration.pipeline import register
 from breastmorph.scan.anatomy import SIZES_IN_MM, UNITS
-from breastmorph.scan.check import CheckParameters, check_scan
-from breastmorph.scan.landmark_files import find_scans
+from breastmorph.scan.check import CheckParameters, check_scan, find_scans
 from breastmorph.scan.scan import Landmarks
 from breastmorph.template import Template, default_template, template_from
 

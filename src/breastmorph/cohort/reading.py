@@ -25,8 +25,9 @@ from breastmorph.mesh.files import load_mesh
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.anatomy import UNITS, require_complete, unit_of
+from breastmorph.scan.check import find_scans
 from breastmorph.scan.frame import faces_inside_out, upright_frame
-from breastmorph.scan.landmark_files import find_scans, load_landmarks, point_of
+from breastmorph.scan.landmark_files import load_landmarks, point_of
 from breastmorph.scan.scan import STERNUM, Landmarks, canonical_name
 from breastmorph.template import Template, default_template, from_npz, template_from
 

@@ -35,8 +35,7 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.check import CheckParameters, check_scan
-from breastmorph.scan.landmark_files import ScanFiles
+from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan
 from breastmorph.scan.scan import Landmarks, Scan
 
 # --------------------------------------------------------------------------------------------------------------------

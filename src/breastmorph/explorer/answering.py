@@ -26,7 +26,7 @@ from breastmorph.explorer.session import Explorer, Session
 from breastmorph.explorer.uploads import Upload, body
 from breastmorph.foundation.files import plain
 
-_ALIVE = "model.state"  # what a page asks every minute, whether somebody uses it or not
+_ALIVE = "routes.model_state"  # what a page asks every minute, whether somebody uses it or not
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ Handler = Callable[[Asked], Any]
 def endpoint(
     explorer: Explorer, handler: str, limit: str = "", *, with_session: bool = True, keeps: bool = True
 ) -> Callable[[Request], Awaitable[Response]]:
-    """An endpoint for a handler, ``module.function`` below ``routes``, which is loaded when first asked for.
+    """An endpoint for a handler, ``module.function`` of the explorer, which is loaded when first asked for.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def _response(result: Any) -> Response:
 
 def _run(handler: str, asked: Asked) -> Any:
     module, _, name = handler.partition(".")
-    function: Handler = getattr(import_module(f"breastmorph.explorer.routes.{module}"), name)
+    function: Handler = getattr(import_module(f"breastmorph.explorer.{module}"), name)
     return function(asked)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -94,6 +93,4 @@ def as_record(error: Exception) -> dict[str, Any]:
             "where": "",
             "code": "unexpected",
         }
-    place = error.where
-    name = place.name if isinstance(place, Path) else str(place or "").replace("\\", "/").rsplit("/", 1)[-1]
-    return {**error.said("page")._asdict(), "where": name, "code": error.code}
+    return {**error.said("page")._asdict(), "where": error.place, "code": error.code}

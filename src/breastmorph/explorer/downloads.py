@@ -1,16 +1,20 @@
-"""What visitors take home: meshes, tables, landmarks, a page before and after."""
+"""Files to take home: meshes, measures, landmarks, pages for the clinic, and the session file."""
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from breastmorph.clinical.examination import Examiner, as_row
+from breastmorph.explorer.answering import Asked, Download
 from breastmorph.explorer.answers import bad_request
+from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.model_view import NamedShape, shape_of
 from breastmorph.explorer.open_scans import OpenScan
+from breastmorph.explorer.session_file import restore, saved
 from breastmorph.explorer.uploads import harmless_name
 from breastmorph.foundation.errors import measure_in_words
 from breastmorph.foundation.files import csv_text
@@ -22,6 +26,11 @@ from breastmorph.scan.landmark_files import WRITABLE, save_landmarks
 if TYPE_CHECKING:
     from breastmorph.explorer.session import Session
 
+
+# --------------------------------------------------------------------------------------------------------------------
+# What is in them
+# --------------------------------------------------------------------------------------------------------------------
+
 MESHES = {
     "stl": "model/stl",
     "ply": "application/octet-stream",
@@ -32,8 +41,8 @@ _MOST_SHAPES = 20
 _METRES = Similarity(scale=0.001)  # from mm
 
 
-def mesh_file(session: Session, spec: Any, kind: Any) -> tuple[str, str, bytes]:
-    """Name, media type and content of a shape's mesh file.
+def mesh_file(session: Session, spec: Any, kind: Any) -> Download:
+    """A shape's mesh file.
 
     It is in the frame and unit of the patient's scan; GLB is upright and in metres.
     """
@@ -47,31 +56,31 @@ def mesh_file(session: Session, spec: Any, kind: Any) -> tuple[str, str, bytes]:
     with tempfile.TemporaryDirectory(dir=session.folder) as folder:
         path = Path(folder) / f"mesh.{kind}"
         save_mesh(mesh, path)
-        return _named(shape.name, f".{kind}"), MESHES[kind], path.read_bytes()
+        return Download(_named(shape.name, f".{kind}"), MESHES[kind], path.read_bytes())
 
 
-def measures_file(session: Session, specs: Any) -> tuple[str, str, bytes]:
-    """Name, media type and content of a table of measures, one row a shape."""
+def measures_file(session: Session, specs: Any) -> Download:
+    """A table of measures, one row a shape."""
     if not isinstance(specs, list) or not 0 < len(specs) <= _MOST_SHAPES:
         raise bad_request(f"ask for one to {_MOST_SHAPES} shapes")
     shapes = [shape_of(session, spec) for spec in specs]
     model = session.view.model
     examiner = Examiner(model.mean_mesh, model.landmark_ids, model.mirror)
     rows = [as_row(examiner.shape(one.name, one.vertices, one.absent_side, "model")) for one in shapes]
-    return "measures.csv", "text/csv; charset=utf-8", csv_text(list(rows[0]), rows).encode()
+    return Download("measures.csv", "text/csv; charset=utf-8", csv_text(list(rows[0]), rows).encode())
 
 
-def landmark_file(session: Session, scan: OpenScan, kind: Any) -> tuple[str, str, bytes]:
-    """Name, media type and content of a landmark file, in the scan's own coordinates."""
+def landmark_file(session: Session, scan: OpenScan, kind: Any) -> Download:
+    """A landmark file, in the scan's own coordinates."""
     if kind not in WRITABLE:
         raise bad_request(f"landmarks are written as {', '.join(WRITABLE)}")
     name = _named(scan.name, kind)
     if kind == ".json":
-        return name, "application/json", scan.landmark_json
+        return Download(name, "application/json", scan.landmark_json)
     with tempfile.TemporaryDirectory(dir=session.folder) as folder:
         path = Path(folder) / f"landmarks{kind}"
         save_landmarks(scan.picks.landmarks.transformed(scan.read.to_file), path)
-        return name, "application/octet-stream", path.read_bytes()
+        return Download(name, "application/octet-stream", path.read_bytes())
 
 
 def sheet(session: Session, kind: Any, spec: Any = None) -> tuple[str, bytes]:
@@ -154,3 +163,62 @@ def _measure_sheet(session: Session, shape: NamedShape, folder: Path) -> tuple[S
 
 def _named(stem: str, suffix: str) -> str:
     return harmless_name(f"{stem or 'shape'}.x").removesuffix(".x") + suffix
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# What the endpoints do
+# --------------------------------------------------------------------------------------------------------------------
+
+_LARGEST_PAGE = 64 * 1024  # bytes of the page's own notes
+
+
+def mesh(asked: Asked) -> Download:
+    """A shape as a mesh file."""
+    return mesh_file(asked.session, asked.values.get("shape"), asked.values.get("format"))
+
+
+def measures(asked: Asked) -> Download:
+    """A table of measures."""
+    return measures_file(asked.session, asked.values.get("shapes"))
+
+
+def landmarks(asked: Asked) -> Download:
+    """The landmarks of a scan."""
+    key = asked.values.get("scan")
+    if not isinstance(key, str):
+        raise bad_request("say which scan")
+    return landmark_file(asked.session, asked.session.scan(key), asked.values.get("format", ".json"))
+
+
+def page(asked: Asked) -> Job:
+    """A page for the clinic; drawn in the background."""
+    session, values = asked.session, asked.values
+
+    def work(job: Job) -> dict[str, Any]:
+        job.at("drawing", 0.2)
+        name, content = sheet(session, values.get("kind"), values.get("shape"))
+        kept = session.uploads.keep(name, content)
+        return {"file": kept.id, "name": kept.path.name}
+
+    return session.jobs.start("sheet", work)
+
+
+def session(asked: Asked) -> Download:
+    """The session file."""
+    notes = asked.values.get("page")
+    if len(json.dumps(notes)) > _LARGEST_PAGE:
+        raise bad_request("the page's notes are too long")
+    return Download("session.zip", "application/zip", saved(asked.session, notes))
+
+
+def reopen(asked: Asked) -> Job:
+    """A session file; opened in the background."""
+    session, file = asked.session, asked.file
+
+    def work(job: Job) -> dict[str, Any]:
+        try:
+            return restore(session, file.path, job)
+        finally:
+            session.uploads.drop(file.id)
+
+    return session.jobs.start("reopen", work)

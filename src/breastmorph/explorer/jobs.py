@@ -14,7 +14,7 @@ from breastmorph.explorer.answers import as_record, not_now, unknown
 from breastmorph.foundation.errors import BreastMorphError, Finding
 from breastmorph.foundation.files import plain
 from breastmorph.foundation.workers import Failure, Limits, Worker
-from breastmorph.scan.landmark_files import ScanFiles
+from breastmorph.scan.check import ScanFiles
 from breastmorph.scan.scan import Verdict
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -24,7 +24,8 @@ from breastmorph.mesh.files.ply import encoded
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.phantom.cohort import draw_cohort, torso
 from breastmorph.phantom.scanner import scan_subject
-from breastmorph.scan.landmark_files import ScanFiles, find_scans, read_landmarks
+from breastmorph.scan.check import ScanFiles, find_scans
+from breastmorph.scan.landmark_files import read_landmarks
 from breastmorph.scan.scan import OF_A_BREAST, OPTIONAL, SIDES, Landmarks
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, vertex_normals
 from breastmorph.model.fitting import surface_residuals
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.landmark_files import ScanFiles
+from breastmorph.scan.check import ScanFiles
 
 if TYPE_CHECKING:
     from breastmorph.explorer.model_view import ModelView

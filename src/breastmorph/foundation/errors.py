@@ -13,7 +13,8 @@ from pathlib import Path
 from string import Formatter
 from typing import Any, Literal, NamedTuple, Self, TypeVar, cast
 
-from breastmorph.foundation.words import CATALOGUE, DOORS, LANDMARKS, MEASURES, Door, Words
+from breastmorph.foundation.words import DOORS, LANDMARKS, MEASURES, Door, Words
+from breastmorph.foundation.words_of_models import CATALOGUE
 
 # --------------------------------------------------------------------------------------------------------------------
 # Names that others gave to files and people, as text that every file, table, page and terminal can hold
@@ -76,8 +77,8 @@ class Finding:
     Attributes
     ----------
     name : str
-        In :data:`breastmorph.foundation.words.CATALOGUE`: its code, or ``code/which`` where one code has several
-        sentences.
+        In :data:`breastmorph.foundation.words_of_models.CATALOGUE`: its code, or ``code/which`` where one code has
+        several sentences.
     values : mapping from name to value
         What the sentence speaks of: numbers (lengths in mm), names, other findings, and lists of these.
     level : {"note", "repair", "warning", "refusal"}
@@ -265,11 +266,18 @@ class BreastMorphError(ValueError):
         """Its words at a door."""
         return phrased(self.name, self.values, door)
 
-    def text(self, door: Door = "python") -> str:
+    @property
+    def place(self) -> str:
+        """Where, without folders: what is passed on tells nobody where on this computer a file lies."""
+        if isinstance(self.where, Path):
+            return shown(self.where.name)
+        return shown(str(self.where or "").replace("\\", "/").rpartition("/")[2])
+
+    def text(self, door: Door = "python", *, folders: bool = True) -> str:
         """Where, cause and remedy at a door."""
         said = self.said(door)
-        place = f"{shown(str(self.where))}: " if self.where is not None else ""
-        return f"{place}{said.cause}" + (f". {said.remedy}" if said.remedy else "")
+        where = "" if self.where is None else shown(str(self.where)) if folders else self.place
+        return (f"{where}: " if where else "") + said.cause + (f". {said.remedy}" if said.remedy else "")
 
     def __str__(self) -> str:
         return self.text()

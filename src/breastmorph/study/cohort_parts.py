@@ -23,8 +23,7 @@ from breastmorph.model.building import as_number
 from breastmorph.phantom.scanner import write_cohort
 from breastmorph.registration.parameters import preset
 from breastmorph.report.summary_page import ScanPictures, write_summaries
-from breastmorph.scan.check import CheckParameters, check_scan
-from breastmorph.scan.landmark_files import ScanFiles
+from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan
 from breastmorph.study.folder import open_cohort, source_of
 from breastmorph.study.part import Made, NotPossible, PartJob
 from breastmorph.template import Template, from_npz
@@ -237,7 +236,7 @@ def register_scans(job: PartJob) -> Made:
     return Made(
         {
             "subjects": [outcome.id for outcome in good],
-            "failed": {o.id: _without_folder(o.message) for o in outcomes if o.status == "failed"},
+            "failed": {o.id: o.message for o in outcomes if o.status == "failed"},
             "warned": sum(bool(outcome.warnings) for outcome in good),
             "absent": sum(bool(outcome.record.get("absent_side")) for outcome in good),
             "metrics": _metrics(good),
@@ -304,9 +303,3 @@ def _metrics(outcomes: list[Outcome]) -> dict[str, list[float | None]]:
     """Every metric that the records hold, subject by subject."""
     names = sorted({name for outcome in outcomes for name in outcome.record.get("metrics", {})})
     return {name: [outcome.record["metrics"].get(name) for outcome in outcomes] for name in names}
-
-
-def _without_folder(message: str) -> str:
-    """A message that begins with a file's path, with its name only: reports are passed on."""
-    place, colon, rest = message.partition(": ")
-    return f"{Path(place).name}{colon}{rest}"

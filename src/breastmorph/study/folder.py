@@ -26,7 +26,7 @@ from breastmorph.foundation.files import (
     write_file,
     write_if_new,
 )
-from breastmorph.scan.landmark_files import ScanFiles, find_scans
+from breastmorph.scan.check import ScanFiles, find_scans
 from breastmorph.study.part import Made, Part, PartState, StudyParameters, digest, making_command
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -50,8 +50,8 @@ from breastmorph.report.figures.curves import (
     save_data_amount,
     save_model_curves,
     save_operated,
+    save_registration_boxes,
 )
-from breastmorph.report.figures.registration_boxes import save_registration_boxes
 from breastmorph.study.folder import open_cohort, source_of
 from breastmorph.study.part import MASKS, Made, NotPossible, PartJob
 from breastmorph.template import from_npz
@@ -141,7 +141,7 @@ _FEWEST_TO_LEARN = 6  # subjects that predict another
 
 def edit_subjects(job: PartJob) -> Made:
     """Edit some subjects by the paper's three distances, each with the other two held."""
-    from breastmorph.report.figures.editing_grid import EditedShape, EditedSubject, save_editing_grid
+    from breastmorph.report.figures.torsos import EditedShape, EditedSubject, save_editing_grid
 
     settings = job.part.settings
     model, cohort = _opened(job)
@@ -206,7 +206,7 @@ class _Errors:
 def predict_breasts(job: PartJob) -> Made:
     """Predict both breasts of some subjects, each by a model of all the others, against mirroring."""
     from breastmorph.report.clinical_sheet import Example
-    from breastmorph.report.figures.prediction_pairs import save_prediction_pairs
+    from breastmorph.report.figures.torsos import save_prediction_pairs
 
     settings = job.part.settings
     model, cohort = _opened(job)
@@ -293,7 +293,7 @@ WITH, WITHOUT = "with masks", "without masks"
 
 def draw_masks(job: PartJob) -> Made:
     """Contours of the three kinds of masks on the template."""
-    from breastmorph.report.figures.mask_contours import save_mask_contours
+    from breastmorph.report.figures.torsos import save_mask_contours
 
     template = from_npz((job.study.path / "template.npz").read_bytes())
     save_mask_contours(job.place("figures/mask-contours"), template.mesh, template.landmarks)
@@ -302,7 +302,7 @@ def draw_masks(job: PartJob) -> Made:
 
 def draw_variation(job: PartJob) -> Made:
     """Where the models with and without masks vary."""
-    from breastmorph.report.figures.variation_maps import save_variation_maps
+    from breastmorph.report.figures.torsos import save_variation_maps
 
     save_variation_maps(job.place(f"figures/{job.part.name.removeprefix('figure-')}"), _models(job))
     return Made({})
@@ -310,7 +310,7 @@ def draw_variation(job: PartJob) -> Made:
 
 def draw_samples(job: PartJob) -> Made:
     """Random samples of both models, coloured by the distance from the mean."""
-    from breastmorph.report.figures.random_samples import save_random_samples
+    from breastmorph.report.figures.torsos import save_random_samples
 
     place = job.place(f"figures/{job.part.name.removeprefix('figure-')}")
     save_random_samples(place, _models(job), seed=job.part.settings["seed"])
@@ -319,7 +319,7 @@ def draw_samples(job: PartJob) -> Made:
 
 def draw_modes(job: PartJob) -> Made:
     """The first eight modes."""
-    from breastmorph.report.figures.modes import save_modes
+    from breastmorph.report.figures.torsos import save_modes
 
     model = load_model(job.study.model(job.part.settings["variant"]))
     save_modes(job.place("figures/modes"), model, modes=min(8, model.n_components))

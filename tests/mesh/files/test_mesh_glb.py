@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 from breastmorph.foundation.errors import FileProblem, MeshProblem
 from breastmorph.mesh.files import gltf, load_mesh, needed_beside, save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.scan.landmark_files import find_scans
+from breastmorph.scan.check import find_scans
 
 
 def document_of(path):

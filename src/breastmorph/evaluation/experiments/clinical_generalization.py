@@ -28,8 +28,7 @@ from breastmorph.foundation.errors import MeshProblem
 from breastmorph.foundation.machine import one_thread
 from breastmorph.mesh.closest import Geodesics
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.landmark_files import ScanFiles
+from breastmorph.scan.check import CheckParameters, ScanFiles
 from breastmorph.scan.scan import Landmarks, Scan
 
 _FEWEST = 4  # subjects, for a leave-one-out with two components

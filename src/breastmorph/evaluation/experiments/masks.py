@@ -28,8 +28,7 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import face_normals, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.result import shape_metrics
-from breastmorph.scan.check import CheckParameters
-from breastmorph.scan.landmark_files import ScanFiles
+from breastmorph.scan.check import CheckParameters, ScanFiles
 from breastmorph.scan.scan import Scan
 
 # --------------------------------------------------------------------------------------------------------------------

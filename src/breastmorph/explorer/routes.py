@@ -1,17 +1,162 @@
-"""Scans: the queue, uploads, picking, check, registration and fit."""
+"""What each endpoint does: thin functions that call the modules that know."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from breastmorph.explorer.answering import Asked, Created, Download
-from breastmorph.explorer.answers import as_record, not_now, packed, unknown
+from breastmorph.explorer.answers import as_record, bad_request, not_now, packed, unknown
 from breastmorph.explorer.jobs import Job, check_scans
-from breastmorph.explorer.open_scans import NAME, OpenScan, ScanQueue, example_scan, open_upload
+from breastmorph.explorer.model_view import shape_of
+from breastmorph.explorer.open_scans import (
+    NAME,
+    OpenScan,
+    ScanQueue,
+    example_scan,
+    open_upload,
+    picked_vertices,
+)
 from breastmorph.explorer.patients import ShownPatient, computed_patient, failure, register_scans, registered
 from breastmorph.explorer.picking import Picks, optional_landmark, side_or_none
+from breastmorph.explorer.predicting import predict as predicted
 from breastmorph.foundation.machine import cores
+from breastmorph.model.files import save_model
+
+# --------------------------------------------------------------------------------------------------------------------
+# Sessions, jobs and files
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def new_session(asked: Asked) -> Created:
+    """A new session with its state."""
+    return Created({"session": asked.session.id, **asked.session.as_record()})
+
+
+def session_state(asked: Asked) -> dict[str, Any]:
+    """The whole state."""
+    return asked.session.as_record()
+
+
+def left(asked: Asked) -> None:
+    """Its page is gone; a reload comes back at once."""
+    asked.session.leave()
+
+
+def job(asked: Asked) -> dict[str, Any]:
+    """How far a job is."""
+    return asked.session.jobs.find(asked.ids["job"]).as_record()
+
+
+def cancel(asked: Asked) -> dict[str, Any]:
+    """Stop a job."""
+    found = asked.session.jobs.find(asked.ids["job"])
+    found.cancel()
+    return found.as_record()
+
+
+def add_file(asked: Asked) -> Created:
+    """A companion of a mesh that comes next."""
+    return Created({"file": asked.file.id})
+
+
+def fetch_file(asked: Asked) -> Download:
+    """A file that the server made."""
+    name, content = asked.session.uploads.fetched(asked.ids["file"])
+    return Download(name, "application/octet-stream", content)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The model: geometry, maps, shapes, measures, editing, its landmarks
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def model_state(asked: Asked) -> dict[str, Any]:
+    """What the model is."""
+    return asked.session.model_record()
+
+
+def model_geometry(asked: Asked) -> bytes:
+    """Mean, faces and modes."""
+    return asked.session.view.geometry
+
+
+def model_maps(asked: Asked) -> bytes:
+    """Values per vertex."""
+    return asked.session.view.maps
+
+
+def shape(asked: Asked) -> bytes:
+    """Any shape, where the page shows it."""
+    found = shape_of(asked.session, asked.values.get("shape"))
+    return packed({"vertices": found.to_shown.apply(found.vertices), **found.maps})
+
+
+def measures(asked: Asked) -> dict[str, Any]:
+    """Measures of any shape, and how usual it is; a torso without one breast is not compared with whole ones."""
+    from breastmorph.explorer.model_view import judged
+
+    session, view, spec = asked.session, asked.session.view, asked.values.get("shape", {})
+    found = shape_of(session, spec)
+    record = view.measures(found.vertices, found.absent_side, tape=asked.values.get("tape") is True)
+    if found.absent_side:
+        return record | {"plausibility": None}
+    kind = spec["kind"]
+    scores = view.scores(spec.get("scores", [])) if kind == "model" else view.scores_of(found.vertices)
+    edit = session.required_edit.edit if kind == "edit" else None
+    return record | {"plausibility": judged(view.model, scores, edit)}
+
+
+def features(asked: Asked) -> dict[str, Any]:
+    """What can be edited."""
+    base = asked.query.get("base", "mean")
+    if base not in ("mean", "patient"):
+        raise bad_request("editing starts from the mean or from the patient")
+    return {"features": asked.session.editing(base).features(wait=base == "patient")}
+
+
+def edit(asked: Asked) -> dict[str, Any]:
+    """Fulfil wishes."""
+    from breastmorph.explorer.editing import edit_shape
+
+    return edit_shape(asked.session, asked.values).record
+
+
+def forget_edit(asked: Asked) -> None:
+    """Drop the edit."""
+    asked.session.edited = None
+
+
+def keep(asked: Asked) -> dict[str, Any]:
+    """Keep a shape to compare with: what it was made of may change."""
+    found = shape_of(asked.session, asked.values.get("shape"))
+    asked.session.kept = replace(found, name=f"{found.name.removesuffix('-kept')}-kept")
+    return {"name": asked.session.kept.name}
+
+
+def use_landmarks(asked: Asked) -> dict[str, Any]:
+    """Use what was picked on the mean as the model's landmarks."""
+    session = asked.session
+    session.take_landmarks(picked_vertices(session.view, session.scan("mean")))
+    return session.model_record()
+
+
+def model_file(asked: Asked) -> Download:
+    """The model with the landmarks picked here."""
+    session = asked.session
+    with tempfile.TemporaryDirectory(dir=session.folder) as folder:
+        path = Path(folder) / "model.h5"
+        save_model(session.view.model, path)
+        name = f"{Path(session.view.origin.name).stem.replace(' ', '-').lower()}.h5"
+        return Download(name, "application/x-hdf5", path.read_bytes())
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Scans: the queue, uploads, picking, check, registration and fit
+# --------------------------------------------------------------------------------------------------------------------
 
 
 def queue(asked: Asked) -> dict[str, Any]:
@@ -33,12 +178,12 @@ def example(asked: Asked) -> Created:
     return Created(scan.as_record())
 
 
-def state(asked: Asked) -> dict[str, Any]:
+def scan_state(asked: Asked) -> dict[str, Any]:
     """One scan."""
     return _scan(asked).as_record()
 
 
-def geometry(asked: Asked) -> bytes:
+def scan_geometry(asked: Asked) -> bytes:
     """What is shown of it."""
     return _scan(asked).geometry
 
@@ -97,7 +242,7 @@ def landmarks(asked: Asked) -> dict[str, Any]:
     return scan.as_record() | {"unknown_labels": unknown_labels}
 
 
-def delete(asked: Asked) -> None:
+def delete_scan(asked: Asked) -> None:
     """Forget it."""
     asked.session.drop_scan(asked.ids["scan"])
 
@@ -214,3 +359,32 @@ def _stepped(asked: Asked, change: Callable[[Picks], Picks]) -> dict[str, Any]:
     scan = _scan(asked)
     scan.step(change)
     return scan.as_record()
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The patient: prediction of a missing breast
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def predict(asked: Asked) -> Job:
+    """Predict a side, or what is painted."""
+    session = asked.session
+    patient = session.required_patient
+
+    def work(job: Job) -> dict[str, Any]:
+        found = predicted(session, patient.patient, asked.values, job)
+        session.take_prediction(found, patient, job)
+        return found.record
+
+    return session.jobs.start("predict", work, patient.scan)
+
+
+def alternatives(asked: Asked) -> bytes:
+    """For the sliders."""
+    session = asked.session
+    return session.required_prediction.alternatives(session.required_patient.to_shown)
+
+
+def forget_prediction(asked: Asked) -> None:
+    """Drop the prediction."""
+    asked.session.predicted = None

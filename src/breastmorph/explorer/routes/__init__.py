@@ -1,1 +1,0 @@
-"""What each endpoint does: thin functions that call the modules that know."""
