@@ -136,6 +136,43 @@ CHECK: dict[str, Words] = {
             "the scan",
         ),
     ),
+    "landmarks-found": Words("found by the program: {names:landmark}"),
+    "landmarks-doubtful": Words(
+        "found, but doubtful: {names:landmark}",
+        "Look at them on the scan, and set them by hand where they are wrong",
+    ),
+    "landmark-cut-off": Words(
+        "{name:landmark} not found: the scan ends {distance:.0f} mm from where it should lie",
+        "Set it by hand if it can be seen",
+    ),
+    "landmark-improbable": Words(
+        "{name:landmark} lies {distance:.0f} mm from where the program finds it ({place})",
+        "Look at it on the scan; set it again, or leave it where you are sure",
+    ),
+    "landmarks-exchanged": Words(
+        "{first:landmark} and {second:landmark} seem to be exchanged",
+        "Exchange their names, or set both again",
+    ),
+    "landmarks-no-surface": Words(
+        "no landmarks can be found: the file has points but no surface",
+        "Export the scan as a surface (triangles)",
+    ),
+    "landmarks-unknown-unit": Words(
+        "no landmarks can be found: the scan measures {extent:.4g} in the file's unit, which is no adult torso in mm, "
+        "cm or m",
+        "Say the unit, or cut the scan to the torso",
+    ),
+    "not-a-torso": Words(
+        "no landmarks can be found: this does not look like the front of an adult torso",
+        "Check that it is the right file and shows the bare front from neck to waist; or set the landmarks by hand",
+    ),
+    "several-bodies": Words(
+        "no landmarks can be found: {share:.0%} of the surface belongs to something else than the torso",
+        "Keep one person alone in the scan",
+    ),
+    "no-breast": Words(
+        "no landmarks can be found: neither side shows a breast", "Set the landmarks by hand if that is wrong"
+    ),
     "ambiguous-landmarks": Words("several landmark files fit this scan: {names}", "Keep one"),
     "unusable-landmarks/bare-list": Words(
         "the file is a bare list of coordinates without names",
@@ -144,6 +181,10 @@ CHECK: dict[str, Words] = {
             "Write lines of name,x,y,z",
             "Give the order of the names, or write lines of name,x,y,z",
         ),
+    ),
+    "unusable-landmarks/found": Words(
+        "what the file says of found landmarks cannot be used ({key})",
+        "Write the file again, or remove that entry",
     ),
     "too-large": Words(
         "too large: {faces:,} faces (at most {most:,})",

@@ -395,7 +395,7 @@ def _landmark_pairs(
 ) -> tuple[Ints, Floats, Floats]:
     """Vertices of the landmarks that pull, where they belong, and their shares of the pull."""
     chosen = [
-        (level.landmark_ids[name], marks[name], share)
+        (level.landmark_ids[name], marks[name], share * _belief(marks, name))
         for stem, share in parameters.landmarks
         for name in (stem, f"{stem}_left", f"{stem}_right")
         if name in level.landmark_ids and name in marks and share > 0
@@ -405,6 +405,15 @@ def _landmark_pairs(
         np.array([point for _, point, _ in chosen]).reshape(-1, 3),
         np.array([share for _, _, share in chosen]),
     )
+
+
+_SET = 2.0  # mm to which a person sets a landmark
+
+
+def _belief(marks: Landmarks, name: str) -> float:
+    """How much a landmark pulls beside one that a person set: the vaguer it was found, the less."""
+    found = marks.found.get(name)
+    return 1.0 if found is None else 1.0 / (1.0 + (found.sd / _SET) ** 2)
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -452,7 +461,7 @@ def with_estimates(prepared: PreparedTemplate, target: Target, landmarks: Landma
         if name.startswith("lateral_pole"):  # by definition at the height of the nipple
             point[1] = landmarks[name.replace("lateral_pole", "nipple")][1]
     found = target.surface.closest(guesses).points
-    return Landmarks((*landmarks.names, *wanted), np.vstack([landmarks.points, found]))
+    return replace(landmarks, names=(*landmarks.names, *wanted), points=np.vstack([landmarks.points, found]))
 
 
 def _upright_start(template: Landmarks, landmarks: Landmarks) -> Similarity:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -170,6 +170,10 @@ def landmarks_on_surface(
     LandmarkProblem
         They are another scan's, or left and right are exchanged.
     """
+    hidden = [name for name, one in landmarks.found.items() if one.how == "estimate"]
+    landmarks = landmarks.only(
+        name for name in landmarks if name not in hidden
+    )  # the surface has not got them
     found = target.surface.closest(landmarks.points)
     worst = int(found.distances.argmax())
     if found.distances[worst] > _OFF_SURFACE:
@@ -183,7 +187,7 @@ def landmarks_on_surface(
         for name, distance in zip(landmarks.names, found.distances, strict=True)
         if distance > _NEAR_SURFACE
     ]
-    return Landmarks(landmarks.names, found.points), warnings
+    return replace(landmarks, points=found.points), warnings
 
 
 def judge_landmarks(landmarks: Landmarks) -> list[Finding]:

@@ -19,7 +19,7 @@ from breastmorph.mesh.geometry import vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.parameters import WarpParameters
 from breastmorph.registration.rigid import Target
-from breastmorph.scan.scan import STERNUM
+from breastmorph.scan.scan import STERNUM, Landmarks
 
 _HAND = 100.0  # mm, the length at which the spline's standard deviation is stated
 _LOCAL_CENTRES = 150
@@ -118,7 +118,7 @@ def slide_onto(
     coarse: TriangleMesh,
     basis: WarpBasis,
     landmark_ids: Mapping[str, int],
-    landmarks: Mapping[str, Floats],
+    landmarks: Landmarks,
 ) -> tuple[Floats, Floats]:
     """Warp the template onto the scan.
 
@@ -170,7 +170,7 @@ def slide_onto(
 
 
 def _landmark_equations(
-    vertices: Floats, basis: WarpBasis, ids: Mapping[str, int], landmarks: Mapping[str, Floats]
+    vertices: Floats, basis: WarpBasis, ids: Mapping[str, int], landmarks: Landmarks
 ) -> tuple[Floats, Floats]:
     """Normal equations of the landmarks, (3, q, 3, q) and (3, q), each with the precision of its own meaning."""
     n_modes = len(basis.prior)
@@ -179,6 +179,8 @@ def _landmark_equations(
         if name not in ids:
             continue
         precision = _landmark_precision(name, basis.parameters)
+        if name in landmarks.found:  # a vague landmark pulls less
+            precision = precision / (1.0 + precision * np.diag(landmarks.found[name].covariance))
         row = basis.vertices[ids[name]]
         offset = landmarks[name] - vertices[ids[name]]
         for i in range(3):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from breastmorph.foundation.errors import (
     MeshProblem,
     about,
     name_of,
+    warning,
 )
 from breastmorph.mesh import files as mesh_files
 from breastmorph.mesh import geometry
@@ -26,10 +27,20 @@ from breastmorph.mesh.closest import closest_to_few
 from breastmorph.mesh.geometry import Similarity, edge_lengths, face_areas
 from breastmorph.mesh.topology import boundary_loops, face_components
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.scan.anatomy import UNITS, KnownDistance, require_adult_anatomy, require_enough, unit_of
+from breastmorph.scan.anatomy import (
+    UNITS,
+    USUAL_EXTENT,
+    KnownDistance,
+    enough_landmarks,
+    require_adult_anatomy,
+    require_enough,
+    unit_of,
+    unit_of_extent,
+)
+from breastmorph.scan.finder import FOUND_NAMES, find_landmarks, second_look
 from breastmorph.scan.frame import LANDMARK_TOLERANCE, Reference, faces_inside_out, upright_frame
 from breastmorph.scan.landmark_files import APART, READABLE, LandmarkFile, read_landmarks
-from breastmorph.scan.scan import STERNUM, Check, Landmarks, Note, Scan
+from breastmorph.scan.scan import REQUIRED, STERNUM, Check, Landmarks, Note, Scan
 from breastmorph.scan.suspicion import suspicions
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -221,8 +232,8 @@ def check_scan(
             mesh = mesh_files.load_mesh(files.mesh)
             facts |= {"vertices": mesh.n_vertices, "faces": mesh.n_faces}
             mesh = repaired(mesh, p, findings.append)
-            given = _read_landmarks(files, p)
-            with about(files.landmarks[0], LandmarkProblem):
+            given = _with_found(mesh, _read_landmarks(files, p), p, findings.append)
+            with about(files.landmarks[0] if files.landmarks else files.mesh, LandmarkProblem):
                 outcome = upright_scan(files.id, mesh, given, p, reference, findings.append, facts)
     except BreastMorphError as error:
         outcome = error
@@ -283,7 +294,7 @@ def upright_scan(
     if landmarks.unset:
         facts["landmarks_unset"] = ", ".join(landmarks.unset)
     to_file = Similarity(scale=1.0 / mm_per_file_unit).after(from_mm.inverse())
-    doubts = suspicions(mesh, landmarks)
+    doubts = [*suspicions(mesh, landmarks), *second_look(mesh, landmarks, to_file), *_doubtful(landmarks)]
     for doubt in doubts:
         note(doubt)
     return Scan(scan_id, mesh, landmarks, to_file, tuple(doubts))
@@ -326,11 +337,47 @@ def scale_by(text: str, landmarks: Landmarks, note: Note) -> float:
 
 def _read_landmarks(files: ScanFiles, p: CheckParameters) -> LandmarkFile:
     if not files.landmarks:
-        raise FileProblem.of("no-landmarks", files.mesh, id=files.id)
+        return LandmarkFile(Landmarks((), np.zeros((0, 3))))
     if len(files.landmarks) > 1:
         names = [path.name for path in files.landmarks]
         raise FileProblem.of("ambiguous-landmarks", files.mesh, names=names)
     return read_landmarks(files.landmarks[0], p.landmark_order)
+
+
+_SAME_PLACE = 0.05  # of a scan's extent: landmarks that lie farther off it are in another unit or other axes
+
+
+def _with_found(mesh: TriangleMesh, given: LandmarkFile, p: CheckParameters, note: Note) -> LandmarkFile:
+    """The landmarks as given, and those that are not set as the program finds them."""
+    lacking = given.landmarks.unset
+    if not lacking or not mesh.n_faces:
+        return given
+    extent = float(np.ptp(mesh.vertices, axis=0).max())
+    if len(given.landmarks) and _distances(mesh, given.landmarks).max() > _SAME_PLACE * extent:
+        return given  # and whatever is told of such landmarks
+    try:
+        # A measured distance tells the scale later; to find landmarks it need only be about right.
+        unknown = p.scale_by and p.unit == "auto" and unit_of_extent(extent) is None
+        found = find_landmarks(mesh, p.unit, USUAL_EXTENT / extent if unknown else None)
+    except MeshProblem as error:
+        if not enough_landmarks(given.landmarks):
+            raise
+        note(Finding.of(error, "note"))
+        return given
+    landmarks = given.landmarks.completed(
+        found.landmarks, lacking if given.landmarks.nipple_sides else FOUND_NAMES
+    )
+    for reason in found.left_out.values():
+        note(reason)
+    new = [name for name in landmarks if name not in given.landmarks]
+    if new:
+        note(Finding("landmarks-found", {"names": new}))
+    return replace(given, landmarks=landmarks)
+
+
+def _doubtful(landmarks: Landmarks) -> list[Finding]:
+    names = [name for name in landmarks.doubtful if name in REQUIRED]
+    return [warning("landmarks-doubtful", names=names)] if names else []
 
 
 _REPAIRS = {
@@ -427,7 +474,10 @@ def _on_the_surface(
 
 
 def _distances(mesh: TriangleMesh, landmarks: Landmarks) -> Floats:
-    return closest_to_few(mesh, landmarks.points)[1]
+    """From the surface; none where the program says that the scanner did not see the place."""
+    away = closest_to_few(mesh, landmarks.points)[1]
+    hidden = [name in landmarks.found and landmarks.found[name].how == "estimate" for name in landmarks]
+    return np.where(hidden, 0.0, away)
 
 
 def _piece_with_landmarks(

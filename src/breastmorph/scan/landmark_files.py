@@ -6,8 +6,8 @@ import csv
 import json
 import math
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
@@ -18,7 +18,7 @@ from breastmorph.foundation.errors import AnyPath, FileProblem, Finding, Landmar
 from breastmorph.foundation.files import in_utf8, parse_xml, printable, problems_of, read_bytes, write_file
 from breastmorph.mesh.files import ply
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.scan.scan import NAMES, RBSM_ORDER, Landmarks, canonical_name
+from breastmorph.scan.scan import NAMES, RBSM_ORDER, Found, Landmarks, canonical_name
 
 # --------------------------------------------------------------------------------------------------------------------
 # Labelled points as a file has them, before anyone asks which of them are landmarks of ours
@@ -39,11 +39,14 @@ class LabelledPoints:
         "LPS" or "RAS" where declared, otherwise empty.
     unit : str
         As declared, otherwise empty.
+    found : mapping from label to Found
+        What it says of those that the program found.
     """
 
     points: tuple[tuple[str, Point], ...]
     space: str = ""
     unit: str = ""
+    found: Mapping[str, Found] = field(default_factory=dict)
 
 
 def point_of(label: str, coordinates: Any) -> Point:
@@ -121,16 +124,53 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+_ABOUT_FOUND = (
+    "uncertainty",
+    "covariance",
+    "found",
+    "doubtful",
+)  # beside the points, where the program found them
+
+
 def _from_ours(content: dict[str, Any]) -> LabelledPoints:
     unit, space = content.get("unit"), content.get("space")
     points = tuple(
         (name, point_of(name, value))
         for name, value in content.items()
-        if value is not None and not (name in ("unit", "space") and isinstance(value, str))
+        if value is not None
+        and not (name in ("unit", "space") and isinstance(value, str))
+        and not (name in _ABOUT_FOUND and isinstance(value, dict | list))
     )
     return LabelledPoints(
-        points, space_of(space) if isinstance(space, str) else "", unit if isinstance(unit, str) else ""
+        points,
+        space_of(space) if isinstance(space, str) else "",
+        unit if isinstance(unit, str) else "",
+        _found_in({name: content.get(name) or {} for name in _ABOUT_FOUND}),
     )
+
+
+def _found_in(said: dict[str, Any]) -> dict[str, Found]:
+    """What our layout says of landmarks that the program found."""
+    how = said["found"]
+    doubtful = said["doubtful"] or []
+    if not isinstance(how, dict) or not isinstance(doubtful, list):
+        raise LandmarkProblem.of(
+            "unusable-landmarks/found", key="found" if isinstance(doubtful, list) else "doubtful"
+        )
+    found = {}
+    for name, way in how.items():
+        if way == "set":
+            continue
+        try:
+            sd = float(said["uncertainty"][name])
+            covariance = np.array(said["covariance"].get(name, np.diag([sd * sd] * 3).tolist()), float)
+            sound = 0.0 <= sd < math.inf and covariance.shape == (3, 3) and np.isfinite(covariance).all()
+        except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
+            sound = False
+        if not sound:
+            raise LandmarkProblem.of("unusable-landmarks/found", key=f"uncertainty of {name[:60]}")
+        found[name] = Found(str(way)[:60], sd, covariance, name in doubtful)
+    return found
 
 
 def _from_slicer(markups: Any) -> LabelledPoints:
@@ -185,7 +225,14 @@ def _from_scalismo(content: list[dict[str, Any]]) -> LabelledPoints:
 
 def _ours_text(landmarks: Landmarks, space: str) -> str:
     """Our own layout, one landmark a line. It has no axes: the frame is that of the scan."""
-    lines = [f"  {json.dumps(name)}: {json.dumps(list(point))}" for name, point in listed(landmarks)]
+    content: dict[str, Any] = dict(listed(landmarks))
+    if landmarks.found:
+        known = {name: landmarks.found[name] for name in landmarks.names if name in landmarks.found}
+        content["uncertainty"] = {name: round(one.sd, 2) for name, one in known.items()}
+        content["covariance"] = {name: one.covariance.round(3).tolist() for name, one in known.items()}
+        content["found"] = {name: known[name].how if name in known else "set" for name in landmarks.names}
+        content["doubtful"] = list(landmarks.doubtful)
+    lines = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in content.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
@@ -539,7 +586,9 @@ def _recognised(found: LabelledPoints) -> LandmarkFile:
             raise LandmarkProblem(f"landmark {name} is given twice ({both})", "Keep one point per name")
         else:
             points[name], label_of[name] = point, label
-    return LandmarkFile(Landmarks.of(points), tuple(unknown), found.space, found.unit)
+    known = {name: found.found[label] for name, label in label_of.items() if label in found.found}
+    landmarks = replace(Landmarks.of(points), found=known)
+    return LandmarkFile(landmarks, tuple(unknown), found.space, found.unit)
 
 
 def save_landmarks(

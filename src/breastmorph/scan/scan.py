@@ -70,6 +70,32 @@ def canonical_name(label: str) -> str | None:
 
 
 @dataclass(frozen=True, eq=False)
+class Found:
+    """How a landmark that no person set was found, and how sure it is.
+
+    Attributes
+    ----------
+    how : str
+        "shape", "shape and colour", or "estimate" where the scanner did not see the place.
+    sd : float
+        Standard deviation per direction along the skin, mm.
+    covariance : (3, 3) float
+        mm^2, in the axes of the landmark.
+    doubtful : bool
+        Whether a person should look at it.
+    """
+
+    how: str
+    sd: float
+    covariance: Floats
+    doubtful: bool = False
+
+    def turned(self, rotation: Floats) -> Self:
+        """In other axes."""
+        return replace(self, covariance=rotation @ self.covariance @ rotation.T)
+
+
+@dataclass(frozen=True, eq=False)
 class Landmarks(Mapping[str, Floats]):
     """Named points; a mapping from name to (3,) float.
 
@@ -81,12 +107,15 @@ class Landmarks(Mapping[str, Floats]):
         "LPS" or "RAS" where the file that they were read from declares its axes, otherwise empty.
     notes : tuple of str
         What was odd about that file: labels that are not known, names that were assumed.
+    found : mapping from name to Found
+        Those that the program found; the others were set by a person.
     """
 
     names: tuple[str, ...]
     points: Floats
     space: str = ""
     notes: tuple[str, ...] = ()
+    found: Mapping[str, Found] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         try:
@@ -137,18 +166,33 @@ class Landmarks(Mapping[str, Floats]):
     def only(self, names: Iterable[str]) -> Self:
         """Those of the named landmarks that exist, in the order asked for."""
         chosen = tuple(name for name in names if name in self.names)
-        return replace(self, names=chosen, points=self.array(chosen))
+        found = {name: one for name, one in self.found.items() if name in chosen}
+        return replace(self, names=chosen, points=self.array(chosen), found=found)
 
     def transformed(self, transform: Similarity) -> Self:
         """The landmarks after a similarity transform."""
-        return type(self)(self.names, transform.apply(self.points))
+        found = {name: one.turned(transform.rotation) for name, one in self.found.items()}
+        return type(self)(self.names, transform.apply(self.points), found=found)
 
     def mirrored(self) -> Self:
         """The mirror image across x = 0: left becomes right."""
-        names = tuple(
-            re.sub(r"(left|right)$", lambda side: other_side(side.group()), name) for name in self.names
-        )
-        return type(self)(names, self.points * MIRROR)
+
+        def swapped(name: str) -> str:
+            return re.sub(r"(left|right)$", lambda side: other_side(side.group()), name)
+
+        found = {swapped(name): one.turned(np.diag(MIRROR)) for name, one in self.found.items()}
+        return type(self)(tuple(map(swapped, self.names)), self.points * MIRROR, found=found)
+
+    @property
+    def doubtful(self) -> tuple[str, ...]:
+        """Those that were found, and that a person should look at."""
+        return tuple(name for name in self.names if name in self.found and self.found[name].doubtful)
+
+    def completed(self, others: Landmarks, names: Iterable[str]) -> Self:
+        """With those of the named landmarks that are not here and that others have."""
+        more = others.only(name for name in names if name not in self.names)
+        points = np.vstack([self.points, more.points])
+        return replace(self, names=self.names + more.names, points=points, found={**self.found, **more.found})
 
     @property
     def absent_sides(self) -> tuple[str, ...]:

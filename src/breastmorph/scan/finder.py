@@ -1,0 +1,558 @@
+"""Landmarks found on a raw surface, in any pose, by shape and colour; each with how sure it is.
+
+The way: hypotheses of the pose from sixty directions, settled by a net that says how a view must be turned; all
+landmarks at once from the front; then each from close by, where it can be seen best. Every question is asked from
+several directions and of the mirror image; answers are weighed by how sure the nets are, how far they agree, and how
+far apart two people's ideas of the landmark lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.errors import Finding, MeshProblem, warning
+from breastmorph.foundation.machine import one_thread
+from breastmorph.mesh.closest import closest_to_few
+from breastmorph.mesh.geometry import Similarity, face_areas, rotation_about
+from breastmorph.mesh.topology import face_components
+from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
+from breastmorph.scan.anatomy import UNITS, unit_of_extent
+from breastmorph.scan.scan import REQUIRED, SIDES, STERNUM, Found, Landmarks
+from breastmorph.scan.views import Net, Skin, Votes, nets, skin_colours
+
+FOUND_NAMES = (*REQUIRED, "imf_left", "imf_right")
+_PARTS = ("nipple", "lower_pole", "lateral_pole", "imf")
+
+# How far apart two people's ideas of a landmark lie, mm (standard deviation): no net can be surer than its question.
+_DEFINITION = {
+    "sternal_notch": 4.5, "xiphoid": 6.0, "nipple": 1.2, "lower_pole": 4.0, "lateral_pole": 8.0, "imf": 4.5,
+}  # fmt: skip
+# And how far a net that looks from there may be off together on bodies of another kind than the phantom, mm.
+_STRANGE = {
+    "coarse": {"sternal_notch": 4.0, "xiphoid": 4.0, "nipple": 6.0, "lower_pole": 4.0, "lateral_pole": 5.0, "imf": 4.0},
+    "close": {"sternal_notch": 5.0, "xiphoid": 5.0, "nipple": 1.5, "lower_pole": 4.0, "lateral_pole": 8.0, "imf": 5.0},
+    "skin": {"nipple": 0.8},
+}  # fmt: skip
+# Beyond this deviation along the skin (mm) a landmark is doubtful.
+_DOUBTFUL = {
+    "sternal_notch": 11.0, "xiphoid": 15.0, "nipple": 7.0, "lower_pole": 14.0, "lateral_pole": 20.0, "imf": 16.0,
+}  # fmt: skip
+
+_CENTRE = np.array([0.0, 0.0, -40.0])  # of the front view, from the middle of the sternum
+_FROM_BELOW = rotation_about(np.array([1.0, 0.0, 0.0]), -25.0) @ rotation_about(
+    np.array([0.0, 1.0, 0.0]), -30.0
+)
+_HIDDEN = 6.0  # mm off the skin: where it should lie the scanner saw nothing ...
+_HIDDEN_BY = {"lower_pole": 15.0, "lateral_pole": 15.0}  # ... but along the skin poles are vague
+_OFF_THE_SKIN = 22.0  # mm: farther from the surface there is no skin for a landmark
+_ANOTHER_BODY = 0.25  # of the surface in another piece of that share: not one person alone
+
+
+@dataclass(frozen=True, eq=False)
+class FoundLandmarks:
+    """What the program found on a surface.
+
+    Attributes
+    ----------
+    landmarks : Landmarks
+        In the coordinates of the surface's file; ``landmarks.found`` says of each how, and how sure it is.
+    left_out : mapping from name to Finding
+        What was not found, and why.
+    absent : str
+        The side without a breast, or empty.
+    unit : str
+        Of the file.
+    axes : (3, 3) float
+        The patient's left, up and forward in the file's axes, as rows.
+    """
+
+    landmarks: Landmarks
+    left_out: Mapping[str, Finding] = field(default_factory=dict)
+    absent: str = ""
+    unit: str = "mm"
+    axes: Floats = field(default_factory=lambda: np.eye(3))
+
+    def __repr__(self) -> str:
+        absent = f", {self.absent} side absent" if self.absent else ""
+        doubt = f", doubtful: {', '.join(self.doubtful)}" if self.doubtful else ""
+        return f"FoundLandmarks({len(self.landmarks)} landmarks{absent}{doubt})"
+
+    @property
+    def uncertainty(self) -> dict[str, float]:
+        """Standard deviation per direction along the skin by name, mm."""
+        return {name: one.sd for name, one in self.landmarks.found.items()}
+
+    @property
+    def doubtful(self) -> tuple[str, ...]:
+        """Those that a person should look at."""
+        return self.landmarks.doubtful
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """One opinion of where a landmark lies, upright and in mm: its mean and covariance."""
+
+    point: Floats
+    covariance: Floats
+
+
+def find_landmarks(mesh: TriangleMesh, unit: str = "auto", mm: float | None = None) -> FoundLandmarks:
+    """Find the eight landmarks and the folds on a surface in its file's coordinates.
+
+    Parameters
+    ----------
+    mesh : TriangleMesh
+    unit : str
+        Of the file; "auto" takes the one in which it is as large as an adult.
+    mm : float, optional
+        Millimetres per unit of the file, where that is known better.
+
+    Raises
+    ------
+    MeshProblem
+        It is no adult torso, more than one person, or its size is none in mm, cm and m.
+    """
+    if not mesh.n_faces:
+        raise MeshProblem.of("landmarks-no-surface")
+    extent = float(np.ptp(mesh.vertices[np.unique(mesh.faces)], axis=0).max())
+    if mm is None:
+        named = unit_of_extent(extent) if unit == "auto" else unit
+        if named is None:
+            raise MeshProblem.of("landmarks-unknown-unit", extent=extent)
+        unit, mm = named, UNITS[named]
+    middle = mesh.vertices.mean(axis=0)
+    body = mesh.with_vertices((mesh.vertices - middle) * mm)
+    with one_thread():
+        found = _found_in_mm(body)
+    to_file = Similarity(np.eye(3), middle, 1.0 / mm)
+    return replace(found, landmarks=found.landmarks.transformed(to_file), unit=unit)
+
+
+def _found_in_mm(body: TriangleMesh) -> FoundLandmarks:
+    skin = Skin.of(body, 4.0)
+    return _found_from(body, skin, _settled(skin, _hypotheses(skin)))
+
+
+def _found_from(body: TriangleMesh, skin: Skin, stance: Similarity) -> FoundLandmarks:
+    """The landmarks once the pose is known."""
+    colours = skin_colours(body)
+    turned = body.with_vertices(stance.apply(body.vertices))
+    front = _front(
+        Skin((skin.points @ stance.rotation.T) + stance.translation, skin.normals @ stance.rotation.T)
+    )
+    close = _close_views(turned, colours, front.estimates)
+    _require_one_body(turned, front.estimates)
+    flat = {side: front.flat[side] + close.flat[side] for side in SIDES}
+    gone = [side for side in SIDES if flat[side] > 0.0]
+    if len(gone) == 2:
+        raise MeshProblem.of("no-breast")
+    merged = {name: _merged([front.estimates[name], *close.estimates[name]]) for name in FOUND_NAMES}
+    merged = {name: e for name, e in merged.items() if not gone or not name.endswith(gone[0])}
+    unsure = [f"nipple_{side}" for side in SIDES if side not in gone and flat[side] > -_UNSURE]
+    return _judged(turned, stance, merged, gone[0] if gone else "", unsure, colours is not None)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# A second pair of eyes: what a person set against what the program finds
+# --------------------------------------------------------------------------------------------------------------------
+
+_IMPROBABLE = 3.6  # deviations along the skin beyond which a landmark that a person set is spoken of ...
+_WORTH_IT = 9.0  # ... and mm
+
+
+def second_look(mesh: TriangleMesh, landmarks: Landmarks, to_file: Similarity) -> list[Finding]:
+    """Warnings of landmarks that a person set, in the canonical frame: improbable ones, exchanged names."""
+    placed = landmarks.only(name for name in REQUIRED if name not in landmarks.found)
+    if not placed:
+        return []
+    with one_thread():
+        try:
+            middle = landmarks.only(STERNUM).points.mean(axis=0) + _CENTRE
+            seen = _found_from(mesh, Skin.of(mesh, 4.0), Similarity(np.eye(3), -middle))
+        except MeshProblem:
+            return []  # what cannot be seen accuses nobody
+    return improbable(placed, seen.landmarks, to_file)
+
+
+def improbable(placed: Landmarks, seen: Landmarks, to_file: Similarity) -> list[Finding]:
+    """What of the landmarks that a person set lies where the program would not put it; it says where, in the file."""
+    both = [name for name in placed if name in seen]
+    strange = {name: _deviations(placed[name], seen, name) for name in both}
+    far = [name for name in both if strange[name] > _IMPROBABLE and not seen.found[name].doubtful]
+    findings = []
+    for first, second in combinations(far, 2):
+        if (
+            max(_deviations(placed[first], seen, second), _deviations(placed[second], seen, first))
+            < _IMPROBABLE
+        ):
+            findings.append(warning("landmarks-exchanged", first=first, second=second))
+            far = [name for name in far if name not in (first, second)]
+    for name in far:
+        off = float(np.linalg.norm(placed[name] - seen[name]))
+        if off > _WORTH_IT:
+            place = ", ".join(f"{value:.4g}" for value in to_file.apply(seen[name][None])[0])
+            findings.append(warning("landmark-improbable", name=name, distance=off, place=place))
+    return findings
+
+
+def _deviations(point: Floats, seen: Landmarks, name: str) -> float:
+    """How many deviations a point lies from a landmark that was found."""
+    off = point - seen[name]
+    return float(np.sqrt(off @ np.linalg.solve(seen.found[name].covariance, off)))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Pose: which way up and which way round
+# --------------------------------------------------------------------------------------------------------------------
+
+_POSES_TRIED = 5
+_POSE_STEPS = 3
+_POSE_POINTS = 30_000
+
+
+@lru_cache(maxsize=1)
+def _directions() -> Floats:
+    """Sixty rotations, no pose farther than 45 degrees from one of them."""
+    turns: Floats = Rotation.create_group("I").as_matrix()
+    return turns
+
+
+@dataclass(frozen=True, eq=False)
+class _Pose:
+    """A hypothesis: axes of the body as rows, its centre, and log odds that it is one."""
+
+    axes: Floats
+    centre: Floats
+    upright: float
+    torso: float
+
+
+def _hypotheses(skin: Skin) -> list[_Pose]:
+    """The best poses, the likeliest first, each settled by looking again."""
+    chosen = np.linspace(0, len(skin.points) - 1, min(_POSE_POINTS, len(skin.points))).astype(int)
+    points = skin.points[np.unique(chosen)]
+    poses = _posed(points, list(_directions()))
+    best = sorted(poses, key=lambda pose: -pose.upright)[:_POSES_TRIED]
+    for _ in range(_POSE_STEPS):
+        best = _posed(points, [pose.axes for pose in best])
+    distinct: list[_Pose] = []
+    for pose in sorted(best, key=lambda pose: -pose.upright - pose.torso):
+        if all(_degrees(pose.axes, other.axes) > 25.0 for other in distinct):
+            distinct.append(pose)
+    return distinct
+
+
+def _posed(points: Floats, axes: Sequence[Floats]) -> list[_Pose]:
+    """Look along each of some axes, and turn to what the net says."""
+    net, middle = nets().pose, points.mean(axis=0)
+    normals = np.zeros_like(points)
+    views = [Skin((points - middle) @ turn.T, normals) for turn in axes]
+    poses = []
+    for turn, said in zip(axes, net.look(views), strict=True):
+        first = said.flags[1:4] / np.linalg.norm(said.flags[1:4])
+        second = said.flags[4:7] - first * (first @ said.flags[4:7])
+        second = second / max(float(np.linalg.norm(second)), 1e-9)
+        to_body = np.column_stack([first, second, np.cross(first, second)])
+        centre = said.points[0] @ turn + middle
+        poses.append(_Pose(to_body @ turn, centre, float(said.flags[0]), float(said.flags[7])))
+    return poses
+
+
+def _degrees(a: Floats, b: Floats) -> float:
+    return float(np.degrees(np.arccos(np.clip((np.trace(a @ b.T) - 1.0) / 2.0, -1.0, 1.0))))
+
+
+def _settled(skin: Skin, poses: Sequence[_Pose]) -> Similarity:
+    """The pose whose front view is surest of a torso, as the way from the surface's coordinates to upright ones."""
+    best, most, torso = None, -np.inf, -np.inf
+    for pose in poses[:3]:
+        stance = _stance(pose.axes, pose.centre)
+        for _ in range(2):
+            seen = skin.seen_from(stance.rotation, -stance.rotation.T @ stance.translation)
+            said = nets().coarse.look([seen])[0]
+            centre = said.points[:2].mean(axis=0) + _CENTRE
+            stance = Similarity(stance.rotation, stance.translation - centre)
+        sure = said.flags[2] + pose.upright + pose.torso - 2.0 * float(np.log(said.sd).mean())
+        if sure > most:
+            best, most, torso = stance, sure, float(said.flags[2] + pose.torso)
+    if best is None or torso < 0.0:
+        raise MeshProblem.of("not-a-torso")
+    return best
+
+
+def _stance(axes: Floats, centre: Floats) -> Similarity:
+    return Similarity(axes, -axes @ centre)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Asking from several directions
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Front:
+    """What the front views say: estimates by name, log odds that a side is flat, that it is a torso."""
+
+    estimates: Mapping[str, Estimate]
+    flat: Mapping[str, float]
+    torso: float
+
+
+def _turn(pitch: float, yaw: float) -> Floats:
+    return rotation_about(np.array([1.0, 0.0, 0.0]), pitch) @ rotation_about(np.array([0.0, 1.0, 0.0]), yaw)
+
+
+def _front(skin: Skin) -> _Front:
+    """All landmarks from the front, upright about the centre, from three directions and mirrored."""
+    asked, votes = _asked(
+        nets().coarse, skin, np.zeros(3), np.eye(3), (_turn(0, 0), _turn(0, 12), _turn(9, -12))
+    )
+    points = np.array([said.points[order] for said, order in zip(votes, asked, strict=True)])
+    sds = np.array([said.sd[order] for said, order in zip(votes, asked, strict=True)])
+    estimates = {
+        name: _agreed(points[:, k], sds[:, k], _STRANGE["coarse"][_part(name)])
+        for k, name in enumerate(FOUND_NAMES)
+    }
+    flags = np.array(
+        [
+            said.flags[[1, 0, 2]] if order[2] == 3 else said.flags
+            for said, order in zip(votes, asked, strict=True)
+        ]
+    )
+    mean = flags.mean(axis=0)
+    return _Front(estimates, dict(zip(SIDES, mean[:2], strict=True)), float(mean[2]))
+
+
+_SAME = np.arange(len(FOUND_NAMES))
+_SWAPPED = np.array([0, 1, 3, 2, 5, 4, 7, 6, 9, 8])
+
+
+def _asked(
+    net: Net, skin: Skin, centre: Floats, axes: Floats, turns: Iterable[Floats]
+) -> tuple[list[Ints], list[Votes]]:
+    """Votes back in the skin's axes, of views and of their mirror images with the order that swaps the sides."""
+    orders, views, ways = [], [], []
+    for mirrored in (False, True):
+        flip = MIRROR if mirrored else np.ones(3)
+        near = Skin((skin.points - centre) * flip, skin.normals * flip, skin.lab)
+        for turn in turns:
+            views.append(near.seen_from(turn @ axes, np.zeros(3)))
+            ways.append((turn @ axes, flip))
+            orders.append(_SWAPPED if mirrored else _SAME)
+    said = net.look(views)
+    return orders, [_back(one, axes, flip, centre) for one, (axes, flip) in zip(said, ways, strict=True)]
+
+
+def _back(said: Votes, axes: Floats, flip: Floats, centre: Floats) -> Votes:
+    """Votes of a view in the axes that it was made from; deviations keep their sizes along the new axes."""
+    spread = np.sqrt(np.maximum((said.sd**2) @ (axes**2), 1e-6))
+    return Votes((said.points @ axes) * flip + centre, spread, said.flags)
+
+
+def _part(name: str) -> str:
+    return name if name in STERNUM else name.rsplit("_", 1)[0]
+
+
+def _agreed(points: Floats, sds: Floats, strange: float) -> Estimate:
+    """Several answers of one net as one estimate: their mean, as sure as each and as far as they agree."""
+    weights = 1.0 / (sds**2).mean(axis=1)
+    weights = weights / weights.sum()
+    mean = weights @ points
+    off = points - mean
+    spread = (weights[:, None, None] * off[:, :, None] * off[:, None, :]).sum(axis=0)
+    return Estimate(mean, np.diag(weights @ sds**2) + spread + strange**2 * np.eye(3))
+
+
+def _merged(estimates: Sequence[Estimate]) -> Estimate:
+    """Independent estimates as one; where they disagree by more than they say, it is less sure."""
+    precision = [np.linalg.inv(e.covariance) for e in estimates]
+    covariance = np.linalg.inv(sum(precision))
+    mean = covariance @ sum(p @ e.point for p, e in zip(precision, estimates, strict=True))
+    if len(estimates) > 1:
+        chi = sum((e.point - mean) @ p @ (e.point - mean) for p, e in zip(precision, estimates, strict=True))
+        covariance = covariance * max(1.0, float(chi) / (3 * (len(estimates) - 1)))
+    return Estimate(mean, covariance)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# From close by
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Close:
+    """What the close views say: estimates by name, log odds that a side is flat."""
+
+    estimates: Mapping[str, Sequence[Estimate]]
+    flat: Mapping[str, float]
+
+
+def _close_views(body: TriangleMesh, colours: Floats | None, front: Mapping[str, Estimate]) -> _Close:
+    estimates: dict[str, list[Estimate]] = {name: [] for name in FOUND_NAMES}
+    middle = 0.5 * (front["sternal_notch"].point + front["xiphoid"].point)
+    near = _skin_near(body, None, middle, 150.0, 2.6)
+    _, votes = _asked(nets().midline, near, middle, np.eye(3), (_turn(0, 6), _turn(8, -6)))
+    for k, name in enumerate(STERNUM):
+        points, sds = np.array([v.points[k] for v in votes]), np.array([v.sd[k] for v in votes])
+        estimates[name].append(_agreed(points, sds, _STRANGE["close"][name]))
+    flat = {}
+    for side in SIDES:
+        said = _breast_view(body, front[f"nipple_{side}"].point, side)
+        again = _breast_view(body, np.mean([v.points[0] for v in said], axis=0), side)
+        flat[side] = float(np.mean([v.flags[0] for v in (*said, *again)]))
+        for k, part in enumerate(_PARTS):
+            points, sds = np.array([v.points[k] for v in again]), np.array([v.sd[k] for v in again])
+            estimates[f"{part}_{side}"].append(_agreed(points, sds, _STRANGE["close"][part]))
+        nipple, bare = _skin_view(body, colours, estimates[f"nipple_{side}"][0].point, side)
+        estimates[f"nipple_{side}"].append(nipple)
+        flat[side] += 0.5 * bare
+    return _Close(estimates, flat)
+
+
+def _skin_near(body: TriangleMesh, colours: Floats | None, centre: Floats, reach: float, step: float) -> Skin:
+    """The skin within a cube about a point, sampled densely."""
+    inside: Bools = np.all(np.abs(body.vertices - centre) < reach, axis=1)
+    chosen = inside[body.faces].any(axis=1)
+    part = TriangleMesh(body.vertices, body.faces[chosen])
+    used = np.zeros(len(body.vertices), bool)
+    used[part.faces] = True
+    ids = np.cumsum(used) - 1
+    kept = TriangleMesh(body.vertices[used], ids[part.faces])
+    return Skin.of(kept, step, None if colours is None else colours[used])
+
+
+def _breast_view(body: TriangleMesh, centre: Floats, side: str) -> list[Votes]:
+    """Three looks at a breast, the right one mirrored, in upright coordinates."""
+    flip = np.ones(3) if side == "left" else MIRROR
+    skin = _skin_near(body, None, centre, 130.0, 2.3)
+    near = Skin((skin.points - centre) * flip, skin.normals)
+    ways = [turn @ _FROM_BELOW for turn in (_turn(0, 0), _turn(6, 8), _turn(-6, -8))]
+    said = nets().breast.look([near.seen_from(axes, np.zeros(3)) for axes in ways])
+    return [_back(one, axes, flip, centre) for one, axes in zip(said, ways, strict=True)]
+
+
+def _skin_view(
+    body: TriangleMesh, colours: Floats | None, start: Floats, side: str
+) -> tuple[Estimate, float]:
+    """The nipple along the skin's normal, and log odds that there is none."""
+    flip = np.ones(3) if side == "left" else MIRROR
+    skin = _skin_near(body, colours, start, 75.0, 1.4)
+    if len(skin.points) < 200:
+        return Estimate(start, 400.0 * np.eye(3)), 0.0
+    centre = start
+    said: list[Votes] = []
+    for tilts in (((0, 0),), ((0, 0), (7, 7), (-7, -7))):
+        centre = skin.points[np.linalg.norm(skin.points - centre, axis=1).argmin()]
+        outward = skin.normals[np.linalg.norm(skin.points - centre, axis=1) < 25.0].mean(axis=0)
+        outward = outward if outward @ _away(centre) > 0 else -outward  # whichever side the file calls out
+        axes = _looking_at(outward) * flip[:, None]
+        aligned = skin.normals @ axes[2]
+        sign = np.sign(aligned[np.linalg.norm(skin.points - centre, axis=1) < 25.0].mean()) or 1.0
+        shallow = skin.kept(((skin.points - centre) @ axes[2] > -60.0) & (sign * aligned > -0.2))
+        ways = [_turn(*tilt) @ axes for tilt in tilts]
+        votes = nets().nipple.look([shallow.seen_from(way, centre) for way in ways])
+        said = [_back(one, way, np.ones(3), centre) for one, way in zip(votes, ways, strict=True)]
+        centre = np.mean([one.points[0] for one in said], axis=0)
+    points, sds = np.array([one.points[0] for one in said]), np.array([one.sd[0] for one in said])
+    return _agreed(points, sds, _STRANGE["skin"]["nipple"]), float(np.mean([one.flags[0] for one in said]))
+
+
+def _away(point: Floats) -> Floats:
+    """Roughly outwards from the body's axis, which lies 60 mm behind the centre."""
+    return np.array([point[0], 0.0, point[2] + 60.0])
+
+
+def _looking_at(outward: Floats) -> Floats:
+    """A view along a normal with the body's up as its own, rows right, up and towards the eye."""
+    z = outward / max(float(np.linalg.norm(outward)), 1e-9)
+    up = np.array([0.0, 1.0, 0.0]) if abs(z[1]) < 0.98 else np.array([0.0, 0.0, 1.0])
+    x = np.cross(up, z)
+    x = x / np.linalg.norm(x)
+    return np.array([x, np.cross(z, x), z])
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The judgement: on the skin or left out, sure or doubtful
+# --------------------------------------------------------------------------------------------------------------------
+
+_UNSURE = 3.0  # log odds within which a side may be flat or not
+
+
+def _require_one_body(body: TriangleMesh, front: Mapping[str, Estimate]) -> None:
+    """Refuse a surface of which much lies in another piece than the landmarks."""
+    piece = face_components(body.faces)
+    if not piece.max(initial=0):
+        return
+    area = np.bincount(piece, weights=face_areas(body.vertices, body.faces))
+    marks = np.array([front[name].point for name in FOUND_NAMES])
+    own = set(piece[closest_to_few(body, marks)[2]].tolist())
+    others = [share for k, share in enumerate(area / area.sum()) if k not in own]
+    if max(others, default=0.0) > _ANOTHER_BODY:
+        raise MeshProblem.of("several-bodies", share=max(others))
+
+
+# What a landmark means along x, y and z: a lower pole is known by its height, a lateral pole by height and depth.
+_MEANING = {"lower_pole": np.array([1.0, 3.0, 1.0]), "lateral_pole": np.array([0.4, 1.5, 1.5])}
+
+
+def _on_the_skin(body: TriangleMesh, wanted: Mapping[str, Floats]) -> tuple[Floats, Floats, Ints]:
+    """The skin nearest to points by what they mean: points (k, 3), how far off (k,), faces (k,)."""
+    found = np.array(list(wanted.values()))
+    faces = np.zeros(len(wanted), np.int64)
+    part = np.array([_part(name) for name in wanted])
+    for kind in set(part):
+        stretch, own = _MEANING.get(kind, np.ones(3)), part == kind
+        points, _, faces[own] = closest_to_few(
+            body.with_vertices(body.vertices * stretch), found[own] * stretch
+        )
+        found[own] = points / stretch
+    away = np.linalg.norm(found - np.array(list(wanted.values())), axis=1)
+    return found, away, faces
+
+
+def _judged(
+    body: TriangleMesh,
+    stance: Similarity,
+    merged: Mapping[str, Estimate],
+    absent: str,
+    unsure: Sequence[str],
+    coloured: bool,
+) -> FoundLandmarks:
+    wanted = {name: estimate.point for name, estimate in merged.items()}
+    for side in SIDES:
+        if f"lateral_pole_{side}" in wanted:  # by its definition as high as the nipple
+            wanted[f"lateral_pole_{side}"] = np.array(
+                [
+                    *wanted[f"lateral_pole_{side}"][[0]],
+                    wanted[f"nipple_{side}"][1],
+                    wanted[f"lateral_pole_{side}"][2],
+                ]
+            )
+    names = tuple(wanted)
+    on_skin, away, face = _on_the_skin(body, wanted)
+    corners = body.vertices[body.faces[face]]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normals = normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
+    points, found, left_out = {}, {}, {}
+    for name, point, distance, normal in zip(names, on_skin, away, normals, strict=True):
+        part = _part(name)
+        hidden = bool(distance > _HIDDEN_BY.get(part, _HIDDEN))
+        if distance > _OFF_THE_SKIN and part != "imf":
+            left_out[name] = Finding("landmark-cut-off", {"name": name, "distance": float(distance)})
+            continue
+        # What is hidden may lie where it was thought, or at the edge of what was seen.
+        spread = merged[name].covariance + (_DEFINITION[part] ** 2 + hidden * distance**2 / 4.0) * np.eye(3)
+        sd = float(np.sqrt(max(np.trace(spread) - normal @ spread @ normal, 1e-6) / 2.0))
+        how = "estimate" if hidden else "shape and colour" if coloured and part == "nipple" else "shape"
+        doubtful = name in unsure or sd > _DOUBTFUL[part] or (hidden and part != "imf")
+        points[name] = wanted[name] if hidden and part == "imf" else point
+        found[name] = Found(how, sd, spread, doubtful)
+    upright = replace(Landmarks.of(points), found=found)
+    return FoundLandmarks(upright.transformed(stance.inverse()), left_out, absent, axes=stance.rotation)

@@ -1,0 +1,341 @@
+"""Depth-and-colour views of a surface, and the small nets that say where landmarks lie in them.
+
+A net votes: every cell of its view says where each landmark lies from there, how far it is to be believed and how
+sure it is; the votes' weighted mean is the answer. The nets were trained on phantoms with nuisance by
+``scripts/train_landmark_nets.py``; what is computed here is the same, in numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from importlib import resources
+from io import BytesIO
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from breastmorph.foundation.arrays import Bools, Floats
+from breastmorph.mesh.geometry import face_cross, vertex_normals
+from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
+
+Pixels = NDArray[np.float32]
+
+# --------------------------------------------------------------------------------------------------------------------
+# Skin: points sampled so densely that a view of them has no gaps
+# --------------------------------------------------------------------------------------------------------------------
+
+_MOST_POINTS = 600_000  # of a whole surface; close views sample their own part again
+_MOST_PARTS = 12  # of a triangle's edge
+
+
+@dataclass(frozen=True, eq=False)
+class Skin:
+    """Points of a surface with their normals, and their colours where it has any.
+
+    Attributes
+    ----------
+    points, normals : (n, 3) float
+    lab : (n, 3) float, optional
+        Colour in CIE L*a*b*.
+    """
+
+    points: Floats
+    normals: Floats
+    lab: Floats | None = None
+
+    @classmethod
+    def of(cls, mesh: TriangleMesh, step: float, colours: Floats | None = None) -> Skin:
+        """Sample a surface every ``step`` mm; ``colours`` (n, 3) in L*a*b* belong to its vertices."""
+        corners = mesh.vertices[mesh.faces]
+        longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1, initial=0.0)
+        parts = np.clip(np.ceil(longest / step), 1, _MOST_PARTS).astype(int)
+        parts = np.minimum(parts, max(1, int(np.sqrt(_MOST_POINTS / max(mesh.n_faces, 1)))))
+        across = face_cross(mesh.vertices, mesh.faces)
+        across = across / np.maximum(np.linalg.norm(across, axis=1, keepdims=True), 1e-12)
+        points = [mesh.vertices]
+        normals = [vertex_normals(mesh.vertices, mesh.faces)]
+        lab = [] if colours is None else [colours]
+        for k in np.unique(parts):
+            chosen = parts == k
+            weights = _inside_triangle(int(k))
+            points.append(np.einsum("kc,fcd->fkd", weights, corners[chosen]).reshape(-1, 3))
+            normals.append(np.repeat(across[chosen], len(weights), axis=0))
+            if colours is not None:
+                lab.append(np.einsum("kc,fcd->fkd", weights, colours[mesh.faces[chosen]]).reshape(-1, 3))
+        return cls(np.concatenate(points), np.concatenate(normals), np.concatenate(lab) if lab else None)
+
+    def kept(self, chosen: Bools) -> Skin:
+        """Only these points."""
+        return Skin(self.points[chosen], self.normals[chosen], None if self.lab is None else self.lab[chosen])
+
+    def seen_from(self, axes: Floats, centre: Floats) -> Skin:
+        """In a view's coordinates; ``axes`` (3, 3) has the view's right, up and towards the eye as rows."""
+        return Skin((self.points - centre) @ axes.T, self.normals @ axes.T, self.lab)
+
+
+@lru_cache(maxsize=_MOST_PARTS)
+def _inside_triangle(k: int) -> Floats:
+    return np.array([[i + 1 / 3, j + 1 / 3, k - i - j - 2 / 3] for i in range(k) for j in range(k - i)]) / k
+
+
+def skin_colours(mesh: TriangleMesh) -> Floats | None:
+    """The colour of every vertex in L*a*b*, from vertex colours or the texture; None where there is none or but one."""
+    rgb: NDArray[np.uint8] | None = None if mesh.colors is None else mesh.colors[:, :3]
+    if rgb is None and mesh.texture is not None and mesh.texture.image:
+        rgb = _from_picture(mesh, mesh.texture)
+    if rgb is None or not len(rgb) or (rgb == rgb[0]).all():
+        return None
+    return to_lab(rgb)
+
+
+def _from_picture(mesh: TriangleMesh, texture: Texture) -> NDArray[np.uint8] | None:
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(BytesIO(texture.image)) as opened:
+            picture = np.asarray(opened.convert("RGB"))
+    except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError):
+        return None  # a surface is worth as much without
+    uv = np.zeros((mesh.n_vertices, 2))
+    uv[mesh.faces.ravel()] = texture.uv.reshape(-1, 2)
+    high, wide = picture.shape[:2]
+    uv = np.nan_to_num(uv) % 1.0
+    column = np.clip((uv[:, 0] * wide).astype(int), 0, wide - 1)
+    row = np.clip(((1.0 - uv[:, 1]) * high).astype(int), 0, high - 1)
+    colours: NDArray[np.uint8] = picture[row, column]
+    return colours
+
+
+def to_lab(rgb: NDArray[np.uint8]) -> Floats:
+    """CIE L*a*b* of sRGB levels, (n, 3)."""
+    level = np.arange(256) / 255.0
+    linear = np.where(level > 0.04045, ((level + 0.055) / 1.055) ** 2.4, level / 12.92)
+    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+    xyz = linear[rgb] @ (to_xyz / np.array([[0.9505], [1.0], [1.089]])).T
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16.0 / 116.0)
+    return np.column_stack([116.0 * f[:, 1] - 16.0, 500.0 * (f[:, 0] - f[:, 1]), 200.0 * (f[:, 1] - f[:, 2])])
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Views
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What a net looks at.
+
+    Attributes
+    ----------
+    channels : (c, n, n) float32
+        Depth, whether there is skin, slopes; with colour its differences from the view's mean.
+    depth : float
+        Mean depth of what is seen, taken out of the channels.
+    covered : float
+        Share of the view that shows skin.
+    """
+
+    channels: Pixels
+    depth: float
+    covered: float
+
+
+def render(skin: Skin, size: int, pixel: float, coloured: bool = False) -> View:
+    """A view of ``size`` x ``size`` pixels of ``pixel`` mm along the third axis of points in view coordinates."""
+    half = size * pixel / 2
+    cell = np.floor((skin.points[:, :2] + half) / pixel).astype(int)
+    inside = ((cell >= 0) & (cell < size)).all(axis=1)
+    flat = cell[inside, 1] * size + cell[inside, 0]
+    depth = skin.points[inside, 2]
+    # The nearest point of every pixel, by the last writer after a sort; then the mean of all that lie near it.
+    order = np.argsort(depth, kind="stable")
+    nearest = np.full(size * size, -np.inf)
+    nearest[flat[order]] = depth[order]
+    near = depth > nearest[flat] - 0.5 * pixel - 1.0
+    flat = flat[near]
+    values = [depth[near]]
+    if coloured and skin.lab is not None:
+        values += list(skin.lab[inside][near].T / 10.0)
+    count = np.bincount(flat, minlength=size * size)
+    layers = np.stack([np.bincount(flat, v, size * size) for v in values]) / np.maximum(count, 1)
+    layers, valid = _filled(layers.reshape(-1, size, size), (count > 0).reshape(size, size))
+    total = max(valid.sum(), 1)
+    mean = (layers * valid).sum(axis=(1, 2)) / total
+    rest = (layers - mean[:, None, None]) * valid
+    channels = [rest[0] / (16.0 * pixel), valid, *_slopes(rest[0], valid, pixel)]
+    if coloured:
+        seen = len(values) > 1
+        channels += list(np.clip(rest[1:], -3.0, 3.0)) if seen else [np.zeros_like(valid)] * 3
+        channels.append(np.full_like(valid, float(seen)))
+    return View(np.stack(channels).astype(np.float32), float(mean[0]), float(valid.mean()))
+
+
+def _filled(layers: Floats, there: Bools) -> tuple[Floats, Floats]:
+    """Single empty pixels between full ones take their mean; twice."""
+    valid = there.astype(float)
+    for _ in range(2):
+        count = _around(valid)
+        mean = np.stack([_around(layer * valid) for layer in layers]) / np.maximum(count, 1.0)
+        fill = (valid == 0) & (count >= 4.5)
+        layers = np.where(fill, mean, layers)
+        valid = np.maximum(valid, fill)
+    return layers, valid
+
+
+def _around(layer: Floats) -> Floats:
+    """Sums over 3 x 3 pixels."""
+    padded = np.pad(layer, 1)
+    rows = padded[:-2] + padded[1:-1] + padded[2:]
+    total: Floats = rows[:, :-2] + rows[:, 1:-1] + rows[:, 2:]
+    return total
+
+
+def _slopes(depth: Floats, valid: Floats, pixel: float) -> tuple[Floats, Floats]:
+    right, up = np.zeros_like(depth), np.zeros_like(depth)
+    right[:, 1:-1] = (depth[:, 2:] - depth[:, :-2]) * valid[:, 2:] * valid[:, :-2]
+    up[1:-1] = (depth[2:] - depth[:-2]) * valid[2:] * valid[:-2]
+    return np.clip(right / (2 * pixel), -2.0, 2.0), np.clip(up / (2 * pixel), -2.0, 2.0)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Nets
+# --------------------------------------------------------------------------------------------------------------------
+
+_LAPLACE_SD = 1.3  # standard deviation over the nets' stated mean deviation, on phantoms
+
+
+@dataclass(frozen=True, eq=False)
+class Votes:
+    """A net's answer to one view, in the view's coordinates (mm).
+
+    Attributes
+    ----------
+    points : (k, 3) float
+    sd : (k, 3) float
+        Standard deviation along each axis.
+    flags : (f,) float
+        What else it was asked, as log odds.
+    """
+
+    points: Floats
+    sd: Floats
+    flags: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Net:
+    """One trained net.
+
+    Attributes
+    ----------
+    size : int
+        Pixels along a side of its view.
+    pixel : float
+        mm.
+    coloured : bool
+    weights : mapping of arrays
+    """
+
+    size: int
+    pixel: float
+    coloured: bool
+    weights: Mapping[str, Pixels]
+
+    def look(self, skins: list[Skin]) -> list[Votes]:
+        """What it says of skins in view coordinates, each seen in its own view."""
+        return self.votes([render(skin, self.size, self.pixel, self.coloured) for skin in skins])
+
+    def votes(self, views: list[View]) -> list[Votes]:
+        """What it says of views."""
+        x = np.stack([view.channels for view in views])
+        fine = self._layer(
+            "c2", self._layer("c", self._layer("b2", self._layer("b", self._layer("a", x), 2)), 2)
+        )
+        coarse = self._layer("d2", self._layer("d", fine, 2))
+        w = self.weights
+        whole = np.maximum(coarse.mean(axis=(2, 3)) @ w["g/w"].T + w["g/b"], 0.0)
+        flags = (whole @ w["f/w"].T + w["f/b"]).astype(float)
+        coarse = (coarse + whole[:, :, None, None]).repeat(2, axis=2).repeat(2, axis=3)
+        joined = self._layer("u", np.concatenate([coarse, fine], axis=1))
+        n, _, cells, _ = joined.shape
+        head = np.einsum("oc,nchw->nohw", w["h/w"][:, :, 0, 0], joined) + w["h/b"][:, None, None]
+        votes = head.reshape(n, -1, 7, cells * cells).astype(float)
+        belief = np.exp(votes[:, :, 0] - votes[:, :, 0].max(axis=2, keepdims=True))
+        belief /= belief.sum(axis=2, keepdims=True)
+        start = self._cells(x, cells)
+        points = np.einsum("nmk,nmdk->nmd", belief, start[:, None] + 8.0 * self.pixel * votes[:, :, 1:4])
+        points[:, :, 2] += np.array([view.depth for view in views])[:, None]
+        log_sd = np.clip(np.einsum("nmk,nmdk->nmd", belief, votes[:, :, 4:7]), -1.5, 5.0)
+        sd = _LAPLACE_SD * np.exp(log_sd)
+        return [Votes(points[i], sd[i], flags[i]) for i in range(n)]
+
+    def _cells(self, x: Pixels, cells: int) -> Floats:
+        """Where the cells lie, (n, 3, cells^2): depth as the mean of what skin they show."""
+        along = (np.arange(cells) + 0.5) * 4 * self.pixel - self.size * self.pixel / 2
+        blocks = x[:, :2].reshape(len(x), 2, cells, 4, cells, 4).mean(axis=(3, 5))
+        depth = blocks[:, 0] / np.maximum(blocks[:, 1], 0.1) * 16.0 * self.pixel
+        out = np.empty((len(x), 3, cells, cells))
+        out[:, 0], out[:, 1], out[:, 2] = along, along[:, None], depth
+        return out.reshape(len(x), 3, -1)
+
+    def _layer(self, name: str, x: Pixels, stride: int = 1) -> Pixels:
+        """A convolution with 3 x 3 pixels, then what is negative is nothing."""
+        weight, bias = self.weights[f"{name}/w"], self.weights[f"{name}/b"]
+        padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+        windows = sliding_window_view(padded, (3, 3), axis=(2, 3))[:, :, ::stride, ::stride]
+        n, c, high, wide = windows.shape[:4]
+        flat = weight.reshape(len(weight), -1)
+        out = np.empty((n, len(weight), high, wide), np.float32)
+        for i in range(n):  # one view's columns at a time stay in the cache
+            columns = windows[i].transpose(0, 3, 4, 1, 2).reshape(c * 9, high * wide)
+            out[i] = (flat @ columns + bias[:, None]).reshape(-1, high, wide)
+        return np.maximum(out, 0.0, out=out)
+
+
+@dataclass(frozen=True, eq=False)
+class Nets:
+    """The nets that ship with the software, by what they look at."""
+
+    arrays: Mapping[str, Pixels]
+
+    def _net(self, name: str, size: int, pixel: float, coloured: bool = False) -> Net:
+        own = {
+            key.split("/", 1)[1]: value for key, value in self.arrays.items() if key.startswith(f"{name}/")
+        }
+        return Net(size, pixel, coloured, own)
+
+    @cached_property
+    def pose(self) -> Net:
+        """From any direction: whether it is a torso, and how it must be turned."""
+        return self._net("pose", 64, 10.0)
+
+    @cached_property
+    def coarse(self) -> Net:
+        """The upright torso from the front: all landmarks."""
+        return self._net("coarse", 96, 6.0)
+
+    @cached_property
+    def breast(self) -> Net:
+        """One left breast from its side and from below."""
+        return self._net("breast", 64, 3.5)
+
+    @cached_property
+    def midline(self) -> Net:
+        """The sternum from the front."""
+        return self._net("midline", 64, 4.0)
+
+    @cached_property
+    def nipple(self) -> Net:
+        """The skin around a nipple along its normal, coloured or not."""
+        return self._net("nipple", 48, 2.0, coloured=True)
+
+
+@lru_cache(maxsize=1)
+def nets() -> Nets:
+    """The trained nets."""
+    with resources.files("breastmorph").joinpath("data/landmark_nets.npz").open("rb") as file:
+        loaded = np.load(BytesIO(file.read()), allow_pickle=False)
+        return Nets({key: loaded[key].astype(np.float32) for key in loaded.files})
