@@ -9,7 +9,7 @@ import numpy as np
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import MeshProblem
-from breastmorph.mesh.geometry import edge_lengths, without_pinches
+from breastmorph.mesh.geometry import distances_from, edge_lengths, without_pinches
 from breastmorph.mesh.topology import edge_table, face_components
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 
@@ -59,7 +59,7 @@ def closest_to_few(mesh: TriangleMesh, queries: Floats) -> tuple[Floats, Floats,
     longest = edge_lengths(mesh.vertices, mesh.faces).max()
     near = np.zeros(mesh.n_vertices, bool)
     for query in queries:  # no corner of the closest face is further away than this
-        away = np.linalg.norm(mesh.vertices - query, axis=1)
+        away = distances_from(query[None], mesh.vertices)
         near |= away <= 1.001 * (away.min() + longest)
     faces = np.flatnonzero(near[mesh.faces].all(axis=1))
     found = Surface(TriangleMesh(mesh.vertices, mesh.faces[faces])).closest(queries)
@@ -362,8 +362,9 @@ def near_lines(mesh: TriangleMesh, starts: Floats, ends: Floats, limits: Floats)
         How long the lines may be.
     """
     inside = np.zeros(mesh.n_vertices, bool)
-    for *both, limit in zip(starts, ends, limits, strict=True):
-        way = sum(np.sqrt(((mesh.vertices - point) ** 2) @ np.ones(3)) for point in both)
-        inside |= way <= limit
+    points, number = np.unique(np.vstack([starts, ends]), axis=0, return_inverse=True)  # lines share their ends
+    away = [distances_from(point[None], mesh.vertices) for point in points]
+    for one, other, limit in zip(*number.reshape(2, -1), limits, strict=True):
+        inside |= away[one] + away[other] <= limit
     faces: Bools = np.any(inside[mesh.faces], axis=1)
     return mesh.kept(faces) if faces.any() else mesh

