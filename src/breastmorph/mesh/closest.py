@@ -362,7 +362,9 @@ def near_lines(mesh: TriangleMesh, starts: Floats, ends: Floats, limits: Floats)
         How long the lines may be.
     """
     inside = np.zeros(mesh.n_vertices, bool)
-    points, number = np.unique(np.vstack([starts, ends]), axis=0, return_inverse=True)  # lines share their ends
+    points, number = np.unique(
+        np.vstack([starts, ends]), axis=0, return_inverse=True
+    )  # lines share their ends
     away = [distances_from(point[None], mesh.vertices) for point in points]
     for one, other, limit in zip(*number.reshape(2, -1), limits, strict=True):
         inside |= away[one] + away[other] <= limit

@@ -153,7 +153,7 @@ def _front(mesh: TriangleMesh, nipples: Floats) -> TriangleMesh:
     if not len(nipples):
         return mesh
     near = distances_from(nipples, mesh.vertices) < _FRONT
-    chosen = near[mesh.faces].all(axis=1)
+    chosen: Bools = np.all(near[mesh.faces], axis=1)
     return mesh.kept(chosen) if chosen.any() else mesh
 
 
