@@ -128,7 +128,8 @@ def _in_order(columns: Sequence[_Indices], n: int) -> tuple[_Indices, Sequence[_
     for column in others[::-1]:
         order = order[csr_matrix((one, column[order], start), shape=(k, n)).tocsc().indices]
     columns = [column[order] for column in columns]
-    is_new = np.arange(k) == 0
+    is_new = np.zeros(k, bool)
+    is_new[:1] = True
     for column in columns:
         is_new[1:] |= column[1:] != column[:-1]
     return order, columns, is_new
@@ -237,8 +238,8 @@ def _has_one_fan_each(faces: Ints) -> bool:
         return False
     # Corner k of face f and the half-edge that leaves it have the number k m + f.
     corners, numbers = faces.T.ravel(), np.arange(faces.size)
-    both = np.bincount(table.of_half_edge, weights=numbers)  # one half-edge's partner is the sum less itself
-    partner = both[table.of_half_edge].astype(np.int64) - numbers
+    both = np.bincount(table.of_half_edge, weights=numbers).astype(np.int64)
+    partner = both[table.of_half_edge] - numbers  # of the two half-edges, the one that is left
     is_border = (table.face_count == 1)[table.of_half_edge]
     partner[is_border] = -1
     following = np.roll(partner, len(faces))  # across the half-edge that arrives
