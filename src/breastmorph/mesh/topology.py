@@ -83,7 +83,7 @@ def edge_table(faces: Ints) -> EdgeTable:
     ]
     table = found[0][1] if found else _built(faces)
     older = tuple(entry for entry in _recent if entry[1] is not table)[: _RECENT - 1]
-    while len(older) > 2 and sum(len(known) for known, _ in older) > _RECENT_FACES:
+    while len(older) > 1 and sum(len(known) for known, _ in older) > _RECENT_FACES:
         older = older[:-1]
     _recent = ((faces, table), *older)  # holding the array keeps its memory from being reused
     return table
