@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import csc_matrix
 
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.mesh.topology import (
@@ -37,14 +38,12 @@ def face_areas(vertices: Floats, faces: Ints) -> Floats:
 
 def vertex_areas(vertices: Floats, faces: Ints) -> Floats:
     """A third of the area of the faces around each vertex, (n,)."""
-    third = np.repeat(face_areas(vertices, faces) / 3.0, 3)
-    return _summed(faces, third, len(vertices))
+    return _summed(faces, face_areas(vertices, faces) / 3.0, len(vertices))
 
 
 def vertex_normals(vertices: Floats, faces: Ints) -> Floats:
     """Area-weighted unit normals, (n, 3); zero for a vertex without faces."""
-    cross = face_cross(vertices, faces)
-    return _unit(np.stack([_summed(faces, np.repeat(part, 3), len(vertices)) for part in cross.T], axis=1))
+    return _unit(_summed(faces, face_cross(vertices, faces), len(vertices)))
 
 
 def normals_within(normals: Floats, corners: Ints, weights: Floats) -> Floats:
@@ -120,9 +119,14 @@ def face_cross(vertices: Floats, faces: Ints) -> Floats:
     return cross
 
 
-def _summed(faces: Ints, at_corners: Floats, n_vertices: int) -> Floats:
-    """Sum of values at the faces' corners (3m,) over each vertex, (n,)."""
-    return np.bincount(faces.ravel(), weights=at_corners, minlength=n_vertices).astype(np.float64, copy=False)
+def _summed(faces: Ints, values: Floats, n_vertices: int) -> Floats:
+    """Sum of the faces' values (m, ...) around each vertex, (n, ...), face by face: a product with who has which."""
+    start = np.arange(0, faces.size + 1, 3, dtype=np.int32)
+    has = csc_matrix(
+        (np.ones(faces.size), faces.ravel().astype(np.int32), start), shape=(n_vertices, len(faces))
+    )
+    found: Floats = has @ values
+    return found
 
 
 def _unit(vectors: Floats) -> Floats:

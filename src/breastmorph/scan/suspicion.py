@@ -113,9 +113,10 @@ def signs(mesh: TriangleMesh, landmarks: Landmarks) -> Signs:
     surface = Surface(front)
     stretched = 1.0
     if len(nipples):
-        middles = (front.vertices[edges[:, 0]] + front.vertices[edges[:, 1]]) / 2
-        near = distances_from(nipples, middles) < _OUTER[0]
-        stretched = float(np.median(size[near]) / np.median(size)) if near.any() else 1.0
+        away = distances_from(nipples, front.vertices)[edges[:, 0]]
+        close = np.flatnonzero(away < _OUTER[0] + size)  # of no other edge is the middle near enough
+        near = close[distances_from(nipples, front.vertices[edges[close]].mean(axis=1)) < _OUTER[0]]
+        stretched = float(np.median(size[near]) / np.median(size)) if len(near) else 1.0
     longest = size[table.of_half_edge].reshape(3, -1).max(axis=0)
     points, directions = _evened(front, normals, longest)
     found = [_nipple(points, directions, nipple) for nipple in nipples]
