@@ -8,7 +8,8 @@ import pytest
 from breastmorph.foundation.errors import LandmarkProblem
 from breastmorph.mask import breast_mask, measure_breasts
 from breastmorph.mesh.closest import Geodesics
-from breastmorph.mesh.geometry import Similarity, rotation_about
+from breastmorph.mesh.geometry import Similarity, rotation_about, without_pinches
+from breastmorph.mesh.remeshing import thinned
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.scan import Landmarks
 from torso import torso
@@ -95,3 +96,17 @@ def test_incomplete_landmarks_are_refused(subject):
     )
     with pytest.raises(LandmarkProblem, match="coincides"):
         breast_mask(mesh, same)
+
+
+def test_only_the_part_around_the_lines_is_thinned(subject):
+    mesh, landmarks = subject
+    parts = []
+
+    def thin(part):
+        parts.append(part.n_faces)
+        return thinned(without_pinches(part)[0], 8.0)
+
+    whole, found = measure_breasts(mesh, landmarks), measure_breasts(mesh, landmarks, thin)
+    assert parts
+    assert max(parts) < 0.7 * mesh.n_faces
+    assert 0.0 < np.abs(found.sides["left"] / whole.sides["left"] - 1.0).max() < 0.01

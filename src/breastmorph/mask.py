@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -105,7 +105,9 @@ class BreastLengths:
         )
 
 
-def measure_breasts(mesh: TriangleMesh, landmarks: Landmarks) -> BreastLengths:
+def measure_breasts(
+    mesh: TriangleMesh, landmarks: Landmarks, thin: Callable[[TriangleMesh], TriangleMesh] | None = None
+) -> BreastLengths:
     """Measure the mask's lengths on a torso in any pose and unit.
 
     Parameters
@@ -113,6 +115,8 @@ def measure_breasts(mesh: TriangleMesh, landmarks: Landmarks) -> BreastLengths:
     mesh : TriangleMesh
     landmarks : Landmarks
         Sternal notch, xiphoid and at least one complete side.
+    thin : function from mesh to mesh, optional
+        Makes the part that is looked at less dense.
 
     Raises
     ------
@@ -131,6 +135,7 @@ def measure_breasts(mesh: TriangleMesh, landmarks: Landmarks) -> BreastLengths:
         landmarks.array(f"nipple_{side}" for side, _, _ in ends),
         landmarks.array(name for _, name, _ in ends),
         np.array([detour for _, _, detour in ends]),
+        thin or (lambda part: part),
     )
     for (side, name, _), length in zip(ends, lengths, strict=True):
         if not length > 0:
@@ -140,7 +145,13 @@ def measure_breasts(mesh: TriangleMesh, landmarks: Landmarks) -> BreastLengths:
     )
 
 
-def _tape_lengths(mesh: TriangleMesh, starts: Floats, ends: Floats, detours: Floats) -> Floats:
+def _tape_lengths(
+    mesh: TriangleMesh,
+    starts: Floats,
+    ends: Floats,
+    detours: Floats,
+    thin: Callable[[TriangleMesh], TriangleMesh],
+) -> Floats:
     """Geodesic lengths between pairs of points, (k,).
 
     They are looked for near the straight lines first, and again further round where the line found is longer than that.
@@ -156,7 +167,7 @@ def _tape_lengths(mesh: TriangleMesh, starts: Floats, ends: Floats, detours: Flo
         points, found_at = np.unique(np.vstack([a, b]), axis=0, return_inverse=True)
         from_id, to_id = found_at.reshape(2, -1).tolist()
         try:
-            geodesics = Geodesics(part, points)
+            geodesics = Geodesics(thin(part), points)
             found = np.array([geodesics.distance(*pair) for pair in zip(from_id, to_id, strict=True)])
         except MeshProblem:  # a hole cuts the way: look further round
             if np.isinf(wider):

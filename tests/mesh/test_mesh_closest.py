@@ -1,11 +1,20 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import trimesh
 
+from breastmorph.mesh import closest
+from breastmorph.mesh.box_tree import BoxTree
 from breastmorph.mesh.closest import Surface, closest_to_few
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from torso import torso
+
+
+@pytest.fixture(autouse=True, params=["few faces", "many faces"])
+def search_tree(request, monkeypatch):
+    """Every test asks both search trees."""
+    monkeypatch.setattr(closest, "_MANY", 0 if request.param == "many faces" else 10**9)
 
 
 def test_closest_points_match_trimesh():
@@ -65,3 +74,38 @@ def test_few_points_find_what_the_whole_surface_finds():
     np.testing.assert_allclose(distances, whole.distances, atol=1e-9)
     of_face = Surface(mesh.kept(np.isin(np.arange(mesh.n_faces), faces))).closest(near)
     np.testing.assert_allclose(of_face.distances, 0.0, atol=1e-9)
+
+
+def test_both_search_trees_agree(monkeypatch):
+    mesh, _ = torso(edge=10)
+    broken = [[0, 0, 5], [7, 8, 7], [3, 3, 3]]  # faces without area are surface, too
+    faces = np.concatenate([mesh.faces, broken])
+    found = []
+    for few in (0, 10**9):
+        monkeypatch.setattr(closest, "_MANY", few)
+        found.append(Surface(TriangleMesh(mesh.vertices, faces)))
+    assert [type(surface._tree) is BoxTree for surface in found] == [True, False]
+    rng = np.random.default_rng(3)
+    queries = np.concatenate([rng.normal(size=(2000, 3)) * 150, mesh.vertices, mesh.vertices * 1.02])
+    one, other = (surface.closest(queries) for surface in found)
+    np.testing.assert_allclose(one.distances, other.distances, atol=1e-10)
+    np.testing.assert_allclose(one.points, other.points, atol=1e-9)
+    directions = rng.normal(size=queries.shape)
+    directions[:200, 0] = 0.0  # along the sides of boxes
+    one, other = (surface.first_hit(queries[:2000], directions[:2000]) for surface in found)
+    np.testing.assert_array_equal(one[0], other[0])
+    hit = one[0] >= 0
+    assert 0.1 < hit.mean() < 0.9
+    np.testing.assert_allclose(one[1][hit], other[1][hit], rtol=1e-5, atol=1e-5)  # igl counts in 32 bits
+    np.testing.assert_allclose(one[2][hit], other[2][hit], atol=1e-5)
+
+
+@pytest.mark.parametrize("n_faces", [1, 2, 3, 4, 5, 8, 9])
+def test_a_tree_of_boxes_of_few_faces_is_whole(n_faces):
+    mesh, _ = torso(edge=15)
+    faces = mesh.faces[:: mesh.n_faces // n_faces][:n_faces]
+    tree = BoxTree.of(mesh.vertices, faces)
+    centres = np.ascontiguousarray(mesh.vertices[faces].mean(axis=1))
+    squared, found, _ = tree.closest(centres)
+    assert found.tolist() == list(range(n_faces))
+    assert squared.max() < 1e-20

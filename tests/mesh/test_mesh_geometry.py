@@ -83,3 +83,13 @@ def test_a_reflection_is_never_returned():
 def test_without_scale_the_scale_stays_one():
     source = np.random.default_rng(3).normal(size=(10, 3))
     assert Similarity.fit(source, 5 * source, with_scale=False).scale == 1.0
+
+
+def test_lengths_in_blocks_are_those_of_numpy(monkeypatch):
+    monkeypatch.setattr(geometry, "_BLOCK", 7)
+    rng = np.random.default_rng(0)
+    vertices, edges, points = rng.normal(size=(50, 3)), rng.integers(0, 50, (61, 2)), rng.normal(size=(3, 3))
+    exact = np.linalg.norm(vertices[edges[:, 0]] - vertices[edges[:, 1]], axis=1)
+    np.testing.assert_array_equal(geometry.lengths(vertices, edges), exact)
+    away = np.linalg.norm(vertices[:, None] - points, axis=2).min(axis=1)
+    np.testing.assert_array_equal(geometry.distances_from(points, vertices), away)

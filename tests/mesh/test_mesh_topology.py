@@ -143,3 +143,36 @@ def test_equal_rows_are_joined_in_the_order_of_their_first(kind, all_alike, monk
         assert [tuple(row) for row in rows[kept].tolist()] == list(numbers)
         assert kept.tolist() == sorted(kept)
         assert all(expected.index(number) == place for number, place in enumerate(kept))
+
+
+def test_edges_of_any_faces_are_those_that_sorting_finds():
+    rng = np.random.default_rng(0)
+    for n_vertices, n_faces in ((4, 200), (300, 200), (1, 3)):
+        faces = rng.integers(0, n_vertices, (n_faces, 3))
+        table = topology.edge_table(faces)
+        edges, which, count = np.unique(
+            np.sort(table.directed, axis=1), axis=0, return_inverse=True, return_counts=True
+        )
+        np.testing.assert_array_equal(table.edges, edges)
+        np.testing.assert_array_equal(table.of_half_edge, which.ravel())
+        np.testing.assert_array_equal(table.face_count, count)
+
+
+def test_edges_that_are_asked_for_again_outlive_newer_ones():
+    first, *others = (
+        TriangleMesh(np.zeros((6, 3)), np.array([[0, 1, 2], [0, 2, k]])) for k in (3, 4, 5, 4, 5, 3)
+    )
+    table = topology.edge_table(first.faces)
+    for other in others:
+        topology.edge_table(other.faces)
+        assert topology.edge_table(first.faces) is table
+
+
+def test_rows_of_whole_numbers_are_joined_like_those_of_others():
+    rng = np.random.default_rng(1)
+    for rows in (rng.integers(0, 6, (500, 3)), rng.integers(-2, 4, (500, 3)), np.empty((0, 3), np.int64)):
+        kept, new_id = topology.joined(rows)
+        np.testing.assert_array_equal(rows[kept][new_id], rows)
+        assert len(kept) == len(np.unique(rows, axis=0))
+        assert all(first == np.flatnonzero((rows == rows[first]).all(axis=1))[0] for first in kept)
+        assert kept.tolist() == sorted(kept)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import MeshProblem
-from breastmorph.mesh.geometry import edge_lengths, without_pinches
+from breastmorph.mesh.geometry import distances_from, edge_lengths, without_pinches
 from breastmorph.mesh.topology import edge_table, face_components
 from breastmorph.mesh.triangle_mesh import TriangleMesh
+
+if TYPE_CHECKING:
+    from breastmorph.mesh.box_tree import BoxTree
 
 # --------------------------------------------------------------------------------------------------------------------
 # Closest points: on a surface, prepared once and asked many times; on segments. Exact
 # --------------------------------------------------------------------------------------------------------------------
 
+_MANY = 250_000  # faces from which on the tree of boxes is worth its compilation
 _ON_EDGE = 1e-7  # a barycentric weight below this puts the point on the opposite edge
 
 
@@ -54,7 +59,7 @@ def closest_to_few(mesh: TriangleMesh, queries: Floats) -> tuple[Floats, Floats,
     longest = edge_lengths(mesh.vertices, mesh.faces).max()
     near = np.zeros(mesh.n_vertices, bool)
     for query in queries:  # no corner of the closest face is further away than this
-        away = np.linalg.norm(mesh.vertices - query, axis=1)
+        away = distances_from(query[None], mesh.vertices)
         near |= away <= 1.001 * (away.min() + longest)
     faces = np.flatnonzero(near[mesh.faces].all(axis=1))
     found = Surface(TriangleMesh(mesh.vertices, mesh.faces[faces])).closest(queries)
@@ -65,34 +70,24 @@ class Surface:
     """A mesh prepared for closest-point and ray queries."""
 
     def __init__(self, mesh: TriangleMesh) -> None:
-        import igl
-
         self.mesh = mesh
         self._border_opposite, self._border_vertex = _border(mesh)  # before the tree takes its memory
-        # igl takes writeable arrays only; these copies are never written to.
-        self._vertices = np.array(mesh.vertices)
-        self._faces = np.array(mesh.faces)
-        self._tree = igl.AABB()
-        self._tree.init(self._vertices, self._faces)
+        self._tree = _tree(mesh)
 
     def closest(self, queries: Floats) -> SurfacePoints:
         """Closest points of the surface to ``queries`` (k, 3)."""
-        squared, faces, points = self._tree.squared_distance(
-            self._vertices, self._faces, np.ascontiguousarray(queries, dtype=np.float64)
-        )
+        squared, faces, points = self._tree.closest(np.ascontiguousarray(queries, dtype=np.float64))
         weights = self._barycentric(points, faces)
         outside = weights <= _ON_EDGE
         on_edge = (outside & self._border_opposite[faces]).any(axis=1)
         corner = weights.argmax(axis=1)
         at_corner = outside.sum(axis=1) == 2
-        on_vertex = at_corner & self._border_vertex[self._faces[faces, corner]]
+        on_vertex = at_corner & self._border_vertex[self.mesh.faces[faces, corner]]
         return SurfacePoints(points, np.sqrt(np.maximum(squared, 0.0)), faces, weights, on_edge | on_vertex)
 
     def first_hit(self, origins: Floats, directions: Floats) -> tuple[Ints, Floats, Floats]:
         """First hit of rays: face (k,), -1 where none; distance along the ray (k,); barycentric (k, 3)."""
-        faces, distance, uv = self._tree.intersect_ray_first(
-            self._vertices,
-            self._faces,
+        faces, distance, uv = self._tree.first_hit(
             np.ascontiguousarray(origins, dtype=np.float64),
             np.ascontiguousarray(directions, dtype=np.float64),
         )
@@ -101,7 +96,7 @@ class Surface:
         return faces, distance, weights
 
     def _barycentric(self, points: Floats, faces: Ints) -> Floats:
-        a, b, c = (self._vertices[self._faces[faces, k]] for k in range(3))
+        a, b, c = (self.mesh.vertices[self.mesh.faces[faces, k]] for k in range(3))
         ab, ac, ap = b - a, c - a, points - a
         d00, d01, d11 = (ab * ab).sum(1), (ab * ac).sum(1), (ac * ac).sum(1)
         d20, d21 = (ap * ab).sum(1), (ap * ac).sum(1)
@@ -112,6 +107,36 @@ class Surface:
         w = np.where(sound, (d00 * d21 - d01 * d20) / area, 0.0)
         weights = np.clip(np.column_stack([1.0 - v - w, v, w]), 0.0, 1.0)
         return weights / weights.sum(axis=1, keepdims=True)
+
+
+class _IglTree:
+    """The search tree of libigl; asked like a :class:`~breastmorph.mesh.box_tree.BoxTree`."""
+
+    def __init__(self, mesh: TriangleMesh) -> None:
+        import igl
+
+        # igl takes writeable arrays only; these copies are never written to.
+        self._vertices = np.array(mesh.vertices)
+        self._faces = np.array(mesh.faces)
+        self._tree = igl.AABB()
+        self._tree.init(self._vertices, self._faces)
+
+    def closest(self, queries: Floats) -> tuple[Floats, Ints, Floats]:
+        squared, faces, points = self._tree.squared_distance(self._vertices, self._faces, queries)
+        return squared, faces, points
+
+    def first_hit(self, origins: Floats, directions: Floats) -> tuple[Ints, Floats, Floats]:
+        faces, distance, uv = self._tree.intersect_ray_first(self._vertices, self._faces, origins, directions)
+        return faces, distance, uv
+
+
+def _tree(mesh: TriangleMesh) -> _IglTree | BoxTree:
+    """igl's tree takes 240 bytes a face, thrice that of the other, which has to be compiled once."""
+    if mesh.n_faces <= _MANY:
+        return _IglTree(mesh)
+    from breastmorph.mesh.box_tree import BoxTree
+
+    return BoxTree.of(mesh.vertices, mesh.faces)
 
 
 def _border(mesh: TriangleMesh) -> tuple[Bools, Bools]:
@@ -337,8 +362,11 @@ def near_lines(mesh: TriangleMesh, starts: Floats, ends: Floats, limits: Floats)
         How long the lines may be.
     """
     inside = np.zeros(mesh.n_vertices, bool)
-    for *both, limit in zip(starts, ends, limits, strict=True):
-        way = sum(np.sqrt(((mesh.vertices - point) ** 2) @ np.ones(3)) for point in both)
-        inside |= way <= limit
+    points, number = np.unique(
+        np.vstack([starts, ends]), axis=0, return_inverse=True
+    )  # lines share their ends
+    away = [distances_from(point[None], mesh.vertices) for point in points]
+    for one, other, limit in zip(*number.reshape(2, -1), limits, strict=True):
+        inside |= away[one] + away[other] <= limit
     faces: Bools = np.any(inside[mesh.faces], axis=1)
     return mesh.kept(faces) if faces.any() else mesh

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
+from scipy.sparse import csc_matrix
 
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.mesh.topology import (
@@ -32,20 +33,17 @@ def face_normals(vertices: Floats, faces: Ints) -> Floats:
 
 def face_areas(vertices: Floats, faces: Ints) -> Floats:
     """Areas, (m,)."""
-    found: Floats = 0.5 * np.linalg.norm(face_cross(vertices, faces), axis=1)
-    return found
+    return 0.5 * norms(face_cross(vertices, faces))
 
 
 def vertex_areas(vertices: Floats, faces: Ints) -> Floats:
     """A third of the area of the faces around each vertex, (n,)."""
-    third = np.repeat(face_areas(vertices, faces) / 3.0, 3)
-    return _summed(faces, third, len(vertices))
+    return _summed(faces, face_areas(vertices, faces) / 3.0, len(vertices))
 
 
 def vertex_normals(vertices: Floats, faces: Ints) -> Floats:
     """Area-weighted unit normals, (n, 3); zero for a vertex without faces."""
-    cross = face_cross(vertices, faces)
-    return _unit(np.stack([_summed(faces, np.repeat(part, 3), len(vertices)) for part in cross.T], axis=1))
+    return _unit(_summed(faces, face_cross(vertices, faces), len(vertices)))
 
 
 def normals_within(normals: Floats, corners: Ints, weights: Floats) -> Floats:
@@ -88,7 +86,27 @@ def edge_lengths(vertices: Floats, faces: Ints) -> Floats:
 
 def lengths(vertices: Floats, edges: Ints) -> Floats:
     """Lengths of pairs of vertices (e, 2), (e,)."""
-    found: Floats = np.linalg.norm(vertices[edges[:, 0]] - vertices[edges[:, 1]], axis=1)
+    found = np.empty(len(edges))
+    for start in range(0, len(edges), _BLOCK):
+        one, other = edges[start : start + _BLOCK].T
+        found[start : start + _BLOCK] = norms(vertices[one] - vertices[other])
+    return found
+
+
+def distances_from(points: Floats, vertices: Floats) -> Floats:
+    """Distances of vertices (n, 3) from the nearest of a few points (k, 3), (n,)."""
+    found = np.full(len(vertices), np.inf)
+    for start in range(0, len(vertices), _BLOCK):
+        here = slice(start, start + _BLOCK)
+        for point in points:
+            np.minimum(found[here], norms(vertices[here] - point), out=found[here])
+    return found
+
+
+def norms(vectors: Floats) -> Floats:
+    """Lengths of vectors (k, 3), (k,): to the bit what ``np.linalg.norm`` finds in thrice the time."""
+    x, y, z = vectors.T
+    found: Floats = np.sqrt(x * x + y * y + z * z)
     return found
 
 
@@ -101,13 +119,18 @@ def face_cross(vertices: Floats, faces: Ints) -> Floats:
     return cross
 
 
-def _summed(faces: Ints, at_corners: Floats, n_vertices: int) -> Floats:
-    """Sum of values at the faces' corners (3m,) over each vertex, (n,)."""
-    return np.bincount(faces.ravel(), weights=at_corners, minlength=n_vertices).astype(np.float64, copy=False)
+def _summed(faces: Ints, values: Floats, n_vertices: int) -> Floats:
+    """Sum of the faces' values (m, ...) around each vertex, (n, ...), face by face: a product with who has which."""
+    start = np.arange(0, faces.size + 1, 3, dtype=np.int32)
+    has = csc_matrix(
+        (np.ones(faces.size), faces.ravel().astype(np.int32), start), shape=(n_vertices, len(faces))
+    )
+    found: Floats = has @ values
+    return found
 
 
 def _unit(vectors: Floats) -> Floats:
-    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    length = norms(vectors)[:, None]
     found: Floats = np.divide(vectors, length, out=np.zeros_like(vectors), where=length > 0)
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -13,7 +13,7 @@ from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import Finding, warning
 from breastmorph.foundation.machine import one_thread
 from breastmorph.mask import IN_BREAST, BreastLengths, BreastMask, measure_breasts
-from breastmorph.mesh.geometry import Similarity, vertex_normals
+from breastmorph.mesh.geometry import Similarity, vertex_normals, without_pinches
 from breastmorph.mesh.remeshing import thinned
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.minimiser import Deformation, Trace, fit
@@ -243,8 +243,7 @@ class Bent:
 
 def look_at(prepared: PreparedTemplate, scan: Scan) -> Seen:
     """The scan with its search tree, its landmarks on the surface and its mask's lengths (section 3.1)."""
-    for_lengths = _not_too_dense(scan.mesh, prepared.parameters)  # before the search tree takes its memory
-    report = Report(warnings=tuple(scan.warnings)).ticked("geodesics")
+    report = Report(warnings=tuple(scan.warnings))
     target = Target.of(scan.mesh)
     given, moved = landmarks_on_surface(scan.landmarks, target, scan.id)
     report = report.warned(moved).ticked("closest-point tree")
@@ -253,7 +252,7 @@ def look_at(prepared: PreparedTemplate, scan: Scan) -> Seen:
         estimated = list(landmarks.only(scan.landmarks.unset))
         report = report.warned([warning("landmarks-estimated", names=estimated)])
         report = report.ticked("estimated landmarks")
-    lengths = measure_breasts(for_lengths, landmarks)
+    lengths = measure_breasts(scan.mesh, landmarks, _thinning(scan.mesh, prepared.parameters))
     return Seen(scan, target, given, landmarks, lengths, report.ticked("geodesics"))
 
 
@@ -352,13 +351,17 @@ def judge(prepared: PreparedTemplate, laid: Laid, bent: Bent) -> Registration:
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def _not_too_dense(mesh: TriangleMesh, parameters: RegistrationParameters) -> TriangleMesh:
-    """The scan for geodesics, whose cost grows with its faces and whose lengths hardly do.
+def _thinning(
+    mesh: TriangleMesh, parameters: RegistrationParameters
+) -> Callable[[TriangleMesh], TriangleMesh] | None:
+    """How parts of the scan are made ready for geodesics, whose cost grows with its faces and whose lengths hardly do.
 
     Closest points are always those of the whole scan: points of the template slide ten times as far as their
     target moves.
     """
-    return mesh if mesh.n_faces <= parameters.dense else thinned(mesh, parameters.dense_edge)
+    if mesh.n_faces <= parameters.dense:
+        return None
+    return lambda part: thinned(without_pinches(part)[0], parameters.dense_edge)  # cutting out leaves pinches
 
 
 def _start(prepared: PreparedTemplate, laid: Laid) -> tuple[tuple[TriangleMesh, TriangleMesh], Report]:

@@ -285,7 +285,7 @@ def upright_scan(
     from_mm = Similarity(frame.axes, -frame.axes @ centre)
     mesh = mesh.with_vertices(from_mm.apply(mesh.vertices))
     landmarks = landmarks.transformed(from_mm)
-    require_adult_anatomy(landmarks, float(np.ptp(mesh.vertices, axis=0).max()))
+    require_adult_anatomy(landmarks, max(float(np.ptp(along)) for along in mesh.vertices.T))
     _describe(mesh, p, note, facts)
     if landmarks.absent_sides:
         side = landmarks.absent_sides[0]

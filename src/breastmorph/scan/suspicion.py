@@ -10,7 +10,7 @@ from scipy.spatial import cKDTree
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import Finding, warning
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.geometry import lengths, vertex_normals
+from breastmorph.mesh.geometry import distances_from, lengths, vertex_normals
 from breastmorph.mesh.topology import edge_table
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.scan import SIDES, Landmarks
@@ -108,14 +108,17 @@ def signs(mesh: TriangleMesh, landmarks: Landmarks) -> Signs:
     nipples = landmarks.only(f"nipple_{side}" for side in SIDES).points
     front = _front(mesh, nipples)
     normals = vertex_normals(front.vertices, front.faces)
-    edges = edge_table(front.faces).edges
+    table = edge_table(front.faces)
+    edges, size = table.edges, lengths(front.vertices, table.edges)
     surface = Surface(front)
     stretched = 1.0
     if len(nipples):
-        near = cKDTree(nipples).query(front.vertices[edges].mean(axis=1))[0] < _OUTER[0]
-        size = lengths(front.vertices, edges)
-        stretched = float(np.median(size[near]) / np.median(size)) if near.any() else 1.0
-    points, directions = _evened(front, normals)
+        away = distances_from(nipples, front.vertices)[edges[:, 0]]
+        close = np.flatnonzero(away < _OUTER[0] + size)  # of no other edge is the middle near enough
+        near = close[distances_from(nipples, front.vertices[edges[close]].mean(axis=1)) < _OUTER[0]]
+        stretched = float(np.median(size[near]) / np.median(size)) if len(near) else 1.0
+    longest = size[table.of_half_edge].reshape(3, -1).max(axis=0)
+    points, directions = _evened(front, normals, longest)
     found = [_nipple(points, directions, nipple) for nipple in nipples]
     return Signs(
         *_beside(surface, normals),
@@ -150,8 +153,8 @@ def suspicions(
 def _front(mesh: TriangleMesh, nipples: Floats) -> TriangleMesh:
     if not len(nipples):
         return mesh
-    near = cKDTree(nipples).query(mesh.vertices)[0] < _FRONT
-    chosen = near[mesh.faces].all(axis=1)
+    near = distances_from(nipples, mesh.vertices) < _FRONT
+    chosen: Bools = np.all(near[mesh.faces], axis=1)
     return mesh.kept(chosen) if chosen.any() else mesh
 
 
@@ -209,10 +212,14 @@ def _rough(points: Floats) -> float:
     return float(np.median(np.sqrt((left**2).sum(axis=1)[enough] / free[enough])))
 
 
-def _evened(mesh: TriangleMesh, normals: Floats) -> tuple[Floats, Floats]:
-    """Points of a surface a few millimetres apart, whatever its triangles, and their normals."""
-    corners = mesh.vertices[mesh.faces]
-    longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1)
+def _evened(mesh: TriangleMesh, normals: Floats, longest: Floats) -> tuple[Floats, Floats]:
+    """Points of a surface a few millimetres apart, whatever its triangles, and their normals.
+
+    Parameters
+    ----------
+    longest : (m,) float
+        Edge of each face, mm.
+    """
     chosen = mesh.faces[longest > _LONG_EDGE]
     a, b, c = np.moveaxis(chosen, 1, 0)
     points, directions = (

@@ -114,9 +114,9 @@ def read(data: bytes, path: Path) -> TriangleMesh:
     face = tables.get("face", {})
     corners = next((face[name] for name in _CORNERS if name in face), None)
     if corners is None or corners.counts is None:
-        faces, order = np.empty((0, 3), np.int64), np.empty((0, 3), np.int64)
+        faces, order = np.empty((0, 3), np.int64), None
     elif corners.values.ndim == 2 and corners.values.shape[1] == 3:
-        faces, order = corners.values.astype(np.int64), np.arange(corners.values.size).reshape(-1, 3)
+        faces, order = corners.values.astype(np.int64), None
     else:
         order = triangulated(corners.counts, corners.flat, vertices)
         faces = corners.flat.astype(np.int64)[order]
@@ -331,14 +331,15 @@ def _texture_coordinates(
     vertex: dict[str, _Column],
     face: dict[str, _Column],
     corners: _Column | None,
-    order: NDArray[Any],
+    order: NDArray[Any] | None,
     faces: NDArray[Any],
 ) -> Floats | None:
     by_corner = face.get("texcoord")
     if len(faces) and corners is not None and corners.counts is not None and by_corner is not None:
         if by_corner.counts is None or not np.array_equal(by_corner.counts, 2 * corners.counts):
             raise damaged("a face has not two texture coordinates per corner")
-        return by_corner.flat.astype(np.float64).reshape(-1, 2)[order]
+        uv = by_corner.flat.astype(np.float64).reshape(-1, 2)
+        return uv.reshape(-1, 3, 2) if order is None else uv[order]
     for u, v in _VERTEX_UV:
         if u in vertex and v in vertex and len(faces):
             by_vertex = np.stack([vertex[u].flat, vertex[v].flat], axis=1).astype(np.float64)
