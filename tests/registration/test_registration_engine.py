@@ -83,6 +83,7 @@ def test_a_scan_that_crashes_hangs_or_eats_memory_fails_alone(tmp_path):
     assert run(found, calm, out, retry_failed=True) == {}
 
 
+@pytest.mark.slow
 def test_a_second_run_does_what_is_missing_failed_or_changed(tmp_path):
     found = write_scans(tmp_path / "scans", 6)
     rules, out = tiny_recipe(Troubles()), tmp_path / "out"

@@ -67,6 +67,7 @@ def test_a_failure_costs_only_what_needs_it(run_parts, tmp_path):
     assert not (tmp_path / "study" / "failed").exists()  # e is no part any more
 
 
+@pytest.mark.slow
 def test_a_crash_costs_one_part(run_parts):
     run = run_parts(_part("a", do.crashes, spreads=False), _part("b", do.counts, spreads=False))
     assert run.states["a"].status == "failed"
