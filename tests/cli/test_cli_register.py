@@ -160,6 +160,7 @@ def test_a_result_whose_scan_now_fails_does_not_stay(cohort):
     assert (cohort / "out" / "superseded" / "a.ply").exists()
 
 
+@pytest.mark.slow
 def test_one_folder_holds_one_template_and_a_summary_of_all(cohort):
     run(cohort)
     code, _ = run(cohort, **ONE)
@@ -220,6 +221,7 @@ def test_a_scan_in_no_unit_with_four_points_needs_one_measured_distance(cohort):
     assert Surface(mesh).closest(registered / shrink).distances.mean() < 2.0
 
 
+@pytest.mark.slow
 def test_only_what_failed_is_tried_again(cohort):
     run(cohort)
     mesh, landmarks = torso(edge=6, size=1.1)
@@ -233,6 +235,7 @@ def test_only_what_failed_is_tried_again(cohort):
     assert (code, report["scans"]) == (0, [])
 
 
+@pytest.mark.slow
 def test_a_limit_is_kept_even_with_one_job(cohort):
     code, report = run(cohort, "--time-limit", "0.001", **ONE)
     assert code == 2

@@ -462,6 +462,7 @@ def test_a_slow_file_does_not_hold_up_another():
         assert calls.call("a good file") == "a good file, read"
 
 
+@pytest.mark.slow
 def test_whoever_waits_for_a_process_can_stop_waiting():
     with while_one_hangs(most=1) as calls, pytest.raises(Cancelled):
         calls.call("a good file", lambda: True)

@@ -111,6 +111,7 @@ def test_parts_that_are_left_out_for_once_keep_their_results(run_parts):
     assert run_parts(_part("a", do.counts), _part("b", do.counts)).ran == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spreads", [True, False])
 def test_a_full_disk_ends_the_run_and_keeps_what_is_done(run_parts, spreads):
     with pytest.raises(FileProblem, match=r"No space left.*what is done is kept"):
