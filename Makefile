@@ -10,12 +10,15 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 demo: $(VENV)/run.stamp
 	$(BIN)/breastmorph demo $(if $(filter full,$(DEMO)),--full --out demo-full,--out demo)
 
-# The tests of a file stay in one process: they share what is costly to make.
+# The tests of a file stay in one process: they share what is costly to make. Threads inside of two such processes would
+# only wait for each other; and whatever a container says, compiled code is kept: tests start hundreds of processes.
 PYTEST := -m pytest -n 2 --dist loadfile
+test quick coverage wheel-test lowest: export OPENBLAS_NUM_THREADS := 1
+test quick coverage wheel-test lowest: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/dev.stamp
 	$(BIN)/python $(PYTEST) tests
 
-# Without a browser, kills, a cluster and what takes long: in three to four minutes on two free cores.
+# Without a browser, kills, a cluster and what takes long: in less than two minutes on two free cores.
 QUICK := -m "not browser and not kill and not cluster and not slow"
 quick: $(VENV)/dev.stamp
 	$(BIN)/python $(PYTEST) $(QUICK) tests

@@ -294,6 +294,7 @@ def test_a_mesh_of_a_notebook_can_be_turned_in_a_browser(browser, model, tmp_pat
         assert tab.complaints() == []
 
 
+@pytest.mark.slow
 def test_a_folder_is_registered_as_the_command_does_it(world, tmp_path):
     place = tmp_path / "two"
     for part in ("scans", "landmarks"):

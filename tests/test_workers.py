@@ -59,6 +59,7 @@ def test_every_item_has_its_result_and_setup_ran_in_the_same_process():
     assert results(range(9)) == {k: (k + 100, True) for k in range(9)}
 
 
+@pytest.mark.slow
 @POSIX
 def test_fatal_items_fail_alone_with_their_reason():
     items = ["exit", 1, "segfault", 2, "hang", 3, "memory", 4, "killed", 5]

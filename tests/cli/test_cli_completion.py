@@ -94,6 +94,7 @@ def test_every_shell_has_its_script_and_its_lines(shell):
         assert checked.returncode == 0, checked.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     shutil.which("bash") is None or not PROGRAM.exists(), reason="needs bash and the command on the path"
 )

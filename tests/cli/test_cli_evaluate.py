@@ -64,6 +64,7 @@ def test_curves_of_both_regions_and_both_distances_for_every_count(folder):
     assert report["warnings"] == []
 
 
+@pytest.mark.slow
 def test_files_hold_the_same_numbers_every_time(folder, tmp_path):
     options = ("--cohort", folder / "cohort", "--samples", 10, "--seed", 4, "--no-surface")
     reports = [run(folder / "model.h5", *options, "--out", tmp_path / name) for name in "ab"]

@@ -87,6 +87,7 @@ def test_the_result_stays_in_the_files_unit(folder, tmp_path):
     assert transform.scale == pytest.approx(0.001, rel=0.1)
 
 
+@pytest.mark.slow
 def test_without_landmarks_and_with_few_components(folder, tmp_path):
     result = run(folder, tmp_path / "out", "scan.ply", "--components", "8")
     assert result.exit_code == 0, result.output

@@ -117,6 +117,7 @@ def test_odd_names_in_json_are_text_and_every_scan_is_judged(oddly_named, enviro
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every name is text")
+@pytest.mark.slow
 @pytest.mark.parametrize(("environment", "tail"), [(_PLAIN, ""), ({}, ">&- 2>&-")], ids=["ascii", "closed"])
 def test_odd_names_do_not_end_a_registration_nor_does_silence(oddly_named, tmp_path, environment, tail):
     out = os.fsencode(tmp_path / "out") + b"\xfc"

@@ -39,7 +39,7 @@ def cohort(tmp_path):
         save_mesh(mesh.with_vertices(move.apply(mesh.vertices)), tmp_path / "scans" / f"{name}.ply")
         save_landmarks(landmarks.transformed(move), tmp_path / "landmarks" / f"{name}.json")
     (tmp_path / "scans" / "broken.ply").write_bytes(b"ply\nformat ascii 1.0\n")
-    mesh, landmarks = torso(edge=9)
+    mesh, landmarks = torso(edge=11)
     save_mesh(mesh, tmp_path / "template.ply")
     save_landmarks(landmarks, tmp_path / "template.json")
     return tmp_path
@@ -128,11 +128,12 @@ def test_pose_and_unit_of_the_file_do_not_matter(cohort):
     mesh, landmarks = torso(edge=6, size=0.8)
     rotation = Rotation.from_euler("xyz", [70, 25, 130], degrees=True).as_matrix()
     move = Similarity(rotation, np.array([1.0, -2.0, 3.0]), 0.001)  # turned, shifted, in metres
-    save_mesh(mesh.with_vertices(move.apply(mesh.vertices)), cohort / "scans" / "turned.ply")
+    (cohort / "both").mkdir()
+    save_mesh(mesh.with_vertices(move.apply(mesh.vertices)), cohort / "both" / "turned.ply")
     save_landmarks(landmarks.transformed(move), cohort / "landmarks" / "turned.json")
-    save_mesh(mesh, cohort / "scans" / "plain.ply")
+    save_mesh(mesh, cohort / "both" / "plain.ply")
     save_landmarks(landmarks, cohort / "landmarks" / "plain.json")
-    run(cohort)
+    run(cohort, scans="both")
     plain = load_mesh(cohort / "out" / "registered" / "plain.ply").vertices
     turned = load_mesh(cohort / "out" / "registered" / "turned.ply").vertices
     assert np.linalg.norm(move.inverse().apply(turned) - plain, axis=1).max() < 0.1
@@ -159,6 +160,7 @@ def test_a_result_whose_scan_now_fails_does_not_stay(cohort):
     assert (cohort / "out" / "superseded" / "a.ply").exists()
 
 
+@pytest.mark.slow
 def test_one_folder_holds_one_template_and_a_summary_of_all(cohort):
     run(cohort)
     code, _ = run(cohort, **ONE)
@@ -173,6 +175,7 @@ def test_one_folder_holds_one_template_and_a_summary_of_all(cohort):
     assert "another template" in result.output
 
 
+@pytest.mark.slow
 def test_a_sheet_never_shows_an_older_result(cohort):
     sheet = cohort / "out" / "sheets" / "a.png"
     run(cohort, "--quality-sheet", **ONE)
@@ -218,6 +221,7 @@ def test_a_scan_in_no_unit_with_four_points_needs_one_measured_distance(cohort):
     assert Surface(mesh).closest(registered / shrink).distances.mean() < 2.0
 
 
+@pytest.mark.slow
 def test_only_what_failed_is_tried_again(cohort):
     run(cohort)
     mesh, landmarks = torso(edge=6, size=1.1)
@@ -231,6 +235,7 @@ def test_only_what_failed_is_tried_again(cohort):
     assert (code, report["scans"]) == (0, [])
 
 
+@pytest.mark.slow
 def test_a_limit_is_kept_even_with_one_job(cohort):
     code, report = run(cohort, "--time-limit", "0.001", **ONE)
     assert code == 2

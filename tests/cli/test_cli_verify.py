@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -27,11 +28,17 @@ def verified(*arguments):
     return problems
 
 
+@pytest.fixture(scope="module")
+def once_registered(tmp_path_factory):
+    home = tmp_path_factory.mktemp("registered")
+    register_batch(write_scans(home / "scans", 2), tiny_recipe(), home / "out", InProcess())
+    return home
+
+
 @pytest.fixture
-def registered(tmp_path):
-    found = write_scans(tmp_path / "scans", 2)
-    register_batch(found, tiny_recipe(), tmp_path / "out", InProcess())
-    return tmp_path
+def registered(once_registered, tmp_path):
+    """A copy that a test may change."""
+    return shutil.copytree(once_registered, tmp_path / "copy")
 
 
 @pytest.fixture

@@ -59,6 +59,7 @@ def test_errors_are_those_of_models_built_by_hand(cohort, result):
             assert found[place, count] == pytest.approx(error, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_labels_without_meaning_make_no_difference(cohort):
     labels = ["yes"] * 18 + ["no"] * 12
     np.random.default_rng(3).shuffle(labels)
@@ -80,6 +81,7 @@ def test_operated_breasts_of_another_kind_are_found_to_explain_worse(cohort):
     assert well.holds == "no"
 
 
+@pytest.mark.slow
 def test_few_operated_subjects_limit_both_models(cohort):
     few = labelled(cohort, ["yes"] * 4 + ["no"] * 26)
     found = compare_operated(few)

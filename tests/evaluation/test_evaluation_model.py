@@ -206,6 +206,7 @@ def to_raw_scans(cohort, folder, counts=(0, 1)):
     return raw_scan_generalization(training, folds, faces, find_scans(folder), np.array(counts))
 
 
+@pytest.mark.slow
 def test_collapse_is_rewarded_by_the_curves_and_punished_by_the_raw_scans(scanned):
     folder, cohort = scanned
     shapes = cohort.array()
@@ -221,6 +222,7 @@ def test_collapse_is_rewarded_by_the_curves_and_punished_by_the_raw_scans(scanne
     assert raw_wrong.registered[0] > 3.0 * raw_right.registered[0]
 
 
+@pytest.mark.slow
 def test_raw_scans_are_met_in_their_own_place_and_size(scanned):
     folder, cohort = scanned
     straight = to_raw_scans(cohort, folder, (1,))

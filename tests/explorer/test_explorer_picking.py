@@ -226,6 +226,7 @@ def shown_from_torso(visitor, scan: str, mesh_size: float) -> Similarity:
     return Similarity.fit(mesh.vertices, shown)
 
 
+@pytest.mark.slow
 def test_the_queue_is_saved_after_every_click_and_taken_up_again(folder, model_file):
     settings = Settings(model=model_file, folder=folder)
     with running(settings) as explorer:
@@ -323,6 +324,7 @@ def test_a_click_cannot_be_lost_by_undo_and_swap(queue):
     assert visitor.post(f"/api/scans/{key}/absent", {"side": "both"}).status == 400
 
 
+@pytest.mark.slow
 def test_an_unreadable_scan_is_marked_and_a_click_stays_with_its_scan(folder, model_file):
     (folder / "bad.ply").write_bytes(b"ply\nformat binary_little_endian 1.0\nelement vertex 9\nend_header\n")
     with running(Settings(model=model_file, folder=folder)) as explorer:

@@ -320,6 +320,7 @@ def sent(visitor: Visitor):
     return visitor.ask("POST", "/api/scans?name=a.obj", mesh)
 
 
+@pytest.mark.slow
 def test_a_tab_that_nobody_uses_gives_way_to_one_that_needs_its_place(settings):
     with running(replace(settings, max_sessions=2)) as explorer:
         first, second, third, fourth = (Visitor.of(explorer) for _ in range(4))  # looking is free
@@ -347,6 +348,7 @@ def test_a_tab_that_nobody_uses_gives_way_to_one_that_needs_its_place(settings):
         assert second.get("/api/state").status == 404
 
 
+@pytest.mark.slow
 def test_sessions_made_in_a_loop_lock_nobody_out(settings, monkeypatch):
     monkeypatch.setattr("breastmorph.explorer.session._LOOKING", 3)
     with running(replace(settings, max_sessions=2)) as explorer:
@@ -454,11 +456,13 @@ def while_one_hangs(most: int):
         assert calls.call("the next") == "the next, read"
 
 
+@pytest.mark.slow
 def test_a_slow_file_does_not_hold_up_another():
     with while_one_hangs(most=2) as calls:
         assert calls.call("a good file") == "a good file, read"
 
 
+@pytest.mark.slow
 def test_whoever_waits_for_a_process_can_stop_waiting():
     with while_one_hangs(most=1) as calls, pytest.raises(Cancelled):
         calls.call("a good file", lambda: True)

@@ -143,6 +143,7 @@ def test_nothing_of_a_scan_is_left_when_the_explorer_is_killed(clinic):
     assert not list(place.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
 @pytest.mark.parametrize("with_folder", [True, False], ids=["a folder", "a model alone"])
 def test_another_account_gets_nothing_and_finds_no_key(clinic, with_folder):

@@ -86,7 +86,7 @@ def test_the_mesh_is_the_instance_of_the_coefficients_in_its_place():
     assert 0.0 < fit.plausibility < 1.0
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
 def test_without_landmarks_any_pose_is_found(seed):
     turn = Rotation.random(None, np.random.default_rng(seed)).as_matrix()
     _, mesh, _ = subject(seed, Similarity(turn, np.array([100.0, 500.0, -900.0])))
@@ -174,6 +174,7 @@ def test_only_the_components_asked_for_are_used():
     assert fit.misfit > fit_model(model(), cloud(mesh), landmarks).misfit
 
 
+@pytest.mark.slow
 def test_a_surface_inside_out_is_turned_with_landmarks_and_refused_without():
     _, mesh, landmarks = subject()
     fit = fit_model(model(), mesh.flipped(), landmarks)
@@ -207,9 +208,13 @@ REFUSED = {
     "one point many times": lambda points: np.ones_like(points),
     "two columns": lambda points: points[:, :2],
 }
+_SEARCHED = ("leg", "box of points", "plane")  # what takes a search before it is refused, but for one
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if name in _SEARCHED else name for name in REFUSED],
+)
 def test_what_is_no_torso_is_refused(name):
     _, mesh, _ = subject(pose=Similarity())
     with pytest.raises(MeshProblem) as refusal:

@@ -83,6 +83,7 @@ def test_a_scan_that_crashes_hangs_or_eats_memory_fails_alone(tmp_path):
     assert run(found, calm, out, retry_failed=True) == {}
 
 
+@pytest.mark.slow
 def test_a_second_run_does_what_is_missing_failed_or_changed(tmp_path):
     found = write_scans(tmp_path / "scans", 6)
     rules, out = tiny_recipe(Troubles()), tmp_path / "out"
@@ -160,6 +161,7 @@ def test_a_picture_that_cannot_be_drawn_costs_no_registration(tmp_path):
     assert run(found, rules, out) == {"s00": "unchanged"}  # it would fail again
 
 
+@pytest.mark.slow
 def test_a_stopped_run_is_whole_and_goes_on(rules, tmp_path):
     found = write_scans(tmp_path / "scans", 4)
     out = tmp_path / "out"

@@ -74,6 +74,7 @@ def test_a_users_settings_do_not_matter(tmp_path):
         assert (tmp_path / f"plain.{kind}").read_bytes() == (tmp_path / f"odd.{kind}").read_bytes()
 
 
+@pytest.mark.slow
 def test_the_same_values_give_the_same_files(tmp_path):
     for folder in ("first", "second"):
         save_data_amount(tmp_path / folder / "amount", [curves("30", 5), curves("60")])

@@ -74,7 +74,7 @@ def test_noise_of_3_mm_is_told(person):
     assert codes(noisy(person.mesh, 3.0), person.landmarks) == ["rough-surface"]
 
 
-@pytest.mark.parametrize("gap", [-3.0, 5.0, 8.0])
+@pytest.mark.parametrize("gap", [-3.0, *(pytest.param(gap, marks=pytest.mark.slow) for gap in (5.0, 8.0))])
 def test_a_second_layer_is_told(first, gap):
     assert codes(doubled(first.mesh, gap), first.landmarks) == ["layered-surface"]
 

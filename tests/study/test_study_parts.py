@@ -67,6 +67,7 @@ def test_a_failure_costs_only_what_needs_it(run_parts, tmp_path):
     assert not (tmp_path / "study" / "failed").exists()  # e is no part any more
 
 
+@pytest.mark.slow
 def test_a_crash_costs_one_part(run_parts):
     run = run_parts(_part("a", do.crashes, spreads=False), _part("b", do.counts, spreads=False))
     assert run.states["a"].status == "failed"
@@ -110,6 +111,7 @@ def test_parts_that_are_left_out_for_once_keep_their_results(run_parts):
     assert run_parts(_part("a", do.counts), _part("b", do.counts)).ran == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spreads", [True, False])
 def test_a_full_disk_ends_the_run_and_keeps_what_is_done(run_parts, spreads):
     with pytest.raises(FileProblem, match=r"No space left.*what is done is kept"):

@@ -166,6 +166,7 @@ def test_a_killed_build_leaves_a_whole_model_or_none(how, folder, tmp_path):
     assert load_model(tmp_path / "m.h5").n_components == 5
 
 
+@pytest.mark.slow
 def test_builds_side_by_side_give_the_same_model(folder, tmp_path):
     runs = [start("build", folder, "-o", tmp_path / f"{i}.h5") for i in range(3)]
     for run in runs:

@@ -114,6 +114,7 @@ def test_an_error_nobody_foresaw_is_told_without_places(tmp_path, monkeypatch):
     assert str(Path(breastmorph.__file__).parents[1]) not in json.dumps(told)
 
 
+@pytest.mark.slow
 def test_numbers_of_an_evaluation_name_nobody(folder):
     run("build", folder / "secret-study", "-o", folder / "m.h5")
     words = ["evaluate", folder / "m.h5", "--cohort", folder / "secret-study", "--samples", 5, "--no-surface"]

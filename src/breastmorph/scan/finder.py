@@ -396,12 +396,13 @@ class _Close:
 
 def _close_views(body: TriangleMesh, colours: Floats | None, front: Mapping[str, Estimate]) -> _Close:
     estimates: dict[str, list[Estimate]] = {name: [] for name in FOUND_NAMES}
-    middle = 0.5 * (front["sternal_notch"].point + front["xiphoid"].point)
-    near = _skin_near(body, None, middle, 150.0, 2.6)
+    middle = 0.65 * front["sternal_notch"].point + 0.35 * front["xiphoid"].point
+    near = _skin_near(body, None, middle, 190.0, 3.3)
     _, votes = _asked(nets().midline, near, middle, np.eye(3), (_turn(0, 6), _turn(8, -6)))
     for k, name in enumerate(STERNUM):
         points, sds = np.array([v.points[k] for v in votes]), np.array([v.sd[k] for v in votes])
         estimates[name].append(_agreed(points, sds, _STRANGE["close"][name]))
+    estimates["sternal_notch"] += _hollow(near, front["sternal_notch"].point)
     flat = {}
     for side in SIDES:
         said = _breast_view(body, front[f"nipple_{side}"].point, side)
@@ -414,6 +415,40 @@ def _close_views(body: TriangleMesh, colours: Floats | None, front: Mapping[str,
         estimates[f"nipple_{side}"].append(nipple)
         flat[side] += 0.5 * bare
     return _Close(estimates, flat)
+
+
+_HOLLOW_SMOOTH = 13.0  # mm: the scale of the turn from chest to neck
+_HOLLOW_ABOVE = 12.0  # mm that the deepest of the hollow lies above the upper edge of the sternum
+_HOLLOW_SD = np.array([15.0, 5.5, 7.0])
+_HOLLOW_TURN = 0.006  # 1/mm of curvature below which there is no hollow
+
+
+def _hollow(skin: Skin, near: Floats) -> list[Estimate]:
+    """The notch by the deepest hollow of the midline between chest and neck; nothing where that is not to be seen."""
+    from scipy.ndimage import gaussian_filter1d
+
+    step = 2.0
+    line = skin.points[np.abs(skin.points[:, 0] - near[0]) < 12.0]
+    row = np.floor((line[:, 1] - near[1]) / step).astype(int)
+    rows = np.arange(-55, 50)
+    depth = np.array([np.percentile(line[row == k, 2], 80) if (row == k).any() else np.nan for k in rows])
+    there = np.flatnonzero(np.isfinite(depth))
+    if len(there) < 30:
+        return []
+    inner = np.arange(there[0], there[-1] + 1)
+    profile = gaussian_filter1d(np.interp(inner, there, depth[there]), _HOLLOW_SMOOTH / step, mode="nearest")
+    slope = np.gradient(profile, step)
+    turn = np.gradient(slope, step) / (1.0 + slope**2) ** 1.5
+    height = rows[inner] * step
+    allowed = (np.abs(height - _HOLLOW_ABOVE) < 45.0) & (height < height[-1] - 10.0)
+    if not allowed.any():
+        return []
+    best = np.flatnonzero(allowed)[turn[allowed].argmax()]
+    if turn[best] < _HOLLOW_TURN or best in (np.flatnonzero(allowed)[0], np.flatnonzero(allowed)[-1]):
+        return []
+    place = near[1] + height[best] - _HOLLOW_ABOVE
+    point = np.array([near[0], place, np.interp(place - near[1], height, profile)])
+    return [Estimate(point, np.diag(_HOLLOW_SD**2))]
 
 
 def _skin_near(body: TriangleMesh, colours: Floats | None, centre: Floats, reach: float, step: float) -> Skin:

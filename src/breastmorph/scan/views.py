@@ -325,7 +325,7 @@ class Nets:
     @cached_property
     def midline(self) -> Net:
         """The sternum from the front."""
-        return self._net("midline", 64, 4.0)
+        return self._net("midline", 64, 5.0)
 
     @cached_property
     def nipple(self) -> Net:
