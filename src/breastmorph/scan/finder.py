@@ -37,7 +37,7 @@ _DEFINITION = {
 # And how far a net that looks from there may be off together on bodies of another kind than the phantom, mm.
 _STRANGE = {
     "coarse": {"sternal_notch": 4.0, "xiphoid": 4.0, "nipple": 6.0, "lower_pole": 4.0, "lateral_pole": 5.0, "imf": 4.0},
-    "close": {"sternal_notch": 5.0, "xiphoid": 5.0, "nipple": 1.5, "lower_pole": 4.0, "lateral_pole": 8.0, "imf": 5.0},
+    "close": {"sternal_notch": 5.0, "xiphoid": 5.0, "nipple": 1.5, "lower_pole": 4.0, "lateral_pole": 14.0, "imf": 5.0},
     "skin": {"nipple": 0.8},
 }  # fmt: skip
 # Beyond this deviation along the skin (mm) a landmark is doubtful.
