@@ -47,6 +47,7 @@ _COMMANDS = {
     "demo": ("breastmorph.cli.demo", "The whole job from start to end on a synthetic cohort."),
     "phantom": ("breastmorph.cli.phantom", "Make a synthetic cohort of adult torso scans with known truth."),
     "check": ("breastmorph.cli.check", "Judge scans and landmarks before any computing starts."),
+    "landmarks": ("breastmorph.cli.landmarks", "Find the landmarks of raw scans, with how sure each one is."),
     "register": ("breastmorph.cli.register", "Bend the template onto every scan: dense correspondence."),
     "build": ("breastmorph.cli.build", "Build a shape model from registered scans."),
     "evaluate": ("breastmorph.cli.evaluate", "Compactness, generalization and specificity of a model."),

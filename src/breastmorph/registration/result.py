@@ -170,10 +170,7 @@ def landmarks_on_surface(
     LandmarkProblem
         They are another scan's, or left and right are exchanged.
     """
-    hidden = [name for name, one in landmarks.found.items() if one.how == "estimate"]
-    landmarks = landmarks.only(
-        name for name in landmarks if name not in hidden
-    )  # the surface has not got them
+    landmarks = landmarks.on_skin
     found = target.surface.closest(landmarks.points)
     worst = int(found.distances.argmax())
     if found.distances[worst] > _OFF_SURFACE:

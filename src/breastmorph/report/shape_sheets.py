@@ -1,4 +1,4 @@
-"""One page for each new shape: an edit, a fit."""
+"""One page for each new shape: an edit, a fit; and for landmarks that were found."""
 
 from __future__ import annotations
 
@@ -22,7 +22,17 @@ from breastmorph.report.clinical_sheet import (
     with_unit,
 )
 from breastmorph.report.figures.panels import mark_sides, round_end, save_png
-from breastmorph.report.render import Marker, Picture, View, box_around, colormap, render
+from breastmorph.report.render import (
+    Camera,
+    Marker,
+    Picture,
+    Seen,
+    View,
+    box_around,
+    colormap,
+    look,
+    render,
+)
 from breastmorph.scan.scan import Landmarks
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -205,3 +215,82 @@ def _seen_target(
     shade = colormap(depth, float(far), float(near) + 1.0, "bone") * 0.75
     dots = TriangleMesh(vertices, faces)
     return render(dots, view, size=_FIT_SIZE, box=box, markers=markers, colors=np.tile(shade, (3, 1)))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Landmarks on the scan, each with how sure it is
+# --------------------------------------------------------------------------------------------------------------------
+
+_MARK_VIEWS = (View(yaw=-45.0), View(), View(yaw=45.0))
+_MARK_SIZE = (420, 420)
+_SURE, _DOUBTFUL, _SET = "#0072B2", "#D55E00", "#009E73"
+_RING = 1.96  # deviations that a ring shows: nineteen of twenty landmarks lie within
+
+
+def landmark_sheet(
+    name: str, upright: TriangleMesh, landmarks: Landmarks, path: Path, note: str = ""
+) -> None:
+    """Write a PNG: the scan from three sides, on it each landmark in a ring within which it should lie.
+
+    Parameters
+    ----------
+    name : str
+        Of the scan.
+    upright : TriangleMesh
+        In mm, x to the patient's left, y up.
+    landmarks : Landmarks
+        In the same frame.
+    path : Path
+    note : str
+        Below the pictures, for example what was left out and why.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Circle
+
+    low, high = np.nanmin(upright.vertices, axis=0), np.nanmax(upright.vertices, axis=0)
+    corners = np.array([[(low, high)[(k >> d) & 1][d] for d in range(3)] for k in range(8)])
+    figure = Figure(figsize=(13.2, 5.4))
+    axes = figure.subplots(1, 3, gridspec_kw={"wspace": 0.02})
+    for axis, view in zip(axes, _MARK_VIEWS, strict=True):
+        camera = Camera.around(corners, view, _MARK_SIZE)
+        seen = look(upright, camera)
+        axis.imshow(render(upright, camera=camera))
+        axis.set_axis_off()
+        axis.set_autoscale_on(False)
+        mark_sides(axis, view.axes(), size=12)
+        for mark, (column, row, depth) in zip(landmarks, camera.project(landmarks.points), strict=True):
+            if not _in_sight(seen, column, row, depth):
+                continue
+            found = landmarks.found.get(mark)
+            colour = _SET if found is None else _DOUBTFUL if found.doubtful else _SURE
+            axis.plot(column, row, "+", color=colour, markersize=7, markeredgewidth=1.4)
+            if found is not None:
+                dashed = "--" if found.doubtful else "-"
+                ring = Circle(
+                    (column, row), _RING * found.sd / camera.pixel, fill=False, ec=colour, lw=1.1, ls=dashed
+                )
+                axis.add_patch(ring)
+    figure.suptitle(name, fontsize=13)
+    figure.text(0.5, 0.045, _told(landmarks), ha="center", va="top", fontsize=9)
+    if note:
+        figure.text(0.5, -0.06, note, ha="center", va="top", fontsize=9, color=_DOUBTFUL)
+    save_png(figure, path, dpi=100, bbox_inches="tight")
+
+
+def _in_sight(seen: Seen, column: float, row: float, depth: float) -> bool:
+    """Whether a point lies in the picture and not behind the surface."""
+    high, wide = seen.depth.shape
+    i, j = int(row), int(column)
+    return 0 <= i < high and 0 <= j < wide and bool(depth > seen.depth[i, j] - 12.0)
+
+
+def _told(landmarks: Landmarks) -> str:
+    """The landmarks in words: which are set, and how sure the others are."""
+    words = []
+    for name in landmarks:
+        found = landmarks.found.get(name)
+        sure = "set" if found is None else f"\u00b1{found.sd:.0f} mm{', doubtful' if found.doubtful else ''}"
+        words.append(f"{name.replace('_', ' ')} {sure}")
+    half = (len(words) + 1) // 2
+    rings = "Rings hold the landmark nineteen times in twenty; dashed: doubtful, look at it."
+    return "\n".join([" \u00b7 ".join(words[:half]), " \u00b7 ".join(words[half:]), rings])

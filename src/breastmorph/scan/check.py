@@ -294,7 +294,11 @@ def upright_scan(
     if landmarks.unset:
         facts["landmarks_unset"] = ", ".join(landmarks.unset)
     to_file = Similarity(scale=1.0 / mm_per_file_unit).after(from_mm.inverse())
-    doubts = [*suspicions(mesh, landmarks), *second_look(mesh, landmarks, to_file), *_doubtful(landmarks)]
+    doubts = [
+        *suspicions(mesh, landmarks.on_skin),
+        *second_look(mesh, landmarks, to_file),
+        *_doubtful(landmarks),
+    ]
     for doubt in doubts:
         note(doubt)
     return Scan(scan_id, mesh, landmarks, to_file, tuple(doubts))
@@ -474,10 +478,10 @@ def _on_the_surface(
 
 
 def _distances(mesh: TriangleMesh, landmarks: Landmarks) -> Floats:
-    """From the surface; none where the program says that the scanner did not see the place."""
+    """From the surface; none of a fold that the scanner did not see."""
+    on_skin = landmarks.on_skin
     away = closest_to_few(mesh, landmarks.points)[1]
-    hidden = [name in landmarks.found and landmarks.found[name].how == "estimate" for name in landmarks]
-    return np.where(hidden, 0.0, away)
+    return np.where([name in on_skin for name in landmarks], away, 0.0)
 
 
 def _piece_with_landmarks(

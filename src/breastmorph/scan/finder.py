@@ -30,9 +30,11 @@ from breastmorph.scan.views import Net, Skin, Votes, nets, skin_colours
 FOUND_NAMES = (*REQUIRED, "imf_left", "imf_right")
 _PARTS = ("nipple", "lower_pole", "lateral_pole", "imf")
 
-# How far apart two people's ideas of a landmark lie, mm (standard deviation): no net can be surer than its question.
+# How far apart two people's ideas of a landmark lie along x, y and z, mm (standard deviation): no net can be surer
+# than its question. The sternum's ends are vague along the midline, and hardly across.
 _DEFINITION = {
-    "sternal_notch": 4.5, "xiphoid": 6.0, "nipple": 1.2, "lower_pole": 4.0, "lateral_pole": 8.0, "imf": 4.5,
+    "sternal_notch": (2.5, 6.0, 3.0), "xiphoid": (2.5, 9.0, 3.0), "nipple": (1.2, 1.2, 1.2),
+    "lower_pole": (4.0, 4.0, 4.0), "lateral_pole": (8.0, 8.0, 8.0), "imf": (4.5, 4.5, 4.5),
 }  # fmt: skip
 # And how far a net that looks from there may be off together on bodies of another kind than the phantom, mm.
 _STRANGE = {
@@ -202,10 +204,17 @@ def improbable(placed: Landmarks, seen: Landmarks, to_file: Similarity) -> list[
     return findings
 
 
+_COMPARED = {
+    "lower_pole": [1],
+    "lateral_pole": [2],
+}  # axes along which a landmark means something; all of the others
+
+
 def _deviations(point: Floats, seen: Landmarks, name: str) -> float:
-    """How many deviations a point lies from a landmark that was found."""
-    off = point - seen[name]
-    return float(np.sqrt(off @ np.linalg.solve(seen.found[name].covariance, off)))
+    """How many deviations a point lies from a landmark that was found, upright, along the axes that count."""
+    axes = _COMPARED.get(_part(name), [0, 1, 2])
+    off = (point - seen[name])[axes]
+    return float(np.sqrt(off @ np.linalg.solve(seen.found[name].covariance[np.ix_(axes, axes)], off)))
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -583,7 +592,7 @@ def _judged(
             left_out[name] = Finding("landmark-cut-off", {"name": name, "distance": float(distance)})
             continue
         # What is hidden may lie where it was thought, or at the edge of what was seen.
-        spread = merged[name].covariance + (_DEFINITION[part] ** 2 + hidden * distance**2 / 4.0) * np.eye(3)
+        spread = merged[name].covariance + np.diag(np.square(_DEFINITION[part]) + hidden * distance**2 / 4.0)
         sd = float(np.sqrt(max(np.trace(spread) - normal @ spread @ normal, 1e-6) / 2.0))
         how = "estimate" if hidden else "shape and colour" if coloured and part == "nipple" else "shape"
         doubtful = name in unsure or sd > _DOUBTFUL[part] or (hidden and part != "imf")

@@ -188,6 +188,12 @@ class Landmarks(Mapping[str, Floats]):
         """Those that were found, and that a person should look at."""
         return tuple(name for name in self.names if name in self.found and self.found[name].doubtful)
 
+    @property
+    def on_skin(self) -> Self:
+        """Without folds that the scanner did not see: those are estimates in the open."""
+        unseen = [name for name, one in self.found.items() if one.how == "estimate" and name in OPTIONAL]
+        return self.only(name for name in self.names if name not in unseen)
+
     def completed(self, others: Landmarks, names: Iterable[str]) -> Self:
         """With those of the named landmarks that are not here and that others have."""
         more = others.only(name for name in names if name not in self.names)
