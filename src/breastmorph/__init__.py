@@ -23,6 +23,9 @@ _HOME = {
     "load_mesh": "breastmorph.mesh.files",
     "save_mesh": "breastmorph.mesh.files",
     "Landmarks": "breastmorph.scan.scan",
+    "Found": "breastmorph.scan.scan",
+    "FoundLandmarks": "breastmorph.scan.finder",
+    "find_landmarks": "breastmorph.api.scans",
     "load_landmarks": "breastmorph.scan.landmark_files",
     "save_landmarks": "breastmorph.scan.landmark_files",
     "Scan": "breastmorph.scan.scan",
@@ -95,7 +98,14 @@ __all__ = ["__version__", *_HOME]
 if TYPE_CHECKING:
     from breastmorph.api.clinic import edit, measure, predict
     from breastmorph.api.models import build_model, demo_model, evaluate, fit, make_phantoms, picture
-    from breastmorph.api.scans import check_scan, load_scan, load_scans, register, register_folder
+    from breastmorph.api.scans import (
+        check_scan,
+        find_landmarks,
+        load_scan,
+        load_scans,
+        register,
+        register_folder,
+    )
     from breastmorph.clinical.examination import Examination, Ptosis, Symmetry
     from breastmorph.clinical.measures import Measure, MeasureTable
     from breastmorph.clinical.missing_region import Choice, MissingRegion
@@ -124,8 +134,9 @@ if TYPE_CHECKING:
     from breastmorph.registration.minimiser import Trace
     from breastmorph.registration.parameters import RegistrationParameters
     from breastmorph.registration.result import Registration, StageMetrics
+    from breastmorph.scan.finder import FoundLandmarks
     from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
-    from breastmorph.scan.scan import Check, Landmarks, Scan
+    from breastmorph.scan.scan import Check, Found, Landmarks, Scan
     from breastmorph.template import Template, default_template, load_template
 
 

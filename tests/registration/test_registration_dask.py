@@ -86,7 +86,7 @@ def cohort(tmp_path_factory):
     """Scans, one of them broken, and what this process makes of them."""
     folder = tmp_path_factory.mktemp("cohort")
     found = write_scans(folder / "scans", 8)
-    found[7].landmarks[0].write_text("{}")
+    found[7].landmarks[0].write_text("{")
     rules = tiny_recipe(Troubles())
     local = {o.id: o for o in register_batch(found, rules, folder / "local", InProcess())}
     return found, rules, folder / "local", local

@@ -87,7 +87,7 @@ def test_a_scan_that_crashes_hangs_or_eats_memory_fails_alone(tmp_path):
 def test_a_second_run_does_what_is_missing_failed_or_changed(tmp_path):
     found = write_scans(tmp_path / "scans", 6)
     rules, out = tiny_recipe(Troubles()), tmp_path / "out"
-    found[5].landmarks[0].write_text("{}")
+    found[5].landmarks[0].write_text("{")
     first = run(found, rules, out)
     assert first.pop("s05") == "failed"
     assert set(first.values()) == {"registered"}
@@ -250,7 +250,7 @@ def test_the_template_travels_without_rounding(rules):
 
 def test_the_folder_tells_what_it_holds(tmp_path):
     found = write_scans(tmp_path / "scans", 2)
-    found[1].landmarks[0].write_text("{}")
+    found[1].landmarks[0].write_text("{")
     told = []
     register_batch(found, tiny_recipe(), tmp_path / "out", InProcess(), on_end=told.extend)
     again = list(RegisteredFolder(tmp_path / "out").outcomes())

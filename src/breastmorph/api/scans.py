@@ -22,14 +22,18 @@ from breastmorph.api.given import (
     warn,
 )
 from breastmorph.cohort import Cohort, load_cohort
-from breastmorph.foundation.errors import AnyPath, BreastMorphError, FileProblem, as_path
+from breastmorph.foundation.errors import AnyPath, BreastMorphError, FileProblem, about, as_path
 from breastmorph.foundation.workers import Failure, Limits, run_each
+from breastmorph.mesh.files import load_mesh
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.parameters import RegistrationParameters
 from breastmorph.registration.parameters import preset as _preset
 from breastmorph.registration.pipeline import Registrar
 from breastmorph.registration.result import Registration
 from breastmorph.scan.check import check_scan as _check_scan
-from breastmorph.scan.check import passed_over
+from breastmorph.scan.check import passed_over, repaired
+from breastmorph.scan.finder import FoundLandmarks
+from breastmorph.scan.finder import find_landmarks as _find_landmarks
 from breastmorph.scan.scan import Check, Scan
 from breastmorph.template import Template
 
@@ -60,7 +64,8 @@ def load_scan(
     path : path
         PLY, OBJ, STL, OFF, VTK, VTP, GLB or glTF, in any pose.
     landmarks : path, optional
-        Its landmark file, or a folder that holds it; beside the scan when not given.
+        Its landmark file, or a folder that holds it; beside the scan when not given. Landmarks that are not set are
+        found; ``scan.landmarks.found`` says which, and how sure they are.
     unit : {"auto", "mm", "cm", "m"}
         Of the files; by default the length of the sternum tells.
     scale_by : str
@@ -78,6 +83,36 @@ def load_scan(
     return check_scan(
         path, landmarks, unit=unit, scale_by=scale_by, landmark_order=landmark_order, template=template
     ).accepted()
+
+
+def find_landmarks(scan: AnyPath | TriangleMesh, *, unit: Unit = "auto") -> FoundLandmarks:
+    """Find the landmarks of a raw scan in any pose, by its shape and, where it has any, its colour.
+
+    Parameters
+    ----------
+    scan : path or TriangleMesh
+        A mesh file, or a surface as it was read.
+    unit : {"auto", "mm", "cm", "m"}
+        Of the file; by default the size of an adult torso tells.
+
+    Returns
+    -------
+    FoundLandmarks
+        ``landmarks`` in the scan's own coordinates, ready for :func:`save_landmarks`; ``uncertainty`` (mm, standard
+        deviation along the skin), ``doubtful`` names that a person should look at, ``absent`` side, and what was
+        ``left_out``, with the reason.
+
+    Raises
+    ------
+    BreastMorphError
+        It is no adult torso, several people, or its size fits none of mm, cm and m.
+    """
+    rules = rules_of(unit, "", None)
+    if isinstance(scan, TriangleMesh):
+        return _find_landmarks(scan, rules.unit)
+    path = as_path(scan)
+    with about(path):
+        return _find_landmarks(repaired(load_mesh(path), rules, lambda _: None), rules.unit)
 
 
 def check_scan(

@@ -127,16 +127,7 @@ CHECK: dict[str, Words] = {
         "scaled by {first:landmark} to {second:landmark} = {length:g} mm: one unit of the file is {mm:.4g} mm{near}"
     ),
     "scaled/near": Words(", {off:+.0f} % against {unit}; if the file is in {unit}, check the distance"),
-    "no-landmarks": Words(
-        "no landmark file found for this scan",
-        doors(
-            "Name the folder with --landmarks, and put {id}.json (or .csv, .pp, .mrk.json, .fcsv) into it",
-            "Set its points on this page",
-            "Give the file or the folder of its landmarks, or put {id}.json (or .csv, .pp, .mrk.json, .fcsv) beside "
-            "the scan",
-        ),
-    ),
-    "landmarks-found": Words("found by the program: {names:landmark}"),
+    "landmarks-found": Words("found by the program: {names:landmark}{but_found}"),
     "landmarks-doubtful": Words(
         "found, but doubtful: {names:landmark}",
         "Look at them on the scan, and set them by hand where they are wrong",

@@ -32,6 +32,7 @@ from breastmorph.scan.anatomy import (
     USUAL_EXTENT,
     KnownDistance,
     enough_landmarks,
+    missing_landmarks,
     require_adult_anatomy,
     require_enough,
     unit_of,
@@ -352,31 +353,43 @@ _SAME_PLACE = 0.05  # of a scan's extent: landmarks that lie farther off it are 
 
 
 def _with_found(mesh: TriangleMesh, given: LandmarkFile, p: CheckParameters, note: Note) -> LandmarkFile:
-    """The landmarks as given, and those that are not set as the program finds them."""
-    lacking = given.landmarks.unset
-    if not lacking or not mesh.n_faces:
+    """The landmarks as given, and those that are not set as the program finds them.
+
+    A file with the sternum and one whole breast says that the other is absent; any other gap is one to be filled.
+    """
+    marks = given.landmarks
+    if not missing_landmarks(marks):
         return given
-    extent = float(np.ptp(mesh.vertices, axis=0).max())
-    if len(given.landmarks) and _distances(mesh, given.landmarks).max() > _SAME_PLACE * extent:
-        return given  # and whatever is told of such landmarks
+    if len(marks) and _distances(mesh, marks).max() > _SAME_PLACE * np.ptp(mesh.vertices, axis=0).max():
+        return given  # and whatever is told of landmarks that lie elsewhere
+    mm = _told_scale(mesh, marks, p)
     try:
-        # A measured distance tells the scale later; to find landmarks it need only be about right.
-        unknown = p.scale_by and p.unit == "auto" and unit_of_extent(extent) is None
-        found = find_landmarks(mesh, p.unit, USUAL_EXTENT / extent if unknown else None)
+        found = find_landmarks(mesh, p.unit, mm)
     except MeshProblem as error:
-        if not enough_landmarks(given.landmarks):
+        if not enough_landmarks(marks):
             raise
         note(Finding.of(error, "note"))
         return given
-    landmarks = given.landmarks.completed(
-        found.landmarks, lacking if given.landmarks.nipple_sides else FOUND_NAMES
-    )
+    landmarks = marks.completed(found.landmarks, FOUND_NAMES)
     for reason in found.left_out.values():
         note(reason)
-    new = [name for name in landmarks if name not in given.landmarks]
+    new = [name for name in landmarks if name not in marks]
     if new:
-        note(Finding("landmarks-found", {"names": new}))
+        note(Finding("landmarks-found", {"names": new, "but_found": given.labels_not_understood}))
     return replace(given, landmarks=landmarks)
+
+
+def _told_scale(mesh: TriangleMesh, marks: Landmarks, p: CheckParameters) -> float | None:
+    """Millimetres per unit as far as landmarks that are set tell it; None where the surface has to."""
+    telling = "sternal_notch" in marks and ("xiphoid" in marks or bool(marks.nipple_sides))
+    if not p.scale_by:
+        return UNITS[unit_of(marks, p.unit)] if telling else None
+    known = KnownDistance.of(p.scale_by)
+    if known.first in marks and known.second in marks:
+        return known.mm_per_unit(marks)
+    extent = float(np.ptp(mesh.vertices, axis=0).max())
+    # To find landmarks the scale need only be about right; the measured distance tells it then.
+    return None if unit_of_extent(extent) else USUAL_EXTENT / extent
 
 
 def _doubtful(landmarks: Landmarks) -> list[Finding]:
