@@ -154,8 +154,8 @@ CHECK: dict[str, Words] = {
         "Exchange their names, or set both again",
     ),
     "landmarks-no-surface": Words(
-        "no landmarks can be found: the file has points but no surface",
-        "Export the scan as a surface (triangles)",
+        "no landmarks can be found: the points are too few, or too far apart, to show the skin",
+        "Give some thousand points of the torso, or a surface (triangles)",
     ),
     "landmarks-unknown-unit": Words(
         "no landmarks can be found: the scan measures {extent:.4g} in the file's unit, which is no adult torso in mm, "

@@ -232,7 +232,7 @@ def check_scan(
             mesh = mesh_files.load_mesh(files.mesh)
             facts |= {"vertices": mesh.n_vertices, "faces": mesh.n_faces}
             mesh = repaired(mesh, p, findings.append)
-            given = _with_found(mesh, _read_landmarks(files, p), p, findings.append)
+            given = with_found(mesh, _read_landmarks(files, p), p, findings.append)
             with about(files.landmarks[0] if files.landmarks else files.mesh, LandmarkProblem):
                 outcome = upright_scan(files.id, mesh, given, p, reference, findings.append, facts)
     except BreastMorphError as error:
@@ -347,7 +347,7 @@ def _read_landmarks(files: ScanFiles, p: CheckParameters) -> LandmarkFile:
 _SAME_PLACE = 0.05  # of a scan's extent: landmarks that lie farther off it are in another unit or other axes
 
 
-def _with_found(mesh: TriangleMesh, given: LandmarkFile, p: CheckParameters, note: Note) -> LandmarkFile:
+def with_found(mesh: TriangleMesh, given: LandmarkFile, p: CheckParameters, note: Note) -> LandmarkFile:
     """The landmarks as given, and those that are not set as the program finds them."""
     lacking = given.landmarks.unset
     if not lacking or not mesh.n_faces:
