@@ -50,7 +50,7 @@ from breastmorph.mesh.topology import boundary_vertices
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.model.fit_steps import points_of, pose_by_landmarks, shared_landmarks
-from breastmorph.model.fitting import FitParameters, fit_model
+from breastmorph.model.fitting import fit_model
 from breastmorph.model.regions import breast_regions
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.phantom import draw_cohort, mean_torso, scan_subject, topology, torso
@@ -265,7 +265,7 @@ def run(
         known = one.landmarks.transformed(pose) if landmarks else None
         start = time.process_time()
         try:
-            fit = fit_model(model, pose.apply(points), known, FitParameters(components=components))
+            fit = bm.fit(model, pose.apply(points), known, components=components)
         except BreastMorphError:
             refused += 1
             continue
@@ -391,7 +391,7 @@ def main() -> int:
         for used in sizes:
             for known in (True, False):
                 found = run(used, others, {"how": how}, landmarks=known, components=None, turned=True)
-                start = "landmarks" if known else "search"
+                start = "landmarks" if known else "found landmarks"
                 row(f"{how}, {used.n_components} components, {start}", *found)
                 if how == "points" and used is model and known:
                     good &= (

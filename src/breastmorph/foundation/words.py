@@ -160,7 +160,7 @@ CHECK: dict[str, Words] = {
     "landmarks-unknown-unit": Words(
         "no landmarks can be found: the scan measures {extent:.4g} in the file's unit, which is no adult torso in mm, "
         "cm or m",
-        "Say the unit, or cut the scan to the torso",
+        "Say the unit, or cut the scan to the torso; where the scale of the file is not known, {scale_by}",
     ),
     "not-a-torso": Words(
         "no landmarks can be found: this does not look like the front of an adult torso",

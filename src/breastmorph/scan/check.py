@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import (
@@ -348,9 +349,9 @@ _SAME_PLACE = 0.05  # of a scan's extent: landmarks that lie farther off it are 
 
 
 def with_found(mesh: TriangleMesh, given: LandmarkFile, p: CheckParameters, note: Note) -> LandmarkFile:
-    """The landmarks as given, and those that are not set as the program finds them."""
-    lacking = given.landmarks.unset
-    if not lacking or not mesh.n_faces:
+    """The landmarks as given, and those that are not set as the program finds them, on a surface or a cloud."""
+    lacking = given.landmarks.unset if given.landmarks.nipple_sides else FOUND_NAMES
+    if not lacking:
         return given
     extent = float(np.ptp(mesh.vertices, axis=0).max())
     if len(given.landmarks) and _distances(mesh, given.landmarks).max() > _SAME_PLACE * extent:
@@ -364,9 +365,7 @@ def with_found(mesh: TriangleMesh, given: LandmarkFile, p: CheckParameters, note
             raise
         note(Finding.of(error, "note"))
         return given
-    landmarks = given.landmarks.completed(
-        found.landmarks, lacking if given.landmarks.nipple_sides else FOUND_NAMES
-    )
+    landmarks = given.landmarks.completed(found.landmarks, lacking)
     for reason in found.left_out.values():
         note(reason)
     new = [name for name in landmarks if name not in given.landmarks]
@@ -474,8 +473,11 @@ def _on_the_surface(
 
 
 def _distances(mesh: TriangleMesh, landmarks: Landmarks) -> Floats:
-    """From the surface; none where the program says that the scanner did not see the place."""
-    away = closest_to_few(mesh, landmarks.points)[1]
+    """From surface or points; none where the program says that the scanner did not see the place."""
+    if mesh.n_faces:
+        away = closest_to_few(mesh, landmarks.points)[1]
+    else:
+        away = cKDTree(mesh.vertices).query(landmarks.points)[0]
     hidden = [name in landmarks.found and landmarks.found[name].how == "estimate" for name in landmarks]
     return np.where(hidden, 0.0, away)
 

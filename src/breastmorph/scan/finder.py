@@ -23,7 +23,7 @@ from breastmorph.mesh.closest import closest_to_few
 from breastmorph.mesh.geometry import Similarity, edge_lengths, face_areas, rotation_about
 from breastmorph.mesh.topology import face_components
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
-from breastmorph.scan.anatomy import UNITS, unit_of_extent
+from breastmorph.scan.anatomy import MEASURE_IT, UNITS, unit_of_extent
 from breastmorph.scan.scan import REQUIRED, SIDES, STERNUM, Found, Landmarks
 from breastmorph.scan.views import Net, Skin, Votes, nets, skin_colours, spanned
 
@@ -129,7 +129,7 @@ def find_landmarks(mesh: TriangleMesh, unit: str = "auto", mm: float | None = No
     if mm is None:
         named = unit_of_extent(extent) if unit == "auto" else unit
         if named is None:
-            raise MeshProblem.of("landmarks-unknown-unit", extent=extent)
+            raise MeshProblem.of("landmarks-unknown-unit", extent=extent, scale_by=MEASURE_IT)
         unit, mm = named, UNITS[named]
     if cloud and edge_lengths(mesh.vertices, mesh.faces).mean() * mm > _SPARSE:
         raise MeshProblem.of("landmarks-no-surface")

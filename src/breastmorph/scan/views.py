@@ -101,7 +101,9 @@ def spanned(cloud: TriangleMesh) -> TriangleMesh:
     middle, radii = points[ids].mean(axis=1), away[:, _RING]
     radius = float(np.median(radii))
     spread = points[ids] - middle[:, None]
-    axes = np.linalg.eigh(np.swapaxes(spread, 1, 2) @ spread)[1]  # the normal, where points spread least, first
+    axes = np.linalg.eigh(np.swapaxes(spread, 1, 2) @ spread)[
+        1
+    ]  # the normal, where points spread least, first
     off = ((middle - points) * axes[:, :, 0]).sum(axis=1)
     rough = float(np.median(np.abs(off)))
     stray = np.abs(off) > max(4.0 * rough, _OFF * radius)
