@@ -49,7 +49,9 @@ def test_every_target_is_in_mm_and_knows_the_way_back(files, scan, names):
     placed = whole.only({None: (), "all": whole.names}.get(names, names))
     assert {name for name in here if name not in here.found} == set(placed)
     assert np.allclose(here.array(placed), placed.points, atol=1e-6)
-    wanted = whole.only(STERNUM + ("nipple_left",))  # the rest of this plain torso is doubtful, and said to be
+    wanted = whole.only(
+        STERNUM + ("nipple_left",)
+    )  # the rest of this plain torso is doubtful, and said to be
     assert np.linalg.norm(here.array(wanted) - wanted.points, axis=1).max() < 3.0  # cm
     told = [finding.code for finding in target.findings]
     assert ("landmarks-found" in told) == (names != "all")

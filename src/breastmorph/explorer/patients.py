@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from breastmorph.explorer.model_view import ModelView
     from breastmorph.explorer.session import Session
 
+
 @dataclass(frozen=True, eq=False)
 class ShownPatient:
     """A patient in the model's triangles, ready to be shown, edited and predicted for.

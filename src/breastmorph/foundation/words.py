@@ -162,6 +162,14 @@ CHECK: dict[str, Words] = {
         "cm or m",
         "Say the unit, or cut the scan to the torso; where the scale of the file is not known, {scale_by}",
     ),
+    "landmarks-wrong-unit": Words(
+        "no landmarks can be found: read in {unit} the scan measures {extent:.4g} mm, which is no adult torso",
+        doors(
+            "Leave the unit to --unit auto, or give the right one",
+            f"Check {EXPORTED}",
+            'Leave the unit of a file to "auto"; give points and surfaces in mm',
+        ),
+    ),
     "not-a-torso": Words(
         "no landmarks can be found: this does not look like the front of an adult torso",
         "Check that it is the right file and shows the bare front from neck to waist; or set the landmarks by hand",

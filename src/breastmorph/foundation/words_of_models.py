@@ -69,7 +69,6 @@ _MODEL: dict[str, Words] = {
         "the surface looked inwards and has been turned: the file is inside out, or mirrored",
         "Set the landmarks by hand: they tell which it is",
     ),
-    "wrong-unit/values": Words("by its size the target is in {unit}", "Give points and surfaces in mm"),
     "inverted-orientation/fitted": Words("the surface was inside out and has been turned"),
     "wrong-unit/size": Words(
         "judged by {by}, the target is {ratio:.3g} times as large as the model",

@@ -8,6 +8,7 @@ against it: noise, misfit, unexplained points, plausibility, a residual map and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -97,6 +98,11 @@ class FitLimits:
     unusual: float = 2.5
 
 
+# Where nobody set a landmark it is in question whether it is a torso at all. Right fits explained 0.90 and more; a
+# plane in a torso's outline and the like 0.85 and less, or needed unusual shapes.
+FOUND_LIMITS = FitLimits(explained=0.88, covered=0.35, unusual=1.75, misfit=3.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Fit(Shown):
     """A model fitted to a target.
@@ -134,6 +140,7 @@ class Fit(Shown):
         Share of the vertices near which the target has points.
     landmarks : Landmarks
         That it began from, in the target's frame; ``landmarks.found`` says of those that nobody set how sure they are.
+        Doubtful ones did not count where four others were there.
     steps : int
         On all vertices.
     warnings : tuple of Finding
@@ -225,6 +232,9 @@ def _sides_set(landmarks: Landmarks) -> bool:
 # --------------------------------------------------------------------------------------------------------------------
 
 
+_ENOUGH = 4  # landmarks, not all on one line on any torso
+
+
 @dataclass(frozen=True)
 class FitParameters:
     """How a model is fitted, and what a good fit is."""
@@ -245,6 +255,7 @@ class FitParameters:
     scale_deviation: float = 0.1  # of the logarithm of size; adults differ by about a tenth
     seed: int = 0
     limits: FitLimits = field(default_factory=FitLimits)
+    found_limits: FitLimits = FOUND_LIMITS  # where all landmarks were found
 
 
 @in_one_thread
@@ -312,7 +323,7 @@ def _fitted(
     prior = Prior(used.deviations, p.scale_deviation if with_scale else 0.0, used.mean.mean(axis=0))
     sites = all_sites(used)
     coarse = some_sites(sites, p.sites)
-    names = shared_landmarks(used, landmarks)
+    names = shared_landmarks(used, _sure(landmarks, used.landmark_ids))
     anchors = _anchors(used, landmarks, names, p)
     pose = pose_by_landmarks(used, landmarks, names)
     if not SIZES_IN_MM[0] <= pose.scale <= SIZES_IN_MM[1]:
@@ -347,10 +358,10 @@ def _fitted(
         explained=float(evidence.inliers[over].mean()) if over.sum() else 0.0,
         over_model=float(over.mean()),
         covered=float(np.isfinite(residuals).mean()),
-        landmarks=landmarks.only(names),
+        landmarks=landmarks.only(name for name in landmarks if name in used.landmark_ids),
         steps=steps,
     )
-    require_likeness(fit, p.limits)
+    require_likeness(fit, p.limits if len(fit.landmarks.found) < len(fit.landmarks) else p.found_limits)
     return replace(fit, warnings=warnings_of(fit, state.scores))
 
 
@@ -363,6 +374,12 @@ def _in_millimetres(model: ShapeModel) -> tuple[ShapeModel, float]:
     fitting = [unit for unit in UNITS.values() if MODEL_EXTENT[0] <= unit * extent <= MODEL_EXTENT[1]]
     unit = fitting[0] if fitting else USUAL_EXTENT / extent
     return (model if unit == 1.0 else model.transform(Similarity(scale=unit))), unit
+
+
+def _sure(landmarks: Landmarks, known: Mapping[str, int]) -> Landmarks:
+    """Without the doubtful ones, where enough others are left to begin from."""
+    sure = [name for name in landmarks if name in known and name not in landmarks.doubtful]
+    return landmarks.only(sure) if len(sure) >= _ENOUGH else landmarks
 
 
 def _anchors(model: ShapeModel, landmarks: Landmarks, names: tuple[str, ...], p: FitParameters) -> Anchors:

@@ -131,6 +131,8 @@ def find_landmarks(mesh: TriangleMesh, unit: str = "auto", mm: float | None = No
         if named is None:
             raise MeshProblem.of("landmarks-unknown-unit", extent=extent, scale_by=MEASURE_IT)
         unit, mm = named, UNITS[named]
+        if unit_of_extent(extent * mm) != "mm":
+            raise MeshProblem.of("landmarks-wrong-unit", unit=unit, extent=extent * mm)
     if cloud and edge_lengths(mesh.vertices, mesh.faces).mean() * mm > _SPARSE:
         raise MeshProblem.of("landmarks-no-surface")
     middle = mesh.vertices.mean(axis=0)

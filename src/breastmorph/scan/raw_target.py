@@ -120,9 +120,6 @@ def target_of(shape: TriangleMesh | Floats, landmarks: Landmarks | None = None) 
     mesh = shape if isinstance(shape, TriangleMesh) else TriangleMesh(shape, _NO_FACES)
     given = LandmarkFile(Landmarks.of({}) if landmarks is None else landmarks)
     findings: list[Finding] = []
-    unit = unit_of_extent(float(np.ptp(mesh.vertices, axis=0).max()))
-    if not given.landmarks and unit in ("cm", "m"):
-        raise MeshProblem.of("wrong-unit/values", unit=unit)
     given = _completed(mesh, given, CheckParameters(unit="mm"), findings.append)
     return RawTarget("", shape, given.landmarks, findings=tuple(findings))
 
