@@ -147,7 +147,7 @@ def test_command_finds_the_landmarks_that_are_not_given_and_says_so(tmp_path):
     result = CliRunner().invoke(command, arguments, catch_exceptions=False)
     assert result.exit_code == 0
     assert "found by the program: sternal_notch" in result.stdout
-    made = load_template(tmp_path / "made").landmarks
+    made = load_landmarks(tmp_path / "made" / "template_landmarks.json")
     apart = np.linalg.norm(made["nipple_left"] - made["sternal_notch"])
     true = np.linalg.norm(scan.landmarks["nipple_left"] - scan.landmarks["sternal_notch"])
     assert apart == pytest.approx(true, abs=20.0)
