@@ -2,6 +2,7 @@
 
     python benchmarks/fitting.py [--subjects 70] [--unseen 5] [--adam 1] [--sweep]
     python benchmarks/fitting.py --cohort OUT --phantom PHANTOM [--unseen 10]
+    python benchmarks/fitting.py --found [--unseen 12] [--torsos FOLDER]
 
 By default the model is built from phantom truth at the template's vertices (no registration). With ``--cohort`` it
 is built from what `breastmorph register` wrote for the scans of the folder ``--phantom`` (from `breastmorph phantom`);
@@ -17,6 +18,11 @@ The Adam loop is how the published model's reader fits, in numpy: 2,000 steps on
 on 1,000 random points, down the gradient of their mean squared distance to the nearest vertex plus 1e-3 of the mean
 squared score; rates 0.05 (scores) and 0.005 (pose), betas 0.9 and 0.999, and our start by landmarks. "border rule"
 adds ours: points whose nearest vertex lies on the model's border do not count.
+
+``--found`` fits the demo model to scans in random poses, surfaces and clouds of their points, with all landmarks and
+with none: how many are handled, the distance of the breasts' vertices to the true surface, and of the landmarks in the
+fit from where they truly lie (mean / 90th percentile). The scans are unseen phantoms and, with ``--torsos``, those of
+a folder with scans/, landmarks/ and truth/.
 """
 
 from __future__ import annotations
@@ -30,7 +36,9 @@ from pathlib import Path
 
 import numpy as np
 from scipy.spatial import cKDTree
+from scipy.spatial.transform import Rotation
 
+import breastmorph as bm
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.evaluation.truth import Tie
 from breastmorph.foundation.arrays import Bools, Floats
@@ -41,8 +49,9 @@ from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.mesh.topology import boundary_vertices
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import BuildParameters, build_model
-from breastmorph.model.fit_steps import pose_by_landmarks, shared_landmarks
-from breastmorph.model.fitting import FitParameters, fit_model
+from breastmorph.model.fit_steps import points_of, pose_by_landmarks, shared_landmarks
+from breastmorph.model.fitting import fit_model
+from breastmorph.model.regions import breast_regions
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.phantom import draw_cohort, mean_torso, scan_subject, topology, torso
 from breastmorph.scan.landmark_files import load_landmarks
@@ -256,7 +265,7 @@ def run(
         known = one.landmarks.transformed(pose) if landmarks else None
         start = time.process_time()
         try:
-            fit = fit_model(model, pose.apply(points), known, FitParameters(components=components))
+            fit = bm.fit(model, pose.apply(points), known, components=components)
         except BreastMorphError:
             refused += 1
             continue
@@ -274,6 +283,71 @@ def row(name: str, distances: list[tuple[float, float]], seconds: list[float], r
     )
 
 
+@dataclass(frozen=True, eq=False)
+class Posed:
+    """A scan, its landmarks and its true surface, in one frame."""
+
+    id: str
+    mesh: TriangleMesh
+    landmarks: Landmarks
+    truth: TriangleMesh
+
+
+def posed_phantoms(count: int) -> Iterator[Posed]:
+    """Scans of phantoms that the demo model has not seen."""
+    for k, subject in enumerate(draw_cohort(count, 77)):
+        scan = scan_subject(torso(subject), np.random.default_rng([k, 77]))
+        yield Posed(f"{k:03d}", scan.mesh, scan.landmarks, TriangleMesh(scan.points, topology()))
+
+
+def posed_torsos(folder: Path) -> Iterator[Posed]:
+    """Scans of a folder with known truth."""
+    for path in sorted((folder / "scans").glob("*.ply")):
+        with np.load(folder / "truth" / f"{path.stem}.npz") as parts:
+            truth = TriangleMesh(parts["points"].astype(float), parts["faces"])
+        marks = load_landmarks(folder / "landmarks" / f"{path.stem}.json")
+        yield Posed(path.stem, load_mesh(path), marks, truth)
+
+
+def without_landmarks(family: str, ones: list[Posed], clouds: tuple[int, ...]) -> None:
+    """Fits of the demo model with all landmarks and with none, of surfaces (0) and of clouds of so many points."""
+    model = bm.demo_model()
+    breast = np.any(list(breast_regions(model.mean_mesh, model.landmarks).values()), axis=0)
+    for points in (0, *clouds):
+        for known in (True, False):
+            rows, seconds, refusals = [], [], []
+            for k, one in enumerate(ones):
+                rng = np.random.default_rng([k, points])
+                pose = Similarity(Rotation.random(None, rng).as_matrix(), 300.0 * rng.normal(size=3))
+                target = one.mesh.with_vertices(pose.apply(one.mesh.vertices))
+                if points:
+                    drawn = points_of(one.mesh, points, rng).points
+                    target = pose.apply(drawn + 0.5 * rng.normal(size=drawn.shape))
+                start = time.process_time()
+                try:
+                    fit = bm.fit(model, target, one.landmarks.transformed(pose) if known else None)
+                except BreastMorphError as error:
+                    refusals.append(f"{one.id} {error.code}")
+                    continue
+                finally:
+                    seconds.append(time.process_time() - start)
+                shape = pose.inverse().apply(fit.mesh.vertices)
+                marks = Landmarks.at_vertices(model.landmark_ids, shape).only(one.landmarks)
+                away = np.linalg.norm(marks.points - one.landmarks.array(marks), axis=1)
+                rows.append((Surface(one.truth).closest(shape[breast]).distances.mean(), away.mean()))
+            near, marks_off = np.array(rows).reshape(-1, 2).T
+            name = f"{family}, {f'{points:,} points' if points else 'surfaces'}, {'set' if known else 'none'}"
+            print(
+                f"{name:36s} {len(rows):3d} of {len(ones)}   {_spread(near)}   {_spread(marks_off)} "
+                f"{np.median(seconds):6.2f} s  {' '.join(refusals)}",
+                flush=True,
+            )
+
+
+def _spread(values: Floats) -> str:
+    return f"{values.mean():5.2f} / {np.quantile(values, 0.9):5.2f}" if len(values) else "    - /     -"
+
+
 def main() -> int:
     """Measure and judge."""
     parser = argparse.ArgumentParser(
@@ -285,7 +359,16 @@ def main() -> int:
     parser.add_argument("--phantom", type=Path)
     parser.add_argument("--adam", type=int, default=1, help="subjects for the Adam loop (a minute each)")
     parser.add_argument("--sweep", action="store_true")
+    parser.add_argument("--found", action="store_true")
+    parser.add_argument("--torsos", type=Path)
+    parser.add_argument("--clouds", type=int, nargs="*", default=[20_000, 5_000])
     arguments = parser.parse_args()
+    if arguments.found:
+        print(f"{'landmarks':36s} handled   breast, mm      landmarks, mm  CPU")
+        without_landmarks("phantoms", list(posed_phantoms(arguments.unseen)), tuple(arguments.clouds))
+        if arguments.torsos:
+            without_landmarks("torsos", list(posed_torsos(arguments.torsos)), tuple(arguments.clouds))
+        return 0
     if arguments.cohort:
         whole, others = registered_cohort(arguments.cohort, arguments.phantom, arguments.unseen)
     else:
@@ -308,7 +391,7 @@ def main() -> int:
         for used in sizes:
             for known in (True, False):
                 found = run(used, others, {"how": how}, landmarks=known, components=None, turned=True)
-                start = "landmarks" if known else "search"
+                start = "landmarks" if known else "found landmarks"
                 row(f"{how}, {used.n_components} components, {start}", *found)
                 if how == "points" and used is model and known:
                     good &= (

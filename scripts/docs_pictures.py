@@ -112,7 +112,7 @@ def main(study: Path) -> None:
         scan_sheet(scans, sheet)
         keep(sheet.read_bytes(), "phantom")
         fit = fit_model(demo_model(), scan.mesh, scan.landmarks)
-        fit_sheet(scan.id, scan.mesh, fit, sheet, scan.landmarks)
+        fit_sheet(scan.id, scan.mesh, fit, sheet)
         keep(sheet.read_bytes(), "fit", all_colours=True, widest=720)
         words = ["predict", f"{study}/models/masks.h5", f"{registered}/registered/000.ply", "--out", folder]
         breastmorph.main([*words, "--missing", "right", "--replace"], standalone_mode=False)

@@ -100,7 +100,7 @@ def fields_of(words):
 
 def value_for(specs):
     if "remedy" in specs:
-        return Finding("ambiguous-pose")
+        return Finding("not-a-torso")
     if any("|" in spec for spec in specs):
         return ["nipple_left", "nipple_right"]
     return "nipple_left" if specs <= {"", "landmark", "measure"} else 15

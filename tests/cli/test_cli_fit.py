@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 from scipy.spatial.transform import Rotation
 
+import breastmorph as bm
 from breastmorph.cli import main
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.closest import Surface
@@ -18,6 +19,7 @@ from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import build_model
 from breastmorph.model.files import save_model
 from breastmorph.model.fit_steps import points_of
+from breastmorph.phantom import draw_cohort, scan_subject, topology, torso
 from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.raw_target import load_points, load_target
 from breastmorph.scan.scan import Landmarks
@@ -67,7 +69,8 @@ def test_a_cloud_with_five_landmarks(folder, tmp_path):
     truth, fit = load_mesh(folder / "scan.ply"), load_mesh(tmp_path / "out" / "fit.ply")
     assert np.array_equal(fit.faces, truth.faces)
     assert Surface(truth).closest(fit.vertices).distances.mean() < 0.6
-    assert record["start"] == "landmarks"
+    assert record["start"] == "set and found landmarks" if record["landmarks_found"] else "set landmarks"
+    assert set(record["landmarks_set"]) == set(FIVE)
     assert len(record["coefficients"]) == len(record["scores"]) == 11
     assert (
         np.linalg.norm(np.array(record["landmarks"]["xiphoid"]) - fit.vertices, axis=1).min() < 1e-4
@@ -88,13 +91,19 @@ def test_the_result_stays_in_the_files_unit(folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_without_landmarks_and_with_few_components(folder, tmp_path):
-    result = run(folder, tmp_path / "out", "scan.ply", "--components", "8")
+def test_without_landmarks_and_with_few_components(tmp_path):
+    scan = scan_subject(torso(draw_cohort(1, 5)[0]), np.random.default_rng(5))
+    save_mesh(scan.mesh.with_vertices(scan.mesh.vertices[:, [1, 2, 0]] / 10.0), tmp_path / "torso.ply")
+    save_model(bm.demo_model(), tmp_path / "model.h5")
+    result = run(tmp_path, tmp_path / "out", "torso.ply", "--components", "8")
     assert result.exit_code == 0, result.output
-    assert "pose found without landmarks" in result.output
-    truth, fit = load_mesh(folder / "scan.ply"), load_mesh(tmp_path / "out" / "fit.obj")
-    assert Surface(truth).closest(fit.vertices).distances.mean() < 2.0
-    assert not any(json.loads((tmp_path / "out" / "fit.json").read_bytes())["coefficients"][8:])
+    assert "begun from landmarks that the program found" in result.output
+    fit = load_mesh(tmp_path / "out" / "fit.obj").vertices[:, [2, 0, 1]] * 10.0
+    assert Surface(TriangleMesh(scan.points, topology())).closest(fit).distances.mean() < 6.0
+    record = json.loads((tmp_path / "out" / "fit.json").read_bytes())
+    assert not any(record["coefficients"][8:])
+    assert not record["landmarks_set"]
+    assert 0.0 < record["landmarks_found"]["nipple_left"] < 20.0
 
 
 def bad_file(folder, name):
@@ -120,14 +129,14 @@ def bad_file(folder, name):
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("sphere.xyz", "does not look like the model"),
+        ("sphere.xyz", "no landmarks can be found"),
         ("empty.xyz", "empty"),
         ("blank.xyz", "no points"),
         ("nan.xyz", "not finite"),
         ("three.xyz", "too few"),
         ("words.csv", "no table of points"),
         ("two.csv", "no table of points"),
-        ("huge.xyz", "neither mm, cm nor m"),
+        ("huge.xyz", "no adult torso in mm, cm or m"),
         ("cut.ply", ""),
         ("missing.ply", "no such file"),
     ],
@@ -171,7 +180,7 @@ def test_a_mesh_file_without_faces_is_a_cloud_and_a_damaged_one_is_repaired_or_r
     head = f"ply\nformat ascii 1.0\nelement vertex {mesh.n_vertices}\n"
     head += "property double x\nproperty double y\nproperty double z\nend_header\n"
     (tmp_path / "cloud.ply").write_text(head + body + "\n")
-    target = load_target(tmp_path / "cloud.ply")
+    target = load_target(tmp_path / "cloud.ply", folder / "five.json")
     assert not isinstance(target.shape, TriangleMesh)
     assert np.allclose(target.shape, mesh.vertices)
     broken = mesh.vertices.copy()

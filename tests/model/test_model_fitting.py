@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+import breastmorph as bm
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem, MeshProblem
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, vertex_normals
@@ -18,7 +19,9 @@ from breastmorph.model.fit_steps import all_sites, points_of, some_sites
 from breastmorph.model.fitting import FitParameters, fit_model
 from breastmorph.model.procrustes import ProcrustesParameters
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.scan import Landmarks
+from breastmorph.phantom import draw_cohort, scan_subject, topology, torso
+from breastmorph.phantom.scanner import ScannedTorso
+from breastmorph.scan.scan import Found, Landmarks
 from breastmorph.template import default_template
 from small_cohort import small_cohort
 
@@ -86,15 +89,64 @@ def test_the_mesh_is_the_instance_of_the_coefficients_in_its_place():
     assert 0.0 < fit.plausibility < 1.0
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
-def test_without_landmarks_any_pose_is_found(seed):
+@cache
+def scanned() -> ScannedTorso:
+    return scan_subject(torso(draw_cohort(1, 5)[0]), np.random.default_rng(5))
+
+
+@pytest.mark.parametrize(
+    ("seed", "points"),
+    [(1, 0), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((2, 20_000), (3, 3000)))],
+)
+def test_without_landmarks_a_fit_begins_from_found_ones_in_any_pose(seed, points):
+    scan = scanned()
     turn = Rotation.random(None, np.random.default_rng(seed)).as_matrix()
-    _, mesh, _ = subject(seed, Similarity(turn, np.array([100.0, 500.0, -900.0])))
-    fit = fit_model(model(), cloud(mesh))
-    assert np.linalg.norm(fit.mesh.vertices - mesh.vertices, axis=1).mean() < 5.0
-    assert fit.start == "search"
-    assert fit.lead > 0.1
+    pose = Similarity(turn, np.array([100.0, 500.0, -900.0]))
+    target = scan.mesh.with_vertices(pose.apply(scan.mesh.vertices))
+    demo = bm.demo_model()
+    fit = bm.fit(demo, cloud(target, count=points) if points else target)
+    assert (
+        Surface(TriangleMesh(pose.apply(scan.points), topology())).closest(fit.mesh.vertices).distances.mean()
+        < 3
+    )
+    assert fit.start == "found landmarks"
+    assert set(fit.landmarks.found) == set(fit.landmarks) == set(demo.landmark_ids)
+    marks = scan.landmarks.transformed(pose)
+    sure = ("sternal_notch", "nipple_left", "nipple_right")
+    assert np.linalg.norm(fit.landmarks.array(sure) - marks.array(sure), axis=1).max() < 20.0
     assert any("mirrored" in str(warning) for warning in fit.warnings)
+
+
+def test_a_model_that_knows_no_landmarks_has_them_found_on_its_mean():
+    scan, demo = scanned(), bm.demo_model()
+    fit = fit_model(replace(demo, landmark_ids={}), scan.mesh, scan.landmarks)
+    assert off(fit, TriangleMesh(scan.points, topology())) < 3.0
+    assert "nipple_left" in fit.landmarks
+
+
+def test_a_few_landmarks_are_evidence_and_the_others_are_found():
+    scan = scanned()
+    fit = bm.fit(bm.demo_model(), scan.mesh, scan.landmarks.only(("nipple_left", "nipple_right")))
+    assert fit.start == "set and found landmarks"
+    assert "nipple_left" not in fit.landmarks.found
+    assert "xiphoid" in fit.landmarks.found
+    assert np.allclose(fit.landmarks["nipple_left"], scan.landmarks["nipple_left"])
+    assert not any("mirrored" in str(warning) for warning in fit.warnings)
+
+
+def test_a_vague_landmark_pulls_less():
+    _, mesh, landmarks = subject()
+    off_place = replace(
+        landmarks, points=landmarks.points + np.array([[0, 0, 40.0]]) * (np.arange(8) == 2)[:, None]
+    )
+    name = off_place.names[2]
+
+    def nearest(sd):
+        found = {name: Found("shape", sd, sd**2 * np.eye(3))}
+        fit = fit_model(model(), cloud(mesh), replace(off_place, found=found))
+        return np.linalg.norm(fit.mesh.vertices - mesh.vertices, axis=1).mean()
+
+    assert nearest(40.0) < nearest(1.0)
 
 
 def test_stray_points_do_not_matter():
@@ -174,14 +226,14 @@ def test_only_the_components_asked_for_are_used():
     assert fit.misfit > fit_model(model(), cloud(mesh), landmarks).misfit
 
 
-@pytest.mark.slow
-def test_a_surface_inside_out_is_turned_with_landmarks_and_refused_without():
+def test_a_surface_inside_out_is_turned_and_may_be_mirrored_where_nobody_set_landmarks():
     _, mesh, landmarks = subject()
     fit = fit_model(model(), mesh.flipped(), landmarks)
     assert off(fit, mesh) < 0.6
     assert any("inside out" in str(warning) for warning in fit.warnings)
-    with pytest.raises(MeshProblem, match="inside out or mirrored"):
-        fit_model(model(), mesh.flipped())
+    found = {name: Found("shape", 3.0, 9.0 * np.eye(3)) for name in landmarks}
+    fit = fit_model(model(), mesh.flipped(), replace(landmarks, found=found))
+    assert any("inside out, or mirrored" in str(warning) for warning in fit.warnings)
 
 
 def sphere(radius: float) -> np.ndarray:
@@ -218,7 +270,7 @@ _SEARCHED = ("leg", "box of points", "plane")  # what takes a search before it i
 def test_what_is_no_torso_is_refused(name):
     _, mesh, _ = subject(pose=Similarity())
     with pytest.raises(MeshProblem) as refusal:
-        fit_model(model(), REFUSED[name](cloud(mesh)))
+        bm.fit(model(), REFUSED[name](cloud(mesh)))
     assert refusal.value.cause
 
 

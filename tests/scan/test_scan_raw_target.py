@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
+from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem, MeshProblem
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -44,12 +44,35 @@ def test_every_target_is_in_mm_and_knows_the_way_back(files, scan, names):
     points = target.shape.vertices if isinstance(target.shape, TriangleMesh) else target.shape
     assert np.allclose(target.to_file.apply(points), turned, atol=1e-6)
     assert target.to_file.scale == pytest.approx(0.1)
-    assert [finding.code for finding in target.findings] == ["unit"]
-    by_sternum = names in (STERNUM, "all")
-    assert target.findings[0].message.endswith("sternum" if by_sternum else "size")
-    if marks is not None:
-        here = target.to_file.apply(target.landmarks.points)
-        assert np.allclose(here, whole.array(target.landmarks.names), atol=1e-6)
+    assert [finding.message[-7:] for finding in target.findings if finding.code == "unit"] == ["sternum"]
+    here = target.landmarks.transformed(target.to_file)
+    placed = whole.only({None: (), "all": whole.names}.get(names, names))
+    assert {name for name in here if name not in here.found} == set(placed)
+    assert np.allclose(here.array(placed), placed.points, atol=1e-6)
+    wanted = whole.only(
+        STERNUM + ("nipple_left",)
+    )  # the rest of this plain torso is doubtful, and said to be
+    assert np.linalg.norm(here.array(wanted) - wanted.points, axis=1).max() < 3.0  # cm
+    told = [finding.code for finding in target.findings]
+    assert ("landmarks-found" in told) == (names != "all")
+
+
+@pytest.mark.parametrize("scan", ["a.ply", "a.xyz"])
+def test_three_landmarks_are_enough_where_none_can_be_found(files, scan, monkeypatch):
+    folder, _ = files
+
+    def refuses(*_):
+        raise MeshProblem.of("not-a-torso")
+
+    monkeypatch.setattr("breastmorph.scan.check.find_landmarks", refuses)
+    three = load_landmarks(folder / "a.json").only(("xiphoid", "nipple_left", "nipple_right"))
+    save_landmarks(three, folder / "a.json")
+    target = load_target(folder / scan, folder / "a.json")
+    assert target.landmarks.names == three.names
+    assert "not-a-torso" in [finding.code for finding in target.findings]
+    save_landmarks(three.only(three.names[:2]), folder / "a.json")
+    with pytest.raises(MeshProblem, match="does not look like"):
+        load_target(folder / scan, folder / "a.json")
 
 
 def test_a_checked_surface_is_read_once(files, monkeypatch):
@@ -103,8 +126,10 @@ def test_a_measured_distance_scales_clouds_and_surfaces_in_no_unit(files, scan, 
     target = load_target(folder / scan, folder / "a.json", known)
     assert target.to_file.scale == pytest.approx(1 / 125)
     assert "scaled" in [finding.code for finding in target.findings]
+    if scan == "a.xyz":  # between landmarks that are found, too
+        assert load_target(folder / scan, None, known).to_file.scale == pytest.approx(1 / 125, rel=0.1)
     with pytest.raises(LandmarkProblem, match="is not set"):
-        load_target(folder / scan, None, known)
+        load_target(folder / scan, None, CheckParameters(scale_by="NL-navel=21cm"))
 
 
 @pytest.mark.parametrize(

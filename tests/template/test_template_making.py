@@ -15,6 +15,8 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.mesh.topology import boundary_loops, is_manifold
+from breastmorph.phantom import draw_cohort, scan_subject
+from breastmorph.phantom import torso as phantom_torso
 from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
 from breastmorph.scan.scan import OF_A_BREAST, REQUIRED, Landmarks, Scan
 from breastmorph.template import Template, default_template, from_npz, load_template, to_npz
@@ -128,6 +130,27 @@ def test_template_is_refused_without_the_side_or_the_surface():
     low = scan.mesh.vertices[scan.mesh.faces, 1].max(axis=1) < -50
     with pytest.raises(MeshProblem, match="sternal_notch"):
         make_template(replace(scan, mesh=scan.mesh.kept(low)), COARSER)
+
+
+def test_command_finds_the_landmarks_that_are_not_given_and_says_so(tmp_path):
+    scan = scan_subject(phantom_torso(draw_cohort(1, 5)[0]), np.random.default_rng(5))
+    save_mesh(scan.mesh, tmp_path / "scan.ply")
+    arguments = [
+        str(tmp_path / "scan.ply"),
+        "--out",
+        str(tmp_path / "made"),
+        "--edge",
+        "9",
+        "--coarse",
+        "150",
+    ]
+    result = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert result.exit_code == 0
+    assert "found by the program: sternal_notch" in result.stdout
+    made = load_landmarks(tmp_path / "made" / "template_landmarks.json")
+    apart = np.linalg.norm(made["nipple_left"] - made["sternal_notch"])
+    true = np.linalg.norm(scan.landmarks["nipple_left"] - scan.landmarks["sternal_notch"])
+    assert apart == pytest.approx(true, abs=20.0)
 
 
 def test_command_writes_what_can_be_read_again(tmp_path):

@@ -166,8 +166,8 @@ def fit(
     target : path, TriangleMesh, Scan or (m, 3) float
         A file in any unit; meshes and points in mm. In any pose, may be partial and noisy.
     landmarks : path or Landmarks, optional
-        In the target's coordinates; three that the model knows are enough. A scan brings its own. Without them the
-        pose is searched for.
+        In the target's coordinates; a scan brings its own. Those that are not given are found by the program, and
+        count as far as they are sure; see ``landmarks`` of the result.
     components : int, optional
         Use only the first ones.
     unit : {"auto", "mm", "cm", "m"}
@@ -176,12 +176,12 @@ def fit(
     Returns
     -------
     Fit
-        Its mesh is upright and in mm where the target is a file with a full set of landmarks, otherwise in the
-        target's axes, in mm.
+        Its mesh is upright and in mm where the target is the file of a surface, otherwise in the target's axes, in
+        mm.
     """
     from breastmorph.foundation.errors import about
     from breastmorph.model.fitting import FitParameters, fit_model
-    from breastmorph.scan.raw_target import load_target
+    from breastmorph.scan.raw_target import load_target, target_of
 
     require(model, ShapeModel, "the model", GIVE_MODEL)
     where = None
@@ -189,14 +189,13 @@ def fit(
         shape = target.mesh if isinstance(target, Scan) else target
         if landmarks is None and isinstance(target, Scan):
             landmarks = target.landmarks
-        marks = landmarks if landmarks is None else _landmarks(landmarks)
+        read = target_of(_numbers(shape), landmarks if landmarks is None else _landmarks(landmarks))
     else:
         where = as_path(target, "the target")
         given = landmarks if isinstance(landmarks, Landmarks) or landmarks is None else as_path(landmarks)
         read = load_target(where, given, rules_of(unit, "", None), default_template().as_reference)
-        shape, marks = read.shape, read.landmarks
     with about(where):
-        return fit_model(model, _numbers(shape), marks, FitParameters(components=components))
+        return fit_model(model, read.shape, read.landmarks, FitParameters(components=components))
 
 
 def _numbers(shape: TriangleMesh | Floats) -> TriangleMesh | Floats:

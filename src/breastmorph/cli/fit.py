@@ -22,8 +22,8 @@ from breastmorph.cli.options import (
     provenance,
     scan_options,
 )
-from breastmorph.foundation.errors import about, sentences
-from breastmorph.foundation.files import json_text, make_folder, plain, write_file
+from breastmorph.foundation.errors import Finding, about, sentences
+from breastmorph.foundation.files import json_text, make_folder, write_file
 from breastmorph.mesh.files import save_mesh
 from breastmorph.model.fitting import Fit, FitParameters, fit_model
 from breastmorph.model.shape_model import ShapeModel
@@ -42,7 +42,7 @@ _MESHES = ("fit.ply", "fit.stl", "fit.obj")
 @click.option(
     "--landmarks",
     type=PATH,
-    help="Landmark file; three that the model knows are enough. Without it the pose is searched for.",
+    help="Landmark file. The landmarks that it does not have are found by the program.",
 )
 @landmark_ids_option
 @click.option("--components", type=COUNT, help="Use only the first components.")
@@ -60,12 +60,15 @@ def command(
 ) -> None:
     """Fit MODEL to SCAN, a raw surface or point cloud, without registration: pose and shape in one go.
 
+    It begins from landmarks; those that you do not give are found by the program, and fit.json names them.
+
     SCAN is a mesh file, a PLY file without faces, or a table of x y z (.xyz, .csv, .txt). Holes, noise, stray
     points and partial views are allowed. Written are the shape as PLY, STL and OBJ in the scan's frame and unit,
     fit.json with the coefficients, residuals.csv and the picture fit.png.
 
     \b
     Examples:
+      breastmorph fit model.h5 scan.ply --out fitted/
       breastmorph fit model.h5 scan.ply --landmarks scan.json --out fitted/
       breastmorph fit rbsm-0122.h5 cloud.xyz --landmarks points.csv --components 60 --out fitted/
     """
@@ -91,7 +94,7 @@ def _write(model: ShapeModel, target: RawTarget, fit: Fit, out: Path) -> list[st
     rows = np.column_stack([np.arange(model.n_vertices), fit.residuals, fit.deviations])
     lines = ["vertex,residual_mm,sd_mm", *(f"{int(v)},{_cell(r)},{_cell(d)}" for v, r, d in rows)]
     write_file(out / "residuals.csv", ("\n".join(lines) + "\n").encode())
-    fit_sheet(target.id, target.shape, fit, out / "fit.png", target.landmarks)
+    fit_sheet(target.id, target.shape, fit, out / "fit.png")
     return [*_MESHES, "fit.json", "residuals.csv", "fit.png"]
 
 
@@ -109,10 +112,19 @@ def _record(model: ShapeModel, target: RawTarget, fit: Fit) -> dict[str, Any]:
         "scores": (fit.coefficients / deviations).tolist(),
         "transform": to_file.as_dict(),
         "landmarks": _landmarks(model, fit, target),
+        "landmarks_set": [name for name in fit.landmarks if name not in fit.landmarks.found],
+        "landmarks_found": {name: one.sd for name, one in fit.landmarks.found.items()},
+        "landmarks_doubtful": list(fit.landmarks.doubtful),
         **_figures(fit),
-        "warnings": sentences([*(one for one in target.findings if one.level == "warning"), *fit.warnings]),
+        "warnings": sentences([one for one in _findings(target, fit) if one.level == "warning"]),
         "findings": [finding.told("command") for finding in target.findings],
     }
+
+
+def _findings(target: RawTarget, fit: Fit) -> list[Finding]:
+    """What was found of the target and of the fit; what both say, once."""
+    told = {one.code for one in fit.warnings}
+    return [*(one for one in target.findings if one.code not in told), *fit.warnings]
 
 
 def _landmarks(model: ShapeModel, fit: Fit, target: RawTarget) -> Mapping[str, list[float]]:
@@ -124,7 +136,6 @@ def _figures(fit: Fit) -> dict[str, float | str | int | None]:
     seen = np.isfinite(fit.residuals)
     return {
         "start": fit.start,
-        "lead": plain(fit.lead),
         "mean_residual_mm": float(np.abs(fit.residuals[seen]).mean()) if seen.sum() else None,
         "noise_mm": fit.noise,
         "misfit_mm": fit.misfit,
@@ -152,5 +163,5 @@ def _print(target: RawTarget, fit: Fit) -> None:
         ("size against the mean", f"{figures['size']:.3f}"),
     ]
     print_table(f"Fit of {target.id}", ["", ""], rows)
-    for sentence in sentences([*target.findings, *fit.warnings]):
+    for sentence in sentences(_findings(target, fit)):
         click.echo(f"Note: {sentence}")

@@ -15,7 +15,8 @@ from breastmorph.cli.options import (
     provenance,
     scan_options,
 )
-from breastmorph.scan.check import CheckParameters, load_scan
+from breastmorph.foundation.errors import Finding, name_of, sentences
+from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan
 from breastmorph.scan.scan import SIDES
 from breastmorph.template import save_template
 from breastmorph.template.making import TemplateParameters, make_template, quality
@@ -38,7 +39,9 @@ _LABELS = {
 
 @click.command("template")
 @click.argument("scan", type=PATH)
-@click.option("--landmarks", type=PATH, required=True, help="The scan's landmark file.")
+@click.option(
+    "--landmarks", type=PATH, help="The scan's landmark file. What it does not have the program finds."
+)
 @click.option("--out", type=FOLDER, required=True, help="Folder for the template's files.")
 @click.option(
     "--edge", type=click.FloatRange(0.5, 20.0), default=TemplateParameters.edge, show_default=True,
@@ -56,7 +59,7 @@ _LABELS = {
 @json_option
 def command(
     scan: Path,
-    landmarks: Path,
+    landmarks: Path | None,
     out: Path,
     edge: float,
     coarse: int,
@@ -70,19 +73,29 @@ def command(
     become vertices. Writes template.ply, template_coarse.ply, their landmarks and their left/right vertex
     permutations.
 
+    Landmarks that you do not give are found by the program. A template's are every scan's: look at them.
+
     \b
-    Example:
+    Examples:
+      breastmorph template scans/torso7.ply --out template/
       breastmorph template scans/torso7.ply --landmarks landmarks/torso7.json --out template/
     """
-    value = load_scan(scan, landmarks, parameters=check)
+    files = ScanFiles(name_of(scan.stem), scan, () if landmarks is None else (landmarks,))
+    value = check_scan(files, check).accepted()
     made = make_template(value, TemplateParameters(edge=edge, coarse_vertices=coarse, side=side))
     written = save_template(made.template, out)
     figures = quality(made)
     if as_json:
-        files = [str(path) for path in written]
-        print_json({"scan": value.id, "side": side, **figures, "files": files, "made": provenance()})
+        paths = [str(path) for path in written]
+        found = {name: one.sd for name, one in value.landmarks.found.items()}
+        record = {"scan": value.id, "side": side, "landmarks_found": found, **figures}
+        print_json({**record, "warnings": sentences(value.warnings), "files": paths, "made": provenance()})
         return
     print_table("Template", ["figure", "value"], [[_LABELS[key], _shown(figures[key])] for key in _LABELS])
+    if value.landmarks.found:
+        click.echo(f"Note: {Finding('landmarks-found', {'names': list(value.landmarks.found)})}")
+    for sentence in sentences(value.warnings):
+        click.echo(f"Note: {sentence}")
     click.echo(f"Written to {out}: {', '.join(path.name for path in written)}")
 
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from breastmorph.explorer.model_view import ModelView
     from breastmorph.explorer.session import Session
 
-_FEWEST = 3  # landmarks that help a fit
-
 
 @dataclass(frozen=True, eq=False)
 class ShownPatient:
@@ -107,9 +105,8 @@ def computed_patient(session: Session, scan: OpenScan, how: str, job: Job) -> Sh
     with tempfile.TemporaryDirectory(dir=session.folder, ignore_cleanup_errors=True) as place:
         folder = Path(place)
         if how == "fitted":
-            enough = len(scan.picks.points) >= _FEWEST
-            found = fit_patient(view, scan, scan.files(folder) if enough else None, limits, job)
-            return replace(found, landmarks=marks if enough else b"")
+            files = scan.files(folder) if scan.picks.points else None
+            return replace(fit_patient(view, scan, files, limits, job), landmarks=marks)
         out = line.registration if scan.source == "queue" and line else folder / "registration"
         found = register_patient(view.model, scan, scan.files(folder), out, limits, job)
         return replace(found, landmarks=marks)
@@ -246,11 +243,9 @@ def fitter(origin: ModelOrigin) -> Callable[[tuple[Path, Path | None]], Fitted]:
 
     def fit(files: tuple[Path, Path | None]) -> Fitted:
         target = load_target(*files, reference=default_template().as_reference)
-        marks = target.landmarks
-        if marks is not None and sum(name in model.landmark_ids for name in marks) < 3:
-            marks = None
-        found = fit_model(model, target.shape, marks)
-        notes = tuple(finding for finding in target.findings if finding.level != "note")
+        found = fit_model(model, target.shape, target.landmarks)
+        told = {one.code for one in found.warnings}
+        notes = tuple(one for one in target.findings if one.level != "note" and one.code not in told)
         return Fitted(target.to_file.apply(found.mesh.vertices), found.residuals, (*notes, *found.warnings))
 
     return fit

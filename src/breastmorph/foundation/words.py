@@ -145,13 +145,21 @@ CHECK: dict[str, Words] = {
         "Exchange their names, or set both again",
     ),
     "landmarks-no-surface": Words(
-        "no landmarks can be found: the file has points but no surface",
-        "Export the scan as a surface (triangles)",
+        "no landmarks can be found: the points are too few, or too far apart, to show the skin",
+        "Give some thousand points of the torso, or a surface (triangles)",
     ),
     "landmarks-unknown-unit": Words(
         "no landmarks can be found: the scan measures {extent:.4g} in the file's unit, which is no adult torso in mm, "
         "cm or m",
-        "Say the unit, or cut the scan to the torso",
+        "Say the unit, or cut the scan to the torso; where the scale of the file is not known, {scale_by}",
+    ),
+    "landmarks-wrong-unit": Words(
+        "no landmarks can be found: read in {unit} the scan measures {extent:.4g} mm, which is no adult torso",
+        doors(
+            "Leave the unit to --unit auto, or give the right one",
+            f"Check {EXPORTED}",
+            'Leave the unit of a file to "auto"; give points and surfaces in mm',
+        ),
     ),
     "not-a-torso": Words(
         "no landmarks can be found: this does not look like the front of an adult torso",

@@ -60,25 +60,14 @@ _MODEL: dict[str, Words] = {
     "unlike-model/size": Words("its size would be {ratio:.2g} times the model's"),
     "unlike-model/hint": Words(
         doors(
-            "; landmarks (--landmarks) give a surer start",
-            "; a few landmarks give a surer start",
-            "; landmarks give a surer start",
+            "; landmarks set by hand (--landmarks) give a surer start",
+            "; landmarks set by hand give a surer start",
+            "; landmarks set by hand give a surer start",
         )
     ),
-    "ambiguous-pose": Words(
-        "two different poses explain the scan about equally well",
-        doors(
-            "Give landmarks (--landmarks); three are enough",
-            "Set landmarks on this page; three are enough",
-            "Give landmarks; three are enough",
-        ),
-    ),
-    "inverted-orientation/refused": Words(
-        "the surface looks inwards: the file is inside out or mirrored",
-        command_apart(
-            "Turn the faces, or export the file again without mirroring; landmarks (--landmarks) tell which it is",
-            "Turn the faces, or export the file again without mirroring; landmarks tell which it is",
-        ),
+    "inverted-orientation/found": Words(
+        "the surface looked inwards and has been turned: the file is inside out, or mirrored",
+        "Set the landmarks by hand: they tell which it is",
     ),
     "inverted-orientation/fitted": Words("the surface was inside out and has been turned"),
     "wrong-unit/size": Words(
@@ -97,7 +86,9 @@ _MODEL: dict[str, Words] = {
             "The model knows {known:landmark}; landmark_ids adds more. Or leave the landmarks out",
         ),
     ),
-    "pose-without-landmarks": Words("pose found without landmarks: a mirrored file would not be noticed"),
+    "pose-without-landmarks": Words(
+        "begun from landmarks that the program found: a mirrored file would not be noticed"
+    ),
     "predicted-by-model": Words(
         "{share:.0%} of the shape is not seen in the scan but predicted by the model"
     ),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from breastmorph.foundation.errors import LandmarkProblem
 from breastmorph.mesh.geometry import Similarity, face_areas, rotation_about, vertex_normals
 from breastmorph.mesh.topology import boundary_vertices
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
-from breastmorph.model.shape_model import ShapeModel, axis_rotations
+from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.scan import STERNUM, Landmarks
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -241,7 +240,6 @@ def match(
 # --------------------------------------------------------------------------------------------------------------------
 
 _POSE = 7  # turn, shift, scale
-_BEYOND = 0.4  # of the cost of a point that contradicts the model
 _SETTLING = 4  # steps after which landmarks alone move nothing
 
 
@@ -343,17 +341,6 @@ def look(
     return FitEvidence(matches, weights, noise, misfit), shape, normals
 
 
-def cost(evidence: FitEvidence, width: float) -> float:
-    """Mean of the robust function over all points, from 0 (all explained) to 1.
-
-    A point over the model without a sound pair contradicts it and costs 1; a point beyond the model's border
-    speaks neither for nor against it and costs ``_BEYOND``.
-    """
-    squared = evidence.matches.residuals**2
-    robust = np.where(evidence.weights > 0.0, squared / (width**2 + squared), 1.0)
-    return float(np.where(evidence.matches.beyond, _BEYOND, robust).mean())
-
-
 def _variances(residuals: Floats, weights: Floats, target: TargetPoints) -> tuple[float, float]:
     """Split the residuals' variance into what is each point's own and what neighbours share."""
     used = weights > 0.25
@@ -375,7 +362,7 @@ def improve(
     prior: Prior,
     sites: Sites,
     target: TargetPoints,
-    anchors: Anchors | None,
+    anchors: Anchors,
     width: float,
     variance: float,
 ) -> tuple[State, FitEvidence, Floats]:
@@ -395,10 +382,8 @@ def improve(
     weighted = jacobian * (evidence.weights[used] / variance)[:, None]
     precision = weighted.T @ jacobian
     gradient = weighted.T @ evidence.matches.residuals[used]
-    if anchors is not None:
-        add, pull = _anchored(anchors, state, prior)
-        precision, gradient = precision + add, gradient + pull
-    state, precision = _moved(state, prior, precision, gradient)
+    add, pull = _anchored(anchors, state, prior)
+    state, precision = _moved(state, prior, precision + add, gradient + pull)
     return state, evidence, precision
 
 
@@ -462,17 +447,14 @@ def _anchored(anchors: Anchors, state: State, prior: Prior) -> tuple[Floats, Flo
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# Where a fit starts: by landmarks, or without them by trying poses all around
+# Where a fit starts: by landmarks
 # --------------------------------------------------------------------------------------------------------------------
 
+_AS_SURE = 10.0  # mm of deviation with which a landmark that was found counts half
 _SPREAD = 10.0  # mm that landmarks must extend across their longest line
 _MIRRORED = (
     0.8  # residual of the mirrored landmarks over that of the given ones below which sides are swapped
 )
-_TURNS = 96  # poses tried besides the 24 along the axes
-_APART = 25.0  # mm between poses that are worth going on with
-# Widths (mm) of the robust function in each round, and how many poses go on to the next.
-_ROUNDS = (((80.0, 60.0, 45.0), 60), ((45.0, 35.0, 27.0, 20.0), 30), ((20.0, 20.0, 15.0, 15.0), 30))
 
 
 def shared_landmarks(model: ShapeModel, landmarks: Landmarks) -> tuple[str, ...]:
@@ -514,80 +496,9 @@ def _residual(source: Floats, places: Floats) -> float:
 def pose_by_landmarks(
     model: ShapeModel, landmarks: Landmarks, names: tuple[str, ...], *, with_scale: bool = True
 ) -> Similarity:
-    """Best transform of the mean shape onto landmarks; bone counts more than soft tissue."""
+    """Best transform of the mean shape onto landmarks; bone counts more than soft tissue, vague ones less."""
     ids = [model.landmark_ids[name] for name in names]
     weights = np.array([3.0 if name in STERNUM else 1.0 for name in names])
+    vague = np.array([landmarks.found[name].sd if name in landmarks.found else 0.0 for name in names])
+    weights = weights / (1.0 + (vague / _AS_SURE) ** 2)
     return Similarity.fit(model.mean[ids], landmarks.array(names), weights, with_scale=with_scale)
-
-
-def poses_all_around(prior: Prior, sites: Sites, target: TargetPoints, kept: int) -> list[State]:
-    """The most promising poses of the mean shape, best first; quick, and without any shape.
-
-    Parameters
-    ----------
-    sites : Sites
-        Some hundred.
-    target : TargetPoints
-        Some hundred.
-    kept : int
-        At most so many poses, all clearly different.
-    """
-    rigid = replace(prior, deviations=prior.deviations[:0], log_scale_deviation=0.0)
-    middle = np.median(target.points, axis=0)
-    states = []
-    for rotation in _rotations():
-        start = Similarity(rotation, middle - rotation @ prior.centre)
-        states.append(State(start, prior.deviations[:0]))
-    for widths, survivors in _ROUNDS:
-        judged = []
-        for state in states:
-            for width in widths:
-                state, evidence, _ = improve(state, rigid, sites, target, None, width, width**2)
-            judged.append((cost(evidence, widths[-1]), state))
-        states = [state for _, state in distinct(judged, sites.mean, _APART)[: min(survivors, kept * 6)]]
-    return [State(state.transform, np.zeros(len(prior.deviations))) for state in states[:kept]]
-
-
-def distinct(
-    judged: Sequence[tuple[float, State]], points: Floats, apart: float
-) -> list[tuple[float, State]]:
-    """Poses sorted by their cost, without those that lie near a better one.
-
-    Parameters
-    ----------
-    points : (s, 3) float
-        Of the mean shape; what counts is how far they are carried.
-    apart : float
-        Mean distance of the carried points, mm, from which poses are different.
-    """
-    probe = points[:: max(len(points) // 60, 1)]
-    kept: list[tuple[float, State]] = []
-    places: list[Floats] = []
-    for value, state in sorted(judged, key=lambda one: one[0]):
-        place = state.transform.apply(probe)
-        if all(np.linalg.norm(place - other, axis=1).mean() > apart for other in places):
-            kept.append((value, state))
-            places.append(place)
-    return kept
-
-
-def _rotations() -> list[Floats]:
-    """The 24 rotations along the axes (files are often so), and others spread evenly over all rotations."""
-    return axis_rotations() + [_rotation(quaternion) for quaternion in _spread_quaternions(_TURNS)]
-
-
-def _spread_quaternions(count: int) -> Floats:
-    """Super-Fibonacci spirals (Alexa 2022): an even cover of the rotations, (count, 4)."""
-    phi, psi = np.sqrt(2.0), 1.533751168755204288118041
-    s = np.arange(count) + 0.5
-    inner, outer = np.sqrt(s / count), np.sqrt(1.0 - s / count)
-    alpha, beta = 2.0 * np.pi * s / phi, 2.0 * np.pi * s / psi
-    return np.column_stack(
-        [inner * np.sin(alpha), inner * np.cos(alpha), outer * np.sin(beta), outer * np.cos(beta)]
-    )
-
-
-def _rotation(quaternion: Floats) -> Floats:
-    from scipy.spatial.transform import Rotation
-
-    return np.asarray(Rotation.from_quat(quaternion).as_matrix())

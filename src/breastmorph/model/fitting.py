@@ -1,6 +1,6 @@
 """Fitting a shape model to a raw scan or point cloud, without registration.
 
-    start (landmarks, or poses tried all around)  ->  coarse steps on few sites  ->  fine steps on all vertices
+    start (landmarks)  ->  coarse steps on few sites  ->  fine steps on all vertices
 
 The result is the model's most probable shape given the points, in the target's frame, with what speaks for and
 against it: noise, misfit, unexplained points, plausibility, a residual map and an uncertainty per vertex.
@@ -8,6 +8,7 @@ against it: noise, misfit, unexplained points, plausibility, a residual map and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -29,21 +30,18 @@ from breastmorph.model.fit_steps import (
     State,
     TargetPoints,
     all_sites,
-    cost,
-    distinct,
     improve,
-    look,
     motions,
     points_of,
     pose_by_landmarks,
-    poses_all_around,
     settle_on_landmarks,
     shared_landmarks,
     some_sites,
 )
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.anatomy import ADULT_SIZES, MODEL_EXTENT, SIZES_IN_MM, UNITS, USUAL_EXTENT
-from breastmorph.scan.scan import STERNUM, Landmarks
+from breastmorph.scan.finder import find_landmarks
+from breastmorph.scan.scan import REQUIRED, SIDES, STERNUM, Landmarks
 
 # --------------------------------------------------------------------------------------------------------------------
 # How far a shape lies from a scanned surface, where the scan shows it
@@ -92,20 +90,17 @@ class FitLimits:
         Most that the surface may stay off, mm.
     unusual : float
         Largest root mean square of the scores; 1 is the model's own population.
-    lead : float
-        Least relative advantage of the chosen pose over the next.
     """
 
     explained: float = 0.6
     covered: float = 0.2
     misfit: float = 5.0
     unusual: float = 2.5
-    lead: float = 0.0
 
 
-# Without landmarks the pose itself is in question. Right poses explained 0.90 and more, with a lead of 0.14; wrong
-# ones and bodies that are no torso 0.85 and less, or needed unusual shapes, or had no lead.
-SEARCH_LIMITS = FitLimits(explained=0.88, covered=0.35, unusual=1.75, misfit=3.0, lead=0.1)
+# Where nobody set a landmark it is in question whether it is a torso at all. Right fits explained 0.90 and more; a
+# plane in a torso's outline and the like 0.85 and less, or needed unusual shapes.
+FOUND_LIMITS = FitLimits(explained=0.88, covered=0.35, unusual=1.75, misfit=3.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,10 +138,9 @@ class Fit(Shown):
         Share of all points that lie over the model and not beyond its border.
     covered : float
         Share of the vertices near which the target has points.
-    start : str
-        "landmarks" or "search".
-    lead : float
-        Without landmarks: by how much the chosen pose beats the next, relative; NaN with landmarks.
+    landmarks : Landmarks
+        That it began from, in the target's frame; ``landmarks.found`` says of those that nobody set how sure they are.
+        Doubtful ones did not count where four others were there.
     steps : int
         On all vertices.
     warnings : tuple of Finding
@@ -167,10 +161,16 @@ class Fit(Shown):
     explained: float
     over_model: float
     covered: float
-    start: str
-    lead: float
+    landmarks: Landmarks
     steps: int
     warnings: tuple[Finding, ...] = ()
+
+    @property
+    def start(self) -> str:
+        """What it began from: "set landmarks", "found landmarks" or "set and found landmarks"."""
+        found = len(self.landmarks.found)
+        names = ["set"] * (found < len(self.landmarks)) + ["found"] * (found > 0)
+        return f"{' and '.join(names)} landmarks"
 
     def __repr__(self) -> str:
         seen = self.residuals[np.isfinite(self.residuals)]
@@ -198,17 +198,17 @@ def require_likeness(fit: Fit, limits: FitLimits) -> None:
     if not ADULT_SIZES[0] <= fit.transform.scale / fit.unit <= ADULT_SIZES[1]:
         reasons.append(Finding("unlike-model/size", {"ratio": fit.transform.scale / fit.unit}))
     if reasons:
-        hint = Finding("unlike-model/hint") if fit.start == "search" else ""
+        hint = Finding("unlike-model/hint") if fit.landmarks.found else ""
         raise MeshProblem.of("unlike-model", reasons=reasons, hint=hint)
-    if fit.lead < limits.lead:
-        raise MeshProblem.of("ambiguous-pose")
 
 
 def warnings_of(fit: Fit, scores: Floats) -> tuple[Finding, ...]:
     """What a user should know about a fit."""
     said = []
-    if fit.start == "search":
+    if not _sides_set(fit.landmarks):
         said.append(warning("pose-without-landmarks"))
+    if fit.landmarks.doubtful:
+        said.append(warning("landmarks-doubtful", names=fit.landmarks.doubtful))
     if fit.covered < 0.7:
         said.append(warning("predicted-by-model", share=1 - fit.covered))
     far = np.flatnonzero(np.abs(scores) > 3.0)
@@ -222,13 +222,17 @@ def warnings_of(fit: Fit, scores: Floats) -> tuple[Finding, ...]:
     return tuple(said)
 
 
+def _sides_set(landmarks: Landmarks) -> bool:
+    """Whether a person said which side is left or right."""
+    return any(name.endswith(SIDES) and name not in landmarks.found for name in landmarks)
+
+
 # --------------------------------------------------------------------------------------------------------------------
 # Fitting a shape model to a raw scan or point cloud, without registration
 # --------------------------------------------------------------------------------------------------------------------
 
-_FEWEST = 100  # points
-_RIVAL = 60.0  # mm from the chosen pose: nearer ones are on their way to the same place
-_EXTENTS = (0.3, 6.0)  # a scan's over the model's: scans are cut otherwise, more than adults differ
+
+_ENOUGH = 4  # landmarks, not all on one line on any torso
 
 
 @dataclass(frozen=True)
@@ -249,36 +253,33 @@ class FitParameters:
     landmark_deviation: float = 5.0  # mm, of bone and nipples
     soft_landmark_deviation: float = 10.0  # mm, of the poles: not the same skin on every breast
     scale_deviation: float = 0.1  # of the logarithm of size; adults differ by about a tenth
-    search_points: int = 400
-    search_sites: int = 600
-    candidates: int = 8  # poses that get a shape before one is chosen
     seed: int = 0
     limits: FitLimits = field(default_factory=FitLimits)
-    search_limits: FitLimits = SEARCH_LIMITS  # without landmarks
+    found_limits: FitLimits = FOUND_LIMITS  # where all landmarks were found
 
 
 @in_one_thread
 def fit_model(
     model: ShapeModel,
     target: TriangleMesh | Floats,
-    landmarks: Landmarks | None = None,
+    landmarks: Landmarks,
     parameters: FitParameters | None = None,
 ) -> Fit:
-    """Fit a model to a surface or a point cloud.
+    """Fit a model to a surface or a point cloud, both as :mod:`breastmorph.scan.raw_target` gives them.
 
     Parameters
     ----------
     model : ShapeModel
     target : TriangleMesh or (m, 3) float
         In mm, in any pose; may be partial, noisy and hold points that are not the body's.
-    landmarks : Landmarks, optional
-        In the target's frame, three or more that the model knows. Without them poses are tried all around.
+    landmarks : Landmarks
+        In the target's frame, three or more that the model knows; one that was found counts as far as it is sure.
     parameters : FitParameters, optional
 
     Raises
     ------
     MeshProblem
-        The target is unusable, or does not look like the model.
+        The target does not look like the model.
     LandmarkProblem
         The landmarks are too few, on one line or swapped.
     """
@@ -287,7 +288,8 @@ def fit_model(
     if not used.n_components:
         raise BreastMorphError("the model has no components: it knows one shape only", "Use another model")
     used, unit = _in_millimetres(used)
-    target = _sound(target)
+    if len(used.landmark_ids) < 3:  # of a model from elsewhere
+        used = replace(used, landmark_ids=_found_on_mean(used))
     try:
         return _fitted(model, used, unit, target, landmarks, p)
     except MeshProblem as error:
@@ -297,9 +299,15 @@ def fit_model(
             turned = _fitted(model, used, unit, target.flipped(), landmarks, p)
         except MeshProblem:
             raise error from None
-    if landmarks is None:
-        raise MeshProblem.of("inverted-orientation/refused")
-    return replace(turned, warnings=(*turned.warnings, warning("inverted-orientation/fitted")))
+    how = "fitted" if _sides_set(landmarks) else "found"
+    return replace(turned, warnings=(*turned.warnings, warning(f"inverted-orientation/{how}")))
+
+
+def _found_on_mean(model: ShapeModel) -> dict[str, int]:
+    """The landmarks of a model that knows too few, as the program finds them on its mean."""
+    found = find_landmarks(model.mean_mesh, "mm").landmarks.only(REQUIRED)
+    vertices = cKDTree(model.mean).query(found.points)[1]
+    return {**dict(zip(found.names, vertices.tolist(), strict=True)), **model.landmark_ids}
 
 
 def _fitted(
@@ -307,7 +315,7 @@ def _fitted(
     used: ShapeModel,
     unit: float,
     target: TriangleMesh | Floats,
-    landmarks: Landmarks | None,
+    landmarks: Landmarks,
     p: FitParameters,
 ) -> Fit:
     points = points_of(target, p.points, np.random.default_rng(p.seed))
@@ -315,19 +323,15 @@ def _fitted(
     prior = Prior(used.deviations, p.scale_deviation if with_scale else 0.0, used.mean.mean(axis=0))
     sites = all_sites(used)
     coarse = some_sites(sites, p.sites)
-    lead, anchors = float("nan"), None
-    if landmarks is not None:
-        names = shared_landmarks(used, landmarks)
-        anchors = _anchors(used, landmarks, names, p)
-        pose = pose_by_landmarks(used, landmarks, names)
-        _require_size(pose.scale, "the landmarks", SIZES_IN_MM)
-        if not with_scale:
-            pose = pose_by_landmarks(used, landmarks, names, with_scale=False)
-        state = settle_on_landmarks(State(pose, np.zeros(used.n_components)), prior, anchors)
-        state = _coarse(state, prior, coarse, points.first(p.coarse_points), anchors, p)
-    else:
-        _require_size(_extent(points.points) / _extent(used.mean), "its extent", _EXTENTS)
-        state, lead = _searched(prior, sites, coarse, points, p)
+    names = shared_landmarks(used, _sure(landmarks, used.landmark_ids))
+    anchors = _anchors(used, landmarks, names, p)
+    pose = pose_by_landmarks(used, landmarks, names)
+    if not SIZES_IN_MM[0] <= pose.scale <= SIZES_IN_MM[1]:
+        raise MeshProblem.of("wrong-unit/size", by="the landmarks", ratio=pose.scale)
+    if not with_scale:
+        pose = pose_by_landmarks(used, landmarks, names, with_scale=False)
+    state = settle_on_landmarks(State(pose, np.zeros(used.n_components)), prior, anchors)
+    state = _coarse(state, prior, coarse, points.first(p.coarse_points), anchors, p)
     state, evidence, precision, steps = _fine(state, prior, sites, points, anchors, p)
     shape = sites.shape(state.scores * prior.deviations)
     normals = sites.normals(shape)
@@ -354,39 +358,14 @@ def _fitted(
         explained=float(evidence.inliers[over].mean()) if over.sum() else 0.0,
         over_model=float(over.mean()),
         covered=float(np.isfinite(residuals).mean()),
-        start="search" if landmarks is None else "landmarks",
-        lead=lead,
+        landmarks=landmarks.only(name for name in landmarks if name in used.landmark_ids),
         steps=steps,
     )
-    require_likeness(fit, p.search_limits if landmarks is None else p.limits)
+    require_likeness(fit, p.limits if len(fit.landmarks.found) < len(fit.landmarks) else p.found_limits)
     return replace(fit, warnings=warnings_of(fit, state.scores))
 
 
 # --- what comes in --------------------------------------------------------------------------------------------
-
-
-def _sound(target: TriangleMesh | Floats) -> TriangleMesh | Floats:
-    if isinstance(target, TriangleMesh):
-        if not target.n_faces or not np.isfinite(target.vertices).all():
-            raise MeshProblem.of("unusable-surface/empty")
-        return target
-    points = np.asarray(target, dtype=np.float64)
-    if points.ndim != 2 or points.shape[1:] != (3,):
-        raise MeshProblem(f"points have shape {points.shape}, expected (m, 3)")
-    finite = np.isfinite(points).sum(axis=1) == 3
-    if finite.mean() < 0.9 if len(points) else True:
-        raise MeshProblem(
-            f"{int(finite.sum()):,} of {len(points):,} points have finite coordinates",
-            "Export the point cloud again",
-            code="non-finite-vertices",
-        )
-    points = np.unique(points[finite], axis=0)
-    if len(points) < _FEWEST:
-        raise MeshProblem(
-            f"{len(points)} different points are too few (at least {_FEWEST})", "Give a denser point cloud",
-            code="too-few-points",
-        )  # fmt: skip
-    return points
 
 
 def _in_millimetres(model: ShapeModel) -> tuple[ShapeModel, float]:
@@ -397,29 +376,26 @@ def _in_millimetres(model: ShapeModel) -> tuple[ShapeModel, float]:
     return (model if unit == 1.0 else model.transform(Similarity(scale=unit))), unit
 
 
-def _extent(points: Floats) -> float:
-    low, high = np.quantile(points, (0.02, 0.98), axis=0)
-    return float(np.linalg.norm(high - low))
-
-
-def _require_size(ratio: float, by: str, allowed: tuple[float, float]) -> None:
-    if not allowed[0] <= ratio <= allowed[1]:
-        raise MeshProblem.of("wrong-unit/size", by=by, ratio=ratio)
+def _sure(landmarks: Landmarks, known: Mapping[str, int]) -> Landmarks:
+    """Without the doubtful ones, where enough others are left to begin from."""
+    sure = [name for name in landmarks if name in known and name not in landmarks.doubtful]
+    return landmarks.only(sure) if len(sure) >= _ENOUGH else landmarks
 
 
 def _anchors(model: ShapeModel, landmarks: Landmarks, names: tuple[str, ...], p: FitParameters) -> Anchors:
     ids = np.array([model.landmark_ids[name] for name in names])
     firm = [name in STERNUM or name.startswith("nipple") for name in names]
     deviations = np.where(firm, p.landmark_deviation, p.soft_landmark_deviation)
+    vague = np.array([landmarks.found[name].sd if name in landmarks.found else 0.0 for name in names])
     rows = model.rows(ids).reshape(len(ids), 3, -1)
-    return Anchors(model.mean[ids], rows, landmarks.array(names), deviations**2)
+    return Anchors(model.mean[ids], rows, landmarks.array(names), deviations**2 + vague**2)
 
 
 # --- the way of a fit -----------------------------------------------------------------------------------------
 
 
 def _coarse(
-    state: State, prior: Prior, sites: Sites, points: TargetPoints, anchors: Anchors | None, p: FitParameters
+    state: State, prior: Prior, sites: Sites, points: TargetPoints, anchors: Anchors, p: FitParameters
 ) -> State:
     """Steps on few sites and few points with a width that narrows."""
     alike = max(_alike(points, p.reach), 1.0)
@@ -432,7 +408,7 @@ def _coarse(
 
 
 def _fine(
-    state: State, prior: Prior, sites: Sites, points: TargetPoints, anchors: Anchors | None, p: FitParameters
+    state: State, prior: Prior, sites: Sites, points: TargetPoints, anchors: Anchors, p: FitParameters
 ) -> tuple[State, FitEvidence, Floats, int]:
     """Steps on all vertices until nothing moves."""
     alike = _alike(points, p.reach)
@@ -454,22 +430,6 @@ def _alike(points: TargetPoints, reach: float) -> float:
     """Mean number of points within ``reach`` of a point, itself included."""
     some = points.points[:400]
     return float(np.mean(cKDTree(points.points).query_ball_point(some, reach, return_length=True)))
-
-
-def _searched(
-    prior: Prior, sites: Sites, coarse: Sites, points: TargetPoints, p: FitParameters
-) -> tuple[State, float]:
-    """The best of many poses, and by how much it beats the next."""
-    few = some_sites(sites, p.search_sites)
-    starts = poses_all_around(prior, few, points.first(p.search_points), p.candidates)
-    part = points.first(p.coarse_points // 2)
-    states = [_coarse(start, prior, coarse, part, None, p) for start in starts]
-    noise = min(look(state, prior, coarse, part, p.least_width)[0].noise for state in states)
-    width = max(p.least_width, 3.0 * float(np.sqrt(noise)))
-    judged = [(cost(look(state, prior, coarse, part, width)[0], width), state) for state in states]
-    ranked = distinct(judged, few.mean, _RIVAL)
-    lead = (ranked[1][0] - ranked[0][0]) / max(ranked[0][0], 1e-9) if len(ranked) > 1 else np.inf
-    return ranked[0][1], float(lead)
 
 
 # --- what comes out -------------------------------------------------------------------------------------------

@@ -133,16 +133,17 @@ def save_feature_grid(rows: Sequence[Sequence[tuple[Floats | None, str]]], faces
 
 _FIT_VIEWS = (View(), View(yaw=45.0), View(yaw=-45.0))
 _FIT_SIZE = (380, 380)
+_FOUND = (0.10, 0.35, 0.85)
 _UNSEEN = (0.80, 0.80, 0.80)
 _DOT = 1.6  # mm, half the size of a point of a cloud
 _MOST_DOTS = 20_000
 _ENDS = (1.0, 15.0)  # mm: where the colours may end
 
 
-def fit_sheet(
-    name: str, target: TriangleMesh | Floats, fit: Fit, path: Path, landmarks: Landmarks | None = None
-) -> None:
+def fit_sheet(name: str, target: TriangleMesh | Floats, fit: Fit, path: Path) -> None:
     """Write a PNG: columns are the scan, the fit and the residual; rows are three views.
+
+    The landmarks that it began from are drawn on the scan: red those that were set, blue those that were found.
 
     Parameters
     ----------
@@ -152,8 +153,6 @@ def fit_sheet(
         What the model was fitted to.
     fit : Fit
     path : Path
-    landmarks : Landmarks, optional
-        In the target's frame; drawn on the scan.
     """
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
@@ -162,7 +161,8 @@ def fit_sheet(
     # The model stands upright, so its frame is the one to look at; the size stays the patient's.
     upright = Similarity(scale=fit.transform.scale).after(fit.transform.inverse())
     shown = fit.mesh.with_vertices(upright.apply(fit.mesh.vertices))
-    markers = [] if landmarks is None else [Marker(upright.apply(point)) for point in landmarks.points]
+    red, marks = Marker(np.zeros(3)).color, fit.landmarks
+    markers = [Marker(upright.apply(marks[name]), _FOUND if name in marks.found else red) for name in marks]
     low, high = shown.vertices.min(axis=0) - 45.0, shown.vertices.max(axis=0) + 45.0
     seen = np.isfinite(fit.residuals)
     limit = float(np.clip(round_end(fit.residuals, 0.95), *_ENDS))
@@ -181,7 +181,7 @@ def fit_sheet(
             mark_sides(axis, view.axes(), size=12)
     mean = float(np.abs(fit.residuals[seen]).mean()) if seen.sum() else float("nan")
     titles = (
-        "scan" if isinstance(target, TriangleMesh) else "point cloud",
+        f"{'scan' if isinstance(target, TriangleMesh) else 'point cloud'}{_marked(marks)}",
         f"fit ({fit.mahalanobis:.1f} sd from the mean)",
         f"residual, mean {mean:.2f} mm where seen ({fit.covered:.0%})",
     )
@@ -192,6 +192,13 @@ def fit_sheet(
     bar = figure.colorbar(scale, ax=axes, orientation="horizontal", fraction=0.025, pad=0.02)
     bar.set_label("mm; blue: the fit lies inside the scan, red: outside, grey: nothing seen there")
     save_png(figure, path, dpi=100, bbox_inches="tight")
+
+
+def _marked(landmarks: Landmarks) -> str:
+    if not landmarks.found:
+        return ""
+    doubtful = f", doubtful: {len(landmarks.doubtful)}" if landmarks.doubtful else ""
+    return f" (landmarks found by the program: blue{doubtful})"
 
 
 def _seen_target(

@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import (
@@ -233,7 +234,7 @@ def check_scan(
             mesh = mesh_files.load_mesh(files.mesh)
             facts |= {"vertices": mesh.n_vertices, "faces": mesh.n_faces}
             mesh = repaired(mesh, p, findings.append)
-            given = _with_found(mesh, _read_landmarks(files, p), p, findings.append)
+            given = with_found(mesh, _read_landmarks(files, p), p, findings.append)
             with about(files.landmarks[0] if files.landmarks else files.mesh, LandmarkProblem):
                 outcome = upright_scan(files.id, mesh, given, p, reference, findings.append, facts)
     except BreastMorphError as error:
@@ -352,8 +353,8 @@ def _read_landmarks(files: ScanFiles, p: CheckParameters) -> LandmarkFile:
 _SAME_PLACE = 0.05  # of a scan's extent: landmarks that lie farther off it are in another unit or other axes
 
 
-def _with_found(mesh: TriangleMesh, given: LandmarkFile, p: CheckParameters, note: Note) -> LandmarkFile:
-    """The landmarks as given, and those that are not set as the program finds them.
+def with_found(mesh: TriangleMesh, given: LandmarkFile, p: CheckParameters, note: Note) -> LandmarkFile:
+    """The landmarks as given, and those that are not set as the program finds them, on a surface or a cloud.
 
     A file with the sternum and one whole breast says that the other is absent; any other gap is one to be filled.
     """
@@ -491,9 +492,12 @@ def _on_the_surface(
 
 
 def _distances(mesh: TriangleMesh, landmarks: Landmarks) -> Floats:
-    """From the surface; none of a fold that the scanner did not see."""
+    """From surface or points; none of a fold that the scanner did not see."""
     on_skin = landmarks.on_skin
-    away = closest_to_few(mesh, landmarks.points)[1]
+    if mesh.n_faces:
+        away = closest_to_few(mesh, landmarks.points)[1]
+    else:
+        away = cKDTree(mesh.vertices).query(landmarks.points)[0]
     return np.where([name in on_skin for name in landmarks], away, 0.0)
 
 

@@ -20,12 +20,12 @@ from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import Finding, MeshProblem, warning
 from breastmorph.foundation.machine import one_thread
 from breastmorph.mesh.closest import closest_to_few
-from breastmorph.mesh.geometry import Similarity, face_areas, rotation_about
+from breastmorph.mesh.geometry import Similarity, edge_lengths, face_areas, rotation_about
 from breastmorph.mesh.topology import face_components
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
-from breastmorph.scan.anatomy import UNITS, unit_of_extent
+from breastmorph.scan.anatomy import MEASURE_IT, UNITS, unit_of_extent
 from breastmorph.scan.scan import REQUIRED, SIDES, STERNUM, Found, Landmarks
-from breastmorph.scan.views import Net, Skin, Votes, nets, skin_colours
+from breastmorph.scan.views import Net, Skin, Votes, nets, skin_colours, spanned
 
 FOUND_NAMES = (*REQUIRED, "imf_left", "imf_right")
 _PARTS = ("nipple", "lower_pole", "lateral_pole", "imf")
@@ -54,6 +54,7 @@ _FROM_BELOW = rotation_about(np.array([1.0, 0.0, 0.0]), -25.0) @ rotation_about(
 _HIDDEN = 6.0  # mm off the skin: where it should lie the scanner saw nothing ...
 _HIDDEN_BY = {"lower_pole": 15.0, "lateral_pole": 15.0}  # ... but along the skin poles are vague
 _OFF_THE_SKIN = 22.0  # mm: farther from the surface there is no skin for a landmark
+_SPARSE = 14.0  # mm between the points of a cloud: what they show is no skin any more
 _ANOTHER_BODY = 0.25  # of the surface in another piece of that share: not one person alone
 
 
@@ -106,11 +107,12 @@ class Estimate:
 
 
 def find_landmarks(mesh: TriangleMesh, unit: str = "auto", mm: float | None = None) -> FoundLandmarks:
-    """Find the eight landmarks and the folds on a surface in its file's coordinates.
+    """Find the eight landmarks and the folds on a surface or a point cloud in its file's coordinates.
 
     Parameters
     ----------
     mesh : TriangleMesh
+        Without faces it is a point cloud.
     unit : str
         Of the file; "auto" takes the one in which it is as large as an adult.
     mm : float, optional
@@ -119,16 +121,22 @@ def find_landmarks(mesh: TriangleMesh, unit: str = "auto", mm: float | None = No
     Raises
     ------
     MeshProblem
-        It is no adult torso, more than one person, or its size is none in mm, cm and m.
+        It is no adult torso, more than one person, points too far apart, or its size is none in mm, cm and m.
     """
+    cloud = not mesh.n_faces
+    mesh = spanned(mesh) if cloud else mesh
     if not mesh.n_faces:
         raise MeshProblem.of("landmarks-no-surface")
     extent = float(np.ptp(mesh.vertices[np.unique(mesh.faces)], axis=0).max())
     if mm is None:
         named = unit_of_extent(extent) if unit == "auto" else unit
         if named is None:
-            raise MeshProblem.of("landmarks-unknown-unit", extent=extent)
+            raise MeshProblem.of("landmarks-unknown-unit", extent=extent, scale_by=MEASURE_IT)
         unit, mm = named, UNITS[named]
+        if unit_of_extent(extent * mm) != "mm":
+            raise MeshProblem.of("landmarks-wrong-unit", unit=unit, extent=extent * mm)
+    if cloud and edge_lengths(mesh.vertices, mesh.faces).mean() * mm > _SPARSE:
+        raise MeshProblem.of("landmarks-no-surface")
     middle = mesh.vertices.mean(axis=0)
     body = mesh.with_vertices((mesh.vertices - middle) * mm)
     with one_thread():

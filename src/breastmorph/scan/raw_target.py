@@ -1,4 +1,4 @@
-"""Raw data to fit a model to: a surface or a bare point cloud, with landmarks or without, in millimetres."""
+"""Raw data to fit a model to: a surface or a bare point cloud in millimetres, with landmarks: set, or else found."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial import cKDTree
 
-from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import FileProblem, Finding, LandmarkProblem, MeshProblem, about, name_of
 from breastmorph.foundation.files import printable, read_bytes
 from breastmorph.mesh.files import load_mesh_or_points
@@ -25,6 +25,7 @@ from breastmorph.scan.check import (
     scale_by,
     scale_of,
     upright_scan,
+    with_found,
 )
 from breastmorph.scan.frame import Reference
 from breastmorph.scan.landmark_files import LandmarkFile, read_landmarks
@@ -32,6 +33,8 @@ from breastmorph.scan.scan import STERNUM, Landmarks, Note
 
 _POINT_SUFFIXES = (".xyz", ".csv", ".txt", ".asc", ".pts")
 _LEAST_FINITE = 0.98  # of a cloud's points
+_FEWEST = 100  # points
+_NO_FACES = np.zeros((0, 3), np.int64)
 _EXAMPLE = "Write one point a line: x y z, or x,y,z"
 
 
@@ -45,8 +48,8 @@ class RawTarget:
         The file's stem.
     shape : TriangleMesh or (m, 3) float
         A surface or a point cloud, in mm.
-    landmarks : Landmarks or None
-        In the same frame.
+    landmarks : Landmarks
+        In the same frame; those that nobody set as the program found them.
     to_file : Similarity
         Takes these coordinates back to the file's axes and unit.
     findings : tuple of Finding
@@ -54,7 +57,7 @@ class RawTarget:
 
     id: str
     shape: TriangleMesh | Floats
-    landmarks: Landmarks | None = None
+    landmarks: Landmarks
     to_file: Similarity = field(default_factory=Similarity)
     findings: tuple[Finding, ...] = ()
 
@@ -67,8 +70,8 @@ def load_target(
 ) -> RawTarget:
     """Read a scan or a point cloud.
 
-    A surface with a full set of landmarks passes the same check as any scan. Fewer landmarks, or none, are
-    allowed here; the unit then follows from the size.
+    Landmarks that are not set are found. A surface then passes the same check as any scan; where none can be found,
+    three that are set will do.
 
     Parameters
     ----------
@@ -85,23 +88,80 @@ def load_target(
     BreastMorphError
     """
     p, name = parameters or CheckParameters(), name_of(path.stem)
-    given, where = None, None
+    given, where = LandmarkFile(Landmarks.of({})), None
     if isinstance(landmarks, Landmarks):
         given = LandmarkFile(landmarks, space=landmarks.space)
     elif landmarks is not None:
         given, where = read_landmarks(landmarks, p.landmark_order), landmarks
     findings: list[Finding] = []
     with about(path), about(where, LandmarkProblem):
-        if given is not None and not given.landmarks:
+        if landmarks is not None and not given.landmarks:
             raise LandmarkProblem.of("missing-landmarks/none-known", but_found=given.labels_not_understood)
         mesh = _read(path)
         if not mesh.n_faces:
-            return _cloud(name, mesh.vertices, given, p, findings)
+            return _cloud(name, mesh, given, p, findings)
         mesh = repaired(mesh, p, findings.append)
-        if given is None or not enough_landmarks(given.landmarks):
+        given = _completed(mesh, given, p, findings.append)
+        if not enough_landmarks(given.landmarks):
             return _surface(name, mesh, given, p, findings)
         scan = upright_scan(name, mesh, given, p, reference, findings.append, {})
         return RawTarget(scan.id, scan.mesh, scan.landmarks, scan.to_file, tuple(findings))
+
+
+def target_of(shape: TriangleMesh | Floats, landmarks: Landmarks | None = None) -> RawTarget:
+    """A surface or points (m, 3) in mm as a target; landmarks that are not set are found.
+
+    Raises
+    ------
+    MeshProblem
+        It is unusable, or shows no torso on which landmarks could be found.
+    """
+    shape = _sound(shape)
+    mesh = shape if isinstance(shape, TriangleMesh) else TriangleMesh(shape, _NO_FACES)
+    given = LandmarkFile(Landmarks.of({}) if landmarks is None else landmarks)
+    findings: list[Finding] = []
+    given = _completed(mesh, given, CheckParameters(unit="mm"), findings.append)
+    return RawTarget("", shape, given.landmarks, findings=tuple(findings))
+
+
+def _sound(shape: TriangleMesh | Floats) -> TriangleMesh | Floats:
+    if isinstance(shape, TriangleMesh):
+        if not shape.n_faces or not np.isfinite(shape.vertices).all():
+            raise MeshProblem.of("unusable-surface/empty")
+        return shape
+    points = np.asarray(shape, dtype=np.float64)
+    if points.ndim != 2 or points.shape[1:] != (3,):
+        raise MeshProblem(f"points have shape {points.shape}, expected (m, 3)")
+    finite = np.isfinite(points).sum(axis=1) == 3
+    if finite.mean() < 0.9 if len(points) else True:
+        raise MeshProblem(
+            f"{int(finite.sum()):,} of {len(points):,} points have finite coordinates",
+            "Export the point cloud again",
+            code="non-finite-vertices",
+        )
+    return _enough_points(points[finite])
+
+
+def _enough_points(points: Floats) -> Floats:
+    """The different ones of some points, which are some hundred at least."""
+    points = points[np.sort(np.unique(points, axis=0, return_index=True)[1])]
+    if len(points) < _FEWEST:
+        raise MeshProblem(
+            f"{len(points)} different points are too few (at least {_FEWEST})", "Give a denser point cloud",
+            code="too-few-points",
+        )  # fmt: skip
+    return points
+
+
+def _completed(mesh: TriangleMesh, given: LandmarkFile, p: CheckParameters, note: Note) -> LandmarkFile:
+    """The landmarks as given and as found; where none can be found, three that are given are enough for a fit."""
+    try:
+        return with_found(mesh, given, p, note)
+    except MeshProblem as error:
+        if len(given.landmarks) < 3:
+            raise
+        note(Finding.of(error, "note"))
+        return given
 
 
 def load_points(path: Path) -> Floats:
@@ -135,39 +195,39 @@ def load_points(path: Path) -> Floats:
 
 def _read(path: Path) -> TriangleMesh:
     if path.suffix.lower() in _POINT_SUFFIXES:
-        return TriangleMesh(load_points(path), np.zeros((0, 3), np.int64))
+        return TriangleMesh(load_points(path), _NO_FACES)
     return load_mesh_or_points(path)
 
 
 def _surface(
-    name: str, mesh: TriangleMesh, given: LandmarkFile | None, p: CheckParameters, findings: list[Finding]
+    name: str, mesh: TriangleMesh, given: LandmarkFile, p: CheckParameters, findings: list[Finding]
 ) -> RawTarget:
     """A surface with too few landmarks for the check, in its file's axes."""
     mm = _mm_per_unit(mesh.vertices, given, p, findings.append)
-    if given is None:
-        landmarks = None
-        mesh = mesh.with_vertices(mesh.vertices * mm)
-    else:
-        mesh, landmarks, mm = in_mm(mesh, given, mm, p.landmark_distance, findings.append)
+    mesh, landmarks, mm = in_mm(mesh, given, mm, p.landmark_distance, findings.append)
     return RawTarget(name, mesh, landmarks, Similarity(scale=1.0 / mm), tuple(findings))
 
 
 def _cloud(
-    name: str, points: Floats, given: LandmarkFile | None, p: CheckParameters, findings: list[Finding]
+    name: str, cloud: TriangleMesh, given: LandmarkFile, p: CheckParameters, findings: list[Finding]
 ) -> RawTarget:
     """A point cloud in its file's axes."""
-    points = _finite(points, findings.append)
+    finite = _finite(cloud.vertices, findings.append)
+    points = _enough_points(cloud.vertices[finite])
+    colours = None if cloud.colors is None else cloud.colors[finite]
+    shown = TriangleMesh(cloud.vertices[finite], _NO_FACES, colors=colours)
+    given = _completed(shown, given, p, findings.append)
     mm = _mm_per_unit(points, given, p, findings.append)
     points = points * mm
-    landmarks = None
-    if given is not None:
-        landmarks = given.landmarks.transformed(Similarity(scale=mm))
-        _require_near(points, landmarks, p.landmark_distance)
+    landmarks = given.landmarks.transformed(Similarity(scale=mm))
+    _require_near(points, landmarks, p.landmark_distance)
     return RawTarget(name, points, landmarks, Similarity(scale=1.0 / mm), tuple(findings))
 
 
-def _finite(points: Floats, note: Note) -> Floats:
-    finite = np.isfinite(points).sum(axis=1) == 3
+def _finite(points: Floats, note: Note) -> Bools:
+    if not len(points):
+        raise MeshProblem("the file holds no points", _EXAMPLE, code="too-few-points")
+    finite: Bools = np.isfinite(points).sum(axis=1) == 3
     bad = int((~finite).sum())
     if bad > (1.0 - _LEAST_FINITE) * len(points):
         raise MeshProblem(
@@ -177,17 +237,16 @@ def _finite(points: Floats, note: Note) -> Floats:
         )
     if bad:
         note(Finding("non-finite-vertices/points", {"n": bad}, "repair"))
-    kept: Floats = points[finite]
-    return kept
+    return finite
 
 
-def _mm_per_unit(points: Floats, given: LandmarkFile | None, p: CheckParameters, note: Note) -> float:
+def _mm_per_unit(points: Floats, given: LandmarkFile, p: CheckParameters, note: Note) -> float:
     """By a measured distance, or the unit as the user says it; for "auto" by the sternum or, without it, the size."""
-    if given is not None and given.assumed_order:
+    if given.assumed_order:
         note_landmarks(given, note)
     if p.scale_by:
-        return scale_by(p.scale_by, Landmarks.of({}) if given is None else given.landmarks, note)
-    if given is not None and all(name in given.landmarks for name in STERNUM):
+        return scale_by(p.scale_by, given.landmarks, note)
+    if all(name in given.landmarks for name in STERNUM):
         return scale_of(given.landmarks, p, note)[0]
     unit = _unit_by_size(points) if p.unit == "auto" else p.unit
     if p.unit == "auto" and unit != "mm":
@@ -196,8 +255,6 @@ def _mm_per_unit(points: Floats, given: LandmarkFile | None, p: CheckParameters,
 
 
 def _unit_by_size(points: Floats) -> str:
-    if not len(points):
-        raise MeshProblem("the file holds no points", _EXAMPLE, code="too-few-points")
     low, high = np.quantile(points, (0.01, 0.99), axis=0)  # a stray point far off must not decide
     extent = float((high - low).max())
     unit = unit_of_extent(extent)

@@ -16,9 +16,11 @@ from io import BytesIO
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
-from breastmorph.foundation.arrays import Bools, Floats
-from breastmorph.mesh.geometry import face_cross, vertex_normals
+from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.mesh.geometry import face_cross, vertex_normals, without_unreferenced
+from breastmorph.mesh.topology import face_components
 from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
 
 Pixels = NDArray[np.float32]
@@ -74,6 +76,79 @@ class Skin:
     def seen_from(self, axes: Floats, centre: Floats) -> Skin:
         """In a view's coordinates; ``axes`` (3, 3) has the view's right, up and towards the eye as rows."""
         return Skin((self.points - centre) @ axes.T, self.normals @ axes.T, self.lab)
+
+
+_AROUND = 12  # points about a point of a cloud that tell its normal ...
+_RING = 7  # ... and that span triangles with it
+_APART = 2.0  # times the usual radius of such a ring: not the same skin
+_ROUGH = 0.06  # of that radius off the plane through the neighbours: noise, not shape, and taken away
+_OFF = 0.5  # of the radius off the plane, and four times as far as is usual: a stray
+_THIN = 1.6  # times the radius of the neighbours' rings: a stray
+_LOOSE = 0.01  # of all triangles: strays among themselves
+_DENSE = 40_000  # points; more are joined to those of cubes of ...
+_CUBE = 1 / 200  # ... the cloud's extent
+
+
+def spanned(cloud: TriangleMesh) -> TriangleMesh:
+    """Points without faces as triangles between neighbours, overlapping, outwards; strays belong to none.
+
+    No surface to compute on, but one that a view can show and that has a nearest place to a point.
+    """
+    points, colours = _joined(cloud)
+    if len(points) <= _AROUND:
+        return TriangleMesh(points, np.zeros((0, 3), np.int64))
+    away, ids = cKDTree(points).query(points, _AROUND + 1)
+    middle, radii = points[ids].mean(axis=1), away[:, _RING]
+    radius = float(np.median(radii))
+    spread = points[ids] - middle[:, None]
+    axes = np.linalg.eigh(np.swapaxes(spread, 1, 2) @ spread)[
+        1
+    ]  # the normal, where points spread least, first
+    off = ((middle - points) * axes[:, :, 0]).sum(axis=1)
+    rough = float(np.median(np.abs(off)))
+    stray = np.abs(off) > max(4.0 * rough, _OFF * radius)
+    stray |= radii > _THIN * np.median(radii[ids[:, 1:]], axis=1)
+    if rough > _ROUGH * radius:
+        points = points + off[:, None] * axes[:, :, 0]
+    faces = _between(points, ids[:, 1 : _RING + 1], axes)
+    corners = points[faces]
+    longest = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max(axis=1)
+    faces = faces[(longest < _APART * radius) & ~stray[faces].any(axis=1)]
+    piece = face_components(faces)
+    faces = faces[(np.bincount(piece) > _LOOSE * len(faces))[piece]]
+    return without_unreferenced(TriangleMesh(points, faces, colors=colours))[0]
+
+
+def _between(points: Floats, near: Ints, axes: Floats) -> Ints:
+    """The triangles of every point with two that follow each other around it, each once, seen from outside."""
+    normal, first = axes[:, :, 0], axes[:, :, 1]
+    outward = np.sign(((points - np.median(points, axis=0)) * normal).sum(axis=1))
+    second = np.cross(normal * outward[:, None], first)
+    arms = points[near] - points[:, None]
+    angle = np.arctan2(np.einsum("nki,ni->nk", arms, second), np.einsum("nki,ni->nk", arms, first))
+    order = np.argsort(angle, axis=1)
+    ring, angle = np.take_along_axis(near, order, axis=1), np.take_along_axis(angle, order, axis=1)
+    turn = (np.roll(angle, -1, axis=1) - angle) % (2 * np.pi)
+    here = np.broadcast_to(np.arange(len(points))[:, None], ring.shape)
+    faces = np.stack([here, ring, np.roll(ring, -1, axis=1)], axis=2)[turn < 0.7 * np.pi]
+    once = np.unique(np.sort(faces, axis=1) @ [1, len(points), len(points) ** 2], return_index=True)[1]
+    chosen: Ints = faces[np.sort(once)]
+    return chosen
+
+
+def _joined(cloud: TriangleMesh) -> tuple[Floats, NDArray[np.uint8] | None]:
+    """A dense cloud's points as the means of small cubes, which takes noise away, with their colours."""
+    if cloud.n_vertices <= _DENSE:
+        return cloud.vertices, cloud.colors
+    low, high = np.quantile(cloud.vertices, (0.01, 0.99), axis=0)
+    cubes = np.floor((cloud.vertices - low) / (_CUBE * (high - low).max())).astype(np.int64)
+    _, cube, count = np.unique(cubes @ [1, 1 << 20, 1 << 40], return_inverse=True, return_counts=True)
+
+    def mean(values: Floats) -> Floats:
+        return np.column_stack([np.bincount(cube, column) for column in values.T]) / count[:, None]
+
+    colours = None if cloud.colors is None else mean(cloud.colors.astype(float)).astype(np.uint8)
+    return mean(cloud.vertices), colours
 
 
 @lru_cache(maxsize=_MOST_PARTS)
