@@ -227,7 +227,7 @@ def shown_from_torso(visitor, scan: str, mesh_size: float) -> Similarity:
 
 
 def test_the_queue_is_saved_after_every_click_and_taken_up_again(folder, model_file):
-    settings = Settings(model=model_file, folder=folder)
+    settings = Settings(model=model_file, folder=folder, propose=False)
     with running(settings) as explorer:
         visitor = Visitor.of(explorer)
         assert visitor.get("/api/state").json["queue"]
@@ -264,7 +264,7 @@ def test_the_queue_is_saved_after_every_click_and_taken_up_again(folder, model_f
 
 @pytest.mark.slow
 def test_check_and_register_go_straight_from_the_queue(folder, model_file):
-    with running(Settings(model=model_file, folder=folder)) as explorer:
+    with running(Settings(model=model_file, folder=folder, propose=False)) as explorer:
         visitor = Visitor.of(explorer)
         key = visitor.get("/api/queue").json["scans"][0]["scan"]
         to_shown, (_, landmarks) = shown_from_torso(visitor, key, 0.8), torso(edge=6.0, size=0.8)
@@ -304,7 +304,7 @@ def queue(tmp_path_factory, model_file):
     for k, content in ODD.items():
         (home / "landmarks" / f"torso {k}.json").write_text(content, encoding="utf-8")
         (home / "landmarks" / f"torso {k}.json").chmod(0o600)
-    with running(Settings(model=model_file, folder=home)) as explorer:
+    with running(Settings(model=model_file, folder=home, propose=False)) as explorer:
         yield home, Visitor.of(explorer)
 
 
@@ -325,7 +325,7 @@ def test_a_click_cannot_be_lost_by_undo_and_swap(queue):
 
 def test_an_unreadable_scan_is_marked_and_a_click_stays_with_its_scan(folder, model_file):
     (folder / "bad.ply").write_bytes(b"ply\nformat binary_little_endian 1.0\nelement vertex 9\nend_header\n")
-    with running(Settings(model=model_file, folder=folder)) as explorer:
+    with running(Settings(model=model_file, folder=folder, propose=False)) as explorer:
         visitor = Visitor.of(explorer)
         rows = {row["name"]: row for row in visitor.get("/api/queue").json["scans"]}
         bad, first, second = (rows[name]["scan"] for name in ("bad", "torso 0", "torso 1"))
