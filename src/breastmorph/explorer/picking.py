@@ -89,7 +89,9 @@ class Picks:
     @classmethod
     def given(cls, landmarks: Landmarks, absent_side: str = "") -> Self:
         """Landmarks that were set or found elsewhere; nobody is asked for optional ones."""
-        bare = landmarks.absent_sides if landmarks.found else ()  # the program leaves out a side without a breast
+        bare = (
+            landmarks.absent_sides if landmarks.found else ()
+        )  # the program leaves out a side without a breast
         return cls(
             dict(landmarks.items()),
             absent_side=absent_side or (bare[0] if len(bare) == 1 else ""),

@@ -291,7 +291,7 @@ def accept_queue(asked: Asked) -> dict[str, Any]:
 def check_queue(asked: Asked) -> Job:
     """Judge the scans that somebody worked on, and those that cannot be read; the others are not ready for it."""
     line, limits = _queue(asked), asked.session.explorer.settings.reading
-    chosen = line.chosen(lambda row: row["status"] != "todo" or bool(row["problem"]))
+    chosen = line.chosen(lambda row: row["status"] not in ("todo", "proposed") or bool(row["problem"]))
     if not chosen:
         raise not_now("no scan has landmarks yet", "Pick landmarks first", code="nothing-ready")
 

@@ -79,7 +79,7 @@ export function startFolderTab(page) {
     part("folder-previous").disabled = at === 0;
     part("folder-next").disabled = at === total - 1;
     part("folder-use").disabled = !queue.scans[at]?.registered;
-    part("folder-check").disabled = !queue.scans.some(row => row.status !== "todo" || row.problem);
+    part("folder-check").disabled = !queue.scans.some(row => !["todo", "proposed"].includes(row.status) || row.problem);
     part("folder-register").disabled = !done;
     part("folder-register").textContent = `Register all ${done || ""}`.trim();
   }
