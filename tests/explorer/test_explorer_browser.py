@@ -7,9 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from breastmorph.mesh.files import load_mesh, save_mesh
-from breastmorph.phantom.cohort import draw_cohort, torso
-from breastmorph.phantom.scanner import scan_subject, write_cohort
+from breastmorph.mesh.files import load_mesh
+from breastmorph.phantom.scanner import write_cohort
 from breastmorph.template import default_template
 from breastmorph.viewer import SCRIPTS
 from explorer_window import address_in, cut_off, explore, settled, unnamed
@@ -210,38 +209,6 @@ def test_a_corrupt_scan_is_refused_in_words_and_the_page_goes_on(tab, tmp_path):
     assert page.evaluate("explorer.tabs.model.scores()[1]") == 1
     # The browser itself reports the refusal; that is no fault of the page.
     tab.errors[:] = [text for text in tab.errors if "status of 422" not in text]
-
-
-def test_from_a_raw_scan_to_a_missing_breast_in_four_clicks(tab, tmp_path):
-    page, (subject,) = tab.page, draw_cohort(1, 31, one_sided=1)
-    save_mesh(scan_subject(torso(subject), np.random.default_rng(3)).mesh, tmp_path / "raw.ply")
-    page.evaluate(
-        "window.clicks = 0; addEventListener('click', event => { clicks += event.isTrusted; }, true)"
-    )
-    page.click("#tab-scan")
-    with page.expect_file_chooser() as choosing:
-        page.click("#scan-choose")
-    choosing.value.set_files(tmp_path / "raw.ply")
-    page.wait_for_function("() => explorer.tabs.scan.state()?.proposal")
-    settled(page)
-    state = page.evaluate("explorer.tabs.scan.state()")
-    assert state["absent_side"] == subject.absent
-    assert f"finds no {subject.absent} breast" in page.inner_text("#scan-picker [data-part=proposal]")
-    assert "± " in page.inner_text("#scan-picker [data-landmark=xiphoid]")
-    ringed = page.evaluate(
-        "explorer.stage.view.markers.filter(marker => marker.ring).map(({ name }) => name)"
-    )
-    assert set(ringed) == set(state["found"])
-    assert len(ringed) >= 5
-    page.click("#scan-register")
-    page.wait_for_selector("#scan-predict")
-    settled(page)
-    page.click("#scan-predict")
-    page.wait_for_selector("#missing-result:not([hidden])")
-    settled(page)
-    page.wait_for_function("() => explorer.stage.shape.spec.kind === 'prediction'")
-    assert page.evaluate("explorer.state.prediction.side") == subject.absent
-    assert page.evaluate("window.clicks") <= 4
 
 
 def test_a_patient_is_registered_her_right_breast_predicted_and_saved_as_stl(tab, scan, tmp_path):

@@ -158,7 +158,7 @@ class OpenScan:
             "saved": self.saved,
             "warnings": [*doubts(picks, extent), *self._second_look()],
             "found": rings(self.surface, picks.landmarks),
-            "confirmed": picks.confirmed,
+            "confirmed": picks.confirmed or not picks.found,
             "proposal": self.proposal.as_record() if self.proposal is not None else None,
             "turn": self.proposal.turn(read.to_file) if self.proposal is not None else None,
             "has_result": self.has_result,
