@@ -433,6 +433,9 @@ def test_a_ring_on_the_skin_shows_how_sure_a_landmark_is():
     assert said["xiphoid"]["mm"] == pytest.approx(1.96 * 8.0)
     assert [one["doubtful"] for one in said.values()] == [True, False]
     assert rings(surface, replace(marks, found={})) == {}
+    hidden = replace(marks, points=marks.points - [0.0, 0.0, 40.0])  # as a fold behind a breast
+    behind = np.array(rings(surface, hidden)["xiphoid"]["ring"])
+    np.testing.assert_allclose(behind.mean(axis=0), hidden["xiphoid"], atol=0.1)
 
 
 def test_a_scan_that_lies_on_its_side_is_turned_upright():

@@ -415,6 +415,7 @@ def doubts(picks: Picks, extent: float) -> list[dict[str, str]]:
 _LIKELY = 1.96  # deviations within which a landmark lies in 95 of 100 cases
 _ROUND = np.linspace(0.0, 2.0 * np.pi, 40, endpoint=False)
 _ABOVE = 0.8  # mm: a line on the skin would flicker in it
+_HIDDEN = 3.0  # mm off the skin from which on a landmark is not on it
 
 
 def rings(surface: Surface, landmarks: Landmarks) -> dict[str, dict[str, Any]]:
@@ -423,18 +424,15 @@ def rings(surface: Surface, landmarks: Landmarks) -> dict[str, dict[str, Any]]:
     if not names:
         return {}
     mesh, points = surface.mesh, landmarks.array(names)
-    home = surface.closest(points).faces
-    normals = face_normals(mesh.vertices, mesh.faces[home])
-    covariances = [landmarks.found[name].covariance for name in names]
-    around = np.concatenate(
-        [
-            at + _ellipse(spread, normal)
-            for at, spread, normal in zip(points, covariances, normals, strict=True)
-        ]
-    )
-    near = surface.closest(around)
+    home = surface.closest(points)
+    normals = face_normals(mesh.vertices, mesh.faces[home.faces])
+    spreads = [landmarks.found[name].covariance for name in names]
+    lines = points[:, None] + np.array(list(map(_ellipse, spreads, normals)))
+    near = surface.closest(lines.reshape(-1, 3))
     out = outwards(mesh) * face_normals(mesh.vertices, mesh.faces[near.faces])
-    lines = (near.points + _ABOVE * out).reshape(len(names), -1, 3).round(1)
+    on_skin = (near.points + _ABOVE * out).reshape(lines.shape)
+    # What the scanner did not see lies under the skin: on it the line would be at another place.
+    lines = np.where((home.distances < _HIDDEN)[:, None, None], on_skin, lines).round(1)
     return {
         name: {"mm": _LIKELY * one.sd, "how": one.how, "doubtful": one.doubtful, "ring": line.tolist()}
         for name, one, line in zip(names, (landmarks.found[name] for name in names), lines, strict=True)

@@ -2,7 +2,7 @@
 
 import { make } from "./elements.js";
 import { sentences } from "./figures.js";
-import { attempt, runJob, say } from "./notices.js";
+import { attempt, follow, runJob, say } from "./notices.js";
 import { get, post, upload } from "./server.js";
 import { sketch } from "./sketch.js";
 
@@ -74,9 +74,16 @@ export class Picker {
   }
 
   async _proposed(scan) {
+    const title = "Looking for the landmarks", { job } = this.page.state;
+    if (job?.kind === "propose") {  // asked before the page was loaded again
+      this.page.state.job = null;
+      await follow(title, async () => job);
+      const now = await get(`api/scans/${scan}`);
+      if (now.proposal) return now;
+    }
     for (;;) {
       try {
-        return await runJob("Looking for the landmarks", `api/scans/${scan}/propose`);
+        return await runJob(title, `api/scans/${scan}/propose`);
       } catch (error) {
         if (error.code !== "busy") throw error;
       }

@@ -110,8 +110,8 @@ export function startScanTab(page) {
           seen < 0.995 ? `; ${(100 * seen).toFixed(0)} % of the shape was seen by the scanner.` : ".")),
       make("ul", { className: "warnings" }, ...patient.warnings.map(text => make("li", {}, sentence(text)))),
       make("div", { className: "row buttons" },
-        make("button", { id: "scan-measure", className: "primary", onclick: () => page.go("measures") }, "Measure, edit"),
-        patient.absent_side ? make("button", { id: "scan-predict", onclick: () => page.tabs.missing.predict() }, `Predict the ${patient.absent_side} breast`)
+        make("button", { id: "scan-measure", className: patient.absent_side ? "" : "primary", onclick: () => page.go("measures") }, "Measure, edit"),
+        patient.absent_side ? make("button", { id: "scan-predict", className: "primary", onclick: () => page.tabs.missing.predict() }, `Predict the ${patient.absent_side} breast`)
           : make("button", { id: "scan-predict", onclick: () => page.go("missing") }, "Predict a breast")));
   }
 
