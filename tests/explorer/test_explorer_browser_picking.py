@@ -35,7 +35,7 @@ def folder(tmp_path_factory):
 def entrance(folder, tmp_path_factory):
     model = tmp_path_factory.mktemp("model") / "model.h5"
     save_model(breast_model(), model)
-    with explore(folder, "--model", model) as found:
+    with explore(folder, "--model", model, "--by-hand") as found:
         yield found
 
 
@@ -169,6 +169,31 @@ def test_a_point_can_be_set_without_a_mouse(tab, folder):
         arg=target[1],
     )
     assert "xiphoid" in page.evaluate("explorer.tabs.folder.state().landmarks")
+
+
+def test_a_point_is_dragged_along_the_skin(tab, folder):
+    page = tab.page
+    set_xiphoid(page, folder)
+    settled(page)
+    page.wait_for_timeout(300)  # its name is where the drawing came to rest
+    before, looks = saved(folder, "torso1")["xiphoid"], "explorer.stage.view.camera.position.toArray()"
+    page.evaluate("explorer.stage.lookFrom('front')")
+    x, y = page.evaluate("explorer.stage.view.project(explorer.stage.view.markers[0].position)")
+    eye = page.evaluate(looks)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 10, y - 20, steps=3)
+    target = page.evaluate("([x, y]) => explorer.stage.lineOfSight(x, y).point", [x + 10, y - 20])
+    page.mouse.up()
+    page.wait_for_function(
+        "y => Math.abs(explorer.tabs.folder.state().landmarks.xiphoid[1] - y) < 0.5", arg=target[1]
+    )
+    assert page.evaluate(looks) == eye  # the point moved, not the view
+    assert np.linalg.norm(saved(folder, "torso1")["xiphoid"] - before) > 5.0
+    page.click("#folder-picker [data-part=undo]")
+    page.wait_for_function(
+        "y => Math.abs(explorer.tabs.folder.state().landmarks.xiphoid[1] - y) > 5", arg=target[1]
+    )
 
 
 def test_an_unreadable_scan_closes_the_one_before(tab, folder):

@@ -12,7 +12,9 @@ from PIL import Image
 
 from breastmorph.explorer.server import address_of
 from breastmorph.explorer.settings import Settings
-from breastmorph.mesh.files import load_mesh
+from breastmorph.mesh.files import load_mesh, save_mesh
+from breastmorph.phantom.cohort import draw_cohort, torso
+from breastmorph.phantom.scanner import scan_subject
 from explorer_client import running
 from explorer_window import explore, settled, window
 
@@ -83,6 +85,38 @@ def set_measure(page, name, value) -> None:
     page.fill(f"#edit-{name}-number", value)
     page.keyboard.press("Enter")
     page.wait_for_function("() => document.querySelector('#status').textContent.startsWith('Computed')")
+
+
+def test_from_a_raw_scan_to_a_missing_breast_in_four_clicks(tab, tmp_path):
+    page, (subject,) = tab.page, draw_cohort(1, 31, one_sided=1)
+    save_mesh(scan_subject(torso(subject), np.random.default_rng(3)).mesh, tmp_path / "raw.ply")
+    page.evaluate(
+        "window.clicks = 0; addEventListener('click', event => { clicks += event.isTrusted; }, true)"
+    )
+    page.click("#tab-scan")
+    with page.expect_file_chooser() as choosing:
+        page.click("#scan-choose")
+    choosing.value.set_files(tmp_path / "raw.ply")
+    page.wait_for_function("() => explorer.tabs.scan.state()?.proposal")
+    settled(page)
+    state = page.evaluate("explorer.tabs.scan.state()")
+    assert state["absent_side"] == subject.absent
+    assert f"finds no {subject.absent} breast" in page.inner_text("#scan-picker [data-part=proposal]")
+    assert "± " in page.inner_text("#scan-picker [data-landmark=xiphoid]")
+    ringed = page.evaluate(
+        "explorer.stage.view.markers.filter(marker => marker.ring).map(({ name }) => name)"
+    )
+    assert set(ringed) == set(state["found"])
+    assert len(ringed) >= 5
+    page.click("#scan-register")
+    page.wait_for_selector("#scan-predict")
+    settled(page)
+    page.click("#scan-predict")
+    page.wait_for_selector("#missing-result:not([hidden])")
+    settled(page)
+    page.wait_for_function("() => explorer.stage.shape.spec.kind === 'prediction'")
+    assert page.evaluate("explorer.state.prediction.side") == subject.absent
+    assert page.evaluate("window.clicks") <= 4
 
 
 def test_what_is_saved_is_the_patient_whose_scan_is_shown(tab, folder, tmp_path):
@@ -168,7 +202,12 @@ def test_a_second_click_is_not_taken_for_the_same_point(tab, folder):
     page.click("#tab-scan")
     page.set_input_files("#scan-files", str(folder / "scan.ply"))
     page.wait_for_function("() => explorer.picker !== null && explorer.stage.scan !== null")
+    page.wait_for_function("() => explorer.tabs.scan.state()?.proposal")
     settled(page)
+    page.click("#scan-picker [data-part=undo]")  # without what the program proposes
+    page.wait_for_function(
+        "() => explorer.picker.current() === 'sternal_notch' && !explorer.tabs.scan.state().complete"
+    )
     page.evaluate(HOLD, "/pick")
     page.evaluate(
         "() => { const [x, y] = explorer.stage.centre(); explorer.picker.pick(x, y); explorer.picker.pick(x + 20, y); }"

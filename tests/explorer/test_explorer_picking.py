@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from breast_cohort import breast_model
 from breastmorph.explorer.answers import RequestProblem
-from breastmorph.explorer.picking import ORDER, Picks, doubts, guide, most_caudal, pick
+from breastmorph.explorer.open_scans import ScanQueue
+from breastmorph.explorer.picking import ORDER, Picks, doubts, guide, most_caudal, pick, rings
+from breastmorph.explorer.proposing import Proposal
 from breastmorph.explorer.settings import Settings
 from breastmorph.explorer.uploads import clustered, guessed_pose, shown_scan
+from breastmorph.foundation.errors import FileProblem, Finding
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity, rotation_about
@@ -20,7 +25,7 @@ from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
 from breastmorph.model.files import save_model
 from breastmorph.scan.check import find_scans, load_scan
 from breastmorph.scan.landmark_files import load_landmarks
-from breastmorph.scan.scan import OPTIONAL, REQUIRED
+from breastmorph.scan.scan import OPTIONAL, REQUIRED, Found, Landmarks
 from explorer_client import Visitor, running
 from torso import torso
 
@@ -228,7 +233,7 @@ def shown_from_torso(visitor, scan: str, mesh_size: float) -> Similarity:
 
 @pytest.mark.slow
 def test_the_queue_is_saved_after_every_click_and_taken_up_again(folder, model_file):
-    settings = Settings(model=model_file, folder=folder)
+    settings = Settings(model=model_file, folder=folder, propose=False)
     with running(settings) as explorer:
         visitor = Visitor.of(explorer)
         assert visitor.get("/api/state").json["queue"]
@@ -265,7 +270,7 @@ def test_the_queue_is_saved_after_every_click_and_taken_up_again(folder, model_f
 
 @pytest.mark.slow
 def test_check_and_register_go_straight_from_the_queue(folder, model_file):
-    with running(Settings(model=model_file, folder=folder)) as explorer:
+    with running(Settings(model=model_file, folder=folder, propose=False)) as explorer:
         visitor = Visitor.of(explorer)
         key = visitor.get("/api/queue").json["scans"][0]["scan"]
         to_shown, (_, landmarks) = shown_from_torso(visitor, key, 0.8), torso(edge=6.0, size=0.8)
@@ -305,7 +310,7 @@ def queue(tmp_path_factory, model_file):
     for k, content in ODD.items():
         (home / "landmarks" / f"torso {k}.json").write_text(content, encoding="utf-8")
         (home / "landmarks" / f"torso {k}.json").chmod(0o600)
-    with running(Settings(model=model_file, folder=home)) as explorer:
+    with running(Settings(model=model_file, folder=home, propose=False)) as explorer:
         yield home, Visitor.of(explorer)
 
 
@@ -327,7 +332,7 @@ def test_a_click_cannot_be_lost_by_undo_and_swap(queue):
 @pytest.mark.slow
 def test_an_unreadable_scan_is_marked_and_a_click_stays_with_its_scan(folder, model_file):
     (folder / "bad.ply").write_bytes(b"ply\nformat binary_little_endian 1.0\nelement vertex 9\nend_header\n")
-    with running(Settings(model=model_file, folder=folder)) as explorer:
+    with running(Settings(model=model_file, folder=folder, propose=False)) as explorer:
         visitor = Visitor.of(explorer)
         rows = {row["name"]: row for row in visitor.get("/api/queue").json["scans"]}
         bad, first, second = (rows[name]["scan"] for name in ("bad", "torso 0", "torso 1"))
@@ -342,11 +347,12 @@ def test_an_unreadable_scan_is_marked_and_a_click_stays_with_its_scan(folder, mo
         status = {row["name"]: row["status"] for row in visitor.get("/api/queue").json["scans"]}
         assert status == {"bad": "unreadable", "torso 0": "started", "torso 1": "todo", "torso 2": "todo"}
         checks = visitor.job("/api/queue/check")["result"]["checks"]
-        assert {one["name"]: one["verdict"] for one in checks} == {"bad": "refused", "torso 0": "refused"}
+        # What nobody set yet the check finds by itself.
+        assert {one["name"]: one["verdict"] for one in checks} == {"bad": "refused", "torso 0": "usable"}
         said = json.dumps(checks)
         assert "--" not in said
         verdicts = {row["name"]: row["verdict"] for row in visitor.get("/api/queue").json["scans"]}
-        assert verdicts["torso 0"] == "refused"
+        assert verdicts["torso 0"] == "usable"
         visitor.post(f"/api/scans/{first}/undo")
         assert visitor.get("/api/queue").json["scans"][1]["verdict"] == ""  # it was about other points
 
@@ -374,3 +380,200 @@ def test_a_landmark_file_that_is_not_understood_whole_is_not_lost(queue, k, cont
     assert len(kept) == 2
     if os.name == "posix":  # whom it was closed to, it stays closed to
         assert [file.stat().st_mode & 0o777 for file in kept] == [0o600, 0o600]
+
+
+# --- what the program proposes ----------------------------------------------------------------------------------------
+
+
+def found_on_torso(*doubtful: str, without: str = "") -> Landmarks:
+    """The torso's landmarks as if the program had found them, 5 mm sure across and 10 mm upwards."""
+    _, marks = torso(edge=20.0)
+    names = [name for name in marks if not without or not name.endswith(without)]
+    spread = np.diag([25.0, 100.0, 25.0])
+    found = {name: Found("shape", 8.0, spread, name in doubtful) for name in names}
+    return replace(marks.only(names), found=found)
+
+
+def test_what_a_person_sets_or_confirms_is_told_from_what_was_found():
+    picks = Picks().placed("xiphoid", np.array([1.0, 2.0, 3.0]))
+    picks = picks.proposed(found_on_torso("nipple_left", "lower_pole_right", "xiphoid"), "")
+    assert picks.points["xiphoid"].tolist() == [1.0, 2.0, 3.0]  # somebody was faster
+    assert "xiphoid" not in picks.found
+    assert picks.complete
+    assert not picks.confirmed
+    assert picks.next == "nipple_left"  # what is doubtful is asked first
+    moved = picks.placed("nipple_left", np.zeros(3))
+    assert "nipple_left" not in moved.found
+    assert set(moved.placed_by_hand) == {"xiphoid", "nipple_left"}
+    assert moved.next == "lower_pole_right"
+    one = moved.confirming("lower_pole_right")
+    assert one.next is None
+    assert not one.confirmed
+    assert one.confirming().confirmed
+    assert one.found["lower_pole_right"].sd == 8.0  # as sure as it was
+    assert one.undone().next == "lower_pole_right"
+    assert "nipple_right" not in moved.swapped().found  # what was moved by hand is the other side's now
+
+
+def test_a_side_without_a_breast_is_taken_over_unless_somebody_set_a_point_there():
+    marks = found_on_torso(without="left")
+    assert Picks().proposed(marks, "left").absent_side == "left"
+    assert Picks().proposed(marks, "left").complete
+    assert not Picks().placed("nipple_left", np.zeros(3)).proposed(marks, "left").absent_side
+    assert Picks.given(marks).absent_side == "left"  # as the program writes it into a file
+
+
+def test_a_ring_on_the_skin_shows_how_sure_a_landmark_is():
+    mesh, _ = torso(edge=4.0)
+    marks, surface = found_on_torso("xiphoid"), Surface(mesh)
+    said = rings(surface, marks.only(("xiphoid", "nipple_left")))
+    ring = np.array(said["xiphoid"]["ring"])
+    assert surface.closest(ring).distances.max() < 1.5
+    away = np.abs(ring - marks["xiphoid"]).max(axis=0)
+    assert away[0] == pytest.approx(1.96 * 5.0, abs=1.0)
+    assert away[1] == pytest.approx(1.96 * 10.0, abs=2.0)
+    assert said["xiphoid"]["mm"] == pytest.approx(1.96 * 8.0)
+    assert [one["doubtful"] for one in said.values()] == [True, False]
+    assert rings(surface, replace(marks, found={})) == {}
+    hidden = replace(marks, points=marks.points - [0.0, 0.0, 40.0])  # as a fold behind a breast
+    behind = np.array(rings(surface, hidden)["xiphoid"]["ring"])
+    np.testing.assert_allclose(behind.mean(axis=0), hidden["xiphoid"], atol=0.1)
+
+
+def test_a_scan_that_lies_on_its_side_is_turned_upright():
+    axes = rotation_about([0, 0, 1], 90.0)
+    turn = Proposal(axes=axes).turn(Similarity())
+    np.testing.assert_allclose(np.reshape(turn, (3, 3)), axes)
+    assert Proposal(axes=rotation_about([1, 0, 0], 10.0)).turn(Similarity()) is None
+
+
+def test_a_folder_is_sorted_by_doubt_and_the_rest_confirmed_at_once(folder):
+    (folder / "torso 3.ply").write_bytes((folder / "torso 2.ply").read_bytes())
+    queue = ScanQueue.of(folder)
+    first, second, third, last = queue.scans
+
+    def broken(path):
+        raise FileProblem("the file breaks off", "Copy it again", path)
+
+    queue.take_proposal(first, lambda _: Proposal(found_on_torso()))
+    queue.take_proposal(second, lambda _: Proposal(found_on_torso("xiphoid", "nipple_left")))
+    queue.take_proposal(third, lambda _: Proposal(refused=Finding("not-a-torso")))
+    assert queue.take_proposal(last, broken) is None
+    rows = [(row["name"], row["status"], row["doubt"]) for row in queue.rows()]
+    assert rows == [
+        ("torso 2", "todo", len(REQUIRED)),
+        ("torso 1", "proposed", 2),
+        ("torso 0", "proposed", 0),
+        ("torso 3", "unreadable", 0),
+    ]
+    assert not any(map(queue.lacks_proposal, queue.scans))
+    assert not (folder / "landmarks").exists()  # nothing is written before somebody says yes
+    assert queue.accept_sure() == 1
+    assert [file.name for file in (folder / "landmarks").iterdir()] == ["torso 0.json"]
+    kept = load_landmarks(folder / "landmarks" / "torso 0.json")
+    assert set(kept.found) == set(REQUIRED)
+    assert {row["name"]: row["status"] for row in queue.rows()}["torso 0"] == "done"
+    os.utime(queue.scans[second].mesh, ns=(1, 1))  # exported again: it was about another surface
+    assert queue.lacks_proposal(second)
+
+
+@pytest.fixture(scope="module")
+def proposed(tmp_path_factory, model_file):
+    """A folder of scans in which the program has looked for landmarks, with its explorer."""
+    home = three_scans(tmp_path_factory.mktemp("proposed") / "clinic")
+    (home / "torso 2.ply").unlink()
+    save_mesh(hanging_ball(), home / "ball.ply")
+    with running(Settings(model=model_file, folder=home)) as explorer:
+        visitor, end = Visitor.of(explorer), time.monotonic() + 120
+        while visitor.get("/api/queue").json["proposing"]["state"] != "done" and time.monotonic() < end:
+            time.sleep(0.1)
+        visitor.leave()  # whoever waited for it is gone; what was found is not
+        yield home, explorer
+
+
+def test_all_scans_of_a_folder_are_proposed_in_the_background(proposed):
+    folder, explorer = proposed
+    visitor = Visitor.of(explorer)
+    queue = visitor.get("/api/queue").json
+    assert queue["proposing"] == {"state": "done", "left": 0}
+    rows = {row["name"]: row for row in queue["scans"]}
+    assert rows["ball"]["doubt"] == len(REQUIRED)
+    assert queue["scans"][0]["name"] == "ball"
+    ball = visitor.get(f"/api/scans/{rows['ball']['scan']}").json
+    assert ball["proposal"]["refused"]["message"]
+    assert ball["landmarks"] == {}
+    assert ball["next"] == "sternal_notch"  # by hand, as ever
+    state = visitor.get(f"/api/scans/{rows['torso 0']['scan']}").json
+    _, truth = torso(edge=6.0, size=0.8)
+    to_shown = shown_from_torso(visitor, rows["torso 0"]["scan"], 0.8)
+    off = np.array(state["landmarks"]["nipple_left"]) - to_shown.apply(truth["nipple_left"])
+    assert np.linalg.norm(off) < 15.0
+    assert set(state["found"]) >= set(REQUIRED)
+    assert not state["confirmed"]
+    assert not (folder / "landmarks").exists()
+    visitor.leave()
+
+
+def test_a_proposed_landmark_that_is_moved_is_set_and_the_others_stay_found(proposed):
+    folder, explorer = proposed
+    visitor = Visitor.of(explorer)
+    key = next(row["scan"] for row in visitor.get("/api/queue").json["scans"] if row["name"] == "torso 1")
+    to_shown, (_, truth) = shown_from_torso(visitor, key, 0.9), torso(edge=6.0, size=0.9)
+    wrong = truth["nipple_right"] + [0.0, 40.0, 0.0]
+    click = {"landmark": "nipple_right", "ray": shown_ray(to_shown, wrong)}
+    state = visitor.post(f"/api/scans/{key}/pick", click).json
+    assert "nipple_right" not in state["found"]
+    assert "landmark-improbable" in [one["code"] for one in state["warnings"]]
+    state = visitor.post(f"/api/scans/{key}/confirm").json
+    assert state["confirmed"]
+    assert state["next"] is None
+    content = json.loads((folder / "landmarks" / "torso 1.json").read_bytes())
+    assert content["found"]["nipple_right"] == "set"
+    assert content["found"]["nipple_left"] != "set"
+    assert content["doubtful"] == []
+    assert content["uncertainty"]["nipple_left"] > 0.5
+    rows = {row["name"]: row for row in visitor.get("/api/queue").json["scans"]}
+    assert (rows["torso 1"]["status"], rows["torso 1"]["doubt"]) == ("done", 0)
+    findings = visitor.job("/api/queue/check")["result"]["checks"][0]["findings"]
+    told = next(one for one in findings if one["code"] == "landmark-improbable")
+    assert (told["level"], "right nipple" in told["message"].lower()) == ("warning", True)
+    assert visitor.post(f"/api/scans/{key}/confirm", {"landmark": "elbow"}).status == 400
+    visitor.leave()
+
+
+def test_the_background_can_be_stopped_and_goes_on(proposed):
+    _, explorer = proposed
+    visitor, queue = Visitor.of(explorer), explorer.queue
+    visitor.post("/api/queue/propose", {"on": False})
+    key = next(key for key, files in queue.scans.items() if files.id == "ball")
+    known = queue.proposals.pop(key)
+    assert visitor.get("/api/queue").json["proposing"] == {"state": "stopped", "left": 1}
+    assert visitor.post("/api/queue/propose", {"on": "yes"}).status == 400
+    assert visitor.post("/api/queue/propose", {"on": True}).json["proposing"]["state"] == "running"
+    end = time.monotonic() + 60
+    while explorer.background.state != "done" and time.monotonic() < end:
+        time.sleep(0.05)
+    assert queue.proposal(key).refused == known[0].refused
+    visitor.leave()
+
+
+def test_an_uploaded_scan_is_proposed_in_a_job(proposed):
+    _, explorer = proposed
+    visitor = Visitor.of(explorer)
+    content = (explorer.queue.folder / "torso 0.ply").read_bytes()
+    scan = visitor.ask("POST", "/api/scans?name=torso.ply", content).json
+    assert scan["proposal"] is None
+    done = visitor.job(f"/api/scans/{scan['scan']}/propose")
+    assert done["state"] == "done", done
+    assert set(done["result"]["found"]) >= set(REQUIRED)
+    assert visitor.post(f"/api/scans/{scan['scan']}/undo").json["landmarks"] == {}  # and by hand
+    visitor.leave()
+
+
+def test_who_wants_no_proposals_gets_none(queue):
+    _, visitor = queue
+    record = visitor.get("/api/queue").json
+    assert record["proposing"] is None
+    assert not visitor.get("/api/state").json["propose"]
+    answer = visitor.post(f"/api/scans/{record['scans'][0]['scan']}/propose")
+    assert (answer.status, answer.json["code"]) == (409, "by-hand")

@@ -61,6 +61,11 @@ def _shown(way: Entrance) -> str:
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="0 takes a free one.", show_default=True
 )
+@click.option(
+    "--by-hand",
+    is_flag=True,
+    help="Propose no landmarks, for a study of what people set.",
+)
 @click.option("--no-browser", is_flag=True, help="Only print how to get in.")
 @click.option(
     "--max-upload",
@@ -74,13 +79,15 @@ def command(
     model_file: Path | None,
     host: str,
     port: int,
+    by_hand: bool,
     no_browser: bool,
     max_upload: int,
 ) -> None:
     """Open the explorer in a browser: a model to look at and edit, a patient's scan, or a FOLDER of scans.
 
-    Without a model the synthetic demo model is shown. In a FOLDER of scans landmarks are picked by clicking and saved
-    as FOLDER/landmarks/<id>.json. Everything stays on this computer; Ctrl-C ends it and deletes what was uploaded.
+    Without a model the synthetic demo model is shown. Landmarks are proposed by the program, with how sure it is, and
+    confirmed or set by clicking; in a FOLDER of scans they are saved as FOLDER/landmarks/<id>.json. Everything stays on
+    this computer; Ctrl-C ends it and deletes what was uploaded.
 
     Only you get in: the address has a code that works once, and the next one is printed when it was used. Where the
     output is no terminal, a file is named instead that only you can read; open it in a browser.
@@ -103,6 +110,7 @@ def command(
     settings = Settings(
         model=model_file,
         folder=folder,
+        propose=not by_hand,
         host=host,
         port=port,
         max_upload=max_upload * MEGABYTE,

@@ -26,7 +26,7 @@ from breastmorph.explorer.session import Explorer, Session
 from breastmorph.explorer.uploads import Upload, body
 from breastmorph.foundation.files import plain
 
-_ALIVE = "routes.model_state"  # what a page asks every minute, whether somebody uses it or not
+_ALIVE = ("routes.model_state", "routes.queue")  # what a page asks by itself, whether somebody uses it or not
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _log = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ def endpoint(
     async def answer(request: Request) -> Response:
         try:
             session = await _session(explorer, request, with_session=with_session)
-            if with_session and handler != _ALIVE:
+            if with_session and handler not in _ALIVE:
                 session.used = session.seen
             if keeps:
                 explorer.give_place(session)

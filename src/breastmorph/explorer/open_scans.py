@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from breastmorph.explorer.answers import not_now, packed
-from breastmorph.explorer.picking import Picks, doubts, pick
+from breastmorph.explorer.picking import Picks, doubts, pick, rings
+from breastmorph.explorer.proposing import Proposal, propose, settled
 from breastmorph.explorer.uploads import ReadScan, read_scan, shown_scan
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.foundation.files import make_folder, read_object, write_file
@@ -25,10 +25,12 @@ from breastmorph.mesh.geometry import Similarity
 from breastmorph.phantom.cohort import draw_cohort, torso
 from breastmorph.phantom.scanner import scan_subject
 from breastmorph.scan.check import ScanFiles, find_scans
-from breastmorph.scan.landmark_files import read_landmarks
+from breastmorph.scan.finder import improbable
+from breastmorph.scan.landmark_files import ours, read_landmarks
 from breastmorph.scan.scan import OF_A_BREAST, OPTIONAL, SIDES, Landmarks
 
 if TYPE_CHECKING:
+    from breastmorph.explorer.jobs import Job
     from breastmorph.explorer.model_view import ModelView
     from breastmorph.explorer.session import Explorer, Session
     from breastmorph.explorer.uploads import Upload
@@ -41,12 +43,9 @@ if TYPE_CHECKING:
 
 def landmark_json(picks: Picks, to_file: Similarity) -> bytes:
     """The landmarks in the coordinates of the scan's file."""
-    content: dict[str, list[float] | None] = {
-        name: to_file.apply(point).tolist() for name, point in picks.landmarks.items()
-    }
     gone = [f"{part}_{picks.absent_side}" for part in OF_A_BREAST] if picks.absent_side else []
-    content |= {name: None for name in (*gone, *sorted(picks.skipped)) if name not in content}
-    return (json.dumps(content, indent=1) + "\n").encode()
+    absent = [name for name in (*gone, *sorted(picks.skipped)) if name not in picks.points]
+    return ours(picks.landmarks.transformed(to_file), absent).encode()
 
 
 def nulls(path: Path) -> set[str]:
@@ -118,6 +117,7 @@ class OpenScan:
         self.key, self.name, self.source, self.read = key, name, source, read
         self.mesh_file, self.landmark_file = mesh_file, landmark_file
         self.picks = Picks()
+        self.proposal: Proposal | None = None
         self.saved = False
         self.has_result = False
         self._stamp: int | None = None
@@ -156,9 +156,21 @@ class OpenScan:
             "complete": picks.complete,
             "can_undo": picks.previous is not None,
             "saved": self.saved,
-            "warnings": doubts(picks, extent),
+            "warnings": [*doubts(picks, extent), *self._second_look()],
+            "found": rings(self.surface, picks.landmarks),
+            "confirmed": picks.confirmed or not picks.found,
+            "proposal": self.proposal.as_record() if self.proposal is not None else None,
+            "turn": self.proposal.turn(read.to_file) if self.proposal is not None else None,
             "has_result": self.has_result,
         }
+
+    def _second_look(self) -> list[dict[str, str]]:
+        """What a person set otherwise than the program would, where that is known already."""
+        if self.proposal is None:
+            return []
+        seen = self.proposal.landmarks.transformed(self.read.to_file.inverse())
+        said = improbable(self.picks.placed_by_hand, seen, self.read.to_file)
+        return [one.told("page") for one in said]
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
@@ -173,6 +185,14 @@ class OpenScan:
         """Change the landmarks otherwise."""
         with self._lock:
             self._keep(change(self.picks))
+
+    def propose(self, proposal: Proposal) -> None:
+        """Take what the program found; what a person has set stays. Nothing is saved before somebody says yes."""
+        seen = proposal.landmarks.transformed(self.read.to_file.inverse())
+        with self._lock:
+            self.proposal = proposal
+            if len(seen):
+                self.picks = self.picks.proposed(seen, proposal.absent)
 
     def take(self, path: Path) -> list[str]:
         """Take landmarks from a file; returns labels that were not understood."""
@@ -272,12 +292,18 @@ class ScanQueue:
         Why scans could not be opened.
     verdicts : dict from key to (verdict, time of its landmark file)
         What the last check said.
+    proposals : dict from key to (proposal, time of its mesh file)
+        What the program found on scans that nobody has worked on.
+    known : dict from key to (time of its landmark file, status)
+        So that files are not read again at every look.
     """
 
     folder: Path
     scans: dict[str, ScanFiles]
     unreadable: dict[str, str] = field(default_factory=dict)
     verdicts: dict[str, tuple[str, int]] = field(default_factory=dict)
+    proposals: dict[str, tuple[Proposal, int]] = field(default_factory=dict)
+    known: dict[str, tuple[int, tuple[str, str, int]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, folder: Path) -> ScanQueue:
@@ -329,12 +355,46 @@ class ScanQueue:
         """Whether a scan has a result."""
         return (self.registration / "registered" / f"{self.scans[key].id}.json").is_file()
 
+    # --- what the program proposes ------------------------------------------------------------------------------------
+
+    def proposal(self, key: str) -> Proposal | None:
+        """What the program found on a scan, as its file is now."""
+        found, stamp = self.proposals.get(key, (None, 0))
+        return found if stamp == _changed(self.scans[key].mesh) else None
+
+    def lacks_proposal(self, key: str) -> bool:
+        """Whether nobody has worked on a scan yet, and the program neither."""
+        return key not in self.unreadable and self._landmarks_of(key) is None and self.proposal(key) is None
+
+    def take_proposal(self, key: str, find: Callable[[Path], Proposal]) -> Proposal | None:
+        """Find landmarks on a scan and keep them; a scan that cannot be read is marked."""
+        path = self.scans[key].mesh
+        stamp = _changed(path)
+        try:
+            found = settled(find, path)
+        except FileProblem as error:
+            self.unreadable[key] = error.said("page").cause
+            return None
+        self.proposals[key] = (found, stamp)
+        return found
+
+    def accept_sure(self) -> int:
+        """Save the proposals of all scans about which there is no doubt; how many they were."""
+        sure = [row["scan"] for row in self.rows() if row["status"] == "proposed" and not row["doubt"]]
+        for key in sure:
+            found = self.proposal(key)
+            if found is not None and self._landmarks_of(key) is None:  # nobody was faster
+                picks = Picks().proposed(found.landmarks, found.absent).confirming()
+                make_folder(self.landmark_file(key).parent)
+                write_file(self.landmark_file(key), landmark_json(picks, Similarity()))
+        return len(sure)
+
     def rows(self) -> list[dict[str, Any]]:
-        """One row a scan, for the page."""
+        """One row a scan, for the page: first those that the program is in doubt about."""
         out = []
         for key, files in self.scans.items():
             verdict, stamp = self.verdicts.get(key, ("", 0))
-            status, problem = self._status(key)
+            status, problem, doubt = self._status(key)
             out.append(
                 {
                     "scan": key,
@@ -343,9 +403,10 @@ class ScanQueue:
                     "verdict": verdict if stamp == self._stamp(key) else "",
                     "status": status,
                     "problem": problem,
+                    "doubt": doubt,
                 }
             )
-        return out
+        return sorted(out, key=lambda row: -row["doubt"])
 
     def as_record(self) -> dict[str, Any]:
         """The whole queue, for the page."""
@@ -356,19 +417,43 @@ class ScanQueue:
         own = self.landmark_file(key)
         return own if own.is_file() else self.beside(key)
 
-    def _status(self, key: str) -> tuple[str, str]:
-        """How far a scan is, and what is wrong with it."""
+    def _status(self, key: str) -> tuple[str, str, int]:
+        """How far a scan is, what is wrong with it, and how many of its landmarks need a person."""
         if key in self.unreadable:  # whatever landmarks lie there, nothing can be done with it
-            return "unreadable", self.unreadable[key]
+            return "unreadable", self.unreadable[key], 0
         path = self._landmarks_of(key)
         if path is None:
-            return "todo", ""
-        try:
-            found = read_landmarks(path).landmarks
-        except BreastMorphError as error:
-            return "todo", error.said("page").cause
-        picks = Picks.given(found, declared_absent(path, found.names))
-        return "done" if picks.complete else "started" if picks.points else "todo", ""
+            found = self.proposal(key)
+            return ("todo", "", 0) if found is None else _proposed(found)
+        stamp = _changed(path)
+        if self.known.get(key, (None,))[0] != stamp:
+            self.known[key] = (stamp, _read_status(path))
+        return self.known[key][1]
+
+
+def _changed(path: Path) -> int:
+    """When a file was changed last; 0 where it is not there."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _proposed(found: Proposal) -> tuple[str, str, int]:
+    """The status of a scan that only the program has worked on."""
+    return "todo" if found.refused is not None else "proposed", "", found.doubt
+
+
+def _read_status(path: Path) -> tuple[str, str, int]:
+    """The status of a scan by its landmark file."""
+    try:
+        found = read_landmarks(path).landmarks
+    except BreastMorphError as error:
+        return "todo", error.said("page").cause, 0
+    picks = Picks.given(found, declared_absent(path, found.names))
+    doubt = len(found.doubtful)
+    done = "done" if picks.complete and not doubt else "started" if picks.points else "todo"
+    return done, "", doubt + len(picks.lacking) if found.found else 0
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -409,6 +494,9 @@ def open_queued(explorer: Explorer, queue: ScanQueue, key: str) -> OpenScan:
     read = _read(explorer, files.mesh)
     scan = OpenScan(key, files.id, "queue", read, files.mesh, queue.landmark_file(key))
     scan.resume(queue.beside(key))
+    proposal = queue.proposal(key)
+    if proposal is not None and not scan.picks.points:
+        scan.propose(proposal)
     scan.has_result = queue.is_registered(key)
     return scan
 
@@ -430,6 +518,26 @@ def picked_vertices(view: ModelView, scan: OpenScan) -> dict[str, int]:
         name: int(np.linalg.norm(mean - point, axis=1).argmin())
         for name, point in scan.picks.landmarks.items()
     }
+
+
+def find_on(session: Session, scan: OpenScan, job: Job) -> None:
+    """Propose landmarks for an open scan."""
+    explorer, path = session.explorer, scan.mesh_file
+    if path is None:
+        raise not_now("this is not a scan", "Choose a scan")
+    job.at("looking for the landmarks")
+
+    def find(file: Path) -> Proposal:
+        found: Proposal = explorer.reading.call((propose, file), lambda: job.is_cancelled)
+        return found
+
+    queue = explorer.queue
+    if queue is None or scan.key not in queue.scans:
+        scan.propose(settled(find, path))
+        return
+    found = queue.proposal(scan.key) or queue.take_proposal(scan.key, find)
+    if found is not None:
+        scan.propose(found)
 
 
 def _read(explorer: Explorer, path: Path) -> ReadScan:

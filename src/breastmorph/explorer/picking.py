@@ -24,6 +24,7 @@ from breastmorph.scan.scan import (
     SIDES,
     SIGN,
     STERNUM,
+    Found,
     Landmarks,
     other_side,
 )
@@ -69,6 +70,10 @@ class Picks:
     absent_side : str
     skipped : frozenset of str
         Optional ones that are not wanted.
+    found : mapping from name to Found
+        Those that the program proposed and nobody moved, with how sure it is.
+    confirmed : bool
+        Whether a person has said yes to what the program proposed.
     previous : Picks, optional
         Before the last step.
     """
@@ -77,12 +82,23 @@ class Picks:
     fronts: Mapping[str, Floats] = field(default_factory=dict)
     absent_side: str = ""
     skipped: frozenset[str] = frozenset()
+    found: Mapping[str, Found] = field(default_factory=dict)
+    confirmed: bool = True
     previous: Picks | None = None
 
     @classmethod
     def given(cls, landmarks: Landmarks, absent_side: str = "") -> Self:
-        """Landmarks that were set elsewhere; nobody is asked for optional ones."""
-        return cls(dict(landmarks.items()), absent_side=absent_side, skipped=frozenset(OPTIONAL))
+        """Landmarks that were set or found elsewhere; nobody is asked for optional ones."""
+        bare = (
+            landmarks.absent_sides if landmarks.found else ()
+        )  # the program leaves out a side without a breast
+        return cls(
+            dict(landmarks.items()),
+            absent_side=absent_side or (bare[0] if len(bare) == 1 else ""),
+            skipped=frozenset(OPTIONAL),
+            found=landmarks.found,
+            confirmed=not landmarks.doubtful,
+        )
 
     @property
     def needed(self) -> list[str]:
@@ -91,19 +107,55 @@ class Picks:
 
     @property
     def next(self) -> str | None:
-        """What to pick now: what is needed, then what is optional; None at the end."""
+        """What to look at now: what is doubtful, what is needed, then what is optional; None at the end."""
+        if self.landmarks.doubtful:
+            return self.landmarks.doubtful[0]
         wanted = [name for name in ORDER if not self._is_absent(name) and name not in self.skipped]
         return next((name for name in wanted if name not in self.points), None)
 
     @property
+    def lacking(self) -> list[str]:
+        """What is needed and not there."""
+        return [name for name in self.needed if name not in self.points]
+
+    @property
     def complete(self) -> bool:
         """Whether all that is needed is there."""
-        return all(name in self.points for name in self.needed)
+        return not self.lacking
 
     @property
     def landmarks(self) -> Landmarks:
         """The points, in the usual order."""
-        return Landmarks.of({name: self.points[name] for name in NAMES if name in self.points})
+        marks = Landmarks.of({name: self.points[name] for name in NAMES if name in self.points})
+        return replace(marks, found=self.found)
+
+    @property
+    def placed_by_hand(self) -> Landmarks:
+        """Those that a person set or moved."""
+        return self.landmarks.only(name for name in NAMES if name not in self.found)
+
+    def proposed(self, landmarks: Landmarks, absent_side: str) -> Picks:
+        """With what the program found of what nobody has set yet."""
+        own = {name for name in self.points if absent_side and name in _of_breast(absent_side)}
+        side = self.absent_side or ("" if own else absent_side)
+        gone = _of_breast(side) if side else []
+        new = {name: at for name, at in landmarks.items() if name not in self.points and name not in gone}
+        found = {name: one for name, one in landmarks.found.items() if name in new}
+        return self._after(
+            points={**self.points, **new},
+            absent_side=side,
+            skipped=frozenset(OPTIONAL),
+            found={**self.found, **found},
+            confirmed=self.confirmed and not new,
+        )
+
+    def confirming(self, name: str = "") -> Picks:
+        """With a person's yes to one proposed point, or to all of them; how sure the program was stays."""
+        found = {
+            one: replace(said, doubtful=said.doubtful and bool(name) and one != name)
+            for one, said in self.found.items()
+        }
+        return self._after(found=found, confirmed=self.confirmed or not name)
 
     def placed(self, name: str, point: Floats, front: Floats | None = None) -> Picks:
         """With a point at a new place."""
@@ -111,12 +163,15 @@ class Picks:
         fronts.pop(name, None)
         if front is not None:
             fronts[name] = front
-        return self._after(points={**self.points, name: point}, fronts=fronts)
+        found = {one: said for one, said in self.found.items() if one != name}  # a person knows better
+        return self._after(points={**self.points, name: point}, fronts=fronts, found=found)
 
     def without_side(self, side: str) -> Picks:
         """With a side declared absent (or none); its points go."""
-        points = {name: at for name, at in self.points.items() if not (side and name in _of_breast(side))}
-        return self._after(points=points, absent_side=side)
+        gone = _of_breast(side) if side else []
+        points = {name: at for name, at in self.points.items() if name not in gone}
+        found = {name: said for name, said in self.found.items() if name not in gone}
+        return self._after(points=points, absent_side=side, found=found)
 
     def skipping(self, name: str) -> Picks:
         """Without an optional landmark."""
@@ -132,6 +187,7 @@ class Picks:
         return self._after(
             points={other(name): at for name, at in self.points.items()},
             fronts={other(name): at for name, at in self.fronts.items()},
+            found={other(name): said for name, said in self.found.items()},
             absent_side=other_side(self.absent_side) if self.absent_side else "",
         )
 
@@ -354,6 +410,41 @@ def doubts(picks: Picks, extent: float) -> list[dict[str, str]]:
         except LandmarkProblem as error:
             found.append(Finding.of(error))
     return [one.told("page") for one in found]
+
+
+_LIKELY = 1.96  # deviations within which a landmark lies in 95 of 100 cases
+_ROUND = np.linspace(0.0, 2.0 * np.pi, 40, endpoint=False)
+_ABOVE = 0.8  # mm: a line on the skin would flicker in it
+_HIDDEN = 3.0  # mm off the skin from which on a landmark is not on it
+
+
+def rings(surface: Surface, landmarks: Landmarks) -> dict[str, dict[str, Any]]:
+    """How sure the program is of what it found: words and figures, and a line on the skin around where it may lie."""
+    names = [name for name in landmarks if name in landmarks.found]
+    if not names:
+        return {}
+    mesh, points = surface.mesh, landmarks.array(names)
+    home = surface.closest(points)
+    normals = face_normals(mesh.vertices, mesh.faces[home.faces])
+    spreads = [landmarks.found[name].covariance for name in names]
+    lines = points[:, None] + np.array(list(map(_ellipse, spreads, normals)))
+    near = surface.closest(lines.reshape(-1, 3))
+    out = outwards(mesh) * face_normals(mesh.vertices, mesh.faces[near.faces])
+    on_skin = (near.points + _ABOVE * out).reshape(lines.shape)
+    # What the scanner did not see lies under the skin: on it the line would be at another place.
+    lines = np.where((home.distances < _HIDDEN)[:, None, None], on_skin, lines).round(1)
+    return {
+        name: {"mm": _LIKELY * one.sd, "how": one.how, "doubtful": one.doubtful, "ring": line.tolist()}
+        for name, one, line in zip(names, (landmarks.found[name] for name in names), lines, strict=True)
+    }
+
+
+def _ellipse(covariance: Floats, normal: Floats) -> Floats:
+    """The likely region in the skin's plane, (k, 3) about its centre."""
+    flat = np.eye(3) - np.outer(normal, normal)
+    values, axes = np.linalg.eigh(flat @ covariance @ flat)  # the smallest is that of the normal: none
+    long, wide = (_LIKELY * np.sqrt(np.maximum(values[1:], 0.0)) * axes[:, 1:]).T
+    return np.outer(np.cos(_ROUND), long) + np.outer(np.sin(_ROUND), wide)
 
 
 def _on_the_wrong_side(picks: Picks) -> str:

@@ -17,12 +17,14 @@ from breastmorph.explorer.open_scans import (
     OpenScan,
     ScanQueue,
     example_scan,
+    find_on,
     open_upload,
     picked_vertices,
 )
 from breastmorph.explorer.patients import ShownPatient, computed_patient, failure, register_scans, registered
-from breastmorph.explorer.picking import Picks, optional_landmark, side_or_none
+from breastmorph.explorer.picking import Picks, landmark_name, optional_landmark, side_or_none
 from breastmorph.explorer.predicting import predict as predicted
+from breastmorph.explorer.proposing import Background
 from breastmorph.foundation.machine import cores
 from breastmorph.model.files import save_model
 
@@ -161,7 +163,9 @@ def model_file(asked: Asked) -> Download:
 
 def queue(asked: Asked) -> dict[str, Any]:
     """The folder's scans and how far they are."""
-    return _queue(asked).as_record()
+    background = asked.session.explorer.background
+    proposing = background.as_record() if background is not None else None
+    return _queue(asked).as_record() | {"proposing": proposing}
 
 
 def upload(asked: Asked) -> Created:
@@ -197,6 +201,25 @@ def texture(asked: Asked) -> Download:
     return Download(
         "texture.jpg" if is_jpeg else "texture.png", "image/jpeg" if is_jpeg else "image/png", image
     )
+
+
+def propose(asked: Asked) -> Job:
+    """Look for the landmarks of one scan; what a person has set stays."""
+    session, scan = asked.session, _scan(asked)
+    _require_proposals(asked)
+
+    def work(job: Job) -> dict[str, Any]:
+        find_on(session, scan, job)
+        return scan.as_record()
+
+    return session.jobs.start("propose", work, scan.key)
+
+
+def confirm(asked: Asked) -> dict[str, Any]:
+    """A person says yes to one proposed landmark, or to all."""
+    name = asked.values.get("landmark")
+    chosen = landmark_name(name) if name is not None else ""
+    return _stepped(asked, lambda picks: picks.confirming(chosen))
 
 
 def pick(asked: Asked) -> dict[str, Any]:
@@ -247,10 +270,28 @@ def delete_scan(asked: Asked) -> None:
     asked.session.drop_scan(asked.ids["scan"])
 
 
+def propose_queue(asked: Asked) -> dict[str, Any]:
+    """Stop looking for landmarks in the background, or go on."""
+    _queue(asked)
+    background = _require_proposals(asked)
+    if asked.values.get("on") not in (True, False):
+        raise bad_request("say whether to go on")
+    if background is not None and asked.values["on"]:
+        background.go_on()
+    elif background is not None:
+        background.stop()
+    return queue(asked)
+
+
+def accept_queue(asked: Asked) -> dict[str, Any]:
+    """Say yes to the landmarks of all scans about which the program has no doubt."""
+    return {"accepted": _queue(asked).accept_sure()} | queue(asked)
+
+
 def check_queue(asked: Asked) -> Job:
     """Judge the scans that somebody worked on, and those that cannot be read; the others are not ready for it."""
     line, limits = _queue(asked), asked.session.explorer.settings.reading
-    chosen = line.chosen(lambda row: row["status"] != "todo" or bool(row["problem"]))
+    chosen = line.chosen(lambda row: row["status"] not in ("todo", "proposed") or bool(row["problem"]))
     if not chosen:
         raise not_now("no scan has landmarks yet", "Pick landmarks first", code="nothing-ready")
 
@@ -268,7 +309,7 @@ def register(asked: Asked) -> Job:
     scan = _scan(asked)
     if not scan.picks.complete:
         raise not_now(
-            f"landmarks are missing: {scan.picks.next or 'sternum'}".replace("_", " "),
+            f"landmarks are missing: {scan.picks.lacking[0]}".replace("_", " "),
             "Pick them, or say that a breast is absent",
             code="missing-landmarks",
         )
@@ -353,6 +394,17 @@ def _queue(asked: Asked) -> ScanQueue:
     if found is None:
         raise unknown("folder", "Start with a folder of scans: breastmorph explore FOLDER", code="no-queue")
     return found
+
+
+def _require_proposals(asked: Asked) -> Background | None:
+    explorer = asked.session.explorer
+    if not explorer.settings.propose:
+        raise not_now(
+            "landmarks are set by hand here",
+            "Start again without --by-hand to have them proposed",
+            code="by-hand",
+        )
+    return explorer.background
 
 
 def _stepped(asked: Asked, change: Callable[[Picks], Picks]) -> dict[str, Any]:

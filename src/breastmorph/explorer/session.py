@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from breastmorph.explorer.open_scans import OpenScan, ScanQueue
     from breastmorph.explorer.patients import ShownPatient
     from breastmorph.explorer.predicting import Predicted
+    from breastmorph.explorer.proposing import Background
 
 _ABANDONED = 180.0  # seconds: pages that are open ask every minute, so this one was closed
 _UNUSED = 1200.0  # seconds after which an open tab that nobody touched gives way to somebody who has none
@@ -218,6 +219,7 @@ class Session:
         return {
             "model": self.model_record(),
             "queue": self.explorer.queue is not None,
+            "propose": self.explorer.settings.propose,
             "upload_mb": self.explorer.settings.max_upload / MEGABYTE,
             "mesh_suffixes": list(mesh_files.READABLE),
             "landmark_suffixes": list(landmark_files.READABLE),
@@ -270,6 +272,7 @@ class Explorer:
         self.folder = self._private.path
         self.source = ModelSource(ModelOrigin(settings.model), settings.modes)
         self.queue: ScanQueue | None = None
+        self.background: Background | None = None
         self.reading = SharedCalls(_reader, settings.reading, READERS)
         # One process: what it learned of the model for one tab serves the next.
         self.predicting = SharedCalls(_predictor, settings.computing, 1)
@@ -284,6 +287,10 @@ class Explorer:
             from breastmorph.explorer.open_scans import ScanQueue
 
             self.queue = ScanQueue.of(self.settings.folder)
+            if self.settings.propose:
+                from breastmorph.explorer.proposing import Background
+
+                self.background = Background(self.queue, self.settings.reading)
         self.source.start()
         threading.Thread(target=self._prepare, name="preparing", daemon=True).start()
         threading.Thread(target=self._sweep, name="sweeping", daemon=True).start()
@@ -373,6 +380,8 @@ class Explorer:
     def end(self) -> None:
         """End everything; all that visitors sent is deleted."""
         self._over.set()
+        if self.background is not None:
+            self.background.stop()
         for session in list(self._sessions.values()):
             self.close(session)
         self.reading.close()
@@ -398,6 +407,9 @@ class Explorer:
             self.source.view.mean_editing.prepare()
         except Exception:  # whoever asks for it is told what is wrong
             return
+        finally:
+            if self.background is not None and not self.is_over:
+                self.background.begin()
 
 
 # Both modules take long to load, and only their processes need them.

@@ -39,6 +39,8 @@ class Settings:
         A model file; the demo model when not given.
     folder : Path, optional
         Scans to pick landmarks on.
+    propose : bool
+        Whether the program looks for landmarks before a person sets them.
     host, port
         The address to listen on; port 0 takes a free one.
     patience : float
@@ -49,6 +51,7 @@ class Settings:
 
     model: Path | None = None
     folder: Path | None = None
+    propose: bool = True
     host: str = "127.0.0.1"
     port: int = 0
     max_upload: int = 500 * MEGABYTE

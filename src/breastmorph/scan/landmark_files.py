@@ -223,9 +223,9 @@ def _from_scalismo(content: list[dict[str, Any]]) -> LabelledPoints:
     return LabelledPoints(tuple(points))
 
 
-def _ours_text(landmarks: Landmarks, space: str) -> str:
-    """Our own layout, one landmark a line. It has no axes: the frame is that of the scan."""
-    content: dict[str, Any] = dict(listed(landmarks))
+def ours(landmarks: Landmarks, absent: Sequence[str] = ()) -> str:
+    """Our own layout, one landmark a line, with null for those that are absent; the frame is that of the scan."""
+    content: dict[str, Any] = dict(listed(landmarks)) | dict.fromkeys(absent)
     if landmarks.found:
         known = {name: landmarks.found[name] for name in landmarks.names if name in landmarks.found}
         content["uncertainty"] = {name: round(one.sd, 2) for name, one in known.items()}
@@ -234,6 +234,10 @@ def _ours_text(landmarks: Landmarks, space: str) -> str:
         content["doubtful"] = list(landmarks.doubtful)
     lines = [f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in content.items()]
     return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _ours_text(landmarks: Landmarks, space: str) -> str:
+    return ours(landmarks)
 
 
 def _scalismo_text(landmarks: Landmarks, space: str) -> str:

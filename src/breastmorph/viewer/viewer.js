@@ -95,20 +95,32 @@ class BreastView {
 
   /* ---- markers, colour bar ---- */
 
-  /* Points on the surface: [{name, position: [x, y, z], colour, label, active}]. Replaces those before. */
+  /* Points on the surface: [{name, position: [x, y, z], colour, label, active, ring, dashed}]; a ring is a line of points
+     around where it may lie. Replaces those before. */
   setMarkers(markers) {
-    this.markerGroup.children.forEach(ball => ball.material.dispose());
+    this.markerGroup.children.forEach(part => {
+      part.material.dispose();
+      if (part.geometry !== BreastView._BALL) part.geometry.dispose();
+    });
     this.markerGroup.clear();
     this.markers = markers.map(marker => ({ colour: "#0b7285", label: "", active: false, ...marker }));
-    for (const { colour, position, active } of this.markers) {
-      const paint = new THREE.MeshBasicMaterial({ color: active ? "#d9480f" : colour });
+    for (const { colour, position, active, ring, dashed } of this.markers) {
+      const paint = new THREE.MeshBasicMaterial({ color: active ? "#d9480f" : colour, side: THREE.DoubleSide });
       const ball = new THREE.Mesh(BreastView._BALL, paint);
       ball.position.fromArray(position);
-      ball.scale.setScalar(BreastView._MARKER * (active ? 1.4 : 1));
+      ball.scale.setScalar(BreastView._MARKER * (active ? 1.4 : 1) * (ring ? 0.6 : 1));  // it must not hide its ring
       this.markerGroup.add(ball);
+      if (ring) this._addRing(BreastSurface.tube(ring, BreastView._RING * (active ? 1.5 : 1), dashed), paint);
     }
     this.overlay.nameMarkers(this.markers);
     return this._changed();
+  }
+
+  _addRing({ positions, faces }, paint) {
+    const geometry = new THREE.BufferGeometry();
+    geometry.setAttribute("position", new THREE.BufferAttribute(positions, 3));
+    geometry.setIndex(new THREE.BufferAttribute(faces, 1));
+    this.markerGroup.add(new THREE.Mesh(geometry, paint));
   }
 
   /* {label, unit, min, max, map}: the legend of the colours; null takes it away. */
@@ -315,3 +327,4 @@ class BreastView {
 
 BreastView._BALL = new THREE.SphereGeometry(1, 20, 14);
 BreastView._MARKER = 3.2;  // mm
+BreastView._RING = 0.9;

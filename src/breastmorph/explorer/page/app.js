@@ -8,7 +8,7 @@ import { Measures } from "./measures.js";
 import { startMissingTab } from "./missing_tab.js";
 import { startModelTab } from "./model_tab.js";
 import { attempt, busy, complain, follow, say } from "./notices.js";
-import { Picker } from "./picking.js";
+import { Picker, startDragging } from "./picking.js";
 import { loadScan } from "./raw_scan.js";
 import { startSaveTab } from "./save_tab.js";
 import { startScanTab } from "./scan_tab.js";
@@ -107,11 +107,12 @@ const page = {
 
 const TITLES = {
   register: "Registering", fit: "Fitting the model to the scan", predict: "Predicting the breast", check: "Checking the scans",
-  sheet: "Drawing the page", reopen: "Opening the session",
+  propose: "Looking for the landmarks", sheet: "Drawing the page", reopen: "Opening the session",
 };
 
 /* Something that was started before the page was loaded again still runs. */
 async function followOn(job) {
+  if (job.kind === "propose") return;  // the tab that shows its scan asks again
   const before = page.tab;
   try {
     await follow(TITLES[job.kind] ?? "Computing", async () => job);
@@ -185,6 +186,7 @@ function startPicking() {
   // The crosshair is for the keyboard only; a mouse has its own.
   addEventListener("keydown", () => document.body.classList.add("by-keyboard"), { capture: true });
   addEventListener("pointerdown", () => document.body.classList.remove("by-keyboard"), { capture: true });
+  startDragging(page);
   page.stage.onClick = event => page.picker?.pick(event.clientX, event.clientY);
   // Without a mouse: turn the view with the arrow keys until the crosshair is right, then press Enter.
   page.stage.view.canvas?.addEventListener("keydown", event => {

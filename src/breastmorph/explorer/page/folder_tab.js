@@ -7,19 +7,22 @@ import { Picker } from "./picking.js";
 import { loadScan } from "./raw_scan.js";
 import { get, post } from "./server.js";
 
-const WORDS = { todo: "to do", started: "started", done: "all points set", unreadable: "unreadable" };
-const SIGNS = { todo: "\u25CB", started: "\u25D0", done: "\u2713", unreadable: "\u2715" };
+const LOOKING = 2000;  // ms between two looks at what was proposed meanwhile
+const WORDS = { todo: "to do", proposed: "proposed, no doubt", started: "started", done: "all points set", unreadable: "unreadable" };
+const SIGNS = { todo: "\u25CB", proposed: "\u25CC", doubt: "?", started: "\u25D0", done: "\u2713", unreadable: "\u2715" };
 const VERDICTS = { refused: "refused by the check", usable: "usable", repaired: "usable after repair" };
 
 export function startFolderTab(page) {
   let queue = null, at = 0, scene = null, state = null, opening = 0;
-  const picker = new Picker(part("folder-picker"), page, next => { state = next; follow(); });
+  const picker = new Picker(part("folder-picker"), page, next => { state = next; follow(); }, {
+    label: "Confirm, next scan", then: () => { if (state?.confirmed && next() !== at) attempt(() => open(next())); } });
   const canBeUsed = row => row.status !== "unreadable" && !row.problem;
 
   /* One scan in words, for the list. */
   function words(row) {
     if (row.status === "unreadable") return WORDS.unreadable;
     if (row.problem) return "its landmark file cannot be read";
+    if (row.doubt) return row.status === "todo" ? "nothing found: set by hand" : `${row.doubt} ${row.doubt === 1 ? "point" : "points"} in doubt`;
     return row.verdict === "refused" ? VERDICTS.refused : row.registered ? "registered" : VERDICTS[row.verdict] ?? WORDS[row.status];
   }
 
@@ -29,8 +32,38 @@ export function startFolderTab(page) {
     if (!row) return;
     if (row.points !== undefined && row.points !== JSON.stringify(state.landmarks)) row.verdict = "";  // it was about other points
     row.points = JSON.stringify(state.landmarks);
-    row.status = state.complete ? "done" : count ? "started" : "todo";
+    const found = Object.values(state.found), lacking = page.state.picking.filter(({ name, optional, side }) => !optional
+      && side !== state.absent_side && !(name in state.landmarks)).length;
+    row.status = state.complete && state.confirmed ? "done" : found.length && !state.confirmed ? "proposed" : count ? "started" : "todo";
+    row.doubt = found.length ? found.filter(({ doubtful }) => doubtful).length + lacking : row.status === "todo" ? row.doubt : 0;
     describe();
+  }
+
+  /* What the server has by now; the scan that is open stays. */
+  async function refresh() {
+    const open_ = queue.scans[at]?.scan;
+    queue = await get("api/queue");
+    at = Math.max(queue.scans.findIndex(({ scan }) => scan === open_), 0);
+    if (state) follow();
+    else describe();
+  }
+
+  /* While the program works through the folder the list follows, as long as somebody can see it. */
+  async function watch() {
+    for (;;) {
+      await new Promise(done => setTimeout(done, LOOKING));
+      if (queue?.proposing?.state === "running" && page.tab === "folder" && !document.hidden) await refresh().catch(() => {});
+    }
+  }
+
+  function describeProposals() {
+    const { state: now, left } = queue.proposing ?? { state: "done" }, sure = queue.scans.filter(row => row.status === "proposed" && !row.doubt).length;
+    part("folder-proposing").hidden = now === "done";
+    part("folder-proposing-text").textContent = now === "running" ? `Looking for landmarks in the background: ${left} ${left === 1 ? "scan" : "scans"} left.`
+      : `Stopped looking for landmarks; ${left} ${left === 1 ? "scan" : "scans"} left.`;
+    part("folder-proposing-stop").textContent = now === "running" ? "Stop" : "Go on";
+    part("folder-accept").hidden = !sure;
+    part("folder-accept").textContent = sure === 1 ? "Confirm the one scan without doubt" : `Confirm all ${sure} scans without doubt`;
   }
 
   function describe() {
@@ -39,12 +72,14 @@ export function startFolderTab(page) {
     part("folder-bar").setAttribute("aria-valuenow", String(Math.round(100 * done / Math.max(total, 1))));
     part("folder-bar").firstElementChild.style.width = `${100 * done / Math.max(total, 1)}%`;
     part("folder-scan").replaceChildren(...queue.scans.map((row, k) => make("option", { value: k, selected: k === at },
-      `${canBeUsed(row) && row.verdict !== "refused" ? SIGNS[row.status] : SIGNS.unreadable} ${row.name} \u2013 ${words(row)}`)));
+      `${canBeUsed(row) && row.verdict !== "refused" ? SIGNS[row.doubt ? "doubt" : row.status] : SIGNS.unreadable} ${row.name} \u2013 ${words(row)}`)));
     part("folder-where").textContent = `Points are saved in ${queue.folder}/landmarks, results of Register all in ${queue.results}.`;
+    describeProposals();
+    part("folder-next").classList.toggle("primary", !state || state.confirmed);
     part("folder-previous").disabled = at === 0;
     part("folder-next").disabled = at === total - 1;
     part("folder-use").disabled = !queue.scans[at]?.registered;
-    part("folder-check").disabled = !queue.scans.some(row => row.status !== "todo" || row.problem);
+    part("folder-check").disabled = !queue.scans.some(row => !["todo", "proposed"].includes(row.status) || row.problem);
     part("folder-register").disabled = !done;
     part("folder-register").textContent = `Register all ${done || ""}`.trim();
   }
@@ -70,7 +105,8 @@ export function startFolderTab(page) {
     }
     if (mine !== opening) return;
     if (page.tab === "folder") show();
-    say(`${row.name}: ${row.status === "done" ? "all points are set" : "set the points"}.`);
+    say(`${row.name}: ${row.status === "done" ? "all points are set" : row.status === "proposed" ? "look at the points" : "set the points"}.`);
+    await picker.propose();
   }
 
   /* The scan that was open goes first: no click may land on it while the list names another one. */
@@ -89,8 +125,10 @@ export function startFolderTab(page) {
     picker.update(state);
   }
 
-  /* The next scan that still lacks points, or simply the next one. */
+  /* The next scan in doubt, the next one that still lacks points, or simply the next one. */
   function next() {
+    const inDoubt = queue.scans.map((row, k) => k).filter(k => k !== at && queue.scans[k].doubt && canBeUsed(queue.scans[k]));
+    if (inDoubt.length) return inDoubt.find(k => k > at) ?? inDoubt[0];
     const open_ = queue.scans.findIndex((row, k) => k > at && row.status !== "done" && canBeUsed(row));
     return open_ >= 0 ? open_ : Math.min(at + 1, queue.scans.length - 1);
   }
@@ -109,14 +147,12 @@ export function startFolderTab(page) {
     results(bad ? `Checked: ${bad} of ${checks.length} need attention` : `Checked: all ${checks.length} can be used`, checks.map(check => ({
       good: check.verdict !== "refused", name: check.name,
       text: [VERDICTS[check.verdict] ?? check.verdict, ...check.findings.filter(({ level }) => level !== "info").map(({ message, remedy }) => sentences(message, remedy))].map(sentence).join(" ") })));
-    queue = await get("api/queue");
-    describe();
+    await refresh();
     say(bad ? `Checked: ${bad} of ${checks.length} cannot be used.` : "Checked: all can be used.");
   }));
   part("folder-register").addEventListener("click", () => attempt(async () => {
     const { registered } = await runJob("Registering the scans", "api/queue/register");
-    queue = await get("api/queue");
-    describe();
+    await refresh();
     const good = registered.filter(({ error }) => !error).length;
     results(`Registered: ${good} of ${registered.length}`, registered.map(({ name, error }) => ({
       good: !error, name, text: error ? sentences(error.cause, error.remedy) : "registered" })));
@@ -126,6 +162,18 @@ export function startFolderTab(page) {
     await page.setPatient(await post(`api/scans/${queue.scans[at].scan}/use`));
     await page.tabs.scan.open(await get(`api/scans/${queue.scans[at].scan}`));
   }));
+
+  part("folder-proposing-stop").addEventListener("click", () => attempt(async () => {
+    await post("api/queue/propose", { on: queue.proposing.state !== "running" });
+    await refresh();
+  }));
+  part("folder-accept").addEventListener("click", () => attempt(async () => {
+    const { accepted } = await post("api/queue/accept");
+    if (state) picker.update(state = await get(`api/scans/${state.scan}`));
+    await refresh();
+    say(`${accepted} ${accepted === 1 ? "scan is" : "scans are"} confirmed and saved.`);
+  }));
+  watch();
 
   return {
     async enter() {
@@ -138,11 +186,7 @@ export function startFolderTab(page) {
       const first = queue.scans.findIndex(row => row.status !== "done" && canBeUsed(row));
       await open(Math.max(first, 0));
     },
-    async again() {
-      if (!queue) return;
-      queue = await get("api/queue");
-      describe();
-    },
+    async again() { if (queue) await refresh(); },
     state: () => state,
   };
 }

@@ -123,7 +123,7 @@ export function startMissingTab(page) {
   part("missing-show").addEventListener("change", () => attempt(showChoice));
   part("alternative-reset").addEventListener("click", () => sliders.set([]));
   part("alternative-random").addEventListener("click", () => { sliders.random(); say("Another plausible shape."); });
-  part("missing-predict").addEventListener("click", () => attempt(async () => {
+  const predict = () => attempt(async () => {
     const body = choice === "paint" ? { vertices: brush.ids() } : { side: choice };
     await receive(await runJob("Predicting the breast", "api/predict", body));
     brush.setMode("off");
@@ -132,7 +132,8 @@ export function startMissingTab(page) {
     part("save-sheet-kind").value = "prediction";
     part("missing-result").scrollIntoView({ block: "start", behavior: "smooth" });
     say("Predicted. Colours show how uncertain the skin is.");
-  }));
+  });
+  part("missing-predict").addEventListener("click", predict);
 
   return {
     async enter() {
@@ -149,6 +150,11 @@ export function startMissingTab(page) {
       else await showPatient(choice === "paint" ? "painted" : "plain");
     },
     leave() { brush.setMode("off"); },
+    /* The breast that is known to be missing, without further questions. */
+    async predict() {
+      await page.go("missing");
+      if (choice && choice !== "paint" && !part("missing-predict").disabled) await predict();
+    },
     /* Another patient, or none. */
     async forget() {
       if (page.state.prediction) await remove("api/prediction").catch(() => {});

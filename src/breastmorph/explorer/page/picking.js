@@ -1,23 +1,28 @@
-/* Guided picking of landmarks on a raw scan: which one next, where it is, undo, left and right mixed up. */
+/* Landmarks on a raw scan: what the program proposes and how sure it is, which one next, where it is, undo. */
 
 import { make } from "./elements.js";
 import { sentences } from "./figures.js";
-import { attempt, say } from "./notices.js";
-import { post, upload } from "./server.js";
+import { attempt, follow, runJob, say } from "./notices.js";
+import { get, post, upload } from "./server.js";
 import { sketch } from "./sketch.js";
 
 export class Picker {
-  /* `onChange(state)` hears of every change of the scan's landmarks. */
-  constructor(root, page, onChange) {
+  /* `onChange(state)` hears of every change of the scan's landmarks; `confirm` is {label, then} of a button that says yes to
+     what was proposed. */
+  constructor(root, page, onChange, confirm = null) {
     this.page = page;
     this.onChange = onChange;
     this.state = null;
     this.chosen = null;  // a landmark that the user wants to set, out of turn
     this.sending = false;  // a click is on its way to the server
+    this.asked = new Set();  // scans for which the program was asked
+    this.confirmLabel = confirm?.label ?? "";
     root.append(document.getElementById("picker-template").content.cloneNode(true));
     this.root = root.querySelector(".picker");
     const parts = this.parts = Object.fromEntries([...this.root.querySelectorAll("[data-part]")].map(element => [element.dataset.part, element]));
     parts.undo.addEventListener("click", () => this._change("undo"));
+    parts.keep.addEventListener("click", () => this._change("confirm", { landmark: this.current() }));
+    parts.confirm.addEventListener("click", () => this._change("confirm").then(confirm?.then));
     parts.skip.addEventListener("click", () => this._change("skip", { landmark: this.current() }));
     parts.absent.addEventListener("change", event => this._change("absent", { side: event.target.value }));
     parts.file.addEventListener("click", () => parts["file-input"].click());
@@ -38,7 +43,7 @@ export class Picker {
       const answer = await post(`api/scans/${this.state.scan}/${action}`, body);
       if (this.state?.scan !== answer.scan) return;
       this.update(answer);
-      say({ undo: "The last step is undone.", swap: "Left and right are exchanged.", skip: "Skipped." }[action]
+      say({ undo: "The last step is undone.", swap: "Left and right are exchanged.", skip: "Skipped.", confirm: "Confirmed." }[action]
         ?? (body.side ? `The ${body.side} breast is marked as missing.` : "Both breasts are there."));
     });
   }
@@ -50,9 +55,49 @@ export class Picker {
     say(`${Object.keys(answer.landmarks).length} landmarks from ${file.name}.${unknown.length ? ` Not understood: ${unknown.join(", ")}.` : ""}`);
   }
 
-  /* A click into the view, or Enter with the crosshair. */
-  pick(clientX, clientY) {
-    const name = this.current();
+  /* Say yes to all that was proposed, where nobody has yet. */
+  async confirm() { if (!this.state.confirmed) this.update(await post(`api/scans/${this.state.scan}/confirm`)); }
+
+  /* Ask the program for the landmarks of a scan that has none; a user may stop it and set them by hand. */
+  async propose() {
+    const { scan, landmarks, proposal } = this.state ?? {};
+    if (!scan || !this.page.state.propose || proposal || Object.keys(landmarks).length || this.asked.has(scan)) return;
+    this.asked.add(scan);
+    await attempt(async () => {
+      const answer = await this._proposed(scan);
+      if (this.state?.scan !== scan || !answer) return;
+      if (this.page.picker === this) this.update(answer);
+      else this.onChange(this.state = answer);
+      const count = Object.keys(answer.found).length, doubtful = this._doubtful().length;
+      say(count ? `${count} points are proposed${doubtful ? `, ${doubtful} of them doubtful` : ""}.` : "No points were found: set them by hand.");
+    });
+  }
+
+  async _proposed(scan) {
+    const title = "Looking for the landmarks", { job } = this.page.state;
+    if (job?.kind === "propose") {  // asked before the page was loaded again
+      this.page.state.job = null;
+      await follow(title, async () => job);
+      const now = await get(`api/scans/${scan}`);
+      if (now.proposal) return now;
+    }
+    for (;;) {
+      try {
+        return await runJob(title, `api/scans/${scan}/propose`);
+      } catch (error) {
+        if (error.code !== "busy") throw error;
+      }
+      await new Promise(done => setTimeout(done, 500));  // something else of this tab comes first, perhaps the same question
+      if (this.state?.scan !== scan) { this.asked.delete(scan); return null; }
+      const now = await get(`api/scans/${scan}`);
+      if (now.proposal || Object.keys(now.landmarks).length) return now;
+    }
+  }
+
+  _doubtful() { return Object.keys(this.state.found).filter(name => this.state.found[name].doubtful); }
+
+  /* A click into the view, Enter with the crosshair, or the end of a drag. */
+  pick(clientX, clientY, name = this.current()) {
     const scan = this.state?.scan;
     if (!name || !scan || this.page.stage.scan?.key !== scan) return;  // what is shown is not what would be marked
     const sight = this.page.stage.lineOfSight(clientX, clientY);
@@ -87,14 +132,28 @@ export class Picker {
     this.state = state;
     this.root.hidden = false;
     const { parts } = this, name = this.current(), known = this.landmarks.find(landmark => landmark.name === name);
-    parts.next.textContent = known ? `${known.optional ? "If you like" : "Next"}: ${known.label}` : "All points are set";
-    parts.text.textContent = known ? `${known.text} Click on the skin to set it.` : "Turn the view and check them. Choose a point in the list to set it again.";
+    const found = known && state.found[known.name], proposed = Object.keys(state.found).length > 0 && !state.confirmed;
+    if (state.turn) this.page.stage.standScan(state.turn);
+    parts.next.textContent = found ? `${found.doubtful ? "Doubtful" : "Found"}: ${known.label}`
+      : known ? `${known.optional ? "If you like" : "Next"}: ${known.label}` : proposed ? "Are these points right?" : "All points are set";
+    parts.text.textContent = found ? `${found.doubtful ? "The program is not sure of it" : "The program found it"}, \u00B1 ${found.mm.toFixed(0)} mm. ${known.text} If it lies elsewhere, click there or drag it.`
+      : known ? `${known.text} Click on the skin to set it.`
+      : `${proposed ? "The program found them; the rings show how sure it is. " : ""}Turn the view and check them. Drag a point, or choose it in the list, to set it again.`;
+    parts.keep.hidden = !found?.doubtful;
+    parts.confirm.hidden = !this.confirmLabel || !proposed || !state.complete;
+    parts.confirm.textContent = this.confirmLabel || "Confirm";
+    this.root.classList.toggle("proposed", Object.keys(state.found).length > 0);
+    parts.sure.hidden = !Object.keys(state.found).length;
     parts.sketch.replaceChildren(sketch(known?.name, Object.keys(state.landmarks), known?.label ?? ""));
     parts.undo.disabled = !state.can_undo;
     parts.skip.hidden = !known?.optional;
     parts.absent.value = state.absent_side;
     parts.saved.textContent = state.source === "queue" ? (state.saved ? "Saved in the folder, beside the scan." : "Not saved yet.") : "";
-    parts.list.replaceChildren(...this.landmarks.map(landmark => this._row(landmark, name)));
+    // What needs a person stands on top.
+    const lacks = landmark => proposed && !landmark.optional && landmark.side !== state.absent_side && !(landmark.name in state.landmarks);
+    const rank = landmark => state.found[landmark.name]?.doubtful ? 0 : lacks(landmark) ? 1 : 2;
+    parts.list.replaceChildren(...[...this.landmarks].sort((a, b) => rank(a) - rank(b)).map(landmark => this._row(landmark, name)));
+    this._tellProposal(state.proposal);
     this._warn(state.warnings);
     this._suggest(state);
     this._mark(name);
@@ -104,13 +163,24 @@ export class Picker {
 
   _row(landmark, active) {
     const set = landmark.name in this.state.landmarks, missing = landmark.of_breast && landmark.side === this.state.absent_side;
-    const words = missing ? "breast is missing" : set ? "set" : landmark.name === active ? "click on the skin" : landmark.optional ? "optional" : "to do";
-    const sign = missing ? "\u2013" : set ? "\u2713" : landmark.name === active ? "\u25CE" : "\u25CB";
+    const found = this.state.found[landmark.name], sure = found && `${found.doubtful ? "doubtful" : "found"}, \u00B1 ${found.mm.toFixed(0)} mm`;
+    const words = missing ? "breast is missing" : sure ?? (set ? "set" : landmark.name === active ? "click on the skin" : landmark.optional ? "optional"
+      : Object.keys(this.state.found).length ? "not found" : "to do");
+    const sign = missing ? "\u2013" : found?.doubtful ? "!" : found ? "\u25CC" : set ? "\u2713" : landmark.name === active ? "\u25CE" : "\u25CB";
     return make("li", {}, make("button", {
-      className: landmark.name === active ? "active" : "", disabled: Boolean(missing), "data-landmark": landmark.name,
+      className: `${landmark.name === active ? "active" : ""} ${found?.doubtful ? "doubtful" : ""}`.trim(), disabled: Boolean(missing), "data-landmark": landmark.name,
       "aria-current": landmark.name === active ? "step" : "false",
       onclick: () => { this.chosen = landmark.name; this.update(this.state); say(`Click on the skin to set: ${landmark.label}.`); },
     }, make("span", { className: "sign", "aria-hidden": "true" }, sign), landmark.label, make("small", {}, ` ${words}`)));
+  }
+
+  /* What the program did not find, and why. */
+  _tellProposal(proposal) {
+    const box = this.parts.proposal, said = proposal ? [proposal.refused, ...proposal.left_out].filter(Boolean) : [];
+    const side = proposal?.absent && proposal.absent === this.state.absent_side ? proposal.absent : "";
+    box.hidden = !said.length && !side;
+    box.replaceChildren(...said.map(({ message, remedy }) => make("p", {}, sentences(message, remedy))),
+      ...side ? [make("p", {}, `The program finds no ${side} breast. If there is one, say so under Breasts.`)] : []);
   }
 
   _warn(warnings) {
@@ -139,6 +209,42 @@ export class Picker {
 
   _mark(active) {
     this.page.stage.placeMarkers(Object.entries(this.state.landmarks).map(([name, point]) => ({
-      name, point, label: this._label(name), active: name === active })));
+      name, point, label: this._label(name), active: name === active, ring: this.state.found[name]?.ring, doubtful: this.state.found[name]?.doubtful })));
   }
+
+  /* While a point is dragged it follows the pointer over the skin. */
+  follow(name, clientX, clientY) {
+    const sight = this.page.stage.lineOfSight(clientX, clientY);
+    if (!sight) return;
+    this.page.stage.placeMarkers(this.page.stage.markers.map(marker => marker.name !== name ? marker
+      : { ...marker, point: sight.point, active: true, doubtful: false, ring: null }));
+  }
+}
+
+const REACH = { mouse: 9, touch: 20 };  // px from a point within which it is grasped
+
+/* A point that is shown can be dragged to another place; elsewhere dragging turns the view. */
+export function startDragging(page) {
+  const { view } = page.stage, { canvas, container } = view;
+  if (!canvas) return;
+  const under = event => page.picker?.state ? page.stage.markerAt(event.clientX, event.clientY, REACH[event.pointerType] ?? REACH.mouse) : null;
+  let held = null;
+  container.addEventListener("pointerdown", event => {
+    const name = event.isPrimary && event.button === 0 && event.target === canvas ? under(event) : null;
+    held = name && { name, from: [event.clientX, event.clientY], moved: false };
+    if (held) view.setNavigation(false);
+  }, { capture: true });
+  canvas.addEventListener("pointermove", event => {
+    if (!held) { canvas.style.cursor = event.buttons ? "" : under(event) ? "grab" : ""; return; }
+    held.moved ||= Math.hypot(event.clientX - held.from[0], event.clientY - held.from[1]) >= 5;
+    if (held.moved && page.picker) { canvas.setPointerCapture(event.pointerId); page.picker.follow(held.name, event.clientX, event.clientY); }
+  });
+  for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, async event => {
+    if (!held) return;
+    const { name, moved } = held, { picker } = page;
+    held = null;
+    view.setNavigation(true);
+    if (moved && end === "pointerup") await picker?.pick(event.clientX, event.clientY, name);
+    if (moved && picker?.state) picker.update(picker.state);  // where nothing was set it goes back
+  });
 }

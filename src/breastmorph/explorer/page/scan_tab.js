@@ -11,7 +11,7 @@ const COMPANIONS = [".mtl", ".bin", ".png", ".jpg", ".jpeg"];
 const ending = name => name.slice(name.lastIndexOf(".")).toLowerCase();
 
 export function startScanTab(page) {
-  let state = null, scene = null;
+  let state = null, scene = null, awaiting = false;  // a landmark file that comes with the scan
   const picker = new Picker(part("scan-picker"), page, next => { state = next; describe(); });
 
   function sort(files) {
@@ -39,13 +39,14 @@ export function startScanTab(page) {
     if (session) { await page.openSession(session); return; }
     if (!mesh && landmarks && state) { await picker.readFile(landmarks); return; }
     if (!mesh) throw new Refusal({ cause: "There is no 3D scan among these files", remedy: `A scan ends in ${page.state.mesh_suffixes.join(", ")}.` });
+    awaiting = Boolean(landmarks);
     await busy(`Reading ${mesh.name}`, async () => {
       const ids = [];
       for (const file of companions) ids.push((await upload(`api/files?name=${encodeURIComponent(file.name)}`, file)).file);
       const path = `api/scans?name=${encodeURIComponent(mesh.name)}${ids.length ? `&with=${ids.join(",")}` : ""}`;
       await open(await upload(path, mesh));
       if (landmarks) await picker.readFile(landmarks);
-    });
+    }).finally(() => { awaiting = false; });
     say(`${mesh.name} is loaded.`);
   }
 
@@ -91,7 +92,8 @@ export function startScanTab(page) {
     part("scan-register").disabled = !state.complete;
     part("scan-register").classList.toggle("primary", !patient);
     part("scan-continue").textContent = patient ? "Do it again, with other landmarks" : "Continue";
-    part("scan-register").textContent = patient ? "Register again" : "Register the scan";
+    const proposed = !state.confirmed;
+    part("scan-register").textContent = proposed ? "Confirm the points and register" : patient ? "Register again" : "Register the scan";
     part("scan-register-hint").textContent = state.complete ? "Brings the model\u2019s points onto this scan; some seconds."
       : "Needs the landmarks above, or a landmark file.";
     part("scan-result").hidden = !patient;
@@ -108,8 +110,9 @@ export function startScanTab(page) {
           seen < 0.995 ? `; ${(100 * seen).toFixed(0)} % of the shape was seen by the scanner.` : ".")),
       make("ul", { className: "warnings" }, ...patient.warnings.map(text => make("li", {}, sentence(text)))),
       make("div", { className: "row buttons" },
-        make("button", { id: "scan-measure", className: "primary", onclick: () => page.go("measures") }, "Measure, edit"),
-        make("button", { id: "scan-predict", onclick: () => page.go("missing") }, "Predict a breast")));
+        make("button", { id: "scan-measure", className: patient.absent_side ? "" : "primary", onclick: () => page.go("measures") }, "Measure, edit"),
+        patient.absent_side ? make("button", { id: "scan-predict", className: "primary", onclick: () => page.tabs.missing.predict() }, `Predict the ${patient.absent_side} breast`)
+          : make("button", { id: "scan-predict", onclick: () => page.go("missing") }, "Predict a breast")));
   }
 
   const compute = (title, action) => attempt(async () => {
@@ -132,7 +135,9 @@ export function startScanTab(page) {
     event.target.value = "";
     if (files.length) attempt(() => take(files));
   });
-  part("scan-register").addEventListener("click", () => compute("Registering the scan", "register"));
+  part("scan-register").addEventListener("click", async () => {
+    if (await attempt(() => picker.confirm())) compute("Registering the scan", "register");
+  });
   part("scan-fit").addEventListener("click", () => compute("Fitting the model to the scan", "fit"));
   part("scan-close").addEventListener("click", () => attempt(async () => {
     const { scan } = state, theirs = isPatient();
@@ -160,7 +165,11 @@ export function startScanTab(page) {
   });
 
   return {
-    enter() { show(); describe(); },
+    enter() {
+      show();
+      describe();
+      if (state && !awaiting) picker.propose();  // it goes on while the user looks
+    },
     refresh() {
       part("scan-formats").textContent = `${page.state.mesh_suffixes.join(" ")} \u2013 any unit and pose, up to ${page.state.upload_mb} MB.`;
       describe();

@@ -224,12 +224,33 @@ export class Stage extends EventTarget {
     this._changed();
   }
 
-  /* [{name, point, label, active}] in the scan's coordinates. */
+  /* The program knows which way up the scan is: turn it so, once. */
+  standScan(turn) {
+    if (!this.scan || this.scan.stands) return;
+    Object.assign(this.scan, { stands: true, turn });
+    this._placeScan();
+    this.lookFrom("front");
+    if (this.scan.result) this.showResult(this.scan.result, this.scanParts);
+  }
+
+  /* [{name, point, label, active, ring, doubtful}] in the scan's coordinates; a ring says how sure the program is. */
   placeMarkers(markers) {
     this.markers = markers;
     if (this.showing !== "scan" || !this.scan) return;
-    this.view.setMarkers(markers.map(({ name, point, label, active }) => ({
-      name, label, active, position: apply(this.scan.turn, point), colour: active ? "#c2410c" : "#0b5563" })));
+    this.view.setMarkers(markers.map(({ name, point, label, active, ring, doubtful }) => ({
+      name, label: doubtful ? `${label}: doubtful` : label, active, dashed: doubtful, position: apply(this.scan.turn, point),
+      ring: ring?.map(each => apply(this.scan.turn, each)), colour: active ? "#c2410c" : doubtful ? "#a34700" : "#0b5563" })));
+  }
+
+  /* The marker that can be seen under a point of the window, within so many pixels; its name or null. */
+  markerAt(clientX, clientY, reach) {
+    if (this.showing !== "scan" || !this.scan) return null;
+    const seen = this.view.markers.filter(({ element }) => !element.classList.contains("bv-name-behind"));
+    const found = seen.map(({ name, position }) => {
+      const [x, y] = this.view.project(position);
+      return { name, away: Math.hypot(x - clientX, y - clientY) };
+    }).filter(({ away }) => away <= reach).sort((a, b) => a.away - b.away);
+    return found[0]?.name ?? null;
   }
 
   /* The line of sight through a point of the window, in the scan's coordinates; null beside the scan. */
