@@ -386,9 +386,8 @@ class _Patch:
         # Areola and nipple stand on the skin wherever it faces, and only on their own skin.
         away = np.linalg.norm(out[ids] - out[skin_chart().nipple[self.side]], axis=1)
         own = 1.0 - smooth_step(self.skin.material_radius[self.inside], 0.25, 0.5)
-        relief = self.skin.breast.nipple_size * np.exp(-((away / 5.5) ** 4)) + 2.5 * np.exp(
-            -((away / 17.0) ** 4)
-        )
+        relief = self.skin.breast.nipple_size * np.exp(-((away / 5.5) ** 4))
+        relief += self.skin.breast.areola_height * np.exp(-((away / 17.0) ** 4))
         out[ids] += (own * relief)[:, None] * vertex_normals(out, self.faces)[ids]
         return out
 

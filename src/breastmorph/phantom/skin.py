@@ -386,8 +386,8 @@ class Breast:
         How steeply the dome rises at its sides, 0 to 1.
     spread : float
         How far the breast falls sideways: mm per mm of projection.
-    nipple_size : float
-        Height of the nipple, mm.
+    nipple_size, areola_height : float
+        Height of the nipple, and of the areola that it stands on, mm.
     modes : tuple of float
         Standard scores of small smooth variations of dome and skin.
     """
@@ -405,6 +405,7 @@ class Breast:
     roundness: float = 0.4
     spread: float = 0.08
     nipple_size: float = 5.0
+    areola_height: float = 2.5
     modes: tuple[float, ...] = field(default=(0.0,) * N_BREAST_MODES)
 
 
@@ -568,8 +569,6 @@ _SKIN_WAVES = _skin_waves()
 # The colour of skin, in CIE L*a*b*: tone, areola and nipple, mottling, marks, and the light that falls on it
 # --------------------------------------------------------------------------------------------------------------------
 
-_FAINT = 0.1  # of all subjects have an areola that can hardly be told from the skin around it
-
 
 @dataclass(frozen=True)
 class Complexion:
@@ -601,7 +600,8 @@ class Complexion:
         light = float(rng.uniform(25.0, 80.0))
         red, yellow = rng.normal(scale=1.5, size=2)
         tone = (light, 11.0 + red, 10.0 + 8.0 * float(np.exp(-(((light - 58.0) / 22.0) ** 2))) + yellow)
-        contrast = float(rng.uniform(0.0, 0.08) if rng.uniform() < _FAINT else rng.uniform(0.1, 1.0))
+        # One areola in ten can hardly be told from the skin around it.
+        contrast = float(rng.uniform(0.0, 0.08) if rng.uniform() < 0.1 else rng.uniform(0.1, 1.0))
         brown = float(rng.uniform())  # 0 pink, 1 brown
         darker = (7.0 + 13.0 * brown) * min(light / 50.0, 1.0)
         if rng.uniform() < 0.05:
