@@ -1,6 +1,7 @@
 """Landmarks found by the program, against the truth: how far off, how sure, what is handled, which mistakes are caught.
 
-    python benchmarks/landmarks.py [--n 100] [--seed 9001] [--jobs 2] [--only phantom,torsos] [--keep FOLDER]
+    python benchmarks/landmarks.py [--n 100] [--seed 9001] [--jobs 2] [--only phantom,torsos]
+        [--beside FOLDER] [--keep FOLDER]
 
 Sets: phantoms that no net has seen, plain (a tenth of them one-sided) and coloured; and every folder `torsos*` of the
 development set beside the repository, where present. Each scan is turned at random and written in a random unit; its
@@ -22,6 +23,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 import measuring
@@ -40,7 +42,7 @@ from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
 from breastmorph.scan.scan import REQUIRED, SIDES, STERNUM, Landmarks
 from breastmorph.scan.views import from_lab, to_lab
 
-SHARED = Path(__file__).parents[2] / "shared"
+BESIDE = Path(__file__).parents[2] / "shared"
 # What counts of each kind: the whole distance, or the height or depth alone where a landmark means no more.
 AXIS = {"nipple": None, "sternal_notch": None, "xiphoid": None, "lower_pole": 1, "lateral_pole": 2, "imf": 1}
 FAR = 40.0  # mm off and not doubtful: wrong without a word
@@ -60,7 +62,7 @@ MOVES = (15.0, 30.0)  # mm
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def sources(place: Path, n: int, seed: int, jobs: int, only: Sequence[str]) -> dict[str, Path]:
+def sources(place: Path, beside: Path, n: int, seed: int, jobs: int, only: Sequence[str]) -> dict[str, Path]:
     """Folders to make sets of, by name; phantoms are made."""
     wanted = {"phantom": (seed, n // 10, False), "phantom-coloured": (seed + 1, 0, True)}
     found = {}
@@ -68,8 +70,8 @@ def sources(place: Path, n: int, seed: int, jobs: int, only: Sequence[str]) -> d
         if not only or name in only:
             found[name] = place / "made" / name
             write_cohort(found[name], n, own_seed, jobs, one_sided, colour=colour)
-    beside = sorted(path for path in SHARED.glob("torsos*") if (path / "truth").is_dir())
-    return found | {path.name: path for path in beside if not only or path.name in only}
+    others = sorted(path for path in beside.glob("torsos*") if (path / "truth").is_dir())
+    return found | {path.name: path for path in others if not only or path.name in only}
 
 
 def posed(source: Path, out: Path, name: str, rng: np.random.Generator) -> None:
@@ -208,18 +210,16 @@ def flattened(case: Case) -> Case:
 
 
 def without_contrast(case: Case) -> Case:
-    """The colours about each nipple replaced by what the skin around it has, grain and all."""
-    mesh, rng = case.upright, np.random.default_rng(0)
+    """The colours about each nipple replaced by those of the skin above, mottling and all, in the tone around it."""
+    mesh = case.upright
     assert mesh.colors is not None
-    lab = to_lab(mesh.colors[:, :3])
+    lab, tree = to_lab(mesh.colors[:, :3]), cKDTree(mesh.vertices)
     for name in [name for name in case.true if name.startswith("nipple")]:
-        patch = Patch.of(mesh, case.true[name])
-        away = np.linalg.norm(patch.local(mesh.vertices), axis=1)
-        ring, near = np.flatnonzero((away > 36.0) & (away < 55.0)), np.flatnonzero(away < 40.0)
-        grain = lab[ring] - patch.smooth(lab, mesh.vertices[ring], 36.0, 55.0)
-        plain = np.median(lab[ring], axis=0) + grain[rng.integers(len(ring), size=len(near))]
-        share = 1.0 - smooth_step(away[near], 34.0, 40.0)[:, None]
-        lab[near] += share * (plain - lab[near])
+        away = np.linalg.norm(mesh.vertices - case.true[name], axis=1)
+        ring, near = (away > 36.0) & (away < 55.0), np.flatnonzero(away < 40.0)
+        above = lab[tree.query(mesh.vertices[near] + np.array([0.0, 75.0, -15.0]))[1]]
+        plain = above + np.median(lab[ring], axis=0) - np.median(above, axis=0)
+        lab[near] += (1.0 - smooth_step(away[near], 34.0, 40.0)[:, None]) * (plain - lab[near])
     colours = np.column_stack([from_lab(lab), mesh.colors[:, 3]])
     return case.with_surface(replace(mesh, colors=colours))
 
@@ -329,15 +329,15 @@ def accused(mesh: TriangleMesh, landmarks: Landmarks) -> set[str]:
 
 
 def mistakes(case: Case, rng: np.random.Generator) -> dict[str, object]:
-    """Right landmarks and nipples moved along the skin, shown to the second pair of eyes."""
+    """Right landmarks, then one nipple moved less and the other more along the skin, shown to other eyes."""
     mesh, true = case.upright, case.true.only(name for name in case.true if name in REQUIRED)
-    surface, caught = Surface(mesh), {}
-    side = str(rng.choice([side for side in SIDES if f"nipple_{side}" in true]))
-    for distance in MOVES:
-        moved = {name: true[name] for name in true}
-        name = f"nipple_{side}"
+    surface, moved = Surface(mesh), {name: true[name] for name in true}
+    nipples = rng.permutation([name for name in true if name.startswith("nipple")]).tolist()
+    distances = dict(zip(nipples, rng.permutation(MOVES).tolist(), strict=False))
+    for name, distance in distances.items():
         moved[name] = walked(surface, mesh, true[name], distance, rng.normal(size=3))
-        caught[distance] = [name in accused(mesh, Landmarks.of(moved))]
+    named = accused(mesh, Landmarks.of(moved))
+    caught = {distance: [name in named] for name, distance in distances.items()}
     return {"false_alarms": len(accused(mesh, true)), "shown": len(true), "caught": caught}
 
 
@@ -437,7 +437,8 @@ def second_eyes(results: dict[str, list[Measured]]) -> dict[str, list[str]]:
     """Rows of the mistakes."""
     rows = {
         f"nipple {distance:.0f} mm off, named": [
-            share(hit for one in measured for hit in one.caught[distance]) for measured in results.values()
+            share(hit for one in measured for hit in one.caught.get(distance, []))
+            for measured in results.values()
         ]
         for distance in MOVES
     }
@@ -473,6 +474,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=9001, help="of the phantoms (9001)")
     parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
     parser.add_argument("--only", default="", help="sets, separated by commas")
+    parser.add_argument("--beside", type=Path, default=BESIDE, help="folder that holds torsos*")
     parser.add_argument("--keep", type=Path, help="folder for the sets and what was found")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -480,7 +482,7 @@ def main() -> int:
         only = [name for name in arguments.only.split(",") if name]
         results: dict[str, dict[str, Measured]] = {}
         items = []
-        made = sources(Path(temporary), arguments.n, arguments.seed, arguments.jobs, only)
+        made = sources(Path(temporary), arguments.beside, arguments.n, arguments.seed, arguments.jobs, only)
         for k, (name, source) in enumerate(made.items()):
             rng = np.random.default_rng([arguments.seed, k])
             for path in sorted((source / "landmarks").glob("*.json")):
@@ -497,6 +499,9 @@ def main() -> int:
         ordered = {
             name: [results[name][one] for one in sorted(results[name])] for name in made if name in results
         }
+    if not ordered:
+        print("no such set is present, nothing measured")
+        return 0
     sets = list(ordered)
     print_table("Off by, mm, median / 90th percentile", accuracy(ordered), sets)
     print_table("Flat nipples, mm", harder(ordered), sets)
