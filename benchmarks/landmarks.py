@@ -39,7 +39,7 @@ from breastmorph.phantom.body import smooth_step
 from breastmorph.scan.anatomy import UNITS
 from breastmorph.scan.finder import FoundLandmarks, find_landmarks, second_look
 from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
-from breastmorph.scan.scan import REQUIRED, SIDES, STERNUM, Landmarks
+from breastmorph.scan.scan import REQUIRED, STERNUM, Landmarks
 from breastmorph.scan.views import from_lab, to_lab
 
 BESIDE = Path(__file__).parents[2] / "shared"
