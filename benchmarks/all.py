@@ -32,6 +32,7 @@ PARTS = (  # title, script with its options
     ("Registration by truth, with presets", "registration_accuracy.py --n 6 --peer 1"),
     ("Realistic torsos (development set)", "torsos.py --only default"),
     ("Upright frame (development set)", "upright_frame.py --turns 2"),
+    ("Landmarks found by the program", "landmarks.py --n 5 --only phantom,phantom-coloured"),
     ("Principal components against scikit-learn", "pca.py"),
     ("Metrics against their definitions", "metrics.py"),
     ("Fitting against a plain Adam fit", "fitting.py --subjects 40 --unseen 3"),

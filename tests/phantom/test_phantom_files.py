@@ -14,6 +14,7 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh
 from breastmorph.phantom import topology, write_cohort
 from breastmorph.scan.scan import REQUIRED
+from breastmorph.scan.views import to_lab
 
 pytestmark = pytest.mark.slow
 
@@ -67,6 +68,43 @@ def test_truth_fits_scan_and_table(written):
         for side in ("left", "right"):
             if side != row["absent"]:
                 assert float(row[f"volume_{side}"]) == pytest.approx(truth[f"volume_{side}"], abs=0.06)
+
+
+def test_truth_names_the_folds_and_whether_the_scan_shows_them(written):
+    out, rows = written
+    for row in rows:
+        truth = np.load(out / "truth" / f"{row['id']}.npz")
+        names = truth["fixed_names"].tolist()
+        assert names == ["imf_left", "imf_right", "nipple_left", "nipple_right", "sternal_notch", "xiphoid"]
+        fixed = dict(zip(names, truth["fixed_points"], strict=True))
+        on_scan = dict(zip(names, truth["fixed_on_scan"].tolist(), strict=True))
+        for name, point in zip(truth["landmark_names"].tolist(), truth["landmark_true"], strict=True):
+            if name in fixed:
+                np.testing.assert_allclose(fixed[name], point, atol=1e-3)
+        surface = Surface(load_mesh(out / "scans" / f"{row['id']}.ply"))
+        away = surface.closest(truth["fixed_points"].astype(float)).distances
+        assert (away[truth["fixed_on_scan"]] < 3.0).all()
+        assert on_scan["sternal_notch"]
+        for side in ("left", "right"):
+            # Where breast and chest meet: the fixed point lies on the border of the breast, below the nipple.
+            upright = truth["rotation"].T @ (fixed[f"imf_{side}"] - fixed[f"nipple_{side}"])
+            depth = -float(truth[f"below_fold_{side}"])
+            assert abs(-upright[1] - depth) < 25.0
+            if side == row["absent"]:
+                assert not on_scan[f"imf_{side}"]
+                assert not on_scan[f"nipple_{side}"]
+                assert str(truth["removed_side"]) == side
+
+
+def test_coloured_cohort_carries_its_colours(written, tmp_path):
+    result = CliRunner().invoke(command, ["--n", "1", "--seed", "4", "--colour", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    lab = to_lab(load_mesh(tmp_path / "scans" / "000.ply").colors[:, :3])
+    truth = np.load(tmp_path / "truth" / "000.npz")
+    assert np.abs(np.median(lab, axis=0) - truth["skin_tone"]).max() < 5.0
+    out, _ = written
+    assert load_mesh(out / "scans" / "000.ply").colors is None
+    assert "skin_tone" not in np.load(out / "truth" / "000.npz")
 
 
 def test_one_sided_subject_on_disk(written):

@@ -9,9 +9,10 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import edge_lengths, face_angles
 from breastmorph.mesh.topology import boundary_loops, face_components, is_manifold
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.phantom import ScannerParameters, draw_cohort, scan_subject, topology, torso
+from breastmorph.phantom import Complexion, ScannerParameters, draw_cohort, scan_subject, topology, torso
 from breastmorph.phantom.scanner import refinement
 from breastmorph.scan.scan import REQUIRED
+from breastmorph.scan.views import to_lab
 
 pytestmark = pytest.mark.slow
 
@@ -155,3 +156,49 @@ def test_refinement_keeps_vertices_and_area_and_bounds_edges():
             expected = area.sum(axis=0)
         else:
             np.testing.assert_allclose(area.sum(axis=0), expected)
+
+
+def complexions():
+    return [Complexion.drawn(np.random.default_rng(seed)) for seed in range(300)]
+
+
+def test_skin_has_every_tone_and_areolas_every_contrast():
+    tone = np.array([c.tone for c in complexions()])
+    change = np.array([c.areola for c in complexions()])
+    radius = np.array([list(c.areola_radius.values()) for c in complexions()])
+    assert 25.0 <= tone[:, 0].min() < 30.0
+    assert 75.0 < tone[:, 0].max() <= 80.0
+    assert (np.histogram(tone[:, 0], 5, (25.0, 80.0))[0] > 30).all()
+    contrast = np.linalg.norm(change, axis=1)
+    assert 0.05 < (contrast < 1.5).mean() < 0.2  # hardly any
+    assert contrast.max() > 15.0
+    assert 0.85 < (change[:, 0] < 0).mean() < 1.0  # seldom lighter than the skin around it
+    assert radius.min() >= 12.0
+    assert radius.max() <= 28.0
+    assert np.ptp(change[contrast > 5, 2]) > 4.0  # from pink to brown
+
+
+@pytest.mark.parametrize("areola", [(-12.0, 5.0, 2.0), (0.0, 0.0, 0.0)])
+def test_colours_show_the_areola_at_the_true_nipple_and_leave_the_shape_alone(firm, scans, areola):
+    complexion = replace(complexions()[5], areola=areola)
+    plain = scans["firm"]
+    scan = scan_subject(firm, np.random.default_rng(1), complexion=complexion)
+    np.testing.assert_array_equal(scan.mesh.vertices, plain.mesh.vertices)
+    np.testing.assert_array_equal(scan.landmarks.points, plain.landmarks.points)
+    assert plain.mesh.colors is None
+    lab = to_lab(scan.mesh.colors[:, :3])
+    assert np.abs(np.median(lab, axis=0) - complexion.tone).max() < 4.0
+    for side, radius in complexion.areola_radius.items():
+        away = np.linalg.norm(scan.mesh.vertices - scan.landmark_true[f"nipple_{side}"], axis=1)
+        around = np.median(lab[(away > 1.3 * radius) & (away < 2.0 * radius)], axis=0)
+        inside = np.median(lab[(away > 8.0) & (away < 0.8 * radius)], axis=0)
+        assert np.abs(inside - around - areola).max() < 2.5
+
+
+def test_colours_of_the_same_seed_are_the_same_and_each_subject_has_her_own(firm):
+    quick = ScannerParameters(edge=9.0)
+    one, again, other = (
+        scan_subject(firm, np.random.default_rng(1), quick, complexions()[k]).mesh.colors for k in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(one, again)
+    assert np.abs(one.astype(int) - other.astype(int)).mean() > 5.0

@@ -264,7 +264,9 @@ def demo_model() -> ShapeModel:
     return packaged()
 
 
-def make_phantoms(folder: AnyPath, n: int, *, seed: int = 1, one_sided: int = 0, jobs: int = 1) -> Path:
+def make_phantoms(
+    folder: AnyPath, n: int, *, seed: int = 1, one_sided: int = 0, jobs: int = 1, colour: bool = False
+) -> Path:
     """Make scans of synthetic adults with known truth, as `breastmorph phantom` does; returns the folder.
 
     Parameters
@@ -279,9 +281,11 @@ def make_phantoms(folder: AnyPath, n: int, *, seed: int = 1, one_sided: int = 0,
         So many of them, the last ones, lack the right breast.
     jobs : int
         Worker processes.
+    colour : bool
+        Whether the scans have vertex colours; their shapes are the same with and without.
     """
     from breastmorph.phantom.scanner import write_cohort
 
     place = as_path(folder, "the name of the folder")
-    write_cohort(place, n, seed, jobs, one_sided)
+    write_cohort(place, n, seed, jobs, one_sided, colour=colour)
     return place

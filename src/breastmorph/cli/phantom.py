@@ -34,8 +34,15 @@ from breastmorph.scan.scan import SIDES
     show_default=True,
     help="How many subjects are flat on one side, as after a mastectomy.",
 )
+@click.option(
+    "--colour",
+    is_flag=True,
+    help="Vertex colours: skin of every tone, areola, mottling, moles, scars, strap marks.",
+)
 @json_option
-def command(n: int, seed: int, out: Path, jobs: int | None, one_sided: int, as_json: bool) -> None:
+def command(
+    n: int, seed: int, out: Path, jobs: int | None, one_sided: int, colour: bool, as_json: bool
+) -> None:
     """Make a synthetic cohort of adult torso scans with known truth.
 
     Writes scans/, landmarks/, cohort.csv and truth/ (true positions of every point of one fixed topology,
@@ -54,7 +61,9 @@ def command(n: int, seed: int, out: Path, jobs: int | None, one_sided: int, as_j
             f"{one_sided} of {n} subjects cannot be one-sided.", param_hint="--one-sided"
         )
     with progress_with("Scanning", n) as advance:
-        rows = write_cohort(out, n, seed, jobs or cores(), one_sided, on_done=lambda done: advance())
+        rows = write_cohort(
+            out, n, seed, jobs or cores(), one_sided, on_done=lambda done: advance(), colour=colour
+        )
     summary = _summary(rows)
     if as_json:
         print_json({"out": str(out), "seed": seed, "summary": summary, "subjects": rows})

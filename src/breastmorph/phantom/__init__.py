@@ -12,10 +12,11 @@ from breastmorph.phantom.cohort import (
     torso,
 )
 from breastmorph.phantom.scanner import ScannedTorso, ScannerParameters, scan_subject, write_cohort
-from breastmorph.phantom.skin import Breast
+from breastmorph.phantom.skin import Breast, Complexion
 
 __all__ = [
     "Breast",
+    "Complexion",
     "PhantomParameters",
     "ScannedTorso",
     "ScannerParameters",

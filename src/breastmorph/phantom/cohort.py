@@ -31,7 +31,7 @@ from breastmorph.phantom.skin import (
     lattice,
     to_space,
 )
-from breastmorph.scan.scan import OF_A_BREAST, REQUIRED, SIDES, SIGN, Landmarks
+from breastmorph.scan.scan import OF_A_BREAST, REQUIRED, SIDES, SIGN, STERNUM, Landmarks
 
 # --------------------------------------------------------------------------------------------------------------------
 # Who is in the cohort: subjects drawn so that their marginals follow the paper's Table 1
@@ -240,7 +240,7 @@ def _draw_breasts(
 # The dense truth: a subject's torso on the fixed topology, with masks, landmarks and true volumes
 # --------------------------------------------------------------------------------------------------------------------
 
-_NOTCH_LEVEL, _XIPHOID_LEVEL = 0.0, -172.0  # heights on the mean torso's midline, mm
+STERNUM_LEVELS = (0.0, -172.0)  # heights of notch and xiphoid on the mean torso's midline, mm
 _MEAN_BREAST = Breast(volume=479.0, sag=0.75, upper_fullness=0.35, roundness=0.5)
 
 
@@ -386,9 +386,8 @@ class _Patch:
         # Areola and nipple stand on the skin wherever it faces, and only on their own skin.
         away = np.linalg.norm(out[ids] - out[skin_chart().nipple[self.side]], axis=1)
         own = 1.0 - smooth_step(self.skin.material_radius[self.inside], 0.25, 0.5)
-        relief = self.skin.breast.nipple_size * np.exp(-((away / 5.5) ** 4)) + 2.5 * np.exp(
-            -((away / 17.0) ** 4)
-        )
+        relief = self.skin.breast.nipple_size * np.exp(-((away / 5.5) ** 4))
+        relief += self.skin.breast.areola_height * np.exp(-((away / 17.0) ** 4))
         out[ids] += (own * relief)[:, None] * vertex_normals(out, self.faces)[ids]
         return out
 
@@ -406,10 +405,8 @@ class _Patch:
 
 def _landmarks(points: Floats, breast: dict[str, Bools]) -> Landmarks:
     chart = skin_chart()
-    found = {
-        "sternal_notch": points[chart.midline_vertex(_NOTCH_LEVEL)],
-        "xiphoid": points[chart.midline_vertex(_XIPHOID_LEVEL)],
-    }
+    levels = zip(STERNUM, STERNUM_LEVELS, strict=True)
+    found = {name: points[chart.midline_vertex(level)] for name, level in levels}
     for side in SIDES:
         nipple = points[chart.nipple[side]]
         found[f"nipple_{side}"] = nipple

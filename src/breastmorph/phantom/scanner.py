@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import coo_matrix, csr_matrix, diags, identity, vstack
 from scipy.spatial import cKDTree
 
@@ -37,6 +38,7 @@ from breastmorph.mesh.topology import (
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.phantom.body import Thorax
 from breastmorph.phantom.cohort import (
+    STERNUM_LEVELS,
     Subject,
     Torso,
     arm_length,
@@ -44,12 +46,14 @@ from breastmorph.phantom.cohort import (
     draw_cohort,
     mean_torso,
     mirror_vertices,
+    skin_chart,
     topology,
     torso,
 )
-from breastmorph.phantom.skin import Breast
+from breastmorph.phantom.skin import BareSkin, Breast, Complexion
 from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.scan import SIDES, STERNUM, Landmarks
+from breastmorph.scan.views import from_lab
 
 # --------------------------------------------------------------------------------------------------------------------
 # A new irregular triangulation of a surface: centroidal clusters of a dense sampling and their dual
@@ -235,9 +239,12 @@ class ScannedTorso:
 
 
 def scan_subject(
-    torso: Torso, rng: np.random.Generator, parameters: ScannerParameters | None = None
+    torso: Torso,
+    rng: np.random.Generator,
+    parameters: ScannerParameters | None = None,
+    complexion: Complexion | None = None,
 ) -> ScannedTorso:
-    """Scan a torso: pose it, look from three sides, triangulate anew, add noise, annotate."""
+    """Scan a torso: pose it, look from three sides, triangulate anew, add noise, colour it if asked, annotate."""
     p = parameters or ScannerParameters()
     pose = _pose(rng, p)
     points = pose.apply(torso.mesh.vertices)
@@ -264,6 +271,8 @@ def scan_subject(
     mesh = retriangulated(where, faces[seen[faces].all(axis=1)], p.edge, rng)
     visible = seen[: len(points)] & (Surface(mesh).closest(points).distances < 1.5)
     mesh = mesh.with_vertices(mesh.vertices + _noise(mesh, rng, p))
+    if complexion:
+        mesh = replace(mesh, colors=_colours(mesh, torso, surface, complexion))
     return ScannedTorso(mesh, _annotated(mesh, true, rng, p), points, visible, true, pose)
 
 
@@ -350,6 +359,18 @@ def _noise(mesh: TriangleMesh, rng: np.random.Generator, p: ScannerParameters) -
     return noise[:, None] * vertex_normals(mesh.vertices, mesh.faces)
 
 
+def _colours(mesh: TriangleMesh, torso: Torso, posed: Surface, complexion: Complexion) -> NDArray[np.uint8]:
+    """Vertex colours of a scan of a torso, which ``posed`` is in the scan's frame; (n, 4)."""
+    near, chart, true = posed.closest(mesh.vertices), skin_chart(), torso.mesh
+    normals = vertex_normals(true.vertices, true.faces)
+    known = np.column_stack([true.vertices, normals, chart.around, chart.level])
+    there = np.einsum("nc,ncd->nd", near.weights, known[true.faces[near.faces]])
+    nipples = {side: true.vertices[chart.nipple[side]] for side in SIDES if side != torso.absent}
+    skin = BareSkin(there[:, :3], there[:, 3:6], there[:, 6], there[:, 7], nipples, chart.nipple_at)
+    opaque = np.full((mesh.n_vertices, 1), 255, np.uint8)
+    return np.hstack([from_lab(skin.coloured(complexion)), opaque])
+
+
 def _annotated(
     mesh: TriangleMesh, true: Landmarks, rng: np.random.Generator, p: ScannerParameters
 ) -> Landmarks:
@@ -384,6 +405,7 @@ def write_cohort(
     jobs: int = 1,
     one_sided: int = 0,
     on_done: Callable[[int], None] | None = None,
+    colour: bool = False,
 ) -> list[dict[str, str]]:
     """Draw, scan and write a cohort; the same seed gives the same bytes whatever the number of jobs.
 
@@ -397,6 +419,8 @@ def write_cohort(
         Worker processes.
     on_done : callable, optional
         Called with the number of finished subjects.
+    colour : bool
+        Whether the scans have vertex colours; their shapes are the same with and without.
 
     Returns
     -------
@@ -409,7 +433,8 @@ def write_cohort(
     # Processes even for one job: they all count with one thread, so that sums come out alike.
     rows: dict[int, dict[str, str]] = {}
     items = [_TOPOLOGY, *range(n)]
-    with closing(run_each(partial(_writer, out, subjects, seed), items, max(1, min(jobs, n)))) as results:
+    writer = partial(_writer, out, subjects, seed, colour)
+    with closing(run_each(writer, items, max(1, min(jobs, n)))) as results:
         for index, row in results:
             if isinstance(row, Failure):
                 raise row.error or BreastMorphError.of("subject-not-made", index=index, why=row.reason)
@@ -421,24 +446,28 @@ def write_cohort(
     return [rows[index] for index in range(n)]
 
 
-def _writer(out: Path, subjects: Sequence[Subject], seed: int) -> Callable[[int], dict[str, str]]:
+def _writer(
+    out: Path, subjects: Sequence[Subject], seed: int, colour: bool
+) -> Callable[[int], dict[str, str]]:
     def write(index: int) -> dict[str, str]:
         if index == _TOPOLOGY:
             _write_topology(out)
             return {}
-        return _write_subject(out, subjects[index], seed, index)
+        return _write_subject(out, subjects[index], seed, index, colour)
 
     return write
 
 
-def _write_subject(out: Path, subject: Subject, seed: int, index: int) -> dict[str, str]:
+def _write_subject(out: Path, subject: Subject, seed: int, index: int, colour: bool) -> dict[str, str]:
     true = torso(subject)
-    # A child of the seed per subject: no scan depends on the order in which they are made.
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1, index)))
-    scan = scan_subject(true, rng)
+    # A child of the seed per subject: no scan depends on the order in which they are made; nor on colours.
+    rng, other = (np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k, index))) for k in (1, 2))
+    complexion = Complexion.drawn(other) if colour else None
+    scan = scan_subject(true, rng, complexion=complexion)
     save_mesh(scan.mesh, out / "scans" / f"{subject.id}.ply")
     save_landmarks(scan.landmarks, out / "landmarks" / f"{subject.id}.json")
-    _save_arrays(out / "truth" / f"{subject.id}.npz", _truth(true, scan))
+    colours = _truth_of_colours(complexion) if complexion else {}
+    _save_arrays(out / "truth" / f"{subject.id}.npz", {**_truth(true, scan), **colours})
     return _row(subject, true)
 
 
@@ -459,7 +488,31 @@ def _truth(true: Torso, scan: ScannedTorso) -> dict[str, object]:
         arrays[f"below_fold_{side}"] = np.float64(true.below_fold[side])
     if true.absent:
         arrays["whole"] = scan.pose.apply(true.whole).astype(np.float32)
-    return arrays
+        arrays["removed_side"] = np.array(true.absent)
+    return arrays | _fixed_points(true, scan)
+
+
+def _fixed_points(true: Torso, scan: ScannedTorso) -> dict[str, object]:
+    """Points that are always the same skin, the folds among them, and whether the scan shows them."""
+    chart = skin_chart()
+    ids = {f"imf_{side}": chart.fold[side] for side in SIDES}
+    ids |= {f"nipple_{side}": chart.nipple[side] for side in SIDES}
+    ids |= dict(zip(STERNUM, (chart.midline_vertex(level) for level in STERNUM_LEVELS), strict=True))
+    where = list(ids.values())
+    there = np.array([not (true.absent and name.endswith(true.absent)) for name in ids])
+    return {
+        "fixed_names": np.array(list(ids)),
+        "fixed_points": scan.pose.apply(true.whole[where]).astype(np.float32),
+        "fixed_on_scan": scan.visible[where] & there,
+    }
+
+
+def _truth_of_colours(complexion: Complexion) -> dict[str, object]:
+    return {
+        "skin_tone": np.array(complexion.tone),
+        "areola_change": np.array(complexion.areola),
+        "areola_radius": np.array([complexion.areola_radius[side] for side in SIDES]),
+    }
 
 
 def _row(subject: Subject, true: Torso) -> dict[str, str]:

@@ -234,6 +234,8 @@ class SkinChart:
         Skin coordinates in mm.
     nipple : dict of int
         Vertex of the nipple by side.
+    fold : dict of int
+        Vertex of the inframammary fold below the nipple by side.
     nipple_at : tuple of float
         Skin coordinates of the left nipple.
     slides : (n,) bool
@@ -247,6 +249,7 @@ class SkinChart:
     around: Floats
     level: Floats
     nipple: dict[str, int]
+    fold: dict[str, int]
     nipple_at: tuple[float, float]
     slides: Bools
     slide_weight: Floats
@@ -260,6 +263,7 @@ class SkinChart:
         x, y, z = lattice.points.T
         around = AROUND * np.arctan2(x, z - axis_depth(y))
         left = int(np.argmin(np.hypot(around - NIPPLE[0], y - NIPPLE[1])))
+        fold = int(np.argmin(np.hypot(around - around[left], y - FOLD)))
         flat = np.column_stack([around, y, np.zeros_like(y)])
         upright = face_cross(flat, lattice.faces)[:, 2] > 0
         near = ((np.abs(around) < _GRID_AROUND[-1] + 15.0) & (np.abs(x) < 175.0))[lattice.faces].all(axis=1)
@@ -286,6 +290,7 @@ class SkinChart:
             around=around,
             level=y,
             nipple={"left": left, "right": int(lattice.mirror[left])},
+            fold={"left": fold, "right": int(lattice.mirror[fold])},
             nipple_at=(float(around[left]), float(y[left])),
             slides=(np.abs(around) < 245.0) & (arm < 1.0) & (y < 5.0),
             slide_weight=slide,
@@ -381,8 +386,8 @@ class Breast:
         How steeply the dome rises at its sides, 0 to 1.
     spread : float
         How far the breast falls sideways: mm per mm of projection.
-    nipple_size : float
-        Height of the nipple, mm.
+    nipple_size, areola_height : float
+        Height of the nipple, and of the areola that it stands on, mm.
     modes : tuple of float
         Standard scores of small smooth variations of dome and skin.
     """
@@ -400,6 +405,7 @@ class Breast:
     roundness: float = 0.4
     spread: float = 0.08
     nipple_size: float = 5.0
+    areola_height: float = 2.5
     modes: tuple[float, ...] = field(default=(0.0,) * N_BREAST_MODES)
 
 
@@ -557,3 +563,138 @@ def _skin_waves() -> list[tuple[Floats, float, Floats]]:
 
 
 _SKIN_WAVES = _skin_waves()
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The colour of skin, in CIE L*a*b*: tone, areola and nipple, mottling, marks, and the light that falls on it
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Complexion:
+    """How one subject's skin is coloured.
+
+    Attributes
+    ----------
+    tone : tuple of float
+        Her skin in L*a*b*.
+    areola : tuple of float
+        What the areola adds to it; usually darker, from pink to brown.
+    areola_radius : dict of float
+        By side, mm.
+    nipple : float
+        How much more of the same the nipple has, 0 to 1.
+    seed : int
+        Of what has no number of its own: mottling, moles, scars, strap marks, light, grain.
+    """
+
+    tone: tuple[float, float, float]
+    areola: tuple[float, float, float]
+    areola_radius: dict[str, float]
+    nipple: float
+    seed: int
+
+    @classmethod
+    def drawn(cls, rng: np.random.Generator) -> Complexion:
+        """Draw one: every tone from dark to light is equally frequent, the contrast goes from clear to none."""
+        light = float(rng.uniform(25.0, 80.0))
+        red, yellow = rng.normal(scale=1.5, size=2)
+        tone = (light, 11.0 + red, 10.0 + 8.0 * float(np.exp(-(((light - 58.0) / 22.0) ** 2))) + yellow)
+        # One areola in ten can hardly be told from the skin around it.
+        contrast = float(rng.uniform(0.0, 0.08) if rng.uniform() < 0.1 else rng.uniform(0.1, 1.0))
+        brown = float(rng.uniform())  # 0 pink, 1 brown
+        darker = (7.0 + 13.0 * brown) * min(light / 50.0, 1.0)
+        if rng.uniform() < 0.05:
+            darker *= -0.4
+        change = contrast * np.array([-darker, 9.0 - 6.0 * brown, -3.0 + 6.0 * brown])
+        radius = float(rng.uniform(13.0, 26.0))
+        sides = {side: float(np.clip(radius * (1 + 0.05 * rng.normal()), 12.0, 28.0)) for side in SIGN}
+        areola = (float(change[0]), float(change[1]), float(change[2]))
+        return cls(tone, areola, sides, float(rng.uniform(0.0, 0.7)), int(rng.integers(2**31)))
+
+
+@dataclass(frozen=True, eq=False)
+class BareSkin:
+    """Points of skin to be coloured, in the canonical frame.
+
+    Attributes
+    ----------
+    points, normals : (n, 3) float
+    around, level : (n,) float
+        Skin coordinates.
+    nipples : dict of (3,) float
+        By side; an absent breast has none.
+    nipple_at : tuple of float
+        Skin coordinates of the left nipple.
+    """
+
+    points: Floats
+    normals: Floats
+    around: Floats
+    level: Floats
+    nipples: dict[str, Floats]
+    nipple_at: tuple[float, float]
+
+    def coloured(self, complexion: Complexion) -> Floats:
+        """Colours in L*a*b*, (n, 3)."""
+        rng = np.random.default_rng(complexion.seed)
+        lab = np.tile(complexion.tone, (len(self.points), 1))
+        for channel, most in enumerate((2.5, 1.6, 1.4)):
+            lab[:, channel] += rng.uniform(0.2, most) * self._waves(rng, 8.0, 120.0)
+        edge = 1.0 + 0.06 * self._waves(rng, 10.0, 40.0)
+        soft, tip = rng.uniform(0.8, 3.0), rng.uniform(4.5, 7.0)
+        for side, place in self.nipples.items():
+            away = np.linalg.norm(self.points - place, axis=1)
+            polar = footprint_polar(SIGN[side] * self.around, self.level, self.nipple_at)
+            own = (1.0 - smooth_step(polar[0], 0.4, 0.6)) * (SIGN[side] * self.around > 0)
+            inside = _within((complexion.areola_radius[side] * edge - away) / soft)
+            core = complexion.nipple * _within((tip - away) / 0.8)
+            lab += np.outer(own * (inside + core), complexion.areola)
+        self._mark(lab, rng)
+        light = rng.normal(size=3) * np.array([0.5, 0.4, 0.2]) + np.array([0.0, 0.3, 1.0])
+        falls = self.normals @ (light / np.linalg.norm(light))
+        lab[:, 0] += rng.uniform(2.0, 9.0) * (falls - 0.8) + self.points @ rng.normal(scale=0.012, size=3)
+        return lab + rng.normal(size=lab.shape) * rng.uniform(0.1, 0.9)
+
+    def _mark(self, lab: Floats, rng: np.random.Generator) -> None:
+        """Moles, scars and the marks of straps, added to the colours."""
+        for _ in range(rng.poisson(9)):
+            place = self.points[rng.integers(len(self.points))]
+            away = np.linalg.norm(self.points - place, axis=1)
+            spot = _within((np.exp(rng.uniform(0.2, 1.7)) - away) / 0.7)
+            lab += np.outer(spot, [rng.uniform(-22.0, -3.0), rng.uniform(-1.0, 6.0), rng.uniform(-2.0, 4.0)])
+        scars = [rng.uniform([-140.0, -230.0], [140.0, -70.0]) for _ in range(rng.poisson(0.7))]
+        ways = [rng.uniform(-60.0, 60.0, size=2) for _ in scars]
+        for side, sign in SIGN.items():
+            if side not in self.nipples:  # where the breast was taken off
+                scars.append(np.array([sign * 40.0, self.nipple_at[1] - 15.0]))
+                ways.append(np.array([sign * 95.0, 25.0]))
+        for start, way in zip(scars, ways, strict=True):
+            line = _within((rng.uniform(1.0, 3.0) - self._off_line(start, way)) / 0.8)
+            lab += np.outer(line, [rng.uniform(-7.0, 7.0), rng.uniform(0.0, 7.0), rng.uniform(-2.0, 1.0)])
+        if rng.uniform() < 0.5:
+            strap = np.abs(np.abs(self.points[:, 0]) - rng.uniform(65.0, 95.0))
+            band = np.abs(self.level - FOLD + rng.uniform(5.0, 25.0))
+            worn = _within((rng.uniform(4.0, 9.0) - strap) / 1.5) * (self.level > -90.0)
+            worn = np.maximum(worn, _within((rng.uniform(5.0, 14.0) - band) / 1.5))
+            lab += np.outer(worn, [rng.uniform(-6.0, 4.0), rng.uniform(0.0, 5.0), rng.uniform(-2.0, 1.0)])
+
+    def _off_line(self, start: Floats, way: Floats) -> Floats:
+        """Distance along the skin from a line of skin coordinates, (n,)."""
+        here = np.column_stack([self.around, self.level]) - start
+        along = np.clip(here @ way / max(float(way @ way), 1e-9), 0.0, 1.0)
+        return np.linalg.norm(here - along[:, None] * way, axis=1)
+
+    def _waves(self, rng: np.random.Generator, shortest: float, longest: float) -> Floats:
+        """A blotchy random field of about unit variance, (n,)."""
+        count = 32  # fewer show as stripes
+        wave = rng.normal(size=(count, 3))
+        length = np.geomspace(shortest, longest, count)
+        wave *= (2.0 * np.pi / length / np.linalg.norm(wave, axis=1))[:, None]
+        angle = (self.points @ wave.T + rng.uniform(0.0, 2.0 * np.pi, count)).astype(np.float32)
+        return np.cos(angle) @ rng.normal(size=count) * np.sqrt(2.0 / count)
+
+
+def _within(value: Floats) -> Floats:
+    """Smooth step from 0 (far below zero) to 1 (far above), (n,)."""
+    return 0.5 * (1.0 + np.tanh(0.5 * value))

@@ -184,14 +184,28 @@ def _from_picture(mesh: TriangleMesh, texture: Texture) -> NDArray[np.uint8] | N
     return colours
 
 
+_TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+_TO_XYZ /= np.array([[0.9505], [1.0], [1.089]])  # of white
+
+
 def to_lab(rgb: NDArray[np.uint8]) -> Floats:
     """CIE L*a*b* of sRGB levels, (n, 3)."""
     level = np.arange(256) / 255.0
     linear = np.where(level > 0.04045, ((level + 0.055) / 1.055) ** 2.4, level / 12.92)
-    to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
-    xyz = linear[rgb] @ (to_xyz / np.array([[0.9505], [1.0], [1.089]])).T
+    xyz = linear[rgb] @ _TO_XYZ.T
     f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16.0 / 116.0)
     return np.column_stack([116.0 * f[:, 1] - 16.0, 500.0 * (f[:, 0] - f[:, 1]), 200.0 * (f[:, 1] - f[:, 2])])
+
+
+def from_lab(lab: Floats) -> NDArray[np.uint8]:
+    """The sRGB levels, (n, 3), nearest to colours in CIE L*a*b*; what no screen can show is cut off."""
+    middle = (lab[:, 0] + 16.0) / 116.0
+    f = np.column_stack([middle + lab[:, 1] / 500.0, middle, middle - lab[:, 2] / 200.0])
+    xyz = np.where(f > 6.0 / 29.0, f**3, (f - 16.0 / 116.0) / 7.787)
+    linear = np.clip(xyz @ np.linalg.inv(_TO_XYZ).T, 0.0, 1.0)
+    level = np.where(linear > 0.0031308, 1.055 * linear ** (1 / 2.4) - 0.055, 12.92 * linear)
+    rgb: NDArray[np.uint8] = np.rint(255.0 * level).astype(np.uint8)
+    return rgb
 
 
 # --------------------------------------------------------------------------------------------------------------------

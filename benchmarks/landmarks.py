@@ -1,0 +1,515 @@
+"""Landmarks found by the program, against the truth: how far off, how sure, what is handled, which mistakes are caught.
+
+    python benchmarks/landmarks.py [--n 100] [--seed 9001] [--jobs 2] [--only phantom,torsos]
+        [--beside FOLDER] [--keep FOLDER]
+
+Sets: phantoms that no net has seen, plain (a tenth of them one-sided) and coloured; and every folder `torsos*` of the
+development set beside the repository, where present. Each scan is turned at random and written in a random unit; its
+truth keeps `file_transform` (4x4, upright mm to file). --keep writes the sets and what was found into a folder.
+
+Then the same scans with the nipples' bumps smoothed away, the coloured ones also without the areola's contrast; and
+landmarks as a person set them, right ones and nipples moved along the skin, shown to the second pair of eyes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from scipy.spatial import cKDTree
+from scipy.spatial.transform import Rotation
+
+import measuring
+from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.errors import MeshProblem
+from breastmorph.foundation.workers import Failure, run_each
+from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.files import load_mesh, save_mesh
+from breastmorph.mesh.geometry import Similarity, vertex_normals
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.phantom import write_cohort
+from breastmorph.phantom.body import smooth_step
+from breastmorph.scan.anatomy import UNITS
+from breastmorph.scan.finder import FoundLandmarks, find_landmarks, second_look
+from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
+from breastmorph.scan.scan import REQUIRED, STERNUM, Landmarks
+from breastmorph.scan.views import from_lab, to_lab
+
+BESIDE = Path(__file__).parents[2] / "shared"
+# What counts of each kind: the whole distance, or the height or depth alone where a landmark means no more.
+AXIS = {"nipple": None, "sternal_notch": None, "xiphoid": None, "lower_pole": 1, "lateral_pole": 2, "imf": 1}
+FAR = 40.0  # mm off and not doubtful: wrong without a word
+# Greatest median and 90th percentile, mm: torsos, coloured torsos, phantoms.
+LIMITS = {
+    "nipple": ((6, 14), (3, 7), (4, 9)),
+    "sternal_notch": ((7, 14), (7, 14), (6, 12)),
+    "xiphoid": ((10, 20), (10, 20), (10, 20)),
+    "lower_pole": ((5, 11), (5, 11), (4, 9)),
+    "lateral_pole": ((10, 22), (10, 22), (8, 18)),
+    "imf": ((8, 16), (8, 16), (8, 16)),
+}
+MOVES = (15.0, 30.0)  # mm
+
+# --------------------------------------------------------------------------------------------------------------------
+# Sets: any pose, any unit, the truth beside
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def sources(place: Path, beside: Path, n: int, seed: int, jobs: int, only: Sequence[str]) -> dict[str, Path]:
+    """Folders to make sets of, by name; phantoms are made."""
+    wanted = {"phantom": (seed, n // 10, False), "phantom-coloured": (seed + 1, 0, True)}
+    found = {}
+    for name, (own_seed, one_sided, colour) in wanted.items():
+        if not only or name in only:
+            found[name] = place / "made" / name
+            write_cohort(found[name], n, own_seed, jobs, one_sided, colour=colour)
+    others = sorted(path for path in beside.glob("torsos*") if (path / "truth").is_dir())
+    return found | {path.name: path for path in others if not only or path.name in only}
+
+
+def posed(source: Path, out: Path, name: str, rng: np.random.Generator) -> None:
+    """One scan of a folder turned at random, in a random unit, with its landmarks and its truth."""
+    for part in ("scans", "landmarks", "truth", "found"):
+        (out / part).mkdir(parents=True, exist_ok=True)
+    mesh, landmarks, truth = given(source, name)
+    unit = UNITS[str(rng.choice(["mm", "cm", "m"]))]
+    turn = Rotation.random(None, rng).as_matrix()
+    to_file = Similarity(turn, rng.uniform(-500.0, 500.0, 3) / unit, 1.0 / unit)
+    save_mesh(mesh.with_vertices(to_file.apply(mesh.vertices)), out / "scans" / f"{name}.ply")
+    save_landmarks(landmarks.transformed(to_file), out / "landmarks" / f"{name}.json")
+    matrix = np.eye(4)
+    matrix[:3, :3], matrix[:3, 3] = to_file.scale * to_file.rotation, to_file.translation
+    np.savez_compressed(out / "truth" / f"{name}.npz", file_transform=matrix, **truth)
+
+
+def given(source: Path, name: str) -> tuple[TriangleMesh, Landmarks, dict[str, Floats]]:
+    """A scan of a folder, its landmarks, and what of its truth is needed, all upright and in mm."""
+    mesh, landmarks = (
+        load_mesh(scan_file(source, name)),
+        load_landmarks(source / "landmarks" / f"{name}.json"),
+    )
+    truth = dict(np.load(source / "truth" / f"{name}.npz"))
+    kept = {key: truth[key] for key in ("fixed_names", "fixed_on_scan", "removed_side") if key in truth}
+    # A phantom stands a little askew, and says how; other files are upright.
+    upright = Similarity()
+    if "rotation" in truth:
+        upright = Similarity(truth["rotation"], truth["translation"]).inverse()
+    if "fixed_points" in truth:
+        kept["fixed_points"] = upright.apply(truth["fixed_points"])
+    return mesh.with_vertices(upright.apply(mesh.vertices)), landmarks.transformed(upright), kept
+
+
+def scan_file(folder: Path, name: str) -> Path:
+    """The mesh file of a scan."""
+    return next(
+        path for path in sorted((folder / "scans").glob(f"{name}.*")) if path.suffix in (".ply", ".obj")
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A scan of a set: as in its file, and the truth upright and in mm."""
+
+    mesh: TriangleMesh
+    true: Landmarks
+    to_file: Similarity
+    folds: Landmarks
+    absent: str
+
+    @classmethod
+    def of(cls, folder: Path, name: str) -> Case:
+        """Read it."""
+        truth = np.load(folder / "truth" / f"{name}.npz")
+        matrix = truth["file_transform"]
+        scale = float(np.cbrt(np.linalg.det(matrix[:3, :3])))
+        to_file = Similarity(matrix[:3, :3] / scale, matrix[:3, 3], scale)
+        true = load_landmarks(folder / "landmarks" / f"{name}.json").transformed(to_file.inverse())
+        folds = {}
+        if "fixed_names" in truth:
+            fixed = zip(
+                truth["fixed_names"].tolist(), truth["fixed_points"], truth["fixed_on_scan"], strict=True
+            )
+            folds = {key: point for key, point, seen in fixed if key.startswith("imf") and seen}
+        absent = str(truth["removed_side"]) if "removed_side" in truth else ""
+        return cls(load_mesh(scan_file(folder, name)), true, to_file, Landmarks.of(folds), absent)
+
+    @property
+    def upright(self) -> TriangleMesh:
+        """The surface upright and in mm."""
+        return self.mesh.with_vertices(self.to_file.inverse().apply(self.mesh.vertices))
+
+    def with_surface(self, upright: TriangleMesh) -> Case:
+        """The same with another surface, given upright and in mm."""
+        return replace(self, mesh=upright.with_vertices(self.to_file.apply(upright.vertices)))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Harder: no bump, no contrast
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Patch:
+    """The skin about a nipple in its own frame: distances, and values of a smooth fit to what lies around."""
+
+    mesh: TriangleMesh
+    nipple: Floats
+    axes: Floats  # rows, the last one outwards
+
+    @classmethod
+    def of(cls, mesh: TriangleMesh, nipple: Floats) -> Patch:
+        """Lay it."""
+        near = np.linalg.norm(mesh.vertices - nipple, axis=1) < 35.0
+        out = vertex_normals(mesh.vertices, mesh.faces)[near].mean(axis=0)
+        _, _, axes = np.linalg.svd(out[None])
+        axes = np.roll(axes, -1, axis=0)
+        axes[2] = out / np.linalg.norm(out)
+        return cls(mesh, nipple, axes)
+
+    def local(self, points: Floats) -> Floats:
+        """Points in the patch's frame."""
+        return (points - self.nipple) @ self.axes.T
+
+    def smooth(self, values: Floats, points: Floats, inner: float, outer: float) -> Floats:
+        """At points (k, 3) a cubic fitted to the vertices' values (n, c) in a ring about the nipple; (k, c)."""
+        own, there = self.local(self.mesh.vertices), self.local(points)
+        away = np.linalg.norm(own, axis=1)
+        facing = vertex_normals(self.mesh.vertices, self.mesh.faces) @ self.axes[2] > 0.2
+        ring = (away > inner) & (away < outer) & facing
+        return _cubic(there) @ np.linalg.lstsq(_cubic(own[ring]), values[ring], rcond=None)[0]
+
+
+def _cubic(local: Floats) -> Floats:
+    x, y = local[:, 0] / 30.0, local[:, 1] / 30.0
+    return np.stack([x**i * y**j for i in range(4) for j in range(4 - i)], axis=1)
+
+
+def flattened(case: Case) -> Case:
+    """Nine tenths of each nipple's and areola's bump taken away; the nipples' landmarks sink with it."""
+    mesh, points = case.upright, {name: case.true[name] for name in case.true}
+    for name in [name for name in points if name.startswith("nipple")]:
+        patch, place = Patch.of(mesh, points[name]), points[name][None]
+        height = patch.local(mesh.vertices)[:, 2:]
+
+        def lowered(what: Floats, patch: Patch = patch, height: Floats = height) -> Floats:
+            local = patch.local(what)
+            share = 0.9 * (1.0 - smooth_step(np.linalg.norm(local, axis=1), 18.0, 26.0))
+            bump = local[:, 2] - patch.smooth(height, what, 20.0, 45.0)[:, 0]
+            return what - (share * bump)[:, None] * patch.axes[2]
+
+        points[name] = lowered(place)[0]
+        mesh = mesh.with_vertices(lowered(mesh.vertices))
+    return replace(case.with_surface(mesh), true=Landmarks.of(points))
+
+
+def without_contrast(case: Case) -> Case:
+    """The colours about each nipple replaced by those of the skin above, mottling and all, in the tone around it."""
+    mesh = case.upright
+    assert mesh.colors is not None
+    lab, tree = to_lab(mesh.colors[:, :3]), cKDTree(mesh.vertices)
+    for name in [name for name in case.true if name.startswith("nipple")]:
+        away = np.linalg.norm(mesh.vertices - case.true[name], axis=1)
+        ring, near = (away > 36.0) & (away < 55.0), np.flatnonzero(away < 40.0)
+        above = lab[tree.query(mesh.vertices[near] + np.array([0.0, 75.0, -15.0]))[1]]
+        plain = above + np.median(lab[ring], axis=0) - np.median(above, axis=0)
+        lab[near] += (1.0 - smooth_step(away[near], 34.0, 40.0)[:, None]) * (plain - lab[near])
+    colours = np.column_stack([from_lab(lab), mesh.colors[:, 3]])
+    return case.with_surface(replace(mesh, colors=colours))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Measuring one scan
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One landmark that was found: how far off by what it means and in all (mm), over its deviation, doubted."""
+
+    kind: str
+    off: float
+    away: float
+    scaled: float
+    doubtful: bool
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of one scan."""
+
+    marks: tuple[Mark, ...] = ()
+    handled: bool = False
+    folds: int = 0  # that the scan shows
+    right_side: bool = False
+    invented: int = 0
+    doubtful: int = 0
+    written: int = 0
+    seconds: float = 0.0
+    vertices: int = 0
+    memory: float = 0.0
+    refused: str = ""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Everything about one scan of a set."""
+
+    plain: Result
+    flat: Result
+    pale: Result | None = None
+    false_alarms: int = 0
+    shown: int = 0
+    caught: dict[float, list[bool]] = field(default_factory=dict)
+
+
+def judged(case: Case, keep: Path | None = None) -> Result:
+    """Find the landmarks of a case and compare them with the truth."""
+    size = {"vertices": case.mesh.n_vertices, "folds": len(case.folds)}
+
+    def find() -> FoundLandmarks | str:
+        try:
+            return find_landmarks(case.mesh)
+        except MeshProblem as error:
+            return str(error)
+
+    seconds, found = measuring.cpu_seconds(find)
+    size |= {"seconds": seconds, "memory": measuring.peak_memory()}
+    if isinstance(found, str):
+        return Result(**size, refused=found)
+    if keep:
+        save_landmarks(found.landmarks, keep)
+    upright = found.landmarks.transformed(case.to_file.inverse())
+    marks = tuple(_mark(case, upright, name) for name in upright if name in case.true or name in case.folds)
+    wanted = [name for name in case.true if name in REQUIRED]
+    return Result(
+        marks=marks,
+        handled=all(name in upright for name in wanted),
+        right_side=found.absent == case.absent,
+        invented=sum(bool(case.absent) and name.endswith(case.absent) for name in upright),
+        doubtful=len(upright.doubtful),
+        written=len(upright),
+        **size,
+    )
+
+
+def _mark(case: Case, found: Landmarks, name: str) -> Mark:
+    kind = name if name in STERNUM else name.rsplit("_", 1)[0]
+    off = found[name] - (case.true if name in case.true else case.folds)[name]
+    axis, away = AXIS[kind], float(np.linalg.norm(off))
+    size = away if axis is None else float(abs(off[axis]))
+    sd = found.found[name].sd * (np.sqrt(2.0) if axis is None else 1.0)  # per direction along the skin
+    return Mark(kind, size, away, size / sd, found.found[name].doubtful)
+
+
+def walked(surface: Surface, mesh: TriangleMesh, start: Floats, distance: float, way: Floats) -> Floats:
+    """The point so many mm along the skin from another, in a direction."""
+    normals, place = vertex_normals(mesh.vertices, mesh.faces), start[None]
+    for _ in range(round(distance / 3.0)):
+        near = surface.closest(place)
+        normal = normals[mesh.faces[near.faces[0]]].mean(axis=0)
+        way = way - (way @ normal) / (normal @ normal) * normal
+        way = way / np.linalg.norm(way)
+        place = surface.closest(near.points + 3.0 * way).points
+    return place[0]
+
+
+def accused(mesh: TriangleMesh, landmarks: Landmarks) -> set[str]:
+    """Names that the second pair of eyes names."""
+    findings = second_look(mesh, landmarks, Similarity())
+    return {
+        str(one.values[key]) for one in findings for key in ("name", "first", "second") if key in one.values
+    }
+
+
+def mistakes(case: Case, rng: np.random.Generator) -> dict[str, object]:
+    """Right landmarks, then one nipple moved less and the other more along the skin, shown to other eyes."""
+    mesh, true = case.upright, case.true.only(name for name in case.true if name in REQUIRED)
+    surface, moved = Surface(mesh), {name: true[name] for name in true}
+    nipples = rng.permutation([name for name in true if name.startswith("nipple")]).tolist()
+    distances = dict(zip(nipples, rng.permutation(MOVES).tolist(), strict=False))
+    for name, distance in distances.items():
+        moved[name] = walked(surface, mesh, true[name], distance, rng.normal(size=3))
+    named = accused(mesh, Landmarks.of(moved))
+    caught = {distance: [name in named] for name, distance in distances.items()}
+    return {"false_alarms": len(accused(mesh, true)), "shown": len(true), "caught": caught}
+
+
+def measured(place: Path, item: tuple[str, str]) -> Measured:
+    """All that is asked of one scan."""
+    folder, name = place / item[0], item[1]
+    case = Case.of(folder, name)
+    plain = judged(case, folder / "found" / f"{name}.json")
+    flat = flattened(case)
+    pale = judged(without_contrast(flat)) if case.mesh.colors is not None else None
+    rng = np.random.default_rng(list(name.encode()))
+    return Measured(plain, judged(flat), pale, **mistakes(case, rng))  # type: ignore[arg-type]
+
+
+def _setup(place: Path) -> Callable[[tuple[str, str]], Measured]:
+    return partial(measured, place)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Tables
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def spread(values: Iterable[float]) -> str:
+    """Median / 90th percentile."""
+    values = list(values)
+    return f"{np.median(values):.1f} / {np.quantile(values, 0.9):.1f}" if values else "-"
+
+
+def share(values: Iterable[bool]) -> str:
+    """Per cent, and of how many."""
+    values = list(values)
+    return f"{100 * np.mean(values):.0f} % of {len(values)}" if values else "-"
+
+
+def offs(results: Iterable[Result], kind: str) -> list[float]:
+    """Errors of a kind, mm."""
+    return [mark.off for result in results for mark in result.marks if mark.kind == kind]
+
+
+def print_table(title: str, rows: dict[str, Sequence[str]], sets: Sequence[str]) -> None:
+    """One row a question, one column a set."""
+    print(f"\n{title}")
+    print(" " * 34 + "".join(f"{name:>19s}" for name in sets))
+    for name, cells in rows.items():
+        print(f"  {name:32s}" + "".join(f"{cell:>19s}" for cell in cells), flush=True)
+
+
+def accuracy(results: dict[str, list[Measured]]) -> dict[str, list[str]]:
+    """Rows of the main table."""
+    plain = [[one.plain for one in measured] for measured in results.values()]
+    marks = [[mark for result in found for mark in result.marks] for found in plain]
+    rows = {kind.replace("imf", "fold that shows"): [spread(offs(r, kind)) for r in plain] for kind in AXIS}
+    rows["handled"] = [share(r.handled for r in found) for found in plain]
+    rows["visible folds found"] = [_folds_found(found) for found in plain]
+    rows["breasts present told rightly"] = [
+        share(r.right_side for r in found if not r.refused) for found in plain
+    ]
+    rows["invented on an absent side"] = [str(sum(r.invented for r in found)) for found in plain]
+    rows["> 40 mm off and not doubtful"] = [str(len(far(own))) for own in marks]
+    rows["within 1.96 deviations"] = [share(mark.scaled < 1.96 for mark in own) for own in marks]
+    rows["doubtful"] = [_doubtful(found) for found in plain]
+    rows["CPU seconds, median"] = [f"{np.median([r.seconds for r in found]):.2f}" for found in plain]
+    rows["vertices, median"] = [f"{np.median([r.vertices for r in found]):.0f}" for found in plain]
+    rows["peak memory, MB"] = [f"{max(r.memory for r in found):.0f}" for found in plain]
+    return {name.replace("_", " "): cells for name, cells in rows.items()}
+
+
+def far(marks: Iterable[Mark]) -> list[Mark]:
+    """Points that are wrong without a word."""
+    return [m for m in marks if AXIS[m.kind] is None and m.away > FAR and not m.doubtful]
+
+
+def _folds_found(found: Sequence[Result]) -> str:
+    there = sum(r.folds for r in found)
+    return f"{100 * len(offs(found, 'imf')) / there:.0f} % of {there}" if there else "-"
+
+
+def _doubtful(found: Sequence[Result]) -> str:
+    written = sum(r.written for r in found)
+    return f"{100 * sum(r.doubtful for r in found) / max(written, 1):.1f} %"
+
+
+def harder(results: dict[str, list[Measured]]) -> dict[str, list[str]]:
+    """Rows of the flat nipples."""
+    flat = [[one.flat for one in measured] for measured in results.values()]
+    pale = [[one.pale for one in measured if one.pale] for measured in results.values()]
+    rows = {}
+    for name, found in (("bump smoothed away", flat), ("... and no contrast", pale)):
+        nipples = [[m for r in own for m in r.marks if m.kind == "nipple"] for own in found]
+        rows[f"{name}: nipple"] = [spread(m.off for m in own) for own in nipples]
+        rows[f"{name}: doubtful"] = [share(m.doubtful for m in own) for own in nipples]
+    return rows
+
+
+def second_eyes(results: dict[str, list[Measured]]) -> dict[str, list[str]]:
+    """Rows of the mistakes."""
+    rows = {
+        f"nipple {distance:.0f} mm off, named": [
+            share(hit for one in measured for hit in one.caught.get(distance, []))
+            for measured in results.values()
+        ]
+        for distance in MOVES
+    }
+    rows["false alarms per landmark"] = [
+        f"{100 * sum(o.false_alarms for o in own) / max(sum(o.shown for o in own), 1):.1f} %"
+        for own in results.values()
+    ]
+    return rows
+
+
+def missed(results: dict[str, list[Measured]]) -> list[str]:
+    """Limits that are not kept."""
+    out = []
+    for name, measured in results.items():
+        plain = [one.plain for one in measured]
+        column = 2 if name.startswith("phantom") else 1 if "coloured" in name else 0
+        for kind, limits in LIMITS.items():
+            values = offs(plain, kind)
+            if values and (np.quantile(values, [0.5, 0.9]) > limits[column]).any():
+                out.append(f"{name}: {kind.replace('_', ' ')}")
+        if far(mark for result in plain for mark in result.marks):
+            out.append(f"{name}: more than {FAR:.0f} mm off and not doubtful")
+        if np.mean([result.handled for result in plain]) < (0.97 if column == 2 else 0.95):
+            out.append(f"{name}: handled")
+    return out
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--n", type=int, default=100, help="phantoms of each kind (100)")
+    parser.add_argument("--seed", type=int, default=9001, help="of the phantoms (9001)")
+    parser.add_argument("--jobs", type=int, default=2, help="processes (2)")
+    parser.add_argument("--only", default="", help="sets, separated by commas")
+    parser.add_argument("--beside", type=Path, default=BESIDE, help="folder that holds torsos*")
+    parser.add_argument("--keep", type=Path, help="folder for the sets and what was found")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        place = arguments.keep or Path(temporary)
+        only = [name for name in arguments.only.split(",") if name]
+        results: dict[str, dict[str, Measured]] = {}
+        items = []
+        made = sources(Path(temporary), arguments.beside, arguments.n, arguments.seed, arguments.jobs, only)
+        for k, (name, source) in enumerate(made.items()):
+            rng = np.random.default_rng([arguments.seed, k])
+            for path in sorted((source / "landmarks").glob("*.json")):
+                posed(source, place / name, path.stem, rng)
+                items.append((name, path.stem))
+        with closing(run_each(partial(_setup, place), items, arguments.jobs)) as done:
+            for (name, one), result in done:
+                if isinstance(result, Failure):
+                    print(f"{name} {one}: {result.reason}", flush=True)
+                    continue
+                results.setdefault(name, {})[one] = result
+                if result.plain.refused:
+                    print(f"{name} {one} refused: {result.plain.refused}", flush=True)
+        ordered = {
+            name: [results[name][one] for one in sorted(results[name])] for name in made if name in results
+        }
+    if not ordered:
+        print("no such set is present, nothing measured")
+        return 0
+    sets = list(ordered)
+    print_table("Off by, mm, median / 90th percentile", accuracy(ordered), sets)
+    print_table("Flat nipples, mm", harder(ordered), sets)
+    print_table("A second pair of eyes", second_eyes(ordered), sets)
+    broken = missed(ordered)
+    print("\nLimits missed: " + (", ".join(broken) if broken else "none"))
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
