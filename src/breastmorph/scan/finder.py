@@ -25,7 +25,7 @@ from breastmorph.mesh.topology import face_components
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.scan.anatomy import MEASURE_IT, UNITS, unit_of_extent
 from breastmorph.scan.scan import REQUIRED, SIDES, STERNUM, Found, Landmarks
-from breastmorph.scan.views import Net, Skin, Votes, nets, skin_colours, spanned
+from breastmorph.scan.views import Net, Skin, Votes, lightened, nets, skin_colours, spanned
 
 FOUND_NAMES = (*REQUIRED, "imf_left", "imf_right")
 _PARTS = ("nipple", "lower_pole", "lateral_pole", "imf")
@@ -138,7 +138,7 @@ def find_landmarks(mesh: TriangleMesh, unit: str = "auto", mm: float | None = No
     if cloud and edge_lengths(mesh.vertices, mesh.faces).mean() * mm > _SPARSE:
         raise MeshProblem.of("landmarks-no-surface")
     middle = mesh.vertices.mean(axis=0)
-    body = mesh.with_vertices((mesh.vertices - middle) * mm)
+    body = lightened(mesh.with_vertices((mesh.vertices - middle) * mm))
     with one_thread():
         found = _found_in_mm(body)
     to_file = Similarity(np.eye(3), middle, 1.0 / mm)
@@ -184,6 +184,7 @@ def second_look(mesh: TriangleMesh, landmarks: Landmarks, to_file: Similarity) -
         return []
     with one_thread():
         try:
+            mesh = lightened(mesh)
             middle = landmarks.only(STERNUM).points.mean(axis=0) + _CENTRE
             seen = _found_from(mesh, Skin.of(mesh, 4.0), Similarity(np.eye(3), -middle))
         except MeshProblem:
