@@ -55,7 +55,9 @@ LIMITS = {
     "lateral_pole": ((10, 22), (10, 22), (8, 18)),
     "imf": ((8, 16), (8, 16), (8, 16)),
 }
-MOVES = (15.0, 30.0)  # mm
+FLAT = (8, 18)  # the same of flat nipples, with and without colour
+MOVES = {15.0: 0.60, 30.0: 0.95}  # mm, and least share that is named
+FALSE_ALARMS = 0.02  # per landmark at most
 
 # --------------------------------------------------------------------------------------------------------------------
 # Sets: any pose, any unit, the truth beside
@@ -333,7 +335,7 @@ def mistakes(case: Case, rng: np.random.Generator) -> dict[str, object]:
     mesh, true = case.upright, case.true.only(name for name in case.true if name in REQUIRED)
     surface, moved = Surface(mesh), {name: true[name] for name in true}
     nipples = rng.permutation([name for name in true if name.startswith("nipple")]).tolist()
-    distances = dict(zip(nipples, rng.permutation(MOVES).tolist(), strict=False))
+    distances = dict(zip(nipples, rng.permutation(list(MOVES)).tolist(), strict=False))
     for name, distance in distances.items():
         moved[name] = walked(surface, mesh, true[name], distance, rng.normal(size=3))
     named = accused(mesh, Landmarks.of(moved))
@@ -452,8 +454,8 @@ def second_eyes(results: dict[str, list[Measured]]) -> dict[str, list[str]]:
 def missed(results: dict[str, list[Measured]]) -> list[str]:
     """Limits that are not kept."""
     out = []
-    for name, measured in results.items():
-        plain = [one.plain for one in measured]
+    for name, own in results.items():
+        plain = [one.plain for one in own]
         column = 2 if name.startswith("phantom") else 1 if "coloured" in name else 0
         for kind, limits in LIMITS.items():
             values = offs(plain, kind)
@@ -463,6 +465,19 @@ def missed(results: dict[str, list[Measured]]) -> list[str]:
             out.append(f"{name}: more than {FAR:.0f} mm off and not doubtful")
         if np.mean([result.handled for result in plain]) < (0.97 if column == 2 else 0.95):
             out.append(f"{name}: handled")
+        for kind, found in (
+            ("flat", [one.flat for one in own]),
+            ("pale", [one.pale for one in own if one.pale]),
+        ):
+            values = offs(found, "nipple")
+            if values and (np.quantile(values, [0.5, 0.9]) > FLAT).any():
+                out.append(f"{name}: {kind} nipples")
+        for distance, least in MOVES.items():
+            named = [hit for one in own for hit in one.caught.get(distance, [])]
+            if named and np.mean(named) < least:
+                out.append(f"{name}: nipples {distance:.0f} mm off")
+        if sum(one.false_alarms for one in own) > FALSE_ALARMS * sum(one.shown for one in own):
+            out.append(f"{name}: false alarms")
     return out
 
 
