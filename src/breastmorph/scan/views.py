@@ -270,10 +270,9 @@ def render(skin: Skin, size: int, pixel: float, coloured: bool = False) -> View:
     inside = ((cell >= 0) & (cell < size)).all(axis=1)
     flat = cell[inside, 1] * size + cell[inside, 0]
     depth = skin.points[inside, 2]
-    # The nearest point of every pixel, by the last writer after a sort; then the mean of all that lie near it.
-    order = np.argsort(depth, kind="stable")
+    # The nearest point of every pixel; then the mean of all that lie near it.
     nearest = np.full(size * size, -np.inf)
-    nearest[flat[order]] = depth[order]
+    np.maximum.at(nearest, flat, depth)
     near = depth > nearest[flat] - 0.5 * pixel - 1.0
     flat = flat[near]
     values = [depth[near]]
