@@ -220,7 +220,7 @@ def wrong(model, fits):
         "metres for an edit": (lambda: bm.edit(model, metres, {"SN-NL": "+1 cm"}), "in mm"),
         "metres for a prediction": (lambda: bm.predict(model, metres, "left"), "in mm"),
         "metres for measures": (lambda: bm.measure(metres, model=model), "in mm"),
-        "metres for a fit": (lambda: bm.fit(model, mesh.vertices / 1000.0), "mm are expected"),
+        "metres for a fit": (lambda: bm.fit(model, mesh.vertices / 1000.0), "read in mm"),
         "somebody lying": (lambda: bm.edit(model, lying, {"SN-NL": "+1 cm"}), "upright"),
         "other triangles": (lambda: bm.measure(other, model=model), "triangles"),
         "other vertices": (lambda: model.project(other.vertices), "no shape"),

@@ -26,7 +26,10 @@ PROMISED = {
     "Similarity": "rotation translation scale",
     "load_mesh": "path",
     "save_mesh": "mesh path",
-    "Landmarks": "names points space notes",
+    "Landmarks": "names points space notes found",
+    "Found": "how sd covariance doubtful",
+    "FoundLandmarks": "landmarks left_out absent unit axes",
+    "find_landmarks": "scan unit",
     "load_landmarks": "path order",
     "save_landmarks": "landmarks path format space",
     "Scan": "id mesh landmarks to_file warnings",
@@ -60,7 +63,7 @@ PROMISED = {
     "fit": "model target landmarks components unit",
     "Fit": (
         "mesh coefficients transform unit unusual mahalanobis plausibility residuals deviations "
-        "noise misfit explained over_model covered start lead steps warnings"
+        "noise misfit explained over_model covered landmarks steps warnings"
     ),
     "evaluate": "model subjects samples seed surface scans landmarks truth progress",
     "Evaluation": (

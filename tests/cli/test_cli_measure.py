@@ -159,7 +159,7 @@ def test_scans_that_fail_do_not_stop_the_rest(scan, tmp_path):
         (lambda p: p / "nothing.ply", "no such file"),
         (lambda p: _written(p / "notes.txt"), "neither a scan nor a model"),
         (lambda p: _written(p / "model.h5"), "model"),
-        (lambda p: _written(p / "lonely.ply"), "landmark"),
+        (lambda p: _written(p / "lonely.ply"), "too coarse"),
     ],
 )
 def test_bad_input_is_told_in_words(tmp_path, make, words):

@@ -21,7 +21,7 @@ from breastmorph.explorer.answers import as_record
 from breastmorph.explorer.model_view import demo_model
 from breastmorph.explorer.patients import failure
 from breastmorph.explorer.settings import Settings
-from breastmorph.foundation.errors import FileProblem
+from breastmorph.foundation.errors import MeshProblem
 from breastmorph.foundation.words import MEASURES
 from breastmorph.model.files import load_model, save_model
 from breastmorph.report.clinical_sheet import caution
@@ -142,23 +142,22 @@ def test_an_edits_refusal_uses_the_pages_words(visitor):
 
 def test_why_a_registration_failed_uses_the_pages_words_from_its_record(tmp_path):
     files = ScanFiles("a", tmp_path / "a.ply")
-    failed = FailedScan.of(files, FileProblem.of("no-landmarks", files.mesh, id="a"))
-    assert failed.message.startswith(
-        "a.ply: no landmark file found for this scan. Name the folder with --landmarks"
-    )
+    failed = FailedScan.of(files, MeshProblem.of("too-large", files.mesh, faces=9_000_000, most=5_000_000))
+    assert failed.message.startswith("a.ply: too large: 9,000,000 faces")
+    assert "--max-faces" in failed.message
     kept = RegisteredFolder(tmp_path / "out")
     kept.store(failed)
     again = kept.outcome("a")
-    assert again.code == "no-landmarks"
+    assert again.code == "too-large"
     assert as_record(failure(again)) == {
-        "cause": "no landmark file found for this scan",
-        "remedy": "Set its points on this page",
+        "cause": "too large: 9,000,000 faces (at most 5,000,000)",
+        "remedy": "Decimate it first (300,000 faces are plenty)",
         "where": "a",
-        "code": "no-landmarks",
+        "code": "too-large",
     }
     older = replace(again, finding={})  # a folder of an earlier version has the words alone
     assert as_record(failure(older))["cause"] == failed.message
-    assert as_record(failure(older))["code"] == "no-landmarks"
+    assert as_record(failure(older))["code"] == "too-large"
 
 
 @pytest.mark.parametrize(
@@ -166,10 +165,10 @@ def test_why_a_registration_failed_uses_the_pages_words_from_its_record(tmp_path
 )
 def test_why_a_registration_failed_names_files_without_their_folders(tmp_path, where):
     files = ScanFiles("a", tmp_path / "a.obj")
-    problem = FileProblem("left/right: both are there", "Keep one", where)
+    problem = MeshProblem("left/right: both are there", "Keep one", where)
     assert FailedScan.of(files, problem).message == "skin.mtl: left/right: both are there. Keep one"
     assert (
-        FailedScan.of(files, FileProblem("left/right: both are there")).message
+        FailedScan.of(files, MeshProblem("left/right: both are there")).message
         == "left/right: both are there"
     )
 

@@ -52,7 +52,7 @@ def test_every_target_is_in_mm_and_knows_the_way_back(files, scan, names):
     wanted = whole.only(
         STERNUM + ("nipple_left",)
     )  # the rest of this plain torso is doubtful, and said to be
-    assert np.linalg.norm(here.array(wanted) - wanted.points, axis=1).max() < 3.0  # cm
+    assert np.linalg.norm(here.array(wanted) - wanted.points, axis=1).max() < 4.0  # cm
     told = [finding.code for finding in target.findings]
     assert ("landmarks-found" in told) == (names != "all")
 

@@ -222,6 +222,7 @@ class ProductMaker:
             "stages": [_stage(stage) for stage in result.stages],
             "seconds": plain(dict(result.seconds)),
             "landmarks": {name: scan.landmarks[name].tolist() for name in scan.landmarks},
+            "landmarks_found": {name: round(one.sd, 2) for name, one in result.landmarks.found.items()},
             "landmarks_estimated": {name: point.tolist() for name, point in result.estimated.items()},
             "to_file": scan.to_file.as_dict(),
             "inputs": inputs,

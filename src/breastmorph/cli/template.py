@@ -93,7 +93,9 @@ def command(
         return
     print_table("Template", ["figure", "value"], [[_LABELS[key], _shown(figures[key])] for key in _LABELS])
     if value.landmarks.found:
-        click.echo(f"Note: {Finding('landmarks-found', {'names': list(value.landmarks.found)})}")
+        click.echo(
+            f"Note: {Finding('landmarks-found', {'names': list(value.landmarks.found), 'but_found': ''})}"
+        )
     for sentence in sentences(value.warnings):
         click.echo(f"Note: {sentence}")
     click.echo(f"Written to {out}: {', '.join(path.name for path in written)}")

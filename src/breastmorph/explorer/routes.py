@@ -401,7 +401,7 @@ def _require_proposals(asked: Asked) -> Background | None:
     if not explorer.settings.propose:
         raise not_now(
             "landmarks are set by hand here",
-            "Start again without --by-hand to have them proposed",
+            "Start the explorer so that it proposes them, or set them here",
             code="by-hand",
         )
     return explorer.background

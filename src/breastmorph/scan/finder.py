@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
+from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
@@ -21,9 +22,15 @@ from breastmorph.foundation.errors import Finding, MeshProblem, warning
 from breastmorph.foundation.machine import one_thread
 from breastmorph.mesh.closest import closest_to_few
 from breastmorph.mesh.geometry import Similarity, edge_lengths, face_areas, rotation_about
-from breastmorph.mesh.topology import face_components
+from breastmorph.mesh.topology import edge_table, face_components
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
-from breastmorph.scan.anatomy import MEASURE_IT, UNITS, unit_of_extent
+from breastmorph.scan.anatomy import (
+    MEASURE_IT,
+    UNITS,
+    enough_landmarks,
+    require_adult_anatomy,
+    unit_of_extent,
+)
 from breastmorph.scan.scan import REQUIRED, SIDES, STERNUM, Found, Landmarks
 from breastmorph.scan.views import Net, Skin, Votes, lightened, nets, skin_colours, spanned
 
@@ -44,7 +51,7 @@ _STRANGE = {
 }  # fmt: skip
 # Beyond this deviation along the skin (mm) a landmark is doubtful.
 _DOUBTFUL = {
-    "sternal_notch": 11.0, "xiphoid": 15.0, "nipple": 7.0, "lower_pole": 14.0, "lateral_pole": 20.0, "imf": 16.0,
+    "sternal_notch": 11.0, "xiphoid": 15.0, "nipple": 4.0, "lower_pole": 14.0, "lateral_pole": 20.0, "imf": 16.0,
 }  # fmt: skip
 
 _CENTRE = np.array([0.0, 0.0, -40.0])  # of the front view, from the middle of the sternum
@@ -55,6 +62,8 @@ _HIDDEN = 6.0  # mm off the skin: where it should lie the scanner saw nothing ..
 _HIDDEN_BY = {"lower_pole": 15.0, "lateral_pole": 15.0}  # ... but along the skin poles are vague
 _OFF_THE_SKIN = 22.0  # mm: farther from the surface there is no skin for a landmark
 _SPARSE = 14.0  # mm between the points of a cloud: what they show is no skin any more
+_EDGE = 8.0  # mm from the scan's edge a landmark is where the scan was cut off, if the nets are vaguer than this (mm)
+_AT_AN_EDGE = {"sternal_notch": 8.0, "xiphoid": 10.0, "nipple": 3.0}
 _ANOTHER_BODY = 0.25  # of the surface in another piece of that share: not one person alone
 
 
@@ -551,6 +560,15 @@ def _require_one_body(body: TriangleMesh, front: Mapping[str, Estimate]) -> None
         raise MeshProblem.of("several-bodies", share=max(others))
 
 
+def _require_adult(upright: Landmarks, extent: float) -> None:
+    """Refuse what the nets took for a torso and what is none: no adult's sizes, or doubt about most of it."""
+    wanted = upright.only(REQUIRED)
+    if len(wanted.doubtful) >= len(wanted) / 2:
+        raise MeshProblem.of("not-a-torso")
+    if enough_landmarks(wanted):
+        require_adult_anatomy(wanted, extent)
+
+
 # What a landmark means along x, y and z: a lower pole is known by its height, a lateral pole by height and depth.
 _MEANING = {"lower_pole": np.array([1.0, 3.0, 1.0]), "lateral_pole": np.array([0.4, 1.5, 1.5])}
 
@@ -594,10 +612,14 @@ def _judged(
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     normals = normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
     points, found, left_out = {}, {}, {}
+    border = np.unique(edge_table(body.faces).boundary)
+    rim = cKDTree(body.vertices[border]) if len(border) else None
     for name, point, distance, normal in zip(names, on_skin, away, normals, strict=True):
         part = _part(name)
         hidden = bool(distance > _HIDDEN_BY.get(part, _HIDDEN))
-        if distance > _OFF_THE_SKIN and part != "imf":
+        edge = float(rim.query(point)[0]) if rim is not None and part in _AT_AN_EDGE else np.inf
+        cut = edge < _EDGE and float(np.sqrt(np.trace(merged[name].covariance) / 3.0)) > _AT_AN_EDGE[part]
+        if (distance > _OFF_THE_SKIN and part != "imf") or cut:
             left_out[name] = Finding("landmark-cut-off", {"name": name, "distance": float(distance)})
             continue
         # What is hidden may lie where it was thought, or at the edge of what was seen.
@@ -608,4 +630,5 @@ def _judged(
         points[name] = wanted[name] if hidden and part == "imf" else point
         found[name] = Found(how, sd, spread, doubtful)
     upright = replace(Landmarks.of(points), found=found)
+    _require_adult(upright, float(np.ptp(body.vertices, axis=0).max()))
     return FoundLandmarks(upright.transformed(stance.inverse()), left_out, absent, axes=stance.rotation)
