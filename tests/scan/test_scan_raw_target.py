@@ -61,7 +61,7 @@ def test_every_target_is_in_mm_and_knows_the_way_back(files, scan, names):
 def test_three_landmarks_are_enough_where_none_can_be_found(files, scan, monkeypatch):
     folder, _ = files
 
-    def refuses(*_):
+    def refuses(*_, **__):
         raise MeshProblem.of("not-a-torso")
 
     monkeypatch.setattr("breastmorph.scan.check.find_landmarks", refuses)

@@ -363,9 +363,9 @@ def with_found(mesh: TriangleMesh, given: LandmarkFile, p: CheckParameters, note
         return given
     if len(marks) and _distances(mesh, marks).max() > _SAME_PLACE * np.ptp(mesh.vertices, axis=0).max():
         return given  # and whatever is told of landmarks that lie elsewhere
-    mm = _told_scale(mesh, marks, p)
+    mm, sized = _told_scale(mesh, marks, p)
     try:
-        found = find_landmarks(mesh, p.unit, mm)
+        found = find_landmarks(mesh, p.unit, mm, sized=sized)
     except MeshProblem as error:
         if not enough_landmarks(marks):
             raise
@@ -380,17 +380,17 @@ def with_found(mesh: TriangleMesh, given: LandmarkFile, p: CheckParameters, note
     return replace(given, landmarks=landmarks)
 
 
-def _told_scale(mesh: TriangleMesh, marks: Landmarks, p: CheckParameters) -> float | None:
-    """Millimetres per unit as far as landmarks that are set tell it; None where the surface has to."""
+def _told_scale(mesh: TriangleMesh, marks: Landmarks, p: CheckParameters) -> tuple[float | None, bool]:
+    """Millimetres per unit by landmarks that are set, None where the surface has to tell; and whether it is known."""
     telling = "sternal_notch" in marks and ("xiphoid" in marks or bool(marks.nipple_sides))
     if not p.scale_by:
-        return UNITS[unit_of(marks, p.unit)] if telling else None
+        return UNITS[unit_of(marks, p.unit)] if telling else None, True
     known = KnownDistance.of(p.scale_by)
     if known.first in marks and known.second in marks:
-        return known.mm_per_unit(marks)
+        return known.mm_per_unit(marks), True
     extent = float(np.ptp(mesh.vertices, axis=0).max())
     # To find landmarks the scale need only be about right; the measured distance tells it then.
-    return None if unit_of_extent(extent) else USUAL_EXTENT / extent
+    return None if unit_of_extent(extent) else USUAL_EXTENT / extent, False
 
 
 def _doubtful(landmarks: Landmarks) -> list[Finding]:

@@ -115,7 +115,9 @@ class Estimate:
     covariance: Floats
 
 
-def find_landmarks(mesh: TriangleMesh, unit: str = "auto", mm: float | None = None) -> FoundLandmarks:
+def find_landmarks(
+    mesh: TriangleMesh, unit: str = "auto", mm: float | None = None, *, sized: bool = True
+) -> FoundLandmarks:
     """Find the eight landmarks and the folds on a surface or a point cloud in its file's coordinates.
 
     Parameters
@@ -126,6 +128,8 @@ def find_landmarks(mesh: TriangleMesh, unit: str = "auto", mm: float | None = No
         Of the file; "auto" takes the one in which it is as large as an adult.
     mm : float, optional
         Millimetres per unit of the file, where that is known better.
+    sized : bool
+        Whether that scale is known, and what has no adult's sizes in it is refused.
 
     Raises
     ------
@@ -150,6 +154,9 @@ def find_landmarks(mesh: TriangleMesh, unit: str = "auto", mm: float | None = No
     body = lightened(mesh.with_vertices((mesh.vertices - middle) * mm))
     with one_thread():
         found = _found_in_mm(body)
+    upright = found.landmarks.transformed(Similarity(found.axes)).only(REQUIRED)
+    if sized and enough_landmarks(upright):
+        require_adult_anatomy(upright, extent * mm)
     to_file = Similarity(np.eye(3), middle, 1.0 / mm)
     return replace(found, landmarks=found.landmarks.transformed(to_file), unit=unit)
 
@@ -205,7 +212,7 @@ def improbable(placed: Landmarks, seen: Landmarks, to_file: Similarity) -> list[
     """What of the landmarks that a person set lies where the program would not put it; it says where, in the file."""
     both = [name for name in placed if name in seen]
     strange = {name: _deviations(placed[name], seen, name) for name in both}
-    far = [name for name in both if strange[name] > _IMPROBABLE and not seen.found[name].doubtful]
+    far = [name for name in both if strange[name] > _IMPROBABLE]
     findings = []
     for first, second in combinations(far, 2):
         if (
@@ -560,15 +567,6 @@ def _require_one_body(body: TriangleMesh, front: Mapping[str, Estimate]) -> None
         raise MeshProblem.of("several-bodies", share=max(others))
 
 
-def _require_adult(upright: Landmarks, extent: float) -> None:
-    """Refuse what the nets took for a torso and what is none: no adult's sizes, or doubt about most of it."""
-    wanted = upright.only(REQUIRED)
-    if len(wanted.doubtful) >= len(wanted) / 2:
-        raise MeshProblem.of("not-a-torso")
-    if enough_landmarks(wanted):
-        require_adult_anatomy(wanted, extent)
-
-
 # What a landmark means along x, y and z: a lower pole is known by its height, a lateral pole by height and depth.
 _MEANING = {"lower_pole": np.array([1.0, 3.0, 1.0]), "lateral_pole": np.array([0.4, 1.5, 1.5])}
 
@@ -630,5 +628,6 @@ def _judged(
         points[name] = wanted[name] if hidden and part == "imf" else point
         found[name] = Found(how, sd, spread, doubtful)
     upright = replace(Landmarks.of(points), found=found)
-    _require_adult(upright, float(np.ptp(body.vertices, axis=0).max()))
+    if len(upright.only(REQUIRED).doubtful) > 0.8 * len(upright.only(REQUIRED)):
+        raise MeshProblem.of("not-a-torso")
     return FoundLandmarks(upright.transformed(stance.inverse()), left_out, absent, axes=stance.rotation)
