@@ -18,10 +18,10 @@ from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
-from breastmorph.foundation.errors import Finding, MeshProblem, warning
+from breastmorph.foundation.errors import Finding, LandmarkProblem, MeshProblem, warning
 from breastmorph.foundation.machine import one_thread
 from breastmorph.mesh.closest import closest_to_few
-from breastmorph.mesh.geometry import Similarity, edge_lengths, face_areas, rotation_about
+from breastmorph.mesh.geometry import Similarity, edge_lengths, face_areas, face_normals, rotation_about
 from breastmorph.mesh.topology import edge_table, face_components
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.scan.anatomy import (
@@ -156,7 +156,10 @@ def find_landmarks(
         found = _found_in_mm(body)
     upright = found.landmarks.transformed(Similarity(found.axes)).only(REQUIRED)
     if sized and enough_landmarks(upright):
-        require_adult_anatomy(upright, extent * mm)
+        try:
+            require_adult_anatomy(upright, extent * mm)
+        except LandmarkProblem as error:  # nobody set these: it is the surface that is none of an adult
+            raise MeshProblem.of(error.name, **error.values) from error
     to_file = Similarity(np.eye(3), middle, 1.0 / mm)
     return replace(found, landmarks=found.landmarks.transformed(to_file), unit=unit)
 
@@ -332,11 +335,10 @@ def _stance(axes: Floats, centre: Floats) -> Similarity:
 
 @dataclass(frozen=True, eq=False)
 class _Front:
-    """What the front views say: estimates by name, log odds that a side is flat, that it is a torso."""
+    """What the front views say: estimates by name, log odds that a side is flat."""
 
     estimates: Mapping[str, Estimate]
     flat: Mapping[str, float]
-    torso: float
 
 
 def _turn(pitch: float, yaw: float) -> Floats:
@@ -345,9 +347,7 @@ def _turn(pitch: float, yaw: float) -> Floats:
 
 def _front(skin: Skin) -> _Front:
     """All landmarks from the front, upright about the centre, from three directions and mirrored."""
-    asked, votes = _asked(
-        nets().coarse, skin, np.zeros(3), np.eye(3), (_turn(0, 0), _turn(0, 12), _turn(9, -12))
-    )
+    asked, votes = _asked(nets().coarse, skin, np.zeros(3), (_turn(0, 0), _turn(0, 12), _turn(9, -12)))
     points = np.array([said.points[order] for said, order in zip(votes, asked, strict=True)])
     sds = np.array([said.sd[order] for said, order in zip(votes, asked, strict=True)])
     estimates = {
@@ -361,24 +361,22 @@ def _front(skin: Skin) -> _Front:
         ]
     )
     mean = flags.mean(axis=0)
-    return _Front(estimates, dict(zip(SIDES, mean[:2], strict=True)), float(mean[2]))
+    return _Front(estimates, dict(zip(SIDES, mean[:2], strict=True)))
 
 
 _SAME = np.arange(len(FOUND_NAMES))
 _SWAPPED = np.array([0, 1, 3, 2, 5, 4, 7, 6, 9, 8])
 
 
-def _asked(
-    net: Net, skin: Skin, centre: Floats, axes: Floats, turns: Iterable[Floats]
-) -> tuple[list[Ints], list[Votes]]:
+def _asked(net: Net, skin: Skin, centre: Floats, turns: Iterable[Floats]) -> tuple[list[Ints], list[Votes]]:
     """Votes back in the skin's axes, of views and of their mirror images with the order that swaps the sides."""
     orders, views, ways = [], [], []
     for mirrored in (False, True):
         flip = MIRROR if mirrored else np.ones(3)
         near = Skin((skin.points - centre) * flip, skin.normals * flip, skin.lab)
         for turn in turns:
-            views.append(near.seen_from(turn @ axes, np.zeros(3)))
-            ways.append((turn @ axes, flip))
+            views.append(near.seen_from(turn, np.zeros(3)))
+            ways.append((turn, flip))
             orders.append(_SWAPPED if mirrored else _SAME)
     said = net.look(views)
     return orders, [_back(one, axes, flip, centre) for one, (axes, flip) in zip(said, ways, strict=True)]
@@ -432,7 +430,7 @@ def _close_views(body: TriangleMesh, colours: Floats | None, front: Mapping[str,
     estimates: dict[str, list[Estimate]] = {name: [] for name in FOUND_NAMES}
     middle = 0.65 * front["sternal_notch"].point + 0.35 * front["xiphoid"].point
     near = _skin_near(body, None, middle, 190.0, 3.3)
-    _, votes = _asked(nets().midline, near, middle, np.eye(3), (_turn(0, 6), _turn(8, -6)))
+    _, votes = _asked(nets().midline, near, middle, (_turn(0, 6), _turn(8, -6)))
     for k, name in enumerate(STERNUM):
         points, sds = np.array([v.points[k] for v in votes]), np.array([v.sd[k] for v in votes])
         estimates[name].append(_agreed(points, sds, _STRANGE["close"][name]))
@@ -488,13 +486,9 @@ def _hollow(skin: Skin, near: Floats) -> list[Estimate]:
 def _skin_near(body: TriangleMesh, colours: Floats | None, centre: Floats, reach: float, step: float) -> Skin:
     """The skin within a cube about a point, sampled densely."""
     inside: Bools = np.all(np.abs(body.vertices - centre) < reach, axis=1)
-    chosen = inside[body.faces].any(axis=1)
-    part = TriangleMesh(body.vertices, body.faces[chosen])
-    used = np.zeros(len(body.vertices), bool)
-    used[part.faces] = True
-    ids = np.cumsum(used) - 1
-    kept = TriangleMesh(body.vertices[used], ids[part.faces])
-    return Skin.of(kept, step, None if colours is None else colours[used])
+    chosen: Bools = np.any(inside[body.faces], axis=1)
+    used = None if colours is None else colours[np.unique(body.faces[chosen])]
+    return Skin.of(body.kept(chosen), step, used)
 
 
 def _breast_view(body: TriangleMesh, centre: Floats, side: str) -> list[Votes]:
@@ -520,11 +514,10 @@ def _skin_view(
     for tilts in (((0, 0),), ((0, 0), (7, 7), (-7, -7))):
         centre = skin.points[np.linalg.norm(skin.points - centre, axis=1).argmin()]
         outward = skin.normals[np.linalg.norm(skin.points - centre, axis=1) < 25.0].mean(axis=0)
-        outward = outward if outward @ _away(centre) > 0 else -outward  # whichever side the file calls out
-        axes = _looking_at(outward) * flip[:, None]
-        aligned = skin.normals @ axes[2]
-        sign = np.sign(aligned[np.linalg.norm(skin.points - centre, axis=1) < 25.0].mean()) or 1.0
-        shallow = skin.kept(((skin.points - centre) @ axes[2] > -60.0) & (sign * aligned > -0.2))
+        sign = 1.0 if outward @ _away(centre) > 0 else -1.0  # whichever side the file calls out
+        axes = _looking_at(sign * outward) * flip[:, None]
+        facing = sign * (skin.normals @ axes[2]) > -0.2
+        shallow = skin.kept(((skin.points - centre) @ axes[2] > -60.0) & facing)
         ways = [_turn(*tilt) @ axes for tilt in tilts]
         votes = nets().nipple.look([shallow.seen_from(way, centre) for way in ways])
         said = [_back(one, way, np.ones(3), centre) for one, way in zip(votes, ways, strict=True)]
@@ -606,9 +599,7 @@ def _judged(
             )
     names = tuple(wanted)
     on_skin, away, face = _on_the_skin(body, wanted)
-    corners = body.vertices[body.faces[face]]
-    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    normals = normals / np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-12)
+    normals = face_normals(body.vertices, body.faces[face])
     points, found, left_out = {}, {}, {}
     border = np.unique(edge_table(body.faces).boundary)
     rim = cKDTree(body.vertices[border]) if len(border) else None
