@@ -39,8 +39,10 @@ class BreastEllipsoids:
 
     def probability(self, points: Floats) -> Floats:
         """This breast's part of the mask at points (k, 3): a quarter of the sum of both ellipsoids, (k,)."""
-        offset = (points[:, None, :] - self.centres) / self.semi_axes
-        both: Floats = np.exp(-(offset**2).sum(axis=2)).sum(axis=1)
+        both = np.zeros(len(points))
+        for centre, semi_axes in zip(self.centres, self.semi_axes, strict=True):
+            x, y, z = ((points - centre) / semi_axes).T
+            both += np.exp(-(x * x + y * y + z * z))
         return 0.25 * both
 
     def mirrored(self, middle: float) -> BreastEllipsoids:

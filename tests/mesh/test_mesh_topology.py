@@ -156,6 +156,17 @@ def test_edges_of_any_faces_are_those_that_sorting_finds():
         np.testing.assert_array_equal(table.edges, edges)
         np.testing.assert_array_equal(table.of_half_edge, which.ravel())
         np.testing.assert_array_equal(table.face_count, count)
+        alone = table.partner < 0
+        np.testing.assert_array_equal(alone, (count == 1)[which.ravel()])
+        np.testing.assert_array_equal(table.of_half_edge[table.partner][~alone], which.ravel()[~alone])
+
+
+def test_faces_with_the_same_corners_are_noticed():
+    mesh, _ = torso(edge=25)
+    assert not topology.has_twin_faces(mesh.faces)
+    for turned in ([0, 1, 2], [1, 2, 0], [2, 1, 0]):
+        assert topology.has_twin_faces(np.vstack([mesh.faces, mesh.faces[7:8, turned]]))
+        assert topology.has_twin_faces(mesh.faces[7:8][:, [*turned, *turned]].reshape(2, 3))
 
 
 def test_edges_that_are_asked_for_again_outlive_newer_ones():

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import MeshProblem
 from breastmorph.mesh.geometry import distances_from, edge_lengths, without_pinches
-from breastmorph.mesh.topology import edge_table, face_components
+from breastmorph.mesh.topology import edge_table, face_components, faces_with_all, faces_with_any
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 
 if TYPE_CHECKING:
@@ -56,14 +57,25 @@ def closest_to_few(mesh: TriangleMesh, queries: Floats) -> tuple[Floats, Floats,
     distances : (k,) float
     faces : (k,) int
     """
-    longest = edge_lengths(mesh.vertices, mesh.faces).max()
+    longest = _longest_edge(mesh)
     near = np.zeros(mesh.n_vertices, bool)
     for query in queries:  # no corner of the closest face is further away than this
         away = distances_from(query[None], mesh.vertices)
         near |= away <= 1.001 * (away.min() + longest)
-    faces = np.flatnonzero(near[mesh.faces].all(axis=1))
+    faces = np.flatnonzero(faces_with_all(near, mesh.faces))
     found = Surface(TriangleMesh(mesh.vertices, mesh.faces[faces])).closest(queries)
     return found.points, found.distances, faces[found.faces]
+
+
+_longest: WeakKeyDictionary[TriangleMesh, float] = (
+    WeakKeyDictionary()
+)  # several ask for that of one dense scan
+
+
+def _longest_edge(mesh: TriangleMesh) -> float:
+    if mesh not in _longest:
+        _longest[mesh] = float(edge_lengths(mesh.vertices, mesh.faces).max())
+    return _longest[mesh]
 
 
 class Surface:
@@ -368,5 +380,5 @@ def near_lines(mesh: TriangleMesh, starts: Floats, ends: Floats, limits: Floats)
     away = [distances_from(point[None], mesh.vertices) for point in points]
     for one, other, limit in zip(*number.reshape(2, -1), limits, strict=True):
         inside |= away[one] + away[other] <= limit
-    faces: Bools = np.any(inside[mesh.faces], axis=1)
+    faces = faces_with_any(inside, mesh.faces)
     return mesh.kept(faces) if faces.any() else mesh

@@ -12,6 +12,8 @@ from scipy.sparse import csc_matrix
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.mesh.topology import (
     edge_table,
+    faces_with_all,
+    has_twin_faces,
     joined,
     orientation_conflicts,
     split_pinched,
@@ -286,7 +288,7 @@ def without_non_finite(mesh: TriangleMesh) -> tuple[TriangleMesh, int]:
     bad = np.isfinite(mesh.vertices).sum(axis=1) < 3
     if not bad.any():
         return mesh, 0
-    return mesh.kept(bad[mesh.faces].sum(axis=1) == 0), int(bad.sum())
+    return mesh.kept(faces_with_all(~bad, mesh.faces)), int(bad.sum())
 
 
 def welded(mesh: TriangleMesh) -> tuple[TriangleMesh, int]:
@@ -308,6 +310,8 @@ def without_degenerate_faces(mesh: TriangleMesh) -> tuple[TriangleMesh, int]:
 
 def without_duplicate_faces(mesh: TriangleMesh) -> tuple[TriangleMesh, int]:
     """Keep the first of faces with the same three vertices."""
+    if not has_twin_faces(mesh.faces):
+        return mesh, 0
     first, _ = joined(np.sort(mesh.faces, axis=1))
     if len(first) == mesh.n_faces:
         return mesh, 0

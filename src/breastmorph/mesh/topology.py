@@ -29,6 +29,8 @@ class EdgeTable:
         Faces on each edge: 1 on the border, 2 inside, more where not manifold.
     of_half_edge : (3m,) int
         Edge of every directed edge.
+    partner : (3m,) int32
+        Another directed edge on the same edge, of another face where those name three vertices; -1 on the border.
     corners : (m, 3) int
         The faces that the table was made of.
     """
@@ -36,6 +38,7 @@ class EdgeTable:
     edges: Ints
     face_count: Ints
     of_half_edge: Ints
+    partner: _Indices
     corners: Ints
 
     @property
@@ -104,7 +107,13 @@ def _built(faces: Ints) -> EdgeTable:
     of_half_edge = np.empty(len(order), np.int64)
     of_half_edge[order] = np.cumsum(is_new, dtype=np.int32) - 1
     edges = np.stack([low[first], high[first]], axis=1).astype(np.int64)
-    return EdgeTable(edges, np.diff(first, append=len(order)), of_half_edge, np.array(faces))
+    again = np.flatnonzero(~is_new)
+    partner = np.full(len(order), -1, np.int32)
+    partner[order[again - 1]] = order[again]
+    partner[order[again]] = order[
+        again - 1
+    ]  # where more than two meet, each but the first has the one before it
+    return EdgeTable(edges, np.diff(first, append=len(order)), of_half_edge, partner, np.array(faces))
 
 
 def _in_order(columns: Sequence[_Indices], n: int) -> tuple[_Indices, Sequence[_Indices], Bools]:
@@ -164,13 +173,9 @@ def boundary_loops(faces: Ints) -> list[Ints]:
 
 def face_components(faces: Ints) -> Ints:
     """Piece of every face, (m,): faces are joined where they share an edge."""
-    table = edge_table(faces)
-    m = len(faces)
-    face = np.tile(np.arange(m, dtype=np.int32), 3)
-    one_on_edge = np.empty(len(table.edges), np.int32)
-    one_on_edge[table.of_half_edge] = face
-    other = one_on_edge[table.of_half_edge]
-    face, other = face[face != other], other[face != other]
+    m, partner = len(faces), edge_table(faces).partner
+    second = np.flatnonzero((partner >= 0) & (partner < np.arange(len(partner), dtype=np.int32)))
+    face, other = second % m, partner[second] % m
     graph = coo_matrix((np.ones(len(face), np.int8), (face, other)), shape=(m, m))
     return connected_components(graph, directed=False)[1].astype(np.int64)
 
@@ -201,6 +206,30 @@ def is_manifold(faces: Ints) -> bool:
 def pinched_vertices(faces: Ints) -> Ints:
     """Vertices where separate fans of faces touch only in that vertex."""
     return np.unique(split_pinched(faces, 0)[1])
+
+
+def faces_with_all(chosen: Bools, faces: Ints) -> Bools:
+    """Which faces have all three corners among chosen vertices (n,), (m,)."""
+    a, b, c = faces.T
+    return chosen[a] & chosen[b] & chosen[c]
+
+
+def faces_with_any(chosen: Bools, faces: Ints) -> Bools:
+    """Which faces have a corner among chosen vertices (n,), (m,)."""
+    a, b, c = faces.T
+    return chosen[a] | chosen[b] | chosen[c]
+
+
+def has_twin_faces(faces: Ints) -> bool:
+    """Whether two faces name the same three vertices, or may do so where many meet in one edge; quickly told."""
+    table = edge_table(faces)
+    if table.face_count.max(initial=0) > 2:
+        return True
+    one, other, third = table.partner.reshape(3, -1)
+    inner = np.flatnonzero((one >= 0) & (other >= 0) & (third >= 0))
+    beside = one[inner] % len(faces)
+    inner, beside = (x[beside == other[inner] % len(faces)] for x in (inner, beside))
+    return bool((beside == third[inner] % len(faces)).any())
 
 
 def with_three_corners(faces: Ints) -> Bools:
@@ -237,15 +266,12 @@ def _has_one_fan_each(faces: Ints) -> bool:
     if not len(faces) or table.face_count.max() > 2 or table.conflicts.any():
         return False
     # Corner k of face f and the half-edge that leaves it have the number k m + f.
-    corners, numbers = faces.T.ravel(), np.arange(faces.size)
-    both = np.bincount(table.of_half_edge, weights=numbers).astype(np.int64)
-    partner = both[table.of_half_edge] - numbers  # of the two half-edges, the one that is left
-    is_border = (table.face_count == 1)[table.of_half_edge]
-    partner[is_border] = -1
-    following = np.roll(partner, len(faces))  # across the half-edge that arrives
-    begin = np.full(int(corners.max()) + 1, -1)
+    corners, numbers = faces.T.ravel(), np.arange(faces.size, dtype=np.int32)
+    border = np.flatnonzero(table.partner < 0)
+    following = np.roll(table.partner, len(faces))  # across the half-edge that arrives
+    begin = np.full(int(corners.max()) + 1, -1, np.int32)
     begin[corners] = numbers
-    begin[corners[is_border]] = numbers[is_border]  # an open fan is walked from its end
+    begin[corners[border]] = border  # an open fan is walked from its end
     left = np.bincount(corners)
     begin, left = begin[begin >= 0], left[begin >= 0] - 1
     at = begin

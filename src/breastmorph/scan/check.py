@@ -452,6 +452,8 @@ def in_mm(
     scaled = mesh.with_vertices(mesh.vertices * mm)
     landmarks = given.landmarks.transformed(Similarity(scale=mm))
     factor, landmarks = _on_the_surface(scaled, landmarks, given.space, allowed, note)
+    if factor == 1.0:
+        return scaled, landmarks, mm
     return mesh.with_vertices(mesh.vertices * (mm * factor)), landmarks, mm * factor
 
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from breastmorph.foundation.arrays import Bools, Floats
+from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import LandmarkProblem
 from breastmorph.mesh.closest import Surface, closest_to_few
 from breastmorph.mesh.geometry import Similarity, distances_from, face_cross, face_normals, vertex_normals
-from breastmorph.mesh.topology import boundary_vertices, face_components
+from breastmorph.mesh.topology import boundary_vertices, face_components, faces_with_all
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.scan import STERNUM, Landmarks
 
@@ -229,7 +229,7 @@ def _outwards(mesh: TriangleMesh, landmarks: Landmarks) -> Floats:
     points, _, found = closest_to_few(mesh, landmarks.array(ahead))
     # Single faces of a noisy scan face anywhere. Those of a patch add up to what its border alone decides.
     close = distances_from(points, mesh.vertices) < _AROUND
-    near: Bools = np.all(close[mesh.faces], axis=1)
+    near = faces_with_all(close, mesh.faces)
     near[found] = True
     # Only what hangs together with the landmarks there: a thick shell has another wall, facing the other way.
     patch = face_components(mesh.faces[near])

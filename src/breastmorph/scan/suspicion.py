@@ -11,7 +11,7 @@ from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import Finding, warning
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import distances_from, lengths, vertex_normals
-from breastmorph.mesh.topology import edge_table
+from breastmorph.mesh.topology import edge_table, faces_with_all
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.scan import SIDES, Landmarks
 
@@ -154,7 +154,7 @@ def _front(mesh: TriangleMesh, nipples: Floats) -> TriangleMesh:
     if not len(nipples):
         return mesh
     near = distances_from(nipples, mesh.vertices) < _FRONT
-    chosen: Bools = np.all(near[mesh.faces], axis=1)
+    chosen = faces_with_all(near, mesh.faces)
     return mesh.kept(chosen) if chosen.any() else mesh
 
 
