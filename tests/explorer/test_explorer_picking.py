@@ -24,6 +24,7 @@ from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
 from breastmorph.model.files import save_model
 from breastmorph.scan.check import find_scans, load_scan
+from breastmorph.scan.finder import FoundLandmarks
 from breastmorph.scan.landmark_files import load_landmarks
 from breastmorph.scan.scan import OPTIONAL, REQUIRED, Found, Landmarks
 from explorer_client import Visitor, running
@@ -442,9 +443,10 @@ def test_a_ring_on_the_skin_shows_how_sure_a_landmark_is():
 
 def test_a_scan_that_lies_on_its_side_is_turned_upright():
     axes = rotation_about([0, 0, 1], 90.0)
-    turn = Proposal(axes=axes).turn(Similarity())
+    turn = Proposal(FoundLandmarks(Landmarks.of({}), axes=axes)).turn(Similarity())
     np.testing.assert_allclose(np.reshape(turn, (3, 3)), axes)
-    assert Proposal(axes=rotation_about([1, 0, 0], 10.0)).turn(Similarity()) is None
+    leaning = FoundLandmarks(Landmarks.of({}), axes=rotation_about([1, 0, 0], 10.0))
+    assert Proposal(leaning).turn(Similarity()) is None
 
 
 def test_a_folder_is_sorted_by_doubt_and_the_rest_confirmed_at_once(folder):
@@ -455,8 +457,8 @@ def test_a_folder_is_sorted_by_doubt_and_the_rest_confirmed_at_once(folder):
     def broken(path):
         raise FileProblem("the file breaks off", "Copy it again", path)
 
-    queue.take_proposal(first, lambda _: Proposal(found_on_torso()))
-    queue.take_proposal(second, lambda _: Proposal(found_on_torso("xiphoid", "nipple_left")))
+    queue.take_proposal(first, lambda _: Proposal(FoundLandmarks(found_on_torso())))
+    queue.take_proposal(second, lambda _: Proposal(FoundLandmarks(found_on_torso("xiphoid", "nipple_left"))))
     queue.take_proposal(third, lambda _: Proposal(refused=Finding("not-a-torso")))
     assert queue.take_proposal(last, broken) is None
     rows = [(row["name"], row["status"], row["doubt"]) for row in queue.rows()]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace as changed
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, overload
+from typing import overload
 
 from breastmorph.api.given import (
     Unit,
@@ -22,23 +22,19 @@ from breastmorph.api.given import (
     warn,
 )
 from breastmorph.cohort import Cohort, load_cohort
-from breastmorph.foundation.errors import AnyPath, BreastMorphError, FileProblem, about, as_path
+from breastmorph.foundation.errors import AnyPath, BreastMorphError, FileProblem, as_path
 from breastmorph.foundation.workers import Failure, Limits, run_each
-from breastmorph.mesh.files import load_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.parameters import RegistrationParameters
 from breastmorph.registration.parameters import preset as _preset
 from breastmorph.registration.pipeline import Registrar
 from breastmorph.registration.result import Registration
 from breastmorph.scan.check import check_scan as _check_scan
-from breastmorph.scan.check import passed_over, repaired
+from breastmorph.scan.check import landmarks_in, passed_over
 from breastmorph.scan.finder import FoundLandmarks
 from breastmorph.scan.finder import find_landmarks as _find_landmarks
 from breastmorph.scan.scan import Check, Scan
 from breastmorph.template import Template
-
-if TYPE_CHECKING:
-    pass
 
 _SECONDS = 600.0  # of one scan in a worker process
 
@@ -110,9 +106,7 @@ def find_landmarks(scan: AnyPath | TriangleMesh, *, unit: Unit = "auto") -> Foun
     rules = rules_of(unit, "", None)
     if isinstance(scan, TriangleMesh):
         return _find_landmarks(scan, rules.unit)
-    path = as_path(scan)
-    with about(path):
-        return _find_landmarks(repaired(load_mesh(path), rules, lambda _: None), rules.unit)
+    return landmarks_in(as_path(scan), rules)[1]
 
 
 def check_scan(

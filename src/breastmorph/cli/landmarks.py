@@ -23,11 +23,11 @@ from breastmorph.cli.options import (
     scan_options,
     warn,
 )
-from breastmorph.foundation.errors import BreastMorphError, Finding
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import make_folder
 from breastmorph.foundation.machine import cores
 from breastmorph.foundation.workers import Failure, Limits, run_each
-from breastmorph.scan.check import CheckParameters, ScanFiles, find_scans, passed_over, repaired
+from breastmorph.scan.check import CheckParameters, ScanFiles, find_scans, landmarks_in, passed_over
 
 _SECONDS = 300.0  # of one scan
 
@@ -101,19 +101,13 @@ def _tried(work: Callable[[ScanFiles], dict[str, Any]], files: ScanFiles) -> dic
 
 def _found(check: CheckParameters, out: Path, sheets: bool, files: ScanFiles) -> dict[str, Any]:
     # Loaded here, so that --help answers at once.
-    from breastmorph.foundation.errors import about
-    from breastmorph.mesh.files import load_mesh
     from breastmorph.mesh.geometry import Similarity
     from breastmorph.report.shape_sheets import landmark_sheet
     from breastmorph.scan.anatomy import UNITS
-    from breastmorph.scan.finder import find_landmarks
     from breastmorph.scan.landmark_files import save_landmarks
 
-    findings: list[Finding] = []
     try:
-        with about(files.mesh):
-            mesh = repaired(load_mesh(files.mesh), check, findings.append)
-            found = find_landmarks(mesh, check.unit)
+        mesh, found = landmarks_in(files.mesh, check)
     except BreastMorphError as error:
         return _failed(files.id, Failure(error.text("command"), "error", error))
     save_landmarks(found.landmarks, out / f"{files.id}.json")

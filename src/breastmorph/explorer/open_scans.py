@@ -168,7 +168,7 @@ class OpenScan:
         """What a person set otherwise than the program would, where that is known already."""
         if self.proposal is None:
             return []
-        seen = self.proposal.landmarks.transformed(self.read.to_file.inverse())
+        seen = self.proposal.found.landmarks.transformed(self.read.to_file.inverse())
         said = improbable(self.picks.placed_by_hand, seen, self.read.to_file)
         return [one.told("page") for one in said]
 
@@ -188,11 +188,11 @@ class OpenScan:
 
     def propose(self, proposal: Proposal) -> None:
         """Take what the program found; what a person has set stays. Nothing is saved before somebody says yes."""
-        seen = proposal.landmarks.transformed(self.read.to_file.inverse())
+        seen = proposal.found.landmarks.transformed(self.read.to_file.inverse())
         with self._lock:
             self.proposal = proposal
             if len(seen):
-                self.picks = self.picks.proposed(seen, proposal.absent)
+                self.picks = self.picks.proposed(seen, proposal.found.absent)
 
     def take(self, path: Path) -> list[str]:
         """Take landmarks from a file; returns labels that were not understood."""
@@ -382,9 +382,9 @@ class ScanQueue:
         """Save the proposals of all scans about which there is no doubt; how many they were."""
         sure = [row["scan"] for row in self.rows() if row["status"] == "proposed" and not row["doubt"]]
         for key in sure:
-            found = self.proposal(key)
-            if found is not None and self._landmarks_of(key) is None:  # nobody was faster
-                picks = Picks().proposed(found.landmarks, found.absent).confirming()
+            proposal = self.proposal(key)
+            if proposal is not None and self._landmarks_of(key) is None:  # nobody was faster
+                picks = Picks().proposed(proposal.found.landmarks, proposal.found.absent).confirming()
                 make_folder(self.landmark_file(key).parent)
                 write_file(self.landmark_file(key), landmark_json(picks, Similarity()))
         return len(sure)

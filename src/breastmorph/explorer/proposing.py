@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from breastmorph.explorer.jobs import Cancelled, WorkerCalls
-from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, MeshProblem
 from breastmorph.foundation.workers import Limits
-from breastmorph.mesh.files import load_mesh
 from breastmorph.mesh.geometry import Similarity
-from breastmorph.scan.check import CheckParameters, repaired
-from breastmorph.scan.finder import find_landmarks
+from breastmorph.scan.check import landmarks_in
+from breastmorph.scan.finder import FoundLandmarks
 from breastmorph.scan.scan import REQUIRED, Landmarks
 
 if TYPE_CHECKING:
@@ -32,41 +30,21 @@ _PATIENCE = 5.0  # seconds that the background has to end
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """What the program found on a scan, or why it found nothing.
+    """What the program found on a scan, in the coordinates of its file, or why it found nothing."""
 
-    Attributes
-    ----------
-    landmarks : Landmarks
-        In the coordinates of the scan's file.
-    absent : str
-        The side without a breast, or empty.
-    axes : (3, 3) float
-        The patient's left, up and forward in the file's axes, as rows.
-    left_out : tuple of Finding
-        What it did not find, and why.
-    refused : Finding, optional
-        Why nothing can be found.
-    """
-
-    landmarks: Landmarks = field(default_factory=lambda: Landmarks.of({}))
-    absent: str = ""
-    axes: Floats = field(default_factory=lambda: np.eye(3))
-    left_out: tuple[Finding, ...] = ()
+    found: FoundLandmarks = field(default_factory=lambda: FoundLandmarks(Landmarks.of({})))
     refused: Finding | None = None
-
-    @property
-    def doubtful(self) -> int:
-        """How many of the landmarks a person should look at."""
-        return len(self.landmarks.doubtful)
 
     @property
     def doubt(self) -> int:
         """How many landmarks need a person: doubtful ones, and those that were not found."""
-        return len(REQUIRED) if self.refused is not None else self.doubtful + len(self.left_out)
+        if self.refused is not None:
+            return len(REQUIRED)
+        return len(self.found.doubtful) + len(self.found.left_out)
 
     def turn(self, to_file: Similarity) -> list[float] | None:
         """What turns a scan upright that is shown in other axes, row by row; None where it stands well enough."""
-        rotation = self.axes @ to_file.rotation
+        rotation = self.found.axes @ to_file.rotation
         angle = np.degrees(np.arccos(np.clip((np.trace(rotation) - 1.0) / 2.0, -1.0, 1.0)))
         return None if self.refused is not None or angle < _TURNED else rotation.ravel().tolist()
 
@@ -74,8 +52,8 @@ class Proposal:
         """What was not found, for the page."""
         return {
             "refused": self.refused.told("page") if self.refused is not None else None,
-            "left_out": [one.told("page") for one in self.left_out],
-            "absent": self.absent,
+            "left_out": [one.told("page") for one in self.found.left_out.values()],
+            "absent": self.found.absent,
         }
 
 
@@ -87,12 +65,10 @@ def propose(path: Path) -> Proposal:
     FileProblem
         It cannot be read.
     """
-    mesh = load_mesh(path)
     try:
-        found = find_landmarks(repaired(mesh, CheckParameters(), lambda _: None))
+        return Proposal(landmarks_in(path)[1])
     except MeshProblem as error:
         return Proposal(refused=Finding.of(error))
-    return Proposal(found.landmarks, found.absent, found.axes, tuple(found.left_out.values()))
 
 
 def proposer() -> Callable[[Path], Proposal]:

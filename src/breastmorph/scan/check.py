@@ -39,7 +39,7 @@ from breastmorph.scan.anatomy import (
     unit_of,
     unit_of_extent,
 )
-from breastmorph.scan.finder import FOUND_NAMES, find_landmarks, second_look
+from breastmorph.scan.finder import FOUND_NAMES, FoundLandmarks, find_landmarks, second_look
 from breastmorph.scan.frame import LANDMARK_TOLERANCE, Reference, faces_inside_out, upright_frame
 from breastmorph.scan.landmark_files import APART, READABLE, LandmarkFile, read_landmarks
 from breastmorph.scan.scan import REQUIRED, STERNUM, Check, Landmarks, Note, Scan
@@ -431,6 +431,24 @@ def repaired(mesh: TriangleMesh, p: CheckParameters, note: Note) -> TriangleMesh
             raise MeshProblem.of(f"{code}/refused", n=touched, share=lost / n_before)
         note(Finding(code, {"n": touched}, "repair"))
     return geometry.without_unreferenced(mesh)[0]
+
+
+def landmarks_in(
+    path: Path, parameters: CheckParameters | None = None
+) -> tuple[TriangleMesh, FoundLandmarks]:
+    """Read a scan, mend it and find its landmarks, whatever landmark files say; the mended surface, and what was found.
+
+    Raises
+    ------
+    FileProblem
+        It cannot be read.
+    MeshProblem
+        It cannot be mended, or is no adult torso that :func:`~breastmorph.scan.finder.find_landmarks` knows.
+    """
+    p = parameters or CheckParameters()
+    with about(path):
+        mesh = repaired(mesh_files.load_mesh(path), p, lambda _: None)
+        return mesh, find_landmarks(mesh, p.unit)
 
 
 def in_mm(
