@@ -44,11 +44,12 @@ from breastmorph.clinical.missing_region import (
     missing_region,
 )
 from breastmorph.cohort import Cohort
-from breastmorph.cohort.cohort import alike, without_copies
+from breastmorph.cohort.cohort import SAME, without_copies
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding, MeshProblem, warning
 from breastmorph.foundation.showing import Shown, doubted
 from breastmorph.mesh.geometry import Similarity, vertex_areas, vertex_normals
+from breastmorph.mesh.topology import linked
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import built_with, usable
 from breastmorph.model.shape_model import ShapeModel
@@ -128,7 +129,8 @@ def _of_scores(model: ShapeModel, scores: Floats, source: str) -> TrainingShapes
 def _different(model: ShapeModel, scores: Floats) -> Floats:
     """Scores (k, q) with every subject once."""
     # Of a truncated model too little is left to tell two people from one: only equal scores are copies.
-    groups = alike(scores, model.n_vertices) if not model.noise_variance else np.round(scores, 2)
+    copies = SAME * np.sqrt(model.n_vertices)
+    groups = linked(scores, copies) if not model.noise_variance else np.round(scores, 2)
     first = np.unique(groups, axis=0, return_index=True)[1]
     return scores if len(first) == len(scores) else scores[np.sort(first)]
 

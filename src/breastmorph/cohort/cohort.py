@@ -19,14 +19,12 @@ from typing import IO, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial import cKDTree
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import FileProblem, Finding, warning
 from breastmorph.foundation.files import PART_FILES, make_folder, problems_at, write_file
 from breastmorph.mesh.geometry import Similarity
+from breastmorph.mesh.topology import linked
 from breastmorph.mesh.triangle_mesh import MIRROR
 from breastmorph.scan.scan import Landmarks
 from breastmorph.template import Template
@@ -291,7 +289,7 @@ def _write_head(file: IO[bytes], shape: tuple[int, int, int]) -> None:
 # --------------------------------------------------------------------------------------------------------------------
 
 _SITES = 64  # vertices looked at
-_SAME = 0.05  # mm, root mean square: left by rounding and another pose; two scans of a person differ by more
+SAME = 0.05  # mm, root mean square: left by rounding and another pose; two scans of a person differ by more
 _UNLIKE = 2.5  # times the usual distance from the template
 
 
@@ -334,7 +332,7 @@ def doubts(cohort: Cohort) -> Doubts:
     group = _alike(laid)
     together = [np.flatnonzero(group == g) for g in range(group.max(initial=-1) + 1)]
     usual = float(np.median(distances)) if len(distances) else 0.0
-    unlike = np.flatnonzero((distances > _UNLIKE * usual) & (distances > _SAME))
+    unlike = np.flatnonzero((distances > _UNLIKE * usual) & (distances > SAME))
     return Doubts(
         tuple(tuple(cohort.ids[i] for i in members) for members in together if len(members) > 1),
         tuple(cohort.ids[i] for i in np.flatnonzero(mirrored)),
@@ -372,22 +370,4 @@ def _on_template(cohort: Cohort) -> tuple[Floats, Floats, Bools]:
 
 def _alike(laid: Floats) -> Ints:
     """Groups of subjects whose sites agree, (k,)."""
-    return alike(laid.reshape(len(laid), 3 * laid.shape[1]), laid.shape[1])
-
-
-def alike(points: Floats, vertices: int) -> Ints:
-    """Groups of rows that are copies of one shape, (k,).
-
-    Parameters
-    ----------
-    points : (k, d) float
-        Coordinates of shapes, or their coefficients in an orthonormal basis, mm.
-    vertices : int
-        Of the shapes.
-    """
-    if not len(points):  # nobody is left, of whom there would be no tree
-        return np.zeros(0, np.int64)
-    pairs = cKDTree(points).query_pairs(_SAME * np.sqrt(vertices), output_type="ndarray")
-    links = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(points),) * 2)
-    groups: Ints = connected_components(links, directed=False)[1]
-    return groups
+    return linked(laid.reshape(len(laid), 3 * laid.shape[1]), SAME * np.sqrt(laid.shape[1]))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_matrix, csr_matrix
 from scipy.sparse.csgraph import connected_components
 
-from breastmorph.foundation.arrays import Bools, Ints
+from breastmorph.foundation.arrays import Bools, Floats, Ints
 
 _Indices = NDArray[np.int32]
 
@@ -340,6 +340,18 @@ def joined(rows: NDArray[Any]) -> tuple[Ints, Ints]:
         first[left] = left[at[group.ravel()]]
     is_kept = first == every
     return np.flatnonzero(is_kept), (np.cumsum(is_kept) - 1)[first]
+
+
+def linked(rows: Floats, reach: float) -> Ints:
+    """Groups of rows (k, d) that ways of steps no longer than ``reach`` link, (k,)."""
+    from scipy.spatial import cKDTree  # late: reading and writing meshes needs none
+
+    if not len(rows):  # nothing is left, of which there would be no tree
+        return np.zeros(0, np.int64)
+    pairs = cKDTree(rows).query_pairs(reach, output_type="ndarray")
+    links = coo_matrix((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(rows),) * 2)
+    groups: Ints = connected_components(links, directed=False)[1]
+    return groups
 
 
 def _mixed(words: NDArray[Any]) -> NDArray[np.uint64]:

@@ -13,8 +13,7 @@ from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.report.clinical_sheet import sheet_png
 from breastmorph.report.page.content import ModelSliders
-from breastmorph.report.page.document import document, page_asset
-from breastmorph.report.page.writing import model_html
+from breastmorph.report.page.writing import document, model_html, page_asset
 from breastmorph.report.render import Marker, View, colormap, render
 from breastmorph.scan.scan import Landmarks
 from breastmorph.viewer import SCRIPTS, STYLES, asset

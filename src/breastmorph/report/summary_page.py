@@ -22,7 +22,7 @@ from breastmorph.mesh.geometry import face_angles, face_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.result import Registration
 from breastmorph.report.clinical_sheet import sheet_png
-from breastmorph.report.page.document import document
+from breastmorph.report.page.writing import document
 from breastmorph.report.render import SKIN, Camera, Marker, Picture, View, as_picture, colormap, look, render
 from breastmorph.scan.scan import Scan
 

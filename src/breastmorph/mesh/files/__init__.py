@@ -11,16 +11,16 @@ from pathlib import Path
 
 from breastmorph.foundation.errors import AnyPath, FileProblem, MeshProblem, as_path, require
 from breastmorph.foundation.files import in_utf8, problems_of, read_bytes
-from breastmorph.mesh.files import gltf, obj, off, ply, stl, vtk_legacy, vtk_xml
+from breastmorph.mesh.files import gltf, plain, ply, vtk_legacy, vtk_xml
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 
 __all__ = ["READABLE", "WRITABLE", "load_mesh", "load_mesh_or_points", "needed_beside", "save_mesh"]
 
 _READERS: dict[str, Callable[[bytes, Path], TriangleMesh]] = {
     "PLY": ply.read,
-    "OBJ": obj.read,
-    "STL": stl.read,
-    "OFF": off.read,
+    "OBJ": plain.read_obj,
+    "STL": plain.read_stl,
+    "OFF": plain.read_off,
     "VTK": vtk_legacy.read,
     "VTP": vtk_xml.read,
     "GLB": gltf.read,
@@ -28,8 +28,8 @@ _READERS: dict[str, Callable[[bytes, Path], TriangleMesh]] = {
 }
 _WRITERS: dict[str, Callable[[TriangleMesh, Path], None]] = {
     ".ply": ply.write,
-    ".obj": obj.write,
-    ".stl": stl.write,
+    ".obj": plain.write_obj,
+    ".stl": plain.write_stl,
     ".vtp": vtk_xml.write,
     ".glb": gltf.write,
 }
@@ -87,7 +87,7 @@ def load_mesh_or_points(path: AnyPath) -> TriangleMesh:
     path = as_path(path)
     data = read_bytes(path)
     with problems_of(path, "text"):
-        data = data if stl.is_whole_binary(data) else in_utf8(data)
+        data = data if plain.is_whole_stl(data) else in_utf8(data)
     kind = _kind(data, path)
     with problems_of(path, kind):
         return _READERS[kind](data, path)
@@ -126,9 +126,9 @@ def _kind(data: bytes, path: Path) -> str:
         return "VTK"
     if vtk_xml.SIGNATURE.match(data):
         return "VTP"
-    if stl.is_whole_binary(data):
+    if plain.is_whole_stl(data):
         return "STL"
-    if off.SIGNATURE.match(data):
+    if plain.OFF_SIGNATURE.match(data):
         return "OFF"
     if re.match(rb"\s*solid\b", data):
         return "STL"
@@ -138,7 +138,7 @@ def _kind(data: bytes, path: Path) -> str:
     if foreign:
         raise FileProblem(f"this is {foreign}, not a mesh file that can be read", _SUPPORTED, path)
     is_text = b"\0" not in data[:4096]
-    if is_text and obj.LOOKS_LIKE.search(data):  # OBJ has no signature
+    if is_text and plain.LOOKS_LIKE_OBJ.search(data):  # OBJ has no signature
         return "OBJ"
     suffix = path.suffix.lower()
     if suffix == ".stl" and not is_text:

@@ -1,18 +1,22 @@
-"""Wavefront OBJ with its material file and texture.
+"""The plain formats: Wavefront OBJ with its material file and texture, STL, and the text form of OFF.
 
-Not read with trimesh: where texture coordinates have a seam it doubles and reorders the vertices.
+Not read with trimesh: where texture coordinates of an OBJ have a seam it doubles and reorders the vertices; of an
+ascii STL that is cut off it silently makes an empty scene, and it splits one of several solids into parts; it drops
+the colours of an OFF and takes one whose last faces are missing for a whole one.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.errors import FileProblem
 from breastmorph.foundation.files import (
     damaged,
     floats,
@@ -21,13 +25,19 @@ from breastmorph.foundation.files import (
     picture_beside,
     read_beside,
     space_in,
+    truncated,
     write_file,
 )
 from breastmorph.mesh.files.corners import rgba, triangulated
+from breastmorph.mesh.geometry import face_normals
 from breastmorph.mesh.topology import joined
 from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
 
-LOOKS_LIKE = re.compile(rb"(?i)(?:^|[\r\n])[ \t]*v[ \t]+(?:[-+.\d]|nan|inf)")
+# --------------------------------------------------------------------------------------------------------------------
+# OBJ
+# --------------------------------------------------------------------------------------------------------------------
+
+LOOKS_LIKE_OBJ = re.compile(rb"(?i)(?:^|[\r\n])[ \t]*v[ \t]+(?:[-+.\d]|nan|inf)")
 _LARGEST_MATERIAL_FILE = 4 * 1024**2
 _MOST_LIBRARIES = 16  # each is a file to read, and a line is enough to name one
 _NONE = -1  # a corner without texture coordinates
@@ -44,7 +54,7 @@ class _Statements:
     materials: list[str] = field(default_factory=list)  # those that faces use
 
 
-def read(data: bytes, path: Path) -> TriangleMesh:
+def read_obj(data: bytes, path: Path) -> TriangleMesh:
     """A mesh from the bytes of an OBJ file; ``path`` is where materials and pictures are looked for."""
     found = _statements(data)
     table = _table(found.vertices, "OBJ vertex")
@@ -200,7 +210,7 @@ def _maps(library: bytes) -> dict[str, str]:
     return maps
 
 
-def write(mesh: TriangleMesh, path: Path) -> None:
+def write_obj(mesh: TriangleMesh, path: Path) -> None:
     """Write OBJ; a texture adds a material file and the picture beside it, under the same stem."""
     lines = ["# BreastMorph" + (f" SPACE={mesh.space}" if mesh.space else "")]
     stem = re.sub(r"\s+", "_", path.stem)  # readers disagree about spaces in these names
@@ -235,3 +245,129 @@ def write(mesh: TriangleMesh, path: Path) -> None:
             )
         ]
     write_file(path, ("\n".join(lines) + "\n").encode())
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# STL, ascii and binary. It repeats the corners of every triangle; equal positions are joined on reading
+# --------------------------------------------------------------------------------------------------------------------
+
+_HEADER = 84
+_RECORD = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
+
+
+def is_whole_stl(data: bytes) -> bool:
+    """Whether the length is exactly what the binary header announces (text never fits by chance)."""
+    return len(data) > _HEADER and len(data) == _HEADER + _announced(data) * _RECORD.itemsize
+
+
+def _announced(data: bytes) -> int:
+    return int.from_bytes(data[80:84], "little")
+
+
+def read_stl(data: bytes, path: Path) -> TriangleMesh:
+    """A mesh from the bytes of an STL file."""
+    # Many programs begin binary files with "solid" too, so the length decides first, then the text.
+    corners: NDArray[np.floating]
+    if not is_whole_stl(data) and re.match(rb"\s*solid\b", data) and b"\0" not in data[:1024]:
+        header, corners = data[:256].splitlines()[0], _text_corners(data)
+    else:
+        header, corners = data[:80], _binary_corners(data)
+    kept, new_id = joined(corners)
+    return TriangleMesh(
+        corners[kept].astype(np.float64), new_id.reshape(-1, 3), space=space_in(header.decode("latin-1"))
+    )
+
+
+def _binary_corners(data: bytes) -> NDArray[np.float32]:
+    if len(data) < _HEADER:
+        raise truncated(f"a binary STL header has {_HEADER} bytes, the file has {len(data)}")
+    count = _announced(data)
+    there = (len(data) - _HEADER) // _RECORD.itemsize
+    if there < count:
+        raise truncated(f"the STL header announces {count:,} triangles, {there:,} are there")
+    return np.frombuffer(data, _RECORD, count, _HEADER)["corners"].reshape(-1, 3)
+
+
+def _text_corners(data: bytes) -> Floats:
+    text = data.replace(b"\r", b"\n").lower()
+    if not re.search(rb"\n[ \t]*endsolid\b", text[text.rfind(b"endfacet") + 1 :]):
+        raise truncated("the STL text has no closing 'endsolid'")
+    corners = re.findall(rb"\n[ \t]*vertex[ \t]+(\S+)[ \t]+(\S+)[ \t]+(\S+)[ \t]*(?=\n)", text)
+    facets = len(re.findall(rb"\n[ \t]*endfacet\b", text))
+    if len(corners) != 3 * facets or facets != len(re.findall(rb"\n[ \t]*facet\b", text)):
+        raise damaged("an STL facet has not exactly three corners of three numbers")
+    return floats([number for corner in corners for number in corner], "STL corner").reshape(-1, 3)
+
+
+def write_stl(mesh: TriangleMesh, path: Path) -> None:
+    """Write binary STL. The format has 32-bit floats, no colours, no texture and no unused vertices."""
+    records = np.zeros(mesh.n_faces, _RECORD)
+    with np.errstate(invalid="ignore", over="ignore"):  # what is not finite is written as it is
+        records["corners"] = mesh.vertices.astype(np.float32)[mesh.faces]
+        records["normal"] = face_normals(mesh.vertices, mesh.faces)
+    header = f"BreastMorph. SPACE={mesh.space}" if mesh.space else "BreastMorph."
+    count = np.uint32(mesh.n_faces).tobytes()
+    write_file(path, b"".join([header.encode().ljust(80), count, records.view(np.uint8).data]))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# OFF, with the optional colours (COFF), normals (NOFF) and texture coordinates (STOFF)
+# --------------------------------------------------------------------------------------------------------------------
+
+OFF_SIGNATURE = re.compile(rb"\s*(?:#[^\n]*\n\s*)*((?:ST|C|N)*)(4?n?)OFF\b[ \t]*(BINARY)?")
+
+
+def read_off(data: bytes, path: Path) -> TriangleMesh:
+    """A mesh from the bytes of an OFF file."""
+    signature = OFF_SIGNATURE.match(data)
+    if signature is None:
+        raise damaged("the OFF file does not begin with 'OFF'")
+    prefix, *others = signature.groups()
+    has_uv, has_colors, has_normals = (letter in prefix for letter in (b"ST", b"C", b"N"))
+    if any(others):
+        raise FileProblem(
+            "this variant of OFF (binary or four-dimensional) is not read", "Save it as plain OFF"
+        )
+    comments = b"\n".join(re.findall(rb"#[^\n]*", data[:4096])).decode("latin-1")
+    body = data[signature.end() :].replace(b"\r", b"\n").split(b"\n")
+    rows = [row for row in (line.split(b"#", 1)[0].split() for line in body) if row]
+    if not rows or len(rows[0]) < 2:
+        raise truncated("the line with the numbers of vertices and faces is missing")
+    n_vertices, n_faces = integers(rows[0][:2], "numbers of vertices and faces").tolist()
+    if n_vertices < 0 or n_faces < 0:
+        raise damaged("the number of vertices or faces is negative")
+    if len(rows) - 1 < n_vertices + n_faces:
+        raise truncated(
+            f"{n_vertices + n_faces:,} vertices and faces are announced, {len(rows) - 1:,} are there"
+        )
+
+    vertex_rows, face_rows = rows[1 : 1 + n_vertices], rows[1 + n_vertices : 1 + n_vertices + n_faces]
+    width = len(vertex_rows[0]) if vertex_rows else 3
+    expected = 3 + 3 * has_normals + 2 * has_uv
+    channels = width - expected if has_colors else 0
+    if (
+        any(len(row) != width for row in vertex_rows)
+        or width < expected
+        or (has_colors and channels not in (3, 4))
+    ):
+        raise damaged("the vertex lines do not all have the numbers that the first line announces")
+    table = floats([number for row in vertex_rows for number in row], "OFF vertex").reshape(-1, width)
+    # The format says CN and means normals first; MeshLab says NC and means colours first.
+    colors_at = 3 if prefix.startswith(b"NC") else 3 + 3 * has_normals
+    colors = None
+    if has_colors:
+        levels = table[:, colors_at : colors_at + channels]
+        # The format lets a writer choose: whole numbers to 255, or fractions with a decimal point.
+        fractions = any(b"." in number for number in vertex_rows[0][colors_at : colors_at + channels])
+        colors = rgba(levels if fractions else np.clip(np.nan_to_num(levels), 0, 255).astype(np.int64))
+
+    counts = integers([row[0] for row in face_rows], "corners of a face")
+    if any(count < 0 or len(row) <= count for row, count in zip(face_rows, counts.tolist(), strict=True)):
+        raise damaged("a face has fewer corners than it announces")
+    flat = [corner for row in face_rows for corner in row[1 : 1 + int(row[0])]]
+    corners = integers(flat, "corner of a face")
+    faces = corners[triangulated(counts, corners, table[:, :3])]
+    mesh = TriangleMesh(table[:, :3], faces, colors, space=space_in(comments))
+    if not has_uv or not len(faces):
+        return mesh
+    return replace(mesh, texture=Texture(table[:, -2:][faces]))
