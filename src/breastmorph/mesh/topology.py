@@ -68,7 +68,9 @@ class EdgeTable:
         return np.where(known[place] == asked, place, -1)
 
 
-_RECENT = 8  # tables that are kept: one scan is asked for its edges a dozen times on its way in, between its parts
+_RECENT = (
+    8  # tables that are kept: one scan is asked for its edges a dozen times on its way in, between its parts
+)
 _RECENT_FACES = 4_000_000  # of the older ones together: those of a dense scan take 100 bytes a face
 _recent: tuple[tuple[Ints, EdgeTable], ...] = ()
 

@@ -90,6 +90,17 @@ _PAPER_LANDMARKS = (("nipple", 1.0), ("lower_pole", 1.0))
 _DEFAULT_LANDMARKS = (("nipple", 1.0), ("sternal_notch", 0.1), ("xiphoid", 0.1))
 
 
+_FINE = StageParameters(
+    stiffness=6.0,
+    stiffness_end=0.99,
+    stiffness_divisor=2.45,
+    landmarks=_DEFAULT_LANDMARKS,
+    mask_saturation=0.4,
+    start_pull=0.1,
+    rest="start",
+)
+
+
 @dataclass(frozen=True)
 class RegistrationParameters:
     """All stages; those that are None are left out."""
@@ -98,17 +109,7 @@ class RegistrationParameters:
     warp: WarpParameters | None = field(default_factory=WarpParameters)
     initial: StageParameters | None = None
     coarse: StageParameters | None = None
-    fine: StageParameters | None = field(
-        default_factory=lambda: StageParameters(
-            stiffness=6.0,
-            stiffness_end=0.99,
-            stiffness_divisor=2.45,
-            landmarks=_DEFAULT_LANDMARKS,
-            mask_saturation=0.4,
-            start_pull=0.1,
-            rest="start",
-        )
-    )
+    fine: StageParameters | None = _FINE
     use_masks: bool = True
     dense: int = 400_000  # faces; of a scan with more, the mask's lengths are measured on a thinned copy
     dense_edge: float = 1.0  # mm, about the mean edge of that copy
