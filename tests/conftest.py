@@ -1,4 +1,4 @@
-"""What all tests start from, on whatever machine: what property tests draw, Ctrl-C, the terminal, a browser."""
+"""What all tests start from, on whatever machine: what property tests draw, Ctrl-C, the terminal, a browser, people."""
 
 import os
 import signal
@@ -34,6 +34,76 @@ if installed and not Path(breastmorph.__file__).is_relative_to(installed):
 def browser():
     with open_browser() as found:
         yield found
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Whom tests share: made once, by modules beside this one, which also make others of their kind. Imported late, so that
+# a test without them starts at once.
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def small_template():
+    """A symmetric template of about 650 vertices."""
+    from small_cohort import small_template
+
+    return small_template()
+
+
+@pytest.fixture(scope="session")
+def breast_template():
+    """A torso of some 1700 vertices with all landmarks."""
+    from breast_cohort import breast_template
+
+    return breast_template()
+
+
+@pytest.fixture(scope="session")
+def breast_model():
+    """A model of forty such torsos that differ by smooth local bumps."""
+    from breast_cohort import breast_model
+
+    return breast_model()
+
+
+@pytest.fixture(scope="session")
+def predictor():
+    """What predicts a right breast from a model of thirty people whose breasts are alike."""
+    from predicted_people import predictor
+
+    return predictor()
+
+
+@pytest.fixture(scope="session")
+def strangers():
+    """Twelve people of that kind whom the model does not know."""
+    from predicted_people import strangers
+
+    return strangers()
+
+
+@pytest.fixture(scope="session")
+def features():
+    """The straight measures of ``breast_model``, which edits change."""
+    from edited_people import features
+
+    return features()
+
+
+@pytest.fixture(scope="session")
+def editor():
+    """Edits the mean of ``breast_model``."""
+    from edited_people import editor
+
+    return editor()
+
+
+@pytest.fixture(scope="session")
+def stranger():
+    """Somebody outside the cohort of ``breast_model``, with a bump that it cannot express."""
+    from edited_people import stranger
+
+    return stranger()
 
 
 def pytest_collection_modifyitems(items):

@@ -16,7 +16,7 @@ import trimesh
 import breastmorph as bm
 from breast_cohort import breast_shapes, breast_template
 from breastmorph.template import default_template, to_npz
-from small_cohort import built, small_cohort, small_template, write_registered
+from small_cohort import built, small_cohort, write_registered
 from small_cohort import random_shapes as small_shapes
 
 SUBJECTS = 6  # with both breasts; fewer than five are too few to predict from
@@ -73,9 +73,9 @@ def world(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def fits(world):
+def fits(world, breast_template):
     """Two registered subjects; the second lacks a breast."""
-    template = breast_template()
+    template = breast_template
     names = ("s0", f"s{SUBJECTS}")
     scans = [
         bm.load_scan(world / "scans" / f"{n}.ply", world / "landmarks", template=template) for n in names
@@ -131,7 +131,7 @@ def test_a_subject_after_mastectomy_is_left_out_of_a_model_with_a_word(fits, tmp
         assert bm.build_model(tmp_path).info["subjects"] == 3
 
 
-def test_one_scan_that_fails_does_not_stop_the_others(world, tmp_path, monkeypatch):
+def test_one_scan_that_fails_does_not_stop_the_others(world, tmp_path, monkeypatch, breast_template):
     for part in ("scans", "landmarks"):
         (tmp_path / part).mkdir()
         for name in ("s0", "s1"):
@@ -145,16 +145,16 @@ def test_one_scan_that_fails_does_not_stop_the_others(world, tmp_path, monkeypat
         scans[0], id="far", landmarks=bm.Landmarks(scans[0].landmarks.names, scans[0].landmarks.points + 90)
     )
     with pytest.warns(bm.BreastMorphWarning, match="far is left out: .*another scan"):
-        fits = bm.register([elsewhere, scans[0]], template=breast_template())
+        fits = bm.register([elsewhere, scans[0]], template=breast_template)
     assert [one.id for one in fits] == ["s0"]
     with pytest.raises(bm.LandmarkProblem, match="another scan"):
-        bm.register([elsewhere], template=breast_template())
+        bm.register([elsewhere], template=breast_template)
 
 
-def test_measures_are_those_of_the_command(fits):
+def test_measures_are_those_of_the_command(fits, breast_template):
     from breastmorph.clinical.examination import Examiner
 
-    fit, template = fits[0], breast_template()
+    fit, template = fits[0], breast_template
     command = Examiner(template.mesh, template.landmark_ids).shape(
         fit.id, fit.vertices, annotated=fit.landmarks
     )
@@ -260,14 +260,14 @@ def test_wrong_arguments_are_told_in_our_words(model, fits):
     assert odd == {}
 
 
-def test_every_value_says_in_one_line_what_it_is(model, fits, world):
-    values = [fits[0], model, fits[0].mesh, breast_template(), small_cohort(), bm.measure(fits[0])]
+def test_every_value_says_in_one_line_what_it_is(model, fits, world, breast_template, small_template):
+    values = [fits[0], model, fits[0].mesh, breast_template, small_cohort(), bm.measure(fits[0])]
     values.append(bm.check_scan(world / "scans" / "s0.ply", world / "landmarks" / "s0.json"))
     for value in values:
         assert repr(value).startswith(f"{type(value).__name__}(")
         assert "\n" not in repr(value)
         assert len(repr(value)) < 120
-    assert repr(small_cohort()) == f"Cohort(9 subjects, {small_template().mesh.n_vertices} vertices)"
+    assert repr(small_cohort()) == f"Cohort(9 subjects, {small_template.mesh.n_vertices} vertices)"
 
 
 def test_values_show_themselves_in_a_notebook(model, fits):
@@ -295,14 +295,14 @@ def test_a_mesh_of_a_notebook_can_be_turned_in_a_browser(browser, model, tmp_pat
 
 
 @pytest.mark.slow
-def test_a_folder_is_registered_as_the_command_does_it(world, tmp_path):
+def test_a_folder_is_registered_as_the_command_does_it(world, tmp_path, breast_template):
     place = tmp_path / "two"
     for part in ("scans", "landmarks"):
         (place / part).mkdir(parents=True)
         for name in ("s0", "s1"):
             file = next((world / part).glob(f"{name}.*"))
             (place / part / file.name).write_bytes(file.read_bytes())
-    options = {"template": breast_template()}
+    options = {"template": breast_template}
     cohort = bm.register_folder(place / "scans", place / "landmarks", place / "out", **options)
     assert cohort.ids == ("s0", "s1")
     assert (place / "out" / "summary.html").is_file()

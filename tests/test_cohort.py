@@ -19,7 +19,7 @@ from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.landmark_files import save_landmarks
-from small_cohort import random_shapes, small_cohort, small_template, write_registered
+from small_cohort import random_shapes, small_cohort, write_registered
 
 
 @pytest.fixture
@@ -50,11 +50,11 @@ def test_what_was_registered_is_read_back_to_32_bits(registered):
         assert np.abs(one - other).max() < 1e-4
 
 
-def test_shapes_stand_upright_whatever_the_frame_of_the_file(registered):
+def test_shapes_stand_upright_whatever_the_frame_of_the_file(registered, small_template):
     folder, shapes = registered
     to_file = Similarity(rotation_about(np.array([1.0, 1.0, 0.0]), 70.0), np.array([5.0, 6.0, 7.0]), 0.001)
     path = folder / "registered" / "002.ply"
-    save_mesh(small_template().mesh.with_vertices(to_file.apply(shapes[2])), path)
+    save_mesh(small_template.mesh.with_vertices(to_file.apply(shapes[2])), path)
     record = json.loads(path.with_suffix(".json").read_text())
     path.with_suffix(".json").write_text(json.dumps(record | {"to_file": to_file.as_dict()}))
     cohort = load_cohort(folder)
@@ -80,11 +80,11 @@ def test_the_second_reading_maps_the_cohort_file(registered):
     assert packed_rows(folder) == []
 
 
-def test_only_what_changed_is_read_again(registered, monkeypatch):
+def test_only_what_changed_is_read_again(registered, monkeypatch, small_template):
     folder, shapes = registered
     load_cohort(folder)
     changed = shapes[1] + [0.0, 0.0, 9.0]
-    save_mesh(small_template().mesh.with_vertices(changed), folder / "registered" / "001.ply")
+    save_mesh(small_template.mesh.with_vertices(changed), folder / "registered" / "001.ply")
     (folder / "registered" / "004.json").unlink()
     read = []
 
@@ -127,11 +127,11 @@ def test_what_a_killed_packing_left_is_cleared_away_and_one_at_work_is_not_distu
     assert at_work.exists()
 
 
-def test_a_failed_packing_leaves_nothing_half_done(registered):
+def test_a_failed_packing_leaves_nothing_half_done(registered, small_template):
     folder, shapes = registered
     path = folder / "registered" / "003.ply"
     whole = path.read_bytes()
-    save_mesh(TriangleMesh(shapes[3], small_template().mesh.faces[:-1]), path)
+    save_mesh(TriangleMesh(shapes[3], small_template.mesh.faces[:-1]), path)
     with pytest.raises(FileProblem, match="same triangles"):
         load_cohort(folder)
     assert list((folder / "cohort").iterdir()) == []
@@ -222,12 +222,12 @@ def test_a_table_is_joined_by_id(registered, tmp_path):
         load_cohort(folder, tmp_path / "missing.csv")
 
 
-def test_some_subjects_make_a_cohort_of_their_own():
+def test_some_subjects_make_a_cohort_of_their_own(small_template):
     cohort = small_cohort(6)
     some = cohort.chosen(np.array([True, False, True, False, False, True])).chosen([2, 0])
     assert some.ids == ("005", "000")
     assert np.array_equal(some.shape(0), cohort.shape(5))
-    assert some.array().shape == (2, small_template().mesh.n_vertices, 3)
+    assert some.array().shape == (2, small_template.mesh.n_vertices, 3)
     assert len(cohort.chosen([])) == 0
 
 
@@ -235,9 +235,9 @@ def test_some_subjects_make_a_cohort_of_their_own():
 
 
 @pytest.fixture
-def elsewhere(tmp_path):
+def elsewhere(tmp_path, small_template):
     """A plain folder of meshes in metres, turned, in three formats; and the landmarks' vertices."""
-    template = small_template()
+    template = small_template
     shapes = random_shapes(4, size=3.0)
     folder = tmp_path / "meshes"
     folder.mkdir()
@@ -249,11 +249,11 @@ def elsewhere(tmp_path):
     return folder, ids, shapes, turn
 
 
-def test_meshes_in_correspondence_made_elsewhere_are_a_cohort(elsewhere):
+def test_meshes_in_correspondence_made_elsewhere_are_a_cohort(elsewhere, small_template):
     folder, ids, shapes, turn = elsewhere
     cohort = load_cohort(folder, landmarks=ids)
     assert cohort.ids == ("a", "b", "c", "d")
-    assert dict(cohort.template.landmark_ids) == dict(small_template().landmark_ids)
+    assert dict(cohort.template.landmark_ids) == dict(small_template.landmark_ids)
     for k, shape in enumerate(shapes):
         back = Similarity.fit(cohort.shape(k), shape)
         assert back.scale == pytest.approx(1.0, abs=1e-4)  # in mm
@@ -266,20 +266,20 @@ def test_meshes_in_correspondence_made_elsewhere_are_a_cohort(elsewhere):
     assert np.array_equal(again.to_file[3].rotation, cohort.to_file[3].rotation)
 
 
-def test_landmarks_of_meshes_from_elsewhere_may_be_a_table_or_points(elsewhere, tmp_path):
+def test_landmarks_of_meshes_from_elsewhere_may_be_a_table_or_points(elsewhere, tmp_path, small_template):
     folder, _, _, _ = elsewhere
-    expected = dict(small_template().landmark_ids)
+    expected = dict(small_template.landmark_ids)
     table = tmp_path / "vertices.csv"
     table.write_text("name,vertex\n" + "".join(f"{name},{vertex}\n" for name, vertex in expected.items()))
     assert dict(load_cohort(folder, landmarks=table).template.landmark_ids) == expected
     first = load_mesh(folder / "a.ply")
-    points = small_template().landmarks
+    points = small_template.landmarks
     on_first = type(points)(points.names, first.vertices[list(expected.values())])
     save_landmarks(on_first, tmp_path / "scalismo.json", format="scalismo")
     assert dict(load_cohort(folder, landmarks=tmp_path / "scalismo.json").template.landmark_ids) == expected
 
 
-def test_bad_landmarks_of_meshes_from_elsewhere_are_refused(elsewhere, tmp_path):
+def test_bad_landmarks_of_meshes_from_elsewhere_are_refused(elsewhere, tmp_path, small_template):
     folder, ids, _, _ = elsewhere
     good = json.loads(ids.read_text())
     for change, message in (
@@ -292,7 +292,7 @@ def test_bad_landmarks_of_meshes_from_elsewhere_are_refused(elsewhere, tmp_path)
     ids.write_text(json.dumps({"xiphoid": 3}))
     with pytest.raises(LandmarkProblem, match="sternal_notch"):
         load_cohort(folder, landmarks=ids)
-    far = small_template().landmarks  # in mm, the meshes are in metres
+    far = small_template.landmarks  # in mm, the meshes are in metres
     save_landmarks(far, tmp_path / "far.json")
     with pytest.raises(LandmarkProblem, match="does not lie on the first mesh"):
         load_cohort(folder, landmarks=tmp_path / "far.json")
@@ -316,10 +316,10 @@ def test_a_mesh_of_no_adult_size_is_named_while_the_cohort_file_is_written(elsew
         load_cohort(folder, landmarks=ids)
 
 
-def test_a_cohort_from_arrays_has_ids_of_its_own():
-    cohort = Cohort.of(random_shapes(3), small_template())
+def test_a_cohort_from_arrays_has_ids_of_its_own(small_template):
+    cohort = Cohort.of(random_shapes(3), small_template)
     assert cohort.ids == ("000", "001", "002")
-    assert Cohort.of(random_shapes(2), small_template(), ids=("x", "y")).ids == ("x", "y")
+    assert Cohort.of(random_shapes(2), small_template, ids=("x", "y")).ids == ("x", "y")
 
 
 def test_a_table_with_semicolons_and_decimal_commas_is_understood(registered, tmp_path):

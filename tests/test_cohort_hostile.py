@@ -15,7 +15,7 @@ from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.scan.landmark_files import load_landmarks
 from breastmorph.scan.raw_target import load_points
-from small_cohort import built, random_shapes, small_cohort, small_template, write_registered
+from small_cohort import built, random_shapes, small_cohort, write_registered
 
 
 @pytest.fixture
@@ -111,10 +111,10 @@ def test_painted_words_that_are_no_vertices(word, tmp_path):
 @pytest.mark.parametrize(
     "text", ["[" * 100_000, "a\rb,1", "xiphoid," + "9" * 5000, '{"xiphoid": ' + "9" * 4000 + "}"]
 )
-def test_landmark_vertices_that_cannot_be_read(text, tmp_path):
+def test_landmark_vertices_that_cannot_be_read(text, tmp_path, small_template):
     (tmp_path / "l.csv").write_bytes(text.encode())
     with pytest.raises(BreastMorphError) as caught:
-        landmark_vertices(tmp_path / "l.csv", small_template().mesh)
+        landmark_vertices(tmp_path / "l.csv", small_template.mesh)
     assert len(caught.value.cause) < 300
 
 

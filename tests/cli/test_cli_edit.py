@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
-from breast_cohort import breast_model, breast_shapes, breast_template
+from breast_cohort import breast_model, breast_shapes
 from breastmorph.cli import main
 from breastmorph.clinical.wishes import ModelFeatures
 from breastmorph.mesh.files import load_mesh, save_mesh
@@ -22,13 +22,13 @@ SHAPE = 3  # the subject whose registered mesh the tests edit
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory, breast_template):
     """A model with scores, one without, a registered mesh in metres, a scan in cm with landmarks."""
     folder = tmp_path_factory.mktemp("edit")
     save_model(breast_model(), folder / "model.h5")
     save_model(breast_model(scores=False), folder / "plain.h5")
     to_file = Similarity(np.eye(3), np.array([0.1, 0.2, 0.3]), 0.001)
-    shape, template = breast_shapes(40)[SHAPE], breast_template()
+    shape, template = breast_shapes(40)[SHAPE], breast_template
     save_mesh(template.mesh.with_vertices(to_file.apply(shape)), folder / "registered.ply")
     record = {"to_file": to_file.as_dict(), "absent_side": ""}
     (folder / "registered.json").write_text(json.dumps(record))
@@ -49,7 +49,7 @@ def distance(path, name="SN-NL", mm=1.0):
     return ModelFeatures(breast_model()).find(name).value(load_mesh(path).vertices * mm)
 
 
-def test_the_mean_is_edited_and_written_in_all_formats(folder, tmp_path):
+def test_the_mean_is_edited_and_written_in_all_formats(folder, tmp_path, breast_model):
     out = tmp_path / "out"
     wishes = ("--set", "SN-NL=+1.5cm", "--hold", "NL-NR", "--hold", "thorax")
     result = run(folder / "model.h5", *wishes, "--out", out, "--json", sheet=True)
@@ -58,11 +58,11 @@ def test_the_mean_is_edited_and_written_in_all_formats(folder, tmp_path):
     written = {path.name for path in out.iterdir()}
     assert written == {"edited.ply", "edited.stl", "edited.obj", "edit.json", "sheet.png", "sheet.pdf"}
     assert {path.split("/")[-1] for path in record["files"]} == written
-    before = ModelFeatures(breast_model()).find("SN-NL").value(breast_model().mean)
+    before = ModelFeatures(breast_model).find("SN-NL").value(breast_model.mean)
     for name in ("edited.ply", "edited.obj"):
         assert distance(out / name) == pytest.approx(before + 15.0, abs=0.1)
-    assert np.array_equal(load_mesh(out / "edited.ply").faces, breast_model().faces)
-    assert load_mesh(out / "edited.stl").n_faces == len(breast_model().faces)
+    assert np.array_equal(load_mesh(out / "edited.ply").faces, breast_model.faces)
+    assert load_mesh(out / "edited.stl").n_faces == len(breast_model.faces)
     kept = json.loads((out / "edit.json").read_bytes())
     changes = {change["name"]: change for change in kept["changes"]}
     assert abs(changes["SN-NL"]["error"]) < 0.1

@@ -14,7 +14,7 @@ from breastmorph.cli import main
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.model.files import save_model
 from breastmorph.model.procrustes import ProcrustesParameters
-from small_cohort import random_shapes, small_cohort, small_template, write_registered
+from small_cohort import random_shapes, small_cohort, write_registered
 
 
 @pytest.fixture(scope="module")
@@ -124,9 +124,9 @@ def test_a_rigid_model_is_evaluated_with_size_inside(folder, tmp_path):
     assert report["warnings"] == []
 
 
-def test_truth_of_a_phantom(folder, tmp_path):
+def test_truth_of_a_phantom(folder, tmp_path, small_template):
     """The registered shapes themselves as truth get full marks; the truth of others does not."""
-    template = small_template()
+    template = small_template
     mesh, landmarks = template.mesh, template.landmarks
     names, points = np.array(landmarks.names), landmarks.points
     np.savez(
@@ -160,8 +160,8 @@ def test_truth_of_a_phantom(folder, tmp_path):
     assert "003.npz" in result.output
 
 
-def test_truth_of_another_template_is_a_message(folder, tmp_path):
-    template = small_template()
+def test_truth_of_another_template_is_a_message(folder, tmp_path, small_template):
+    template = small_template
     np.savez(
         tmp_path / "topology.npz",
         mean=template.mesh.vertices * [1.0, 1.0, 1.4],

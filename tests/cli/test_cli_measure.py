@@ -71,13 +71,13 @@ def test_one_registered_mesh_is_measured_alone(registered):
     assert subject["source"] == "registered"
 
 
-def test_a_registered_subject_is_measured_with_its_own_poles(registered, tmp_path):
+def test_a_registered_subject_is_measured_with_its_own_poles(registered, tmp_path, small_template):
     out = tmp_path / "out"
     shutil.copytree(registered, out)
     path = out / "registered" / "002.json"
     record = json.loads(path.read_text())
     shape = load_cohort(out).shape(2)
-    marks = {name: shape[vertex].tolist() for name, vertex in small_template().landmark_ids.items()}
+    marks = {name: shape[vertex].tolist() for name, vertex in small_template.landmark_ids.items()}
     from_nipple = np.linalg.norm(shape - np.array(marks["nipple_left"]), axis=1)
     elsewhere = np.abs(from_nipple - 80.0).argmin()
     marks["lower_pole_left"] = shape[elsewhere].tolist()

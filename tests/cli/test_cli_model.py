@@ -13,7 +13,7 @@ from PIL import Image
 from breastmorph.cli import main
 from breastmorph.mesh.files import load_mesh
 from breastmorph.model.files import load_model
-from small_cohort import random_shapes, small_template, write_registered
+from small_cohort import random_shapes, write_registered
 
 TABLE = """id,bmi,operated
 000,20,no
@@ -47,16 +47,16 @@ def built(folder, tmp_path, *options):
     return json.loads(result.stdout), load_model(tmp_path / "m.h5")
 
 
-def test_build_writes_a_model_and_says_who_is_in_it(folder, tmp_path):
+def test_build_writes_a_model_and_says_who_is_in_it(folder, tmp_path, small_template):
     record, model = built(folder, tmp_path)
     assert record["subjects"] == 7
     assert record["left_out"] == {"absent breast": ["006"]}
     assert record["components"] == model.n_components == 6
-    assert record["vertices"] == small_template().mesh.n_vertices
+    assert record["vertices"] == small_template.mesh.n_vertices
     assert record["removed"]["variance_after"] <= record["removed"]["variance_before"]
     assert not record["keeps_scores"]
     assert model.training is None
-    assert dict(model.landmark_ids) == dict(small_template().landmark_ids)
+    assert dict(model.landmark_ids) == dict(small_template.landmark_ids)
     assert model.info["left_out"] == {"absent breast": 1}
 
 

@@ -16,20 +16,19 @@ from breastmorph.cli.paper import StudyProgress
 from breastmorph.study import cohort_parts
 from breastmorph.study.part import Made, Part, PartState
 from breastmorph.study.running import run_study
-from small_cohort import small_template
 from study_cohort import CHECK, write_study_cohort
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def quick(monkeypatch):
+def quick(monkeypatch, small_template):
     """Studies with the small template and few samples, and only up to the models."""
 
     def small(out, parameters, **options):
         parameters = replace(parameters, check=CHECK, samples=10, printed_method=False)
         options = {**options, "only": options.get("only") or ["model-masks"], "jobs": 1}
-        return run_study(out, parameters, template=small_template(), **options)
+        return run_study(out, parameters, template=small_template, **options)
 
     monkeypatch.setattr(paper_command, "run_study", small)
 

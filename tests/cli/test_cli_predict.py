@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from breast_cohort import breast_model, breast_shapes, breast_template
+from breast_cohort import breast_model, breast_shapes
 from breastmorph.cli import main
 from breastmorph.cohort import reading
 from breastmorph.mesh.files import load_mesh, save_mesh
@@ -20,13 +20,13 @@ from torso import torso
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory, breast_template):
     """A model, a registered torso with two breasts and one without the right one, and a raw scan of the latter."""
     path = tmp_path_factory.mktemp("predict")
     save_model(breast_model(20), path / "model.h5")
-    flat = torso(edge=10.0, size=0.0)[0].vertices - breast_template().mesh.vertices
+    flat = torso(edge=10.0, size=0.0)[0].vertices - breast_template.mesh.vertices
     shape = breast_shapes(1, seed=9)[0]
-    right = (breast_template().mesh.vertices[:, 0] < 0)[:, None]
+    right = (breast_template.mesh.vertices[:, 0] < 0)[:, None]
     to_file = Similarity(translation=np.array([0.0, 1000.0, 0.0]), scale=0.1)  # cm
     (path / "registered").mkdir()
     for name, points, absent in (
@@ -36,7 +36,7 @@ def folder(tmp_path_factory):
         ("between_unmarked", shape + 0.7 * right * flat, "right"),
     ):
         save_mesh(
-            TriangleMesh(to_file.apply(points), breast_template().mesh.faces), path / f"registered/{name}.ply"
+            TriangleMesh(to_file.apply(points), breast_template.mesh.faces), path / f"registered/{name}.ply"
         )
         record = {"id": name, "to_file": to_file.as_dict(), "absent_side": absent}
         (path / f"registered/{name}.json").write_text(json.dumps(record))
@@ -102,16 +102,16 @@ def test_a_breast_that_is_gone_is_predicted_into_the_scans_own_frame(folder, tmp
     assert len((tmp_path / "uncertainty.csv").read_text().splitlines()) == missing.sum() + 1
 
 
-def test_a_raw_scan_is_registered_first(folder, tmp_path):
+def test_a_raw_scan_is_registered_first(folder, tmp_path, breast_template):
     words = (folder / "raw.ply", "--landmarks", folder / "raw.json", "--missing", "right", "--no-sheet")
     result = run(folder, *words, "--out", tmp_path)
     assert result.exit_code == 0
     assert "predicted right breast" in result.stdout
     assert result.stderr.count("right side absent") == 1
     found = load_mesh(tmp_path / "prediction.ply")
-    assert np.array_equal(found.faces, breast_template().mesh.faces)
+    assert np.array_equal(found.faces, breast_template.mesh.faces)
     # A breast where the scan is flat.
-    assert found.vertices[breast_template().landmark_ids["nipple_right"], 2] > 100.0
+    assert found.vertices[breast_template.landmark_ids["nipple_right"], 2] > 100.0
 
 
 def test_a_registered_mesh_is_read_once(folder, tmp_path, monkeypatch):
@@ -162,9 +162,9 @@ def test_the_wrong_side_is_named(folder, tmp_path):
     assert "the right side is the one without a breast" in result.stderr
 
 
-def test_a_painted_region(folder, tmp_path):
-    nipple = breast_template().landmark_ids["nipple_right"]
-    points = breast_template().mesh.vertices
+def test_a_painted_region(folder, tmp_path, breast_template):
+    nipple = breast_template.landmark_ids["nipple_right"]
+    points = breast_template.mesh.vertices
     ids = np.flatnonzero(np.linalg.norm(points - points[nipple], axis=1) < 60.0)
     (tmp_path / "region.txt").write_text("\n".join(map(str, ids)))
     words = (

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from breast_cohort import breast_shapes, breast_template
+from breast_cohort import breast_shapes
 from breastmorph.cohort import Cohort
 from breastmorph.evaluation.experiments.data_amount import (
     DataAmountExperiment,
@@ -27,8 +27,8 @@ QUICK = DataAmountParameters(samples=60)
 
 
 @pytest.fixture(scope="module")
-def cohort():
-    return Cohort.of(breast_shapes(32), breast_template())
+def cohort(breast_template):
+    return Cohort.of(breast_shapes(32), breast_template)
 
 
 @pytest.fixture(scope="module")
@@ -85,11 +85,11 @@ def test_more_scans_are_found_to_be_better(result):
     assert nearly.effect < better.effect
 
 
-def test_more_scans_of_the_same_people_are_no_gain():
+def test_more_scans_of_the_same_people_are_no_gain(breast_template):
     base = breast_shapes(4)
     rng = np.random.default_rng(0)
     again = np.repeat(base, 6, axis=0) + rng.normal(scale=0.1, size=(24, *base.shape[1:]))
-    found = compare_amounts(Cohort.of(again, breast_template()), replace(QUICK, sizes=(18, 21)))
+    found = compare_amounts(Cohort.of(again, breast_template), replace(QUICK, sizes=(18, 21)))
     _, better, nearly, _ = amount_statements(found)
     assert nearly.holds == "yes"
     assert abs(better.effect) < 0.01

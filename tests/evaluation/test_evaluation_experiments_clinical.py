@@ -51,10 +51,10 @@ def result(cohort):
     return clinical_generalization(cohort)
 
 
-def test_errors_are_those_of_whole_reconstructions_at_the_subjects_own_size(cohort, result):
+def test_errors_are_those_of_whole_reconstructions_at_the_subjects_own_size(cohort, result, breast_template):
     training = training_set(build_model(cohort), cohort)
     folds = LeaveOneOut(training.shapes)
-    at = [breast_template().landmark_ids[mark] for mark in MARKS]
+    at = [breast_template.landmark_ids[mark] for mark in MARKS]
     for subject in (0, 7):
         own = cohort.shape(subject)[at]
         back = training.transforms[subject].inverse()

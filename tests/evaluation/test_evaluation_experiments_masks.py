@@ -51,10 +51,10 @@ def shapes():
 
 
 @pytest.fixture(scope="module")
-def truth(shapes, tmp_path_factory):
+def truth(shapes, tmp_path_factory, breast_template):
     """A truth folder whose topology is the template's own."""
     folder = tmp_path_factory.mktemp("truth")
-    template = breast_template()
+    template = breast_template
     inside = breast_mask(template.mesh, template.landmarks) > 0.2
     left = template.mesh.vertices[:, 0] > 0
     names = list(template.landmarks)
@@ -135,8 +135,8 @@ def test_two_registrations_of_the_same_quality_do_not_differ(shapes, truth):
         assert statement.by_truth == "no preference"
 
 
-def test_a_calmer_thorax_is_found_and_judged_by_the_true_ratio(shapes, truth):
-    template = breast_template()
+def test_a_calmer_thorax_is_found_and_judged_by_the_true_ratio(shapes, truth, breast_template):
+    template = breast_template
     inside = breast_mask(template.mesh, template.landmarks)[:, None]
     calm = shrunk(shapes, np.where(inside > 0.1, 1.0, 0.4))
     result = compare_masks(cohort(calm), cohort(noisy(shapes, 1)), QUICK, truth=truth)
@@ -159,8 +159,8 @@ def test_variance_of_the_right_size_is_not_called_right_unless_it_is_the_true_va
     assert "explained variation outside" in found["truth"]
 
 
-def test_where_random_samples_vary_most_is_found(shapes):
-    template = breast_template()
+def test_where_random_samples_vary_most_is_found(shapes, breast_template):
+    template = breast_template
     inside = breast_mask(template.mesh, template.landmarks)[:, None]
     restless = shrunk(shapes, np.where(inside > 0.05, 1.0, 3.0))
     result = compare_masks(cohort(shapes), cohort(restless), QUICK)
@@ -197,8 +197,8 @@ def test_the_same_seed_gives_the_same_numbers(shapes):
     assert records[0] == records[1] != records[2]
 
 
-def test_mean_squared_errors_come_from_both_sides_of_the_raw_scans(shapes, tmp_path):
-    template = breast_template()
+def test_mean_squared_errors_come_from_both_sides_of_the_raw_scans(shapes, tmp_path, breast_template):
+    template = breast_template
     names, few = list(template.landmarks), 8
     for k in range(few):
         mesh = template.mesh.with_vertices(shapes[k])

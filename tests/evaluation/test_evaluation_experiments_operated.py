@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from breast_cohort import breast_shapes, breast_template
+from breast_cohort import breast_shapes
 from breastmorph.cohort import Cohort
 from breastmorph.evaluation.experiments.data_amount import (
     OperatedExperiment,
@@ -25,8 +25,8 @@ def labelled(cohort, operated):
 
 
 @pytest.fixture(scope="module")
-def cohort():
-    return labelled(Cohort.of(breast_shapes(30), breast_template()), ["yes"] * 18 + ["no"] * 12)
+def cohort(breast_template):
+    return labelled(Cohort.of(breast_shapes(30), breast_template), ["yes"] * 18 + ["no"] * 12)
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +68,10 @@ def test_labels_without_meaning_make_no_difference(cohort):
     assert better.holds == "no"
 
 
-def test_operated_breasts_of_another_kind_are_found_to_explain_worse(cohort):
+def test_operated_breasts_of_another_kind_are_found_to_explain_worse(cohort, breast_template):
     shapes = cohort.array()
     mean = shapes.mean(axis=0)
-    directions = breast_shapes(3, seed=9) - breast_template().mesh.vertices
+    directions = breast_shapes(3, seed=9) - breast_template.mesh.vertices
     amounts = np.random.default_rng(0).normal(size=(12, 3))
     shapes[18:] = mean + np.einsum("kw,wnd->knd", amounts, directions)
     narrow = replace(cohort, packed=shapes.astype(np.float32))

@@ -27,7 +27,7 @@ from breastmorph.model.procrustes import ProcrustesParameters
 from breastmorph.scan.check import find_scans
 from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.template import template_from
-from small_cohort import moved, random_shapes, small_cohort, small_template
+from small_cohort import moved, random_shapes, small_cohort
 from torso import torso
 
 QUICK = EvaluationParameters(samples=8, surface=False)
@@ -56,8 +56,8 @@ def test_the_training_set_is_what_the_model_was_built_from(parameters):
     assert training.shapes.mean(axis=0) == pytest.approx(model.mean, abs=1e-3)
 
 
-def test_transforms_take_a_subject_into_the_models_frame():
-    cohort = Cohort.of(moved(random_shapes(6)), small_template())
+def test_transforms_take_a_subject_into_the_models_frame(small_template):
+    cohort = Cohort.of(moved(random_shapes(6)), small_template)
     training = training_set(build_model(cohort), cohort)
     for i in range(6):
         assert training.transforms[i].apply(cohort.shape(i)) == pytest.approx(training.shapes[i], abs=1e-6)
@@ -117,8 +117,8 @@ def test_a_symmetric_model_leaves_out_the_mirror_image_too():
 
 
 @pytest.mark.parametrize("symmetric", [False, True])
-def test_the_shapes_of_a_large_cohort_are_in_memory_once(symmetric):
-    cohort = Cohort.of(np.concatenate([random_shapes(6, seed) for seed in range(60)]), small_template())
+def test_the_shapes_of_a_large_cohort_are_in_memory_once(symmetric, small_template):
+    cohort = Cohort.of(np.concatenate([random_shapes(6, seed) for seed in range(60)]), small_template)
     model = build_model(cohort, BuildParameters(components=2, symmetric=symmetric))
     training_set(model, small_cohort(3))  # what is prepared once does not count
     tracemalloc.start()
@@ -168,9 +168,9 @@ def test_surface_distance_is_blind_to_sliding_and_never_larger():
     assert by_point.values[:, 0].min() > 0.05
 
 
-def test_surface_generalization_measures_reconstructions_against_the_left_out_surface():
+def test_surface_generalization_measures_reconstructions_against_the_left_out_surface(small_template):
     shapes = random_shapes(6, seed=1)
-    faces = small_template().mesh.faces
+    faces = small_template.mesh.faces
     folds = LeaveOneOut(shapes)
     counts = np.array([1, 4])
     regions = {"whole": np.ones(shapes.shape[1], bool), "breast": shapes[0][:, 2] > 0}

@@ -4,7 +4,7 @@ import igl
 import numpy as np
 import pytest
 
-from breast_cohort import breast_shapes, breast_template
+from breast_cohort import breast_shapes
 from breastmorph.explorer.settings import Settings
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -17,11 +17,11 @@ from explorer_window import begin_again, window
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory, breast_template):
     """A model and the scan of somebody it does not know, with landmarks, in centimetres."""
     home = tmp_path_factory.mktemp("patient")
     save_model(model(), home / "model.h5")
-    template = breast_template()
+    template = breast_template
     shape = breast_shapes(41)[40]
     marks = Landmarks(tuple(template.landmark_ids), shape[list(template.landmark_ids.values())])
     vertices, faces = igl.upsample(shape, np.array(template.mesh.faces))  # not the model's own triangles

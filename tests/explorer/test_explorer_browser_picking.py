@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from breast_cohort import breast_model
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.files import load_model, save_model
@@ -32,9 +31,9 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def entrance(folder, tmp_path_factory):
+def entrance(folder, tmp_path_factory, breast_model):
     model = tmp_path_factory.mktemp("model") / "model.h5"
-    save_model(breast_model(), model)
+    save_model(breast_model, model)
     with explore(folder, "--model", model, "--by-hand") as found:
         yield found
 
@@ -221,8 +220,8 @@ def test_an_unreadable_scan_closes_the_one_before(tab, folder):
     tab.errors[:] = [text for text in tab.errors if "status of 422" not in text]
 
 
-def test_a_models_missing_landmark_is_clicked_once_and_kept_in_a_file(browser, tmp_path):
-    model, path = breast_model(), tmp_path / "foreign.h5"
+def test_a_models_missing_landmark_is_clicked_once_and_kept_in_a_file(browser, tmp_path, breast_model):
+    model, path = breast_model, tmp_path / "foreign.h5"
     known = {name: vertex for name, vertex in model.landmark_ids.items() if name != "sternal_notch"}
     save_model(replace(model, landmark_ids=known), path)
     with explore(path) as entrance, window(browser, entrance) as tab:

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from breast_cohort import breast_model
 from breastmorph.cli import main
 from breastmorph.explorer import server
 from breastmorph.explorer.server import Entrance, address_of, bound_socket
@@ -117,8 +116,8 @@ def hear_the_terminal() -> None:
 
 @pytest.mark.kill
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGINT)])
-def test_it_serves_until_it_is_ended_and_deletes_all(tmp_path, number):
-    save_model(breast_model(), tmp_path / "model.h5")
+def test_it_serves_until_it_is_ended_and_deletes_all(tmp_path, number, breast_model):
+    save_model(breast_model, tmp_path / "model.h5")
     place = tmp_path / "temporary"
     place.mkdir()
     code = "from breastmorph.cli import main; main()"
@@ -166,8 +165,8 @@ main()
 @pytest.mark.parametrize(
     "module", ["click", "breastmorph.cli.explore", "breastmorph.explorer.server", "uvicorn"]
 )
-def test_a_start_that_is_interrupted_ends_without_a_word(tmp_path, module, number):
-    save_model(breast_model(), tmp_path / "model.h5")
+def test_a_start_that_is_interrupted_ends_without_a_word(tmp_path, module, number, breast_model):
+    save_model(breast_model, tmp_path / "model.h5")
     (tmp_path / "temporary").mkdir()
     words = ["explore", str(tmp_path / "model.h5"), "--no-browser"]
     done = subprocess.run(

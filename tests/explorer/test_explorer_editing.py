@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from breast_cohort import breast_model
 from breastmorph.batch.registered_folder import FailedScan, RegisteredFolder
 from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.patient import mean_patient
@@ -30,17 +29,17 @@ from explorer_client import Visitor, running
 
 
 @pytest.fixture(scope="module")
-def visitor(tmp_path_factory):
+def visitor(tmp_path_factory, breast_model):
     path = tmp_path_factory.mktemp("model") / "model.h5"
-    save_model(breast_model(), path)
+    save_model(breast_model, path)
     with running(Settings(model=path)) as explorer:
         yield Visitor.of(explorer)
 
 
 @pytest.fixture(scope="module")
-def usual() -> Editor:
+def usual(breast_model) -> Editor:
     """Knows what is usual of every measure."""
-    model = breast_model()
+    model = breast_model
     return Editor(model, mean_patient(model))
 
 
@@ -190,9 +189,9 @@ def glb_extent(data: bytes) -> np.ndarray:
     return np.array(corner["max"]) - np.array(corner["min"])
 
 
-def test_a_glb_is_in_metres(visitor):
+def test_a_glb_is_in_metres(visitor, breast_model):
     data = visitor.post("/api/download/mesh", {"shape": {"kind": "mean"}, "format": "glb"}).content
-    wanted = np.ptp(breast_model().mean, axis=0) / 1000.0
+    wanted = np.ptp(breast_model.mean, axis=0) / 1000.0
     np.testing.assert_allclose(glb_extent(data), wanted, rtol=1e-3)
 
 

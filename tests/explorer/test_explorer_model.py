@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from breast_cohort import breast_model
 from breastmorph.clinical.measures import Gauge
 from breastmorph.explorer.model_view import demo_model, from_bytes, to_bytes
 from breastmorph.explorer.settings import Settings
@@ -19,8 +18,8 @@ from explorer_client import Visitor, running
 
 
 @pytest.fixture(scope="module")
-def model() -> ShapeModel:
-    return breast_model()
+def model(breast_model) -> ShapeModel:
+    return breast_model
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from breast_cohort import breast_model
 from breastmorph.explorer.answers import RequestProblem
 from breastmorph.explorer.open_scans import ScanQueue
 from breastmorph.explorer.picking import ORDER, Picks, doubts, guide, most_caudal, pick, rings
@@ -186,9 +185,9 @@ def test_a_huge_scan_is_shown_with_fewer_triangles_but_picked_in_full():
 
 
 @pytest.fixture(scope="module")
-def model_file(tmp_path_factory):
+def model_file(tmp_path_factory, breast_model):
     path = tmp_path_factory.mktemp("model") / "model.h5"
-    save_model(breast_model(), path)
+    save_model(breast_model, path)
     return path
 
 

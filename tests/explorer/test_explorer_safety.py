@@ -15,7 +15,6 @@ from importlib.resources import files
 
 import pytest
 
-from breast_cohort import breast_model
 from breastmorph.explorer.answers import RequestProblem
 from breastmorph.explorer.app import _ENDPOINTS
 from breastmorph.explorer.jobs import Cancelled, SharedCalls, WorkerCalls
@@ -30,9 +29,9 @@ from explorer_client import Visitor, running
 
 
 @pytest.fixture(scope="module")
-def settings(tmp_path_factory) -> Settings:
+def settings(tmp_path_factory, breast_model) -> Settings:
     path = tmp_path_factory.mktemp("model") / "model.h5"
-    save_model(breast_model(), path)
+    save_model(breast_model, path)
     return Settings(model=path, max_upload=3 * MEGABYTE)
 
 

@@ -178,10 +178,10 @@ def test_another_account_gets_nothing_and_finds_no_key(clinic, with_folder):
 
 
 @pytest.fixture(scope="module")
-def hurried(tmp_path_factory):
+def hurried(tmp_path_factory, breast_model):
     """An explorer with little patience."""
     path = tmp_path_factory.mktemp("model") / "model.h5"
-    save_model(breast_model(), path)
+    save_model(breast_model, path)
     settings = Settings(model=path, patience=1.0, slowest=2000, max_connections=12)
     with running(settings) as explorer:
         yield explorer

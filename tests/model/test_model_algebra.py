@@ -10,7 +10,7 @@ import pytest
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.model.shape_model import condition
-from small_cohort import built, moved, random_shapes, small_cohort, small_template
+from small_cohort import built, moved, random_shapes, small_cohort
 
 
 @pytest.fixture(scope="module")
@@ -230,7 +230,7 @@ def test_landmarks_are_completed_under_their_common_names(model):
         model.with_landmark_ids({"xiphoid": model.n_vertices})
 
 
-def test_what_does_not_fit_is_refused(model):
+def test_what_does_not_fit_is_refused(model, small_template):
     ids = np.array([1, 2])
     refused = [
         lambda: model.instance(np.zeros(model.n_components + 1)),
@@ -250,4 +250,4 @@ def test_what_does_not_fit_is_refused(model):
     for call in refused:
         with pytest.raises(BreastMorphError):
             call()
-    assert small_template().mesh.n_vertices == model.n_vertices
+    assert small_template.mesh.n_vertices == model.n_vertices

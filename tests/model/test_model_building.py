@@ -13,13 +13,13 @@ from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.building import BuildParameters, build_model, built_with, part_vertices
 from breastmorph.model.files import save_model
 from breastmorph.model.procrustes import ProcrustesParameters, mirrored
-from small_cohort import built, moved, random_shapes, small_cohort, small_template
+from small_cohort import built, moved, random_shapes, small_cohort
 
 
-def test_the_mean_stands_upright_like_the_template_at_the_mean_size():
+def test_the_mean_stands_upright_like_the_template_at_the_mean_size(small_template):
     shapes = moved(random_shapes())
-    model = built(Cohort.of(shapes, small_template()))
-    to_template = Similarity.fit(model.mean, small_template().mesh.vertices, with_scale=False)
+    model = built(Cohort.of(shapes, small_template))
+    to_template = Similarity.fit(model.mean, small_template.mesh.vertices, with_scale=False)
     assert np.allclose(to_template.rotation, np.eye(3), atol=1e-6)
     assert np.allclose(model.mean.mean(axis=0), 0.0, atol=1e-6)
     sizes = [np.linalg.norm(shape - shape.mean(axis=0)) for shape in shapes]
@@ -27,9 +27,9 @@ def test_the_mean_stands_upright_like_the_template_at_the_mean_size():
     assert model.info["removed"]["scale_sd"] > 0.1
 
 
-def test_a_rigid_model_holds_size_and_a_similarity_model_does_not():
+def test_a_rigid_model_holds_size_and_a_similarity_model_does_not(small_template):
     grown = random_shapes(k=8) * np.linspace(0.8, 1.2, 8)[:, None, None]
-    cohort = Cohort.of(grown, small_template())
+    cohort = Cohort.of(grown, small_template)
     rigid = build_model(cohort, BuildParameters(procrustes=ProcrustesParameters(with_scale=False)))
     similar = build_model(cohort)
     along_first = rigid.basis[:, 0] @ rigid.mean.ravel() / np.linalg.norm(rigid.mean)
@@ -48,15 +48,15 @@ def test_the_same_cohort_gives_the_same_bytes(tmp_path):
         assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()
 
 
-def test_signs_do_not_depend_on_the_order_of_the_subjects():
+def test_signs_do_not_depend_on_the_order_of_the_subjects(small_template):
     shapes = random_shapes()
-    model = built(Cohort.of(shapes, small_template()))
-    other = built(Cohort.of(shapes[::-1], small_template()))
+    model = built(Cohort.of(shapes, small_template))
+    other = built(Cohort.of(shapes[::-1], small_template))
     assert ((model.basis * other.basis).sum(axis=0) > 0.99).all()
 
 
-def test_plus_makes_the_breasts_fuller():
-    template = small_template()
+def test_plus_makes_the_breasts_fuller(small_template):
+    template = small_template
     towards = np.zeros_like(template.mesh.vertices)
     nipples = [template.landmark_ids[f"nipple_{side}"] for side in ("left", "right")]
     for nipple in nipples:
@@ -69,8 +69,8 @@ def test_plus_makes_the_breasts_fuller():
     assert (larger[nipples, 2] > model.mean[nipples, 2] + 5.0).all()
 
 
-def test_a_symmetric_model_equals_that_of_subjects_and_mirror_images():
-    template, shapes = small_template(), random_shapes(k=6)
+def test_a_symmetric_model_equals_that_of_subjects_and_mirror_images(small_template):
+    template, shapes = small_template, random_shapes(k=6)
     model = built(Cohort.of(shapes, template), symmetric=True, keep_scores=True)
     doubled = built(Cohort.of(np.concatenate([shapes, mirrored(shapes, template.mirror)]), template))
     assert model.n_components == doubled.n_components == 11
@@ -86,8 +86,8 @@ def test_a_symmetric_model_equals_that_of_subjects_and_mirror_images():
     assert np.allclose(model.instance(model.training.scores[2]), aligned, atol=1e-3)
 
 
-def test_a_model_of_asymmetry_holds_only_asymmetry():
-    template = small_template()
+def test_a_model_of_asymmetry_holds_only_asymmetry(small_template):
+    template = small_template
     shapes = random_shapes(k=7)
     model = built(Cohort.of(shapes, template), asymmetry=True, keep_scores=True)
     for column in model.basis.T:
@@ -102,8 +102,8 @@ def test_a_model_of_asymmetry_holds_only_asymmetry():
     assert np.allclose(model.instance(model.training.scores[3]) - symmetric, own, atol=1e-3)
 
 
-def test_subjects_that_do_not_differ_are_refused():
-    template, shapes = small_template(), random_shapes(k=5)
+def test_subjects_that_do_not_differ_are_refused(small_template):
+    template, shapes = small_template, random_shapes(k=5)
     even = (shapes + mirrored(shapes, template.mirror)) / 2
     with pytest.raises(BreastMorphError, match="no asymmetry"):
         built(Cohort.of(even, template), asymmetry=True)
@@ -128,14 +128,14 @@ def test_a_part_is_the_marginal_of_the_whole_model(side, options):
     )
 
 
-def test_a_part_is_one_breast_with_its_nipple():
+def test_a_part_is_one_breast_with_its_nipple(small_template):
     model = built(small_cohort(), part="left")
     assert "nipple_left" in model.landmark_ids
     assert "nipple_right" not in model.landmark_ids
     assert model.mean[model.landmark_ids["nipple_left"], 0] > 0
     assert (model.mean[:, 0] > -5.0).all()
     assert set(np.unique(model.faces)) == set(range(model.n_vertices))
-    assert 0.03 < model.n_vertices / small_template().mesh.n_vertices < 0.45
+    assert 0.03 < model.n_vertices / small_template.mesh.n_vertices < 0.45
 
 
 def test_subjects_with_an_absent_side_are_left_out_unless_asked_for():

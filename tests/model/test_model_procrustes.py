@@ -83,8 +83,8 @@ def test_rigid_alignment_keeps_size():
     assert all(transform.scale == 1.0 for transform in found.transforms)
 
 
-def test_the_report_tells_what_was_put_in():
-    shape = small_template().mesh.vertices
+def test_the_report_tells_what_was_put_in(small_template):
+    shape = small_template.mesh.vertices
     sizes, turns, places = [0.9, 1.0, 1.1], [-10.0, 0.0, 10.0], [-30.0, 0.0, 30.0]
     shapes = np.stack(
         [
@@ -103,8 +103,8 @@ def test_the_report_tells_what_was_put_in():
     assert removed.variance_before > 900.0
 
 
-def test_a_symmetric_frame_has_a_symmetric_mean_and_sees_mirror_images_alike():
-    mirror = small_template().mirror
+def test_a_symmetric_frame_has_a_symmetric_mean_and_sees_mirror_images_alike(small_template):
+    mirror = small_template.mirror
     shapes = random_shapes()
     found = frame_of(shapes, mirror=mirror)
     assert np.allclose(mirrored(found.mean, mirror), found.mean, atol=1e-9)

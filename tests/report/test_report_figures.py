@@ -12,7 +12,6 @@ import trimesh
 from matplotlib.figure import Figure
 from PIL import Image
 
-from breast_cohort import breast_model, breast_template
 from breastmorph.clinical.prediction import predict_breast
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.closest import Surface
@@ -77,8 +76,8 @@ def require_drawn(path, least=0.05):
 
 
 @pytest.fixture(scope="module")
-def model():
-    return breast_model().truncate(components=10)
+def model(breast_model):
+    return breast_model.truncate(components=10)
 
 
 @pytest.fixture(scope="module")
@@ -166,8 +165,8 @@ def test_colours_end_at_round_numbers(most, end):
 # --- the figures --------------------------------------------------------------------------------------------------
 
 
-def test_masks_of_three_kinds(tmp_path):
-    template = breast_template()
+def test_masks_of_three_kinds(tmp_path, breast_template):
+    template = breast_template
     save_mask_contours(tmp_path / "masks", template.mesh, template.landmarks)
     require_drawn(tmp_path / "masks")
     found = texts(tmp_path / "masks")
@@ -177,8 +176,8 @@ def test_masks_of_three_kinds(tmp_path):
     assert "50 mm" in found
 
 
-def test_masks_need_landmarks(tmp_path):
-    mesh = breast_template().mesh
+def test_masks_need_landmarks(tmp_path, breast_template):
+    mesh = breast_template.mesh
     with pytest.raises(LandmarkProblem, match="sternal_notch"):
         save_mask_contours(tmp_path / "masks", mesh, Landmarks((), np.zeros((0, 3))))
     assert not list(tmp_path.iterdir())

@@ -22,7 +22,7 @@ from breastmorph.registration.result import Registration
 from breastmorph.report.summary_page import SIZE, ScanPictures, summary_html, thumbnail, write_summaries
 from breastmorph.scan.scan import Scan
 from breastmorph.template import default_template
-from small_cohort import random_shapes, small_template, write_registered
+from small_cohort import random_shapes, write_registered
 from torso import torso
 
 
@@ -124,9 +124,9 @@ def test_thousands_of_rows_stay_small():
     assert len(text) < 3e6
 
 
-def test_a_registered_folder_is_summarised_with_its_outlier(tmp_path):
+def test_a_registered_folder_is_summarised_with_its_outlier(tmp_path, small_template):
     shapes = random_shapes(12, size=3.0)
-    right = small_template().mesh.vertices[:, 0] < 0
+    right = small_template.mesh.vertices[:, 0] < 0
     shapes[4][right] += np.random.default_rng(0).normal(scale=4.0, size=(right.sum(), 3))
     write_registered(tmp_path / "out", shapes)
     (tmp_path / "out" / "thumbnails").mkdir()

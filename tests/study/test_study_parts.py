@@ -18,17 +18,16 @@ from breastmorph.study.part import Part, PartState, StudyParameters, demo_parame
 from breastmorph.study.plan import Inputs, make_plan
 from breastmorph.study.report import command_of
 from breastmorph.study.running import run_study
-from small_cohort import small_template
 
 
 @pytest.fixture
-def run_parts(tmp_path, monkeypatch):
+def run_parts(tmp_path, monkeypatch, small_template):
     """Runs invented parts as a study; a fixture because a study plans its own."""
 
     def run(*parts: Part, **options):
         monkeypatch.setattr(running, "make_plan", lambda parameters, inputs: list(parts))
         return run_study(
-            tmp_path / "study", StudyParameters(phantom=4), template=small_template(), jobs=1, **options
+            tmp_path / "study", StudyParameters(phantom=4), template=small_template, jobs=1, **options
         )
 
     return run

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from breast_cohort import breast_model, breast_shapes, breast_template
+from breast_cohort import breast_model, breast_shapes
 from breastmorph.cli import main
 from breastmorph.clinical.predictor import training_shapes
 from breastmorph.cohort import Cohort, load_cohort
@@ -20,7 +20,7 @@ from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.model.files import load_model, save_model
-from small_cohort import moved, random_shapes, small_template, write_registered
+from small_cohort import moved, random_shapes, write_registered
 from torso import torso
 
 
@@ -119,17 +119,17 @@ def test_a_copied_subject_is_named_by_build_and_left_out_together_by_evaluate(tm
     assert worst[8] > 0.5 * np.median(worst)
 
 
-def test_different_people_are_no_copies_and_nobody_is_doubted():
-    cohort = Cohort.of(random_shapes(12), small_template())
+def test_different_people_are_no_copies_and_nobody_is_doubted(small_template):
+    cohort = Cohort.of(random_shapes(12), small_template)
     found = doubts(cohort)
     assert (found.copies, found.mirrored, found.unlike) == ((), (), ())
     assert without_copies(cohort) is cohort
     assert len(set(copy_groups(cohort))) == 12
 
 
-def test_prediction_calibrates_on_every_subject_once():
+def test_prediction_calibrates_on_every_subject_once(breast_template):
     shapes = breast_shapes(12)
-    cohort = Cohort.of(np.concatenate([shapes, shapes[:3]]), breast_template())
+    cohort = Cohort.of(np.concatenate([shapes, shapes[:3]]), breast_template)
     assert training_shapes(breast_model(12), cohort).count == 12
     kept = build_model(cohort, BuildParameters(keep_scores=True))
     assert len(kept.training.scores) == 15
@@ -239,13 +239,13 @@ def models(tmp_path_factory):
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
-def test_coefficients_beyond_all_shapes(value):
+def test_coefficients_beyond_all_shapes(value, breast_model):
     with pytest.raises(BreastMorphError, match="no number, or beyond"):
-        breast_model().instance([value])
+        breast_model.instance([value])
 
 
-def test_large_coefficients_are_extrapolated_and_called_implausible():
-    model = breast_model()
+def test_large_coefficients_are_extrapolated_and_called_implausible(breast_model):
+    model = breast_model
     coefficients = np.full(3, 1e6)
     assert np.isfinite(model.instance(coefficients)).all()
     assert model.plausibility(coefficients) == 0.0
@@ -253,8 +253,8 @@ def test_large_coefficients_are_extrapolated_and_called_implausible():
 
 
 @pytest.mark.parametrize("noise", [1e-300, 1e-30, 1e-12, 1.0])
-def test_points_that_contradict_each_other_are_met_halfway(noise):
-    model = breast_model()
+def test_points_that_contradict_each_other_are_met_halfway(noise, breast_model):
+    model = breast_model
     ids = np.array([5, 5])
     points = model.mean[ids] + [[0.0, 0.0, 0.0], [30.0, 30.0, 30.0]]
     found = model.posterior(points, ids, noise)
@@ -264,14 +264,14 @@ def test_points_that_contradict_each_other_are_met_halfway(noise):
 
 
 @pytest.mark.parametrize("noise", [0.0, -1.0, np.nan, np.inf])
-def test_noise_that_does_not_exist(noise):
-    model = breast_model()
+def test_noise_that_does_not_exist(noise, breast_model):
+    model = breast_model
     with pytest.raises(BreastMorphError, match="noise above 0"):
         model.posterior(model.mean[:2], np.array([0, 1]), noise)
 
 
-def test_all_points_known_gives_them_back_and_none_known_gives_the_model():
-    model = breast_model()
+def test_all_points_known_gives_them_back_and_none_known_gives_the_model(breast_model):
+    model = breast_model
     shape = model.instance(1.5 * model.deviations)
     everything = model.posterior(shape, np.arange(model.n_vertices), 1e-4)
     assert np.abs(everything.mean - shape).max() < 0.05
@@ -308,10 +308,10 @@ def test_holding_everything_leaves_nothing_to_change(models, tmp_path):
     assert "cannot be attained" in said
 
 
-def test_a_model_without_variance_draws_its_mean_and_cannot_be_edited(models, tmp_path):
+def test_a_model_without_variance_draws_its_mean_and_cannot_be_edited(models, tmp_path, breast_model):
     assert run("sample", models / "still.h5", "-n", 1, "--out", tmp_path).exit_code == 0
     drawn = load_mesh(tmp_path / "sample_000.ply").vertices
-    np.testing.assert_allclose(drawn, breast_model().mean, atol=1e-3)
+    np.testing.assert_allclose(drawn, breast_model.mean, atol=1e-3)
     said = refused("edit", models / "still.h5", "--set", "SN-NL=+10", "--no-sheet", "--out", tmp_path)
     assert "the same in all shapes" in said
 
@@ -347,8 +347,8 @@ def test_a_fit_to_a_plane_is_refused(models, tmp_path):
     assert "too far apart" in said
 
 
-def test_predicting_everything_or_nothing_is_refused(models, tmp_path):
-    template = breast_template()
+def test_predicting_everything_or_nothing_is_refused(models, tmp_path, breast_template):
+    template = breast_template
     save_mesh(template.mesh, tmp_path / "scan.ply")
     marks = {name: [float(x) for x in point] for name, point in template.landmarks.items()}
     (tmp_path / "scan.json").write_text(json.dumps(marks))
@@ -361,11 +361,11 @@ def test_predicting_everything_or_nothing_is_refused(models, tmp_path):
         assert result.stderr.startswith("breastmorph: ")
 
 
-def test_a_model_of_copies_only_is_no_model():
+def test_a_model_of_copies_only_is_no_model(small_template):
     shapes = np.repeat(random_shapes(2), 3, axis=0)
-    model = build_model(Cohort.of(shapes, small_template()))
+    model = build_model(Cohort.of(shapes, small_template))
     assert model.n_components == 1  # two people, however often they are there
     found = evaluate_model(
-        model, Cohort.of(shapes, small_template()), EvaluationParameters(samples=3, surface=False)
+        model, Cohort.of(shapes, small_template), EvaluationParameters(samples=3, surface=False)
     )
     assert found.generalization[0].mean[-1] > 1.0

@@ -20,7 +20,7 @@ from breastmorph.evaluation.privacy import PrivacyParameters, measure_privacy
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.report.summary_page import write_summaries
-from small_cohort import random_shapes, small_cohort, small_template, write_registered
+from small_cohort import random_shapes, small_cohort, write_registered
 from tiny_cohort import tiny_recipe, write_scans
 
 NAMES = ("Doe-Jane-1970", "Roe-Mary-1981", "Poe-Anne-1964", "Moe-Lucy-1959", "Low-Beth-1988")
@@ -149,7 +149,7 @@ def test_a_full_model_recognises_its_subjects_and_a_truncated_one_less():
     assert any("% certainty" in sentence for sentence in found.verdict())
 
 
-def test_samples_of_a_model_are_new_people_and_a_collapsed_model_copies():
+def test_samples_of_a_model_are_new_people_and_a_collapsed_model_copies(small_template):
     cohort = small_cohort(30)
     model = build_model(cohort)
     usual = measure_privacy(model, cohort, PrivacyParameters(samples=100)).nearness[0]
@@ -157,7 +157,7 @@ def test_samples_of_a_model_are_new_people_and_a_collapsed_model_copies():
     # A model of next to no variance repeats its mean; a subject at the mean is what it copies.
     shapes = cohort.array()
     shapes[0] = build_model(cohort).mean
-    near = Cohort.of(shapes, small_template())
+    near = Cohort.of(shapes, small_template)
     still = replace(build_model(near), variances=1e-6 * build_model(near).variances)
     found = measure_privacy(still, near, PrivacyParameters(samples=20))
     assert found.nearness[0].repeats
