@@ -16,7 +16,7 @@ from breastmorph.clinical.patient import Patient, mean_patient, place
 from breastmorph.clinical.wishes import ModelFeatures
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.geometry import Similarity
-from edited_people import FIVE, change, editor, features, stranger
+from edited_people import FIVE, change, editor
 
 
 @pytest.mark.parametrize("who", ["mean", "stranger"])
@@ -53,18 +53,18 @@ def test_several_requests_and_a_tape_measure_at_once():
     }  # fmt: skip
 
 
-def test_the_result_is_the_most_likely_one():
+def test_the_result_is_the_most_likely_one(breast_model, features, stranger):
     one = editor("stranger")
     requests = [Request("SN-NL", 10.0, relative=True), Request("NL-NR", -6.0, relative=True)]
     edit = one.exact(requests)
-    model = breast_model()
+    model = breast_model
     u = (edit.coefficients - edit.coefficients_before) / model.deviations
     rng = np.random.default_rng(0)
-    space = EditSpace(model, stranger().shape, one.place, one._regions["thorax"], with_size=False)
-    wanted = np.array([features().find(r.name).value(stranger().shape) + r.amount for r in requests])
+    space = EditSpace(model, stranger.shape, one.place, one._regions["thorax"], with_size=False)
+    wanted = np.array([features.find(r.name).value(stranger.shape) + r.amount for r in requests])
 
     def read(at):
-        readings = [features().find(r.name).read(space.displaced(at)) for r in requests]
+        readings = [features.find(r.name).read(space.displaced(at)) for r in requests]
         return np.array([r.value for r in readings]), np.array([space.pulled_back(r) for r in readings])
 
     for _ in range(5):  # from other places, Newton steps onto the constraints end farther away
@@ -76,15 +76,15 @@ def test_the_result_is_the_most_likely_one():
         assert np.linalg.norm(other) > np.linalg.norm(u)
 
 
-def test_asking_for_what_is_there_returns_the_shape_itself():
+def test_asking_for_what_is_there_returns_the_shape_itself(stranger):
     edit = editor("stranger").exact([Request("SN-NL", 0.0, relative=True)], ["thorax"])
-    assert np.array_equal(edit.shape, stranger().shape)
+    assert np.array_equal(edit.shape, stranger.shape)
     assert edit.length == 0.0
     assert edit.movements["thorax"] == 0.0
 
 
-def test_what_the_model_cannot_express_stays():
-    model, patient = breast_model(), stranger()
+def test_what_the_model_cannot_express_stays(breast_model, stranger):
+    model, patient = breast_model, stranger
     edit = editor("stranger").exact([Request("SN-NL", 10.0, relative=True)], ["NL-NR"])
     to_model = place(model, patient.shape).to_model
     assert (
@@ -105,20 +105,20 @@ def test_what_the_model_cannot_express_stays():
     assert np.abs(moved).max() > 5.0
 
 
-def test_pose_and_unit_of_the_patient_do_not_matter():
+def test_pose_and_unit_of_the_patient_do_not_matter(breast_model, features, stranger):
     turn = Similarity(
         Rotation.from_euler("xyz", [3, -8, 4], degrees=True).as_matrix(), np.array([400.0, 3.0, -90.0])
     )
-    other = Patient("turned", turn.apply(stranger().shape))
+    other = Patient("turned", turn.apply(stranger.shape))
     requests, hold = [Request("SN-NL", 9.0, relative=True)], ["NL-NR", "thorax"]
     first = editor("stranger").exact(requests, hold)
-    second = Editor(breast_model(), other, features()).exact(requests, hold)
+    second = Editor(breast_model, other, features).exact(requests, hold)
     assert np.abs(turn.apply(first.shape) - second.shape).max() < 0.05
 
 
-def test_a_held_breast_stays():
-    _, _, sd = editor().usual("volume-left")
-    edit = editor().exact([Request("volume-left", sd, relative=True)], ["right", "thorax"])
+def test_a_held_breast_stays(editor):
+    _, _, sd = editor.usual("volume-left")
+    edit = editor.exact([Request("volume-left", sd, relative=True)], ["right", "thorax"])
     assert edit.movements["right"] < 1.0
     assert edit.movements["thorax"] < 1.0
     assert edit.movements["left"] > 1.0
@@ -134,9 +134,9 @@ def test_holding_the_thorax_costs_likelihood_and_no_more_than_needed():
     assert held.length > free.length
 
 
-def test_few_subjects_hold_the_thorax_by_local_modes():
+def test_few_subjects_hold_the_thorax_by_local_modes(stranger):
     model = breast_model(k=7)
-    one = Editor(model, replace(stranger(), id="few"), ModelFeatures(model))
+    one = Editor(model, replace(stranger, id="few"), ModelFeatures(model))
     edit = one.exact([Request("SN-NL", 15.0, relative=True)], ["NL-NR", "thorax"])
     assert edit.largest_error < 0.1
     assert edit.movements["thorax"] < 1.0
@@ -159,8 +159,8 @@ def test_a_model_that_keeps_size_is_edited_too():
     assert edit.size_change == 0.0
 
 
-def test_five_landmarks_are_enough():
-    full = breast_model()
+def test_five_landmarks_are_enough(breast_model):
+    full = breast_model
     model = replace(
         full, landmark_ids={name: full.landmark_ids[name] for name in FIVE}, training=None, info={}
     )
@@ -175,19 +175,19 @@ def test_five_landmarks_are_enough():
 # --- warnings and refusals --------------------------------------------------------------------------------------------
 
 
-def test_beyond_three_standard_deviations_there_is_a_warning():
-    _, _, sd = editor().usual("SN-NL")
-    assert not editor().exact([Request("SN-NL", 1.5 * sd, relative=True)]).warnings
-    warnings = editor().exact([Request("SN-NL", 3.5 * sd, relative=True)]).warnings
+def test_beyond_three_standard_deviations_there_is_a_warning(editor):
+    _, _, sd = editor.usual("SN-NL")
+    assert not editor.exact([Request("SN-NL", 1.5 * sd, relative=True)]).warnings
+    warnings = editor.exact([Request("SN-NL", 3.5 * sd, relative=True)]).warnings
     assert any(
         "SN-NL: the value asked for lies 3.5 standard deviations above" in str(text) for text in warnings
     )
 
 
 @pytest.mark.parametrize("version", ["exact", "linear"])
-def test_beyond_six_standard_deviations_the_model_knows_nothing(version):
-    edit = getattr(editor(), version)
-    _, mean, sd = editor().usual("SN-NL")
+def test_beyond_six_standard_deviations_the_model_knows_nothing(version, editor):
+    edit = getattr(editor, version)
+    _, mean, sd = editor.usual("SN-NL")
     assert edit([Request("SN-NL", mean + 5.5 * sd)]).warnings
     for far in (-6.5, 6.5):
         with pytest.raises(
@@ -197,10 +197,10 @@ def test_beyond_six_standard_deviations_the_model_knows_nothing(version):
         assert f"SN-NL {mean:.0f} ± {sd:.0f} mm" in caught.value.remedy
 
 
-def test_who_is_far_out_may_come_nearer():
-    _, mean, sd = editor().usual("SN-NL")
-    long = editor().exact([Request("SN-NL", mean + 3.0 * sd)]).shape
-    one = Editor(breast_model(), Patient("long", long), features(), EditParameters(reach=1.0))
+def test_who_is_far_out_may_come_nearer(breast_model, editor, features):
+    _, mean, sd = editor.usual("SN-NL")
+    long = editor.exact([Request("SN-NL", mean + 3.0 * sd)]).shape
+    one = Editor(breast_model, Patient("long", long), features, EditParameters(reach=1.0))
     _, mean, sd = one.usual("SN-NL")
     assert one.exact([Request("SN-NL", mean + 2.0 * sd)]).largest_error < 0.1
     with pytest.raises(BreastMorphError, match="out of reach"):
@@ -229,22 +229,22 @@ def test_who_is_far_out_may_come_nearer():
         (["weight=70"], ["SN-NL", "tape projection-left"], "cannot be held"),
     ],
 )
-def test_what_cannot_be_is_refused_in_clear_words(requests, hold, says):
+def test_what_cannot_be_is_refused_in_clear_words(requests, hold, says, editor):
     with pytest.raises(BreastMorphError) as caught:
-        editor().exact([parse_request(text) for text in requests], hold)
+        editor.exact([parse_request(text) for text in requests], hold)
     assert says in str(caught.value)
     assert caught.value.remedy
 
 
-def test_a_folded_surface_is_refused():
-    strict = Editor(breast_model(), mean_patient(breast_model()), features(), EditParameters(torn=-1.0))
+def test_a_folded_surface_is_refused(breast_model, features):
+    strict = Editor(breast_model, mean_patient(breast_model), features, EditParameters(torn=-1.0))
     with pytest.raises(BreastMorphError, match="would fold the surface") as caught:
         strict.exact([Request("SN-NL", 5.0, relative=True)])
     assert caught.value.code == "unattainable"
 
 
-def test_an_absent_breast_has_no_measures():
-    one = Editor(breast_model(), replace(stranger(), absent_side="left"))
+def test_an_absent_breast_has_no_measures(breast_model, stranger):
+    one = Editor(breast_model, replace(stranger, absent_side="left"))
     edit = one.exact([Request("SN-NR", 8.0, relative=True)])
     assert edit.movements["left"] < 1.0 < edit.movements["right"]
     names = {c.name for c in edit.changes}
@@ -254,13 +254,13 @@ def test_an_absent_breast_has_no_measures():
         one.exact([Request("SN-NL", 5.0, relative=True)])
 
 
-def test_a_shape_of_another_topology_is_refused():
+def test_a_shape_of_another_topology_is_refused(breast_model, features):
     with pytest.raises(BreastMorphError, match="12 vertices"):
-        Editor(breast_model(), Patient("x", np.zeros((12, 3))), features())
+        Editor(breast_model, Patient("x", np.zeros((12, 3))), features)
 
 
-def test_a_model_of_one_breast_has_no_thorax_to_hold():
-    model = breast_model()
+def test_a_model_of_one_breast_has_no_thorax_to_hold(breast_model):
+    model = breast_model
     part = model.marginal(np.flatnonzero(model.mean[:, 0] > 0))
     one = Editor(part, mean_patient(part))
     assert one.exact([Request("NL-LPL", 4.0, relative=True)]).largest_error < 0.1

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from breast_cohort import breast_template
 from breastmorph.clinical.features import Reading
 from breastmorph.clinical.missing_region import LeftOut, best_choice
 from breastmorph.clinical.prediction import predict_breast
@@ -17,7 +16,7 @@ from breastmorph.cohort.cohort import doubts
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.geometry import Similarity, rotation_about, vertex_normals
 from breastmorph.model.building import BuildParameters, build_model
-from predicted_people import alike, model, predictor, strangers
+from predicted_people import alike, model, predictor
 
 pytestmark = pytest.mark.slow
 
@@ -58,9 +57,9 @@ def test_a_perfect_mirror_image_is_taken_whole():
     assert choice.mirror_share == 1.0
 
 
-def test_a_left_out_subject_leaves_no_trace():
+def test_a_left_out_subject_leaves_no_trace(breast_template, predictor):
     shape = model().instance(model().training.scores[4])
-    with_her, without_her = predictor(), predictor().without(4)
+    with_her, without_her = predictor, predictor.without(4)
     breast = with_her.region.breast
     off = [
         np.linalg.norm(one.predict(shape).shape - shape, axis=1)[breast].mean()
@@ -68,7 +67,7 @@ def test_a_left_out_subject_leaves_no_trace():
     ]
     assert off[0] < off[1]
     others = build_model(
-        Cohort.of(np.delete(alike(30, 1), 4, axis=0), breast_template()), BuildParameters(keep_scores=True)
+        Cohort.of(np.delete(alike(30, 1), 4, axis=0), breast_template), BuildParameters(keep_scores=True)
     )
     refitted = predict_breast(others, shape, "right", absent=False)
     apart = np.linalg.norm(refitted.shape - without_her.predict(shape).shape, axis=1)[breast].mean()
@@ -89,14 +88,16 @@ def test_drawn_subjects_have_the_models_mean_and_variances():
 
 @pytest.mark.parametrize("keeps_scores", [True, False])
 @pytest.mark.parametrize("evidence", ["points", "surface"])
-def test_what_a_truncated_model_cut_off_is_noise_and_not_a_reason_to_refuse(keeps_scores, evidence):
+def test_what_a_truncated_model_cut_off_is_noise_and_not_a_reason_to_refuse(
+    keeps_scores, evidence, strangers
+):
     few = model().truncate(12)
     few = few if keeps_scores else few.without_training()
     assert training_shapes(few).lost_variance == few.noise_variance > 0.0
     assert training_shapes(model()).lost_variance == 0.0
     one, breast = learnt_predictor(few, "right", evidence), predictor().region.breast
     errors, covered = [], []
-    for shape in strangers():
+    for shape in strangers:
         found = one.predict(shape)  # none is refused
         assert not found.warnings
         error = ((shape - found.shape) * vertex_normals(found.shape, found.faces)).sum(axis=1)[breast]
@@ -104,14 +105,14 @@ def test_what_a_truncated_model_cut_off_is_noise_and_not_a_reason_to_refuse(keep
         errors.append(np.linalg.norm(shape - found.shape, axis=1)[breast].mean())
     by_all = [
         np.linalg.norm(shape - predictor(evidence).predict(shape).shape, axis=1)[breast].mean()
-        for shape in strangers()
+        for shape in strangers
     ]
     assert np.mean(covered) > 0.85
     assert np.mean(errors) < 1.6 * np.mean(by_all)
 
 
-def test_what_a_truncated_model_cut_off_is_uncertain_in_measures_too():
-    found = learnt_predictor(model().truncate(1), "right", "points").predict(strangers()[0])
+def test_what_a_truncated_model_cut_off_is_uncertain_in_measures_too(strangers):
+    found = learnt_predictor(model().truncate(1), "right", "points").predict(strangers[0])
     nipple = model().landmark_ids["nipple_right"]
     for axis in np.eye(3):
         along = deviation_of(Reading(0.0, np.array([nipple]), axis[None]), found)
@@ -120,43 +121,43 @@ def test_what_a_truncated_model_cut_off_is_uncertain_in_measures_too():
     assert np.linalg.norm(whole) == pytest.approx(found.sd[nipple], rel=1e-5)
 
 
-def test_a_copy_in_another_pose_counts_once():
+def test_a_copy_in_another_pose_counts_once(breast_template):
     shapes = alike(8, 1)
     turned = Similarity(rotation_about(np.array([0.0, 1.0, 0.0]), 4.0), np.array([30.0, 5.0, -9.0]))
     copy = np.round(turned.apply(shapes[2]), 2)
     found = build_model(
-        Cohort.of(np.concatenate([shapes, [copy]]), breast_template()), BuildParameters(keep_scores=True)
+        Cohort.of(np.concatenate([shapes, [copy]]), breast_template), BuildParameters(keep_scores=True)
     )
     assert training_shapes(found).count == 8
     assert training_shapes(model()).count == 30
 
 
-def test_without_stored_subjects_the_uncertainty_is_about_the_same():
+def test_without_stored_subjects_the_uncertainty_is_about_the_same(predictor, strangers):
     bare = learnt_predictor(replace(model(), training=None), "right", "points")
-    shape = strangers()[3]
-    here, there = predictor().predict(shape), bare.predict(shape)
+    shape = strangers[3]
+    here, there = predictor.predict(shape), bare.predict(shape)
     breast = here.region.breast
     assert "drawn" in there.source
     assert there.sd_normal[breast].mean() == pytest.approx(here.sd_normal[breast].mean(), rel=0.35)
 
 
-def test_a_cohort_counts_as_the_models_own_subjects():
-    cohort = Cohort.of(alike(30, 1), breast_template())
-    shape = strangers()[3]
+def test_a_cohort_counts_as_the_models_own_subjects(breast_template, predictor, strangers):
+    cohort = Cohort.of(alike(30, 1), breast_template)
+    shape = strangers[3]
     by_cohort = predict_breast(
         model(), shape, "right", absent=False, subjects=training_shapes(model(), cohort)
     )
-    assert np.allclose(by_cohort.shape, predictor().predict(shape).shape, atol=0.05)
+    assert np.allclose(by_cohort.shape, predictor.predict(shape).shape, atol=0.05)
 
 
-def test_models_of_few_subjects_are_refused():
-    few = build_model(Cohort.of(alike(3, 1), breast_template()))
+def test_models_of_few_subjects_are_refused(breast_template):
+    few = build_model(Cohort.of(alike(3, 1), breast_template))
     with pytest.raises(BreastMorphError, match="too few"):
         learnt_predictor(few, "right")
 
 
-def test_a_cohort_of_patients_after_a_mastectomy_has_nobody_to_learn_from():
-    cohort = replace(Cohort.of(alike(6, 1), breast_template()), absent=("left",) * 6)
+def test_a_cohort_of_patients_after_a_mastectomy_has_nobody_to_learn_from(breast_template):
+    cohort = replace(Cohort.of(alike(6, 1), breast_template), absent=("left",) * 6)
     with pytest.raises(BreastMorphError, match="0 subjects are too few to predict from"):
         training_shapes(model(), cohort)
     assert doubts(cohort.chosen([])).warnings() == []

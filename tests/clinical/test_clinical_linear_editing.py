@@ -14,12 +14,12 @@ from breastmorph.clinical.features import Request
 from breastmorph.clinical.patient import mean_patient
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.model.shape_model import Training
-from edited_people import change, editor, features, stranger
+from edited_people import change, editor
 
 
-def test_the_regression_is_the_papers():
-    model = breast_model()
-    chosen = [features().find(name) for name in ("SN-NL", "SN-NR", "NL-NR")]
+def test_the_regression_is_the_papers(breast_model, features):
+    model = breast_model
+    chosen = [features.find(name) for name in ("SN-NL", "SN-NR", "NL-NR")]
     found = regress(model, chosen, [], 1.0)
     scores = model.training.scores
     table = np.array(
@@ -30,9 +30,9 @@ def test_the_regression_is_the_papers():
     assert found.source == "the 40 subjects of the model"
 
 
-def test_without_scores_the_model_is_sampled_and_that_is_said():
+def test_without_scores_the_model_is_sampled_and_that_is_said(features):
     with_scores, without = breast_model(), breast_model(scores=False)
-    chosen = [features().find("SN-NL"), features().find("volume-left")]
+    chosen = [features.find("SN-NL"), features.find("volume-left")]
     few = regress(without, chosen[:1], [], 1.0)
     assert few.source == "10,000 samples of the model"
     costly = regress(without, chosen, [], 1.0, RegressionParameters(costly_samples=120))
@@ -42,20 +42,20 @@ def test_without_scores_the_model_is_sampled_and_that_is_said():
     assert np.linalg.norm(difference) < 0.2 * np.linalg.norm(same.matrix[:, 0] / with_scores.deviations)
 
 
-def test_linear_errs_where_exact_does_not_and_small_steps_agree():
+def test_linear_errs_where_exact_does_not_and_small_steps_agree(editor):
     request = [Request("NR-LPR", 20.0, relative=True), Request("SN-NR", 20.0, relative=True)]
-    exact, linear = editor().exact(request), editor().linear(request)
+    exact, linear = editor.exact(request), editor.linear(request)
     assert exact.largest_error < 0.1 < linear.largest_error
     small = [Request("SN-NR", 0.5, relative=True)]
-    exact, linear = editor().exact(small), editor().linear(small)
+    exact, linear = editor.exact(small), editor.linear(small)
     moved = np.linalg.norm(exact.shape - exact.before)
     assert np.linalg.norm(linear.shape - exact.shape) < 0.1 * moved
     with pytest.raises(BreastMorphError, match="linear version cannot hold the thorax"):
-        editor().linear(small, ["thorax"])
+        editor.linear(small, ["thorax"])
 
 
-def test_a_column_of_the_table_is_edited_with_size():
-    model = breast_model()
+def test_a_column_of_the_table_is_edited_with_size(breast_model):
+    model = breast_model
     weights = model.training.columns["weight"]
     edit = editor().linear([Request("weight", float(weights.mean()) + 3.0)])
     assert edit.size_change == pytest.approx(3.0 / weights.mean(), rel=0.1)
@@ -68,37 +68,37 @@ def test_a_column_of_the_table_is_edited_with_size():
     assert editor("stranger").linear([Request("age", 5.0, relative=True)]).length > 0.0
 
 
-def test_columns_that_tell_nothing_or_too_much_are_refused():
-    model = breast_model()
+def test_columns_that_tell_nothing_or_too_much_are_refused(breast_model, editor, features):
+    model = breast_model
     weights = model.training.columns["weight"]
     with pytest.raises(BreastMorphError, match="weight is out of reach, 9 standard deviations") as caught:
-        editor().linear([Request("weight", 9.0 * float(weights.std()), relative=True)])
+        editor.linear([Request("weight", 9.0 * float(weights.std()), relative=True)])
     assert "Usual" not in caught.value.remedy  # there is no measure whose usual values could be told
     even = replace(model, training=replace(model.training, columns={"sex": np.ones(len(weights))}))
     with pytest.raises(BreastMorphError, match="sex is the same in all subjects"):
-        Editor(even, mean_patient(even), features()).linear([Request("sex", 1.0, relative=True)])
+        Editor(even, mean_patient(even), features).linear([Request("sex", 1.0, relative=True)])
 
 
-def test_columns_need_the_scores():
-    one = Editor(breast_model(scores=False), mean_patient(breast_model(scores=False)), features())
+def test_columns_need_the_scores(features):
+    one = Editor(breast_model(scores=False), mean_patient(breast_model(scores=False)), features)
     with pytest.raises(BreastMorphError, match="'weight' is not known here"):
         one.linear([Request("weight", 3.0, relative=True)])
 
 
-def test_columns_of_too_few_subjects_are_said_to_be_that():
-    model = breast_model()
+def test_columns_of_too_few_subjects_are_said_to_be_that(breast_model, features):
+    model = breast_model
     few = Training(model.training.scores[:2], model.training.scales[:2], {"weight": np.array([60.0, 70.0])})
     two = replace(model, training=few)
     with pytest.raises(BreastMorphError, match="2 subjects are too few to learn weight from"):
-        Editor(two, mean_patient(two), features()).linear([Request("weight", 3.0, relative=True)])
+        Editor(two, mean_patient(two), features).linear([Request("weight", 3.0, relative=True)])
 
 
 # --- the parts --------------------------------------------------------------------------------------------------------
 
 
-def test_population_is_that_of_samples():
-    model, rng = breast_model(), np.random.default_rng(1)
-    feature = features().find("SN-NL")
+def test_population_is_that_of_samples(breast_model, features):
+    model, rng = breast_model, np.random.default_rng(1)
+    feature = features.find("SN-NL")
     mean, sd = population(model, feature, 1.2)
     values = [feature.value(1.2 * model.drawn(rng)) for _ in range(400)]
     assert abs(np.mean(values) - mean) < 0.2 * sd
@@ -106,10 +106,10 @@ def test_population_is_that_of_samples():
 
 
 @pytest.mark.parametrize("name", ["SN-NL", "base-width-left", "volume-right"])
-def test_gradients_reach_the_coordinates(name):
+def test_gradients_reach_the_coordinates(name, breast_model, features, stranger):
     one = editor("stranger")
-    space = EditSpace(breast_model(), stranger().shape, one.place, one._regions["thorax"], with_size=True)
-    feature = features().find(name)
+    space = EditSpace(breast_model, stranger.shape, one.place, one._regions["thorax"], with_size=True)
+    feature = features.find(name)
     rng = np.random.default_rng(2)
     at, along = 0.5 * rng.normal(size=space.dimension), rng.normal(size=space.dimension)
     slope = space.pulled_back(feature.read(space.displaced(at))) @ along

@@ -20,7 +20,7 @@ from breastmorph.clinical.predictor import learnt_predictor
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity
-from predicted_people import model, predictor, strangers
+from predicted_people import model
 from torso import torso
 
 
@@ -88,12 +88,12 @@ def test_impossible_regions_are_refused(missing, words):
 # --- painted regions --------------------------------------------------------------------------------------------------
 
 
-def test_a_painted_region_is_a_region():
-    by_side = predictor()
+def test_a_painted_region_is_a_region(predictor, strangers):
+    by_side = predictor
     painted = learnt_predictor(model(), by_side.region.missing, "points")
     assert painted.region.side == "right"
     assert np.array_equal(painted.region.missing, by_side.region.missing)
-    shape = strangers()[8]
+    shape = strangers[8]
     # The noise is chosen on all that is painted, not on the breast alone, so it may differ somewhat.
     apart = np.linalg.norm(painted.predict(shape).shape - by_side.predict(shape).shape, axis=1)
     assert apart[by_side.region.breast].mean() < 0.5 * by_side.predict(shape).sd[by_side.region.breast].mean()

@@ -27,13 +27,13 @@ from breastmorph.mesh.geometry import Similarity, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.model.shape_model import ShapeModel
-from predicted_people import alike, model, predictor, strangers
+from predicted_people import alike, model, predictor
 from torso import torso
 
 
 @pytest.mark.parametrize("evidence", ["points", "surface"])
-def test_known_skin_stays_exactly_and_missing_skin_does_not_matter(evidence):
-    shape = strangers()[0]
+def test_known_skin_stays_exactly_and_missing_skin_does_not_matter(evidence, strangers):
+    shape = strangers[0]
     found = predictor(evidence).predict(shape)
     missing = found.region.missing
     assert np.array_equal(found.shape[~missing], shape[~missing])
@@ -45,34 +45,34 @@ def test_known_skin_stays_exactly_and_missing_skin_does_not_matter(evidence):
     assert np.allclose(predictor(evidence).predict(nonsense).shape[missing], found.shape[missing])
 
 
-def test_pose_and_size_of_the_scan_carry_over():
-    shape = strangers()[1]
+def test_pose_and_size_of_the_scan_carry_over(predictor, strangers):
+    shape = strangers[1]
     turn = Rotation.from_euler("xyz", [5, -70, 12], degrees=True).as_matrix()
     move = Similarity(turn, np.array([100.0, -40.0, 900.0]), 1.15)
-    here, there = predictor().predict(shape), predictor().predict(move.apply(shape))
+    here, there = predictor.predict(shape), predictor.predict(move.apply(shape))
     assert np.allclose(there.shape, move.apply(here.shape), atol=1e-3)
     assert np.allclose(there.mirrored, move.apply(here.mirrored), atol=1e-3)
     assert np.allclose(there.sd, 1.15 * here.sd, rtol=1e-3)
     assert np.allclose(there.sd_normal, 1.15 * here.sd_normal, rtol=1e-2, atol=1e-2)
 
 
-def test_left_is_right_in_the_mirror():
+def test_left_is_right_in_the_mirror(strangers):
     frame = mirror_frame(model())
-    shape = frame.to_frame.apply(strangers()[2])
+    shape = frame.to_frame.apply(strangers[2])
     right = predictor().predict(shape)
     left = predictor("points", "left").predict(frame.mirrored(shape))
     assert np.linalg.norm(frame.mirrored(left.shape) - right.shape, axis=1)[right.region.breast].mean() < 0.5
 
 
-def test_strangers_are_predicted_better_than_by_mirroring_or_the_mean():
+def test_strangers_are_predicted_better_than_by_mirroring_or_the_mean(predictor, strangers):
     errors = []
-    for shape in strangers():
-        found = predictor().predict(shape)
+    for shape in strangers:
+        found = predictor.predict(shape)
         breast = found.region.breast
         errors.append(
             [
                 np.linalg.norm(candidate - shape, axis=1)[breast].mean()
-                for candidate in (found.shape, found.mirrored, predictor().mean_shape(shape))
+                for candidate in (found.shape, found.mirrored, predictor.mean_shape(shape))
             ]
         )
     model_error, mirror_error, mean_error = np.mean(errors, axis=0)
@@ -92,8 +92,8 @@ def test_the_uncertainty_holds_for_strangers(evidence):
     assert 0.90 <= np.mean(shares) <= 0.98
 
 
-def test_surface_evidence_does_not_feel_points_that_slide_along_the_skin():
-    shape = strangers()[5]
+def test_surface_evidence_does_not_feel_points_that_slide_along_the_skin(strangers):
+    shape = strangers[5]
     mesh = TriangleMesh(shape, model().faces)
     normals = vertex_normals(mesh.vertices, mesh.faces)
     across = np.cross(normals, [0.0, 1.0, 0.0])
@@ -112,8 +112,8 @@ def test_surface_evidence_does_not_feel_points_that_slide_along_the_skin():
 
 
 @pytest.mark.slow
-def test_samples_are_as_wide_as_the_deviation_says():
-    found = predictor().predict(strangers()[6])
+def test_samples_are_as_wide_as_the_deviation_says(predictor, strangers):
+    found = predictor.predict(strangers[6])
     rng = np.random.default_rng(0)
     drawn = np.stack([found.drawn(rng) for _ in range(400)])
     missing = found.region.missing
@@ -125,8 +125,8 @@ def test_samples_are_as_wide_as_the_deviation_says():
     assert deviation_of(volumes.read(found.shape, "right"), found) == pytest.approx(sampled, rel=0.2)
 
 
-def test_measures_come_with_their_standard_deviation():
-    found = predictor().predict(strangers()[6])
+def test_measures_come_with_their_standard_deviation(predictor, strangers):
+    found = predictor.predict(strangers[6])
     measures = {one.name: one for one in predicted_measures(model(), found)}
     assert {"volume", "NL-NR", "SN-NR", "projection-right"} <= set(measures)
     assert "SN-NL" not in measures  # of the known side
@@ -136,9 +136,9 @@ def test_measures_come_with_their_standard_deviation():
     assert all(one.deviation > 0 for one in measures.values())
 
 
-def test_a_prediction_is_the_posterior_of_the_subjects_and_their_mirror_images():
+def test_a_prediction_is_the_posterior_of_the_subjects_and_their_mirror_images(strangers):
     """Where nothing is chosen and the mirror image has no share, but for the join, which moves it at the border."""
-    noise, shape = 7.5, strangers()[2]
+    noise, shape = 7.5, strangers[2]
     one = learnt_predictor(
         model(), "right", "points", PredictionParameters(noise=noise, mirror_shares=(0.0,))
     )
@@ -175,8 +175,8 @@ def flattened(shape: np.ndarray, side: str) -> np.ndarray:
     return np.where(own[:, None], shape + flat.vertices - breast_template().mesh.vertices, shape)
 
 
-def test_a_flat_side_is_recognised_by_its_volume():
-    shape = strangers()[3]
+def test_a_flat_side_is_recognised_by_its_volume(strangers):
+    shape = strangers[3]
     assert not is_gone(model(), shape, "right")
     assert is_gone(model(), flattened(shape, "right"), "right")
     assert predict_breast(model(), flattened(shape, "right"), "right").evidence == "surface"
@@ -184,8 +184,8 @@ def test_a_flat_side_is_recognised_by_its_volume():
         is_gone(model(), flattened(flattened(shape, "right"), "left"), "right")
 
 
-def test_a_side_without_landmarks_counts_as_flat_unless_its_volume_is_a_breasts():
-    shape = strangers()[3]
+def test_a_side_without_landmarks_counts_as_flat_unless_its_volume_is_a_breasts(strangers):
+    shape = strangers[3]
     between = 0.7 * shape + 0.3 * flattened(shape, "right")  # half the volume of the other breast
     assert not is_gone(model(), between, "right")
     assert is_gone(model(), between, "right", stated=True)
@@ -212,8 +212,10 @@ def told(decide) -> object:
         (1.0, "left", "other-side-absent"),
     ],
 )
-def test_command_page_and_python_agree_whether_a_breast_is_gone(share, absent, decided, monkeypatch):
-    shape = strangers()[3]
+def test_command_page_and_python_agree_whether_a_breast_is_gone(
+    share, absent, decided, monkeypatch, strangers
+):
+    shape = strangers[3]
     shape = (1.0 - share) * shape + share * flattened(shape, "right")
     monkeypatch.setattr(ModelOrigin, "load", lambda origin: model())
     for module in (prediction, predicting):  # learnt once for all of these cases
@@ -232,9 +234,9 @@ def test_command_page_and_python_agree_whether_a_breast_is_gone(share, absent, d
             counts_as_gone(model(), shape, "right", absent)
 
 
-def test_painted_skin_beside_the_side_without_a_breast_is_refused():
-    painted = predictor().region.missing
-    shape = flattened(strangers()[3], "right")
+def test_painted_skin_beside_the_side_without_a_breast_is_refused(predictor, strangers):
+    painted = predictor.region.missing
+    shape = flattened(strangers[3], "right")
     assert counts_as_gone(model(), shape, painted, "right")
     assert not counts_as_gone(model(), shape, painted)
     with pytest.raises(BreastMorphError, match="the left side is the one without"):
@@ -243,9 +245,9 @@ def test_painted_skin_beside_the_side_without_a_breast_is_refused():
         counts_as_gone(model(), shape, painted[:-1], "left")
 
 
-def test_a_breast_grows_where_there_was_none():
+def test_a_breast_grows_where_there_was_none(strangers):
     volumes = BreastVolumes(model().mean_mesh, model().landmarks)
-    for shape in strangers()[:4]:
+    for shape in strangers[:4]:
         flat = flattened(shape, "right")
         found = predict_breast(model(), flat, "right", absent=True)
         assert volumes.cc(flat, "right") < 0.3 * volumes.cc(shape, "right")
@@ -255,40 +257,40 @@ def test_a_breast_grows_where_there_was_none():
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
-def test_shapes_of_another_topology_are_refused():
+def test_shapes_of_another_topology_are_refused(predictor, strangers):
     with pytest.raises(BreastMorphError, match="vertices for a model of"):
-        predictor().predict(strangers()[0][:-1])
+        predictor.predict(strangers[0][:-1])
 
 
-def test_another_unit_is_refused():
+def test_another_unit_is_refused(predictor, strangers):
     with pytest.raises(MeshProblem, match="times as large"):
-        predictor().predict(0.1 * strangers()[0])
+        predictor.predict(0.1 * strangers[0])
 
 
-def test_what_does_not_look_like_the_model_is_refused():
-    shape = strangers()[0] + 40.0 * np.random.default_rng(0).normal(size=strangers()[0].shape)
+def test_what_does_not_look_like_the_model_is_refused(predictor, strangers):
+    shape = strangers[0] + 40.0 * np.random.default_rng(0).normal(size=strangers[0].shape)
     with pytest.raises(MeshProblem, match="does not look like the model"):
-        predictor().predict(shape)
+        predictor.predict(shape)
 
 
-def test_an_unusual_torso_is_predicted_with_a_warning():
-    healthy = predictor().region.healthy
-    shape = strangers()[0] + 8.0 * np.sin(strangers()[0][:, [1]] / 3.0) * healthy[:, None]
-    assert any("worse than the worst" in str(warning) for warning in predictor().predict(shape).warnings)
-    assert not predictor().predict(strangers()[0]).warnings
+def test_an_unusual_torso_is_predicted_with_a_warning(predictor, strangers):
+    healthy = predictor.region.healthy
+    shape = strangers[0] + 8.0 * np.sin(strangers[0][:, [1]] / 3.0) * healthy[:, None]
+    assert any("worse than the worst" in str(warning) for warning in predictor.predict(shape).warnings)
+    assert not predictor.predict(strangers[0]).warnings
 
 
-def test_models_of_a_part_are_refused():
-    part = build_model(Cohort.of(alike(8, 1), breast_template()), BuildParameters(part="left"))
+def test_models_of_a_part_are_refused(breast_template):
+    part = build_model(Cohort.of(alike(8, 1), breast_template), BuildParameters(part="left"))
     with pytest.raises(BreastMorphError, match="not one of whole torsos"):
         learnt_predictor(part, "right")
 
 
-def test_a_foreign_model_with_five_landmarks_will_do():
+def test_a_foreign_model_with_five_landmarks_will_do(strangers):
     five = ("sternal_notch", "nipple_left", "nipple_right", "lower_pole_left", "lower_pole_right")
     foreign = replace(
         model(), landmark_ids={name: model().landmark_ids[name] for name in five}, info={}, training=None
     )
-    found = predict_breast(foreign, strangers()[0], "right")
+    found = predict_breast(foreign, strangers[0], "right")
     assert found.evidence == "points"
     assert found.region.missing[foreign.landmark_ids["nipple_right"]]
