@@ -161,9 +161,19 @@ main()
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
-    "module", ["click", "breastmorph.cli.explore", "breastmorph.explorer.server", "uvicorn"]
+    ("module", "number"),
+    [
+        ("click", signal.SIGINT),
+        ("breastmorph.cli.explore", signal.SIGTERM),
+        ("breastmorph.explorer.server", signal.SIGINT),
+        ("uvicorn", signal.SIGTERM),
+        # The other signal at the same moments.
+        pytest.param("click", signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param("breastmorph.cli.explore", signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param("breastmorph.explorer.server", signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param("uvicorn", signal.SIGINT, marks=pytest.mark.slow),
+    ],
 )
 def test_a_start_that_is_interrupted_ends_without_a_word(tmp_path, module, number, breast_model):
     save_model(breast_model, tmp_path / "model.h5")
