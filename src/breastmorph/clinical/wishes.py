@@ -295,10 +295,9 @@ class Wishes:
         """Of the features."""
         return [feature.name for feature in self.features]
 
-    @property
-    def wanted(self) -> list[float]:
-        """The value that every feature shall have."""
-        return [self.targets.get(name, self.before[name]) for name in self.names]
+    def wanted(self, name: str) -> float:
+        """The value that a feature shall have."""
+        return self.targets.get(name, self.before[name])
 
     def described(self) -> Finding:
         """What is asked for."""
@@ -306,7 +305,8 @@ class Wishes:
         parts += [
             Finding("asked/column", {"name": column, "shift": shift}) for column, shift in self.shifts.items()
         ]
-        names = [*self.held, *self.regions]
+        itself = {f"volume-{region}" for region in self.regions}  # nobody asks for what a held breast keeps
+        names = [name for name in (*self.held, *self.regions) if name not in itself]
         stay = Finding("asked/stays" if len(names) == 1 else "asked/stay", {"names": names})
         return Finding("asked", {"parts": parts, "stay": stay if names else ""})
 

@@ -238,6 +238,15 @@ _CLINICAL: dict[str, Words] = {
         "{asked} is out of reach: the shape would change by {length:.0f} standard deviations", _LESS
     ),
     "unattainable/folds": Words("{asked} would fold the surface ({percent:.1f} % of the triangles)", _LESS),
+    "unattainable/bent": Words(
+        "{asked} cannot be attained: along the border of what is held the skin would be bent {bend:.1f} times as much "
+        "as any two of the model's people differ there",
+        _LESS,
+    ),
+    "unattainable/on-held": Words(
+        "{asked} cannot be attained: {name:measure} lies wholly on held skin", _LESS
+    ),
+    "unattainable/all-held": Words("{asked} cannot be attained: all of the skin is held", _LESS),
     "unattainable/held": Words("{why}", "Release {breasts:| and }, or ask for less"),
     "unattainable/breast": Words("the {side} breast"),
     "unattainable/nothing": Words("nothing can be held", "Hold less"),
@@ -266,12 +275,9 @@ _CLINICAL: dict[str, Words] = {
     "edit-folded": Words(
         "{percent:.2f} % of the triangles are folded over; look at the shape before using it"
     ),
-    "modes-made-local": Words(
-        page_apart(
-            "in this model nothing else changes that way without the held regions, so its modes were made local: they "
-            "fade out from {inside:.0f} mm before to {outside:.0f} mm beyond the border",
-            "to keep the held parts in place, the change fades out around their border; look at the border",
-        )
+    "edit-bent": Words(
+        "along the border of what is held ({regions:measure}) the skin is bent {bend:.1f} times as much as any two of "
+        "the model's people differ there; look at the border"
     ),
     "unknown-measure": Words("{name!r} is not known here", "{known}"),
     "known-measures": Words("Measures are {names:measure}{absent}{columns}"),
