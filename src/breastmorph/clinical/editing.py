@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
@@ -39,6 +40,7 @@ from breastmorph.foundation.errors import BreastMorphError, Finding, LandmarkPro
 from breastmorph.foundation.machine import in_one_thread
 from breastmorph.model.regions import breast_regions
 from breastmorph.model.shape_model import ShapeModel
+from breastmorph.model.standing import Standing, population_of
 from breastmorph.registration.result import shape_metrics
 from breastmorph.scan.scan import SIDES
 
@@ -125,6 +127,11 @@ class Editor:
         self._held: dict[tuple[str, ...], _Held] = {}
         self._regressions: dict[tuple[str, ...], Regression] = {}
         self._populations: dict[str, tuple[float, float]] = {}
+
+    @cached_property
+    def _standing_before(self) -> Standing | None:
+        absent = self.patient.absent_side
+        return None if absent else population_of(self.model).standing_of_shape(self.patient.shape)
 
     def usual(self, name: str) -> tuple[Feature, float, float]:
         """A feature with its mean and standard deviation in the model, at this patient's size."""
@@ -418,7 +425,10 @@ class Editor:
         folded = flipped[1] - flipped[0]
         if folded > self.parameters.torn:
             self._refuse(wishes, "unattainable/folds", percent=folded)
-        warnings = unusual_about(edit, self.model, self.parameters.unusual)
+        if not self.patient.absent_side:  # nobody of the model lacks a breast
+            far = {one.name: one.deviations for one in edit.changes if one.deviations is not None}
+            edit = replace(edit, standing=population_of(self.model).standing_of_shape(shape, far))
+        warnings = unusual_about(edit, self._standing_before, self.parameters.unusual)
         if folded > self.parameters.folded:
             warnings.append(warning(FOLDED, percent=folded))
         return replace(edit, warnings=tuple(warnings))

@@ -165,6 +165,33 @@ _MODEL: dict[str, Words] = {
             "Complete its landmarks with landmark_ids, or give a registered mesh (one with its triangles) instead",
         ),
     ),
+    "standing": Words("{whole} of {of}"),
+    "standing/because": Words("{first}; all in all {whole} of them"),
+    "standing/part": Words("more unusual than {percent} %"),
+    "standing/all": Words("more unusual than all"),
+    "standing/subjects": Words("the model's {n} subjects"),
+    "standing/population": Words("the model's population"),
+    "standing/mode/more": Words("mode {which} is larger than in {percent} % of {of}"),
+    "standing/mode/less": Words("mode {which} is smaller than in {percent} % of {of}"),
+    "standing/size/more": Words("the {which} breast is larger than in {percent} % of {of}"),
+    "standing/size/less": Words("the {which} breast is smaller than in {percent} % of {of}"),
+    "standing/sizes/more": Words("the left breast exceeds the right one by more than in {percent} % of {of}"),
+    "standing/sizes/less": Words("the right breast exceeds the left one by more than in {percent} % of {of}"),
+    "standing/heights/more": Words(
+        "the left nipple is higher against the right one than in {percent} % of {of}"
+    ),
+    "standing/heights/less": Words(
+        "the right nipple is higher against the left one than in {percent} % of {of}"
+    ),
+    "standing/notch/more": Words(
+        "the left nipple is farther from the notch than the right one by more than in {percent} % of {of}"
+    ),
+    "standing/notch/less": Words(
+        "the right nipple is farther from the notch than the left one by more than in {percent} % of {of}"
+    ),
+    "standing/rest/more": Words("what the leading modes do not explain is more than in {percent} % of {of}"),
+    "standing/measure/more": Words("{which:measure} is larger than in {percent} % of {of}"),
+    "standing/measure/less": Words("{which:measure} is smaller than in {percent} % of {of}"),
     "privacy/keeps-scores": Words(
         command_apart(
             "The model keeps the scores of its subjects: every one of their shapes can be read from it. Do not release "
@@ -264,14 +291,7 @@ _CLINICAL: dict[str, Words] = {
         "{name:measure}: the value asked for lies {deviations:.1f} standard deviations below the model's mean at this "
         "size"
     ),
-    "unusual-component": Words(
-        "the edited shape is unusual: component {component} at {deviations:.1f} standard deviations{more}"
-    ),
-    "unusual-component/more": Words(" and {n} more beyond {limit:g}"),
-    "unusual-shape": Words(
-        "the edited shape lies {distance:.1f} standard deviations from the mean; up to {usual:.1f} are usual for a "
-        "model of this many components ({components})"
-    ),
+    "unusual-shape": Words("the edited shape is {level}: {standing}"),
     "edit-folded": Words(
         "{percent:.2f} % of the triangles are folded over; look at the shape before using it"
     ),
