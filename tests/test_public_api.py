@@ -87,8 +87,9 @@ PROMISED = {
     "edit": "model subject changes hold kind linear",
     "Edit": (
         "shape before faces coefficients coefficients_before length size_change changes movements "
-        "method basis warnings"
+        "method basis warnings standing"
     ),
+    "Standing": "share level finding",
     "Change": "name unit before after requested held deviations",
     "predict": "model subject missing replace subjects",
     "Prediction": (

@@ -74,6 +74,7 @@ _HOME = {
     "edit": "breastmorph.api.clinic",
     "Edit": "breastmorph.clinical.wishes",
     "Change": "breastmorph.clinical.wishes",
+    "Standing": "breastmorph.model.standing",
     "predict": "breastmorph.api.clinic",
     "Prediction": "breastmorph.clinical.predictor",
     "MissingRegion": "breastmorph.clinical.missing_region",
@@ -131,6 +132,7 @@ if TYPE_CHECKING:
     from breastmorph.model.files import load_model
     from breastmorph.model.fitting import Fit
     from breastmorph.model.shape_model import ShapeModel, Training
+    from breastmorph.model.standing import Standing
     from breastmorph.registration.minimiser import Trace
     from breastmorph.registration.parameters import RegistrationParameters
     from breastmorph.registration.result import Registration, StageMetrics

@@ -209,6 +209,8 @@ def _print(edit: Edit, patient: Patient, beside: Edit | None, why_not: str) -> N
     moved = ", ".join(f"{region} {value:.2f} mm" for region, value in edit.movements.items())
     if moved:
         click.echo(f"Moved (root mean square): {moved}")
+    if edit.standing is not None:
+        click.echo(f"{edit.standing.level.capitalize()}: {edit.standing.finding.said('command').cause}")
     if edit.basis:
         click.echo(f"Regression trained on {edit.basis}")
     elif beside is not None:

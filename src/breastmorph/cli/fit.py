@@ -27,6 +27,7 @@ from breastmorph.foundation.files import json_text, make_folder, write_file
 from breastmorph.mesh.files import save_mesh
 from breastmorph.model.fitting import Fit, FitParameters, fit_model
 from breastmorph.model.shape_model import ShapeModel
+from breastmorph.model.standing import Standing, population_of
 from breastmorph.report.shape_sheets import fit_sheet
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.raw_target import RawTarget, load_target
@@ -83,7 +84,7 @@ def command(
     if as_json:
         print_json({**record, "files": [str(out / name) for name in files]})
         return
-    _print(target, fit)
+    _print(target, fit, population_of(model).standing(fit.coefficients))
     click.echo(f"Look at {out / 'fit.png'}")
 
 
@@ -149,7 +150,7 @@ def _figures(fit: Fit) -> dict[str, float | str | int | None]:
     }
 
 
-def _print(target: RawTarget, fit: Fit) -> None:
+def _print(target: RawTarget, fit: Fit, standing: Standing) -> None:
     figures = _figures(fit)
     mean = figures["mean_residual_mm"]
     rows = [
@@ -160,6 +161,7 @@ def _print(target: RawTarget, fit: Fit) -> None:
         ("points over the model explained", f"{fit.explained:.0%}"),
         ("model seen in the scan", f"{fit.covered:.0%}"),
         ("distance from the mean", f"{fit.mahalanobis:.1f} sd ({fit.unusual:.2f} of a typical member's)"),
+        ("among the model's subjects", standing.finding.said("command").cause),
         ("size against the mean", f"{figures['size']:.3f}"),
     ]
     print_table(f"Fit of {target.id}", ["", ""], rows)

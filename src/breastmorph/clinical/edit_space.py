@@ -6,16 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import dijkstra
+from scipy.spatial import cKDTree
 
 from breastmorph.clinical.features import Feature, Reading
+from breastmorph.clinical.missing_region import Seam
 from breastmorph.clinical.patient import Place
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError
-from breastmorph.mesh.geometry import lengths
+from breastmorph.mesh.geometry import face_normals
 from breastmorph.mesh.topology import edge_table
-from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -39,8 +38,10 @@ class EditSpace:
         Vertices whose rigid motion is taken out: the thorax.
     with_size : bool
         Whether the last coordinate is the shape's size.
-    fading : (n,) float, optional
-        Factors (0 to 1) of all movements; 1 everywhere when not given. See :func:`faded`.
+    seam : Seam, optional
+        Its region moves and all else stays where it is: what the coordinates would move at the border is taken off the
+        region too, fading out inside it, so that the skin is joined without a step or a crease. All moves when not
+        given.
     """
 
     def __init__(
@@ -51,9 +52,9 @@ class EditSpace:
         anchor: Bools,
         *,
         with_size: bool,
-        fading: Floats | None = None,
+        seam: Seam | None = None,
     ) -> None:
-        self._fading = np.ones(len(shape)) if fading is None else fading
+        self._seam = seam
         self.shape, self._place, self._model = shape, place, model
         self._deviations = model.deviations * place.size
         self._turn = place.to_model.rotation
@@ -81,23 +82,41 @@ class EditSpace:
         if self._size is not None:
             moved += self._size * coordinates[q]
         moved -= self._motions @ (self._back @ coordinates)
-        return self.shape + (moved * self._fading[:, None]) @ self._turn
+        if self._seam is None:
+            return self.shape + moved @ self._turn
+        free = moved[self._seam.region] - self._seam.continued(moved[self._seam.border])
+        out = np.array(self.shape)
+        out[self._seam.region] += free @ self._turn
+        return out
 
     def pulled_back(self, reading: Reading) -> Floats:
         """Gradient of a feature in the coordinates, (dim,)."""
         q = self._model.n_components
-        gradient = (reading.gradient @ self._turn.T) * self._fading[reading.vertices, None]
-        rows = self._model.rows(reading.vertices)
+        vertices, gradient = self._of_coordinates(reading.vertices, reading.gradient @ self._turn.T)
+        rows = self._model.rows(vertices)
         along = np.zeros(self.dimension)
         along[:q] = (gradient.ravel().astype(rows.dtype) @ rows) * self._deviations
         if self._size is not None:
-            along[q] = (gradient * self._size[reading.vertices]).sum()
-        return along - np.einsum("ni,nij->j", gradient, self._motions[reading.vertices]) @ self._back
+            along[q] = (gradient * self._size[vertices]).sum()
+        return along - np.einsum("ni,nij->j", gradient, self._motions[vertices]) @ self._back
+
+    def _of_coordinates(self, vertices: Ints, gradient: Floats) -> tuple[Ints, Floats]:
+        """From a derivative by the shape's vertices to that by what the coordinates would move, were all free."""
+        if self._seam is None:
+            return vertices, gradient
+        place = np.full(len(self.shape), -1)
+        place[self._seam.region] = np.arange(len(self._seam.region))
+        free = place[vertices] >= 0
+        if not free.any():
+            return vertices[:0], gradient[:0]
+        inside = np.zeros((len(self._seam.region), 3))
+        np.add.at(inside, place[vertices[free]], gradient[free])
+        at_border = -self._seam.pulled_back(inside)
+        return np.concatenate([vertices[free], self._seam.border]), np.vstack([gradient[free], at_border])
 
     def mean_square(self, region: Bools) -> Floats:
-        """G (dim, dim) with u' G u = mean squared movement of a region's vertices in mm squared."""
+        """G (dim, dim) with u' G u = mean squared movement of a region in mm squared, were nothing held."""
         rows = self._rows(region) - self._motions[region].reshape(-1, 6) @ self._back
-        rows *= np.repeat(self._fading[region], 3)[:, None]
         gram: Floats = rows.T @ rows / max(int(region.sum()), 1)
         return gram
 
@@ -127,30 +146,6 @@ class EditSpace:
         return np.column_stack([rows, self._size[vertices].ravel()])
 
 
-def faded(mesh: TriangleMesh, free: Bools, inside: float, outside: float) -> Floats:
-    """Factors that fade out over the border of a part, (n,): 1 well inside, 0 well outside, smooth between.
-
-    Parameters
-    ----------
-    mesh : TriangleMesh
-    free : (n,) bool
-        The part.
-    inside, outside : float
-        mm along the edges from the border to where the factor is 1 and 0.
-    """
-    edges = edge_table(mesh.faces).edges
-    n = mesh.n_vertices
-    graph = coo_matrix((lengths(mesh.vertices, edges), edges.T), shape=(n, n)).tocsr()
-    if not free.any() or free.all():
-        return free.astype(float)
-    away = [
-        dijkstra(graph, directed=False, indices=np.flatnonzero(part), min_only=True, limit=inside + outside)
-        for part in (free, ~free)
-    ]
-    signed = np.where(free, -away[1], away[0])
-    return 0.5 * (1.0 + np.cos(np.pi * np.clip((signed + inside) / (inside + outside), 0.0, 1.0)))
-
-
 def size_deviation(model: ShapeModel) -> float:
     """Standard deviation of the size of the model's subjects, relative to its mean."""
     if model.training is not None and len(model.training.scales) > 1:
@@ -160,6 +155,70 @@ def size_deviation(model: ShapeModel) -> float:
         return float(removed["scale_sd"]) / float(removed["scale_mean"]) or _SIZE_DEVIATION
     except (KeyError, TypeError, ZeroDivisionError):
         return _SIZE_DEVIATION
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# How sharply skin is bent where free skin meets held skin, and how sharply people's skin differs there
+# --------------------------------------------------------------------------------------------------------------------
+
+_BAND = 30.0  # mm of free skin along the border that are looked at
+_DRAWN = 32  # differences of two people
+_SHARPEST = 99.0  # percent of the places that bend less than what is told
+_STIFF = 0.1  # of the usual difference: places where people differ less than that count as differing by it
+
+
+class JoinedBorder:
+    """The free skin along the border of what is held.
+
+    Parameters
+    ----------
+    model : ShapeModel
+    free : (n,) bool
+        Skin that may move.
+    """
+
+    def __init__(self, model: ShapeModel, free: Bools) -> None:
+        table = edge_table(model.faces)
+        near = free & (cKDTree(model.mean[~free]).query(model.mean, distance_upper_bound=_BAND)[0] < np.inf)
+        inside = np.flatnonzero((table.face_count == 2) & near[table.edges].any(axis=1))
+        # The two faces of every such edge, by its two directed edges.
+        half_edges = np.argsort(table.of_half_edge, kind="stable")
+        first = half_edges[np.searchsorted(table.of_half_edge[half_edges], inside)[:, None] + [0, 1]]
+        self._edges = table.edges[inside]
+        self._corners = np.asarray(model.faces)[first % len(model.faces)]  # (e, 2, 3)
+        rng = np.random.default_rng(0)
+        apart = np.sqrt(2.0)  # two people differ by so much more than one from the mean
+        drawn = [model.mean + apart * (model.drawn(rng) - model.mean) for _ in range(_DRAWN)]
+        differ = np.array([self._turned(model.mean, shape) for shape in drawn])
+        people = np.sqrt((differ**2).mean(axis=0))
+        self._people = np.maximum(
+            people, max(_STIFF * float(np.median(people)) if len(people) else 0.0, 1e-9)
+        )
+        self._most = max(map(self._sharpest, differ))
+
+    def bend(self, before: Floats, after: Floats) -> float:
+        """How much the skin is bent from one shape (n, 3) to another; 1 is what two of the model's people differ by.
+
+        Place by place, because people's skin differs much along the fold and little on the breastbone; of the places
+        the sharpest.
+        """
+        return self._sharpest(self._turned(before, after)) / max(self._most, 1e-9)
+
+    def _turned(self, before: Floats, after: Floats) -> Floats:
+        """Change of the angles between neighbouring triangles, (e,)."""
+        turned = self._angles(after) - self._angles(before)
+        return np.abs((turned + np.pi) % (2.0 * np.pi) - np.pi)
+
+    def _sharpest(self, turned: Floats) -> float:
+        return float(np.percentile(turned / self._people, _SHARPEST)) if len(turned) else 0.0
+
+    def _angles(self, shape: Floats) -> Floats:
+        """Signed angles between neighbouring triangles, (e,)."""
+        one, other = (face_normals(shape, self._corners[:, k]) for k in (0, 1))
+        along = shape[self._edges[:, 1]] - shape[self._edges[:, 0]]
+        along = along / np.maximum(np.linalg.norm(along, axis=1, keepdims=True), 1e-12)
+        sine = (np.cross(one, other) * along).sum(axis=1)
+        return np.arctan2(sine, (one * other).sum(axis=1))
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
 
 from breastmorph.clinical.edit_space import (
     EditSpace,
+    JoinedBorder,
     Regression,
     RegressionParameters,
     Solution,
     SolverParameters,
-    faded,
     most_likely,
     population,
     regress,
 )
 from breastmorph.clinical.features import Feature, Request
+from breastmorph.clinical.missing_region import Seam
 from breastmorph.clinical.patient import Patient, place
 from breastmorph.clinical.wishes import (
     FOLDED,
@@ -38,8 +40,11 @@ from breastmorph.foundation.errors import BreastMorphError, Finding, LandmarkPro
 from breastmorph.foundation.machine import in_one_thread
 from breastmorph.model.regions import breast_regions
 from breastmorph.model.shape_model import ShapeModel
+from breastmorph.model.standing import Standing, population_of
 from breastmorph.registration.result import shape_metrics
+from breastmorph.scan.scan import SIDES
 
+_NO_HOLD = 1e-3  # of a measure's standard deviation: what free skin cannot change
 UNATTAINABLE = "unattainable"  # code of a refusal that asking for less, or holding less, may mend
 
 
@@ -48,17 +53,30 @@ class EditParameters:
     """What an edit must keep to."""
 
     tolerance: float = 0.02  # mm or cc: how near a requested or held measure must come
-    movement: float = 0.99  # mm, root mean square, that a held region may move
+    # mm, root mean square, by which the model's own change may miss a held region before it is joined to what stays:
+    # the first with which the wishes are attained.
+    misses: tuple[float, ...] = (1.0, 2.0, 4.0)
+    blend: float = 20.0  # mm over which the join runs out into the free skin
+    bent: float = (
+        1.0  # times as sharply as any two people's skin differs along that border: beyond, a warning
+    )
+    broken: float = 2.0  # times: beyond, a refusal
     unusual: float = 3.0  # standard deviations: beyond, a warning
     reach: float = 6.0  # standard deviations of a value asked for: beyond, a refusal
     longest: float = 6.0  # standard deviations of the whole change that are never refused
     folded: float = 0.02  # percent of triangles turned over by the edit: beyond, a warning
     torn: float = 0.3  # percent: beyond, a refusal
-    # Where local modes begin to fade before the border of a held region, and where they end beyond it (mm): the
-    # widest that keeps the region is the smoothest.
-    fadings: tuple[tuple[float, float], ...] = ((10.0, 30.0), (15.0, 15.0), (25.0, 3.0))
     solver: SolverParameters = field(default_factory=SolverParameters)
     regression: RegressionParameters = field(default_factory=RegressionParameters)
+
+
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """What is prepared of held regions: where the rest can go, how the skin along their border may bend."""
+
+    space: EditSpace
+    border: JoinedBorder
+    movements: Mapping[str, Floats]  # of every region, see EditSpace.mean_square
 
 
 class Editor:
@@ -106,8 +124,14 @@ class Editor:
         except LandmarkProblem as error:  # a model of one breast, or with too few landmarks
             self._no_regions = error
         self._spaces: dict[bool, EditSpace] = {}
+        self._held: dict[tuple[str, ...], _Held] = {}
         self._regressions: dict[tuple[str, ...], Regression] = {}
         self._populations: dict[str, tuple[float, float]] = {}
+
+    @cached_property
+    def _standing_before(self) -> Standing | None:
+        absent = self.patient.absent_side
+        return None if absent else population_of(self.model).standing_of_shape(self.patient.shape)
 
     def usual(self, name: str) -> tuple[Feature, float, float]:
         """A feature with its mean and standard deviation in the model, at this patient's size."""
@@ -127,14 +151,16 @@ class Editor:
     def exact(self, requests: Sequence[Request], hold: Sequence[str] = ()) -> Edit:
         """The most likely shape that attains the requests.
 
-        Of all shapes that have the requested and the held measures, and whose held regions stay, the one whose
-        change from the patient has the smallest Mahalanobis length.
+        Of all shapes that have the requested and the held measures, the one whose change from the patient has the
+        smallest Mahalanobis length. Held regions do not move at all: the model's change, conditioned on their staying,
+        is joined to them (see :class:`EditSpace`), and the measures are those of the joined shape.
 
         Parameters
         ----------
         requests : sequence of Request
         hold : sequence of str
-            Measures that must stay, or regions: ``thorax``, ``left``, ``right``. An absent side always stays.
+            Measures that must stay, or regions: ``thorax``, ``left``, ``right``. A held breast keeps its volume too,
+            also where the chest wall behind it moves. An absent side always stays.
 
         Raises
         ------
@@ -144,28 +170,62 @@ class Editor:
         absent = self.patient.absent_side
         # Where there is no breast, the model's modes of one mean nothing.
         wishes = self._resolved(requests, [*hold, absent] if absent and self._regions else hold)
-        with_size = bool(wishes.regions or wishes.shifts)
-        try:
-            return self._attempt(wishes, self._space(with_size=with_size))
-        except BreastMorphError as error:
-            refusal = error
-        if not wishes.regions or refusal.code != UNATTAINABLE:
-            raise refusal
-        for inside, outside in self.parameters.fadings:
+        if not wishes.regions:
+            space = self._space(with_size=bool(wishes.shifts))
+            return self._attempt(wishes, space, wishes.features, {}, np.inf)
+        held = self._held_regions(wishes)
+        wishes = self._with_volumes(wishes)
+        free = tuple(feature for feature in wishes.features if self._can_change(feature, held))
+        fixed = set(wishes.targets) - {feature.name for feature in free}
+        for name in sorted(fixed):
+            if abs(wishes.targets[name] - wishes.before[name]) > self.parameters.tolerance:
+                self._refuse(wishes, "unattainable/on-held", name=name)
+        refusal = BreastMorphError.of("unattainable/nothing")
+        for miss in self.parameters.misses:
             try:
-                edit = self._attempt(wishes, self._local_space(wishes.regions, inside, outside))
+                edit = self._attempt(wishes, held.space, free, held.movements, miss)
             except BreastMorphError as error:
                 refusal = error
-                continue
-            note = warning("modes-made-local", inside=inside, outside=outside)
-            found = place(self.model, edit.shape).coefficients
-            return replace(edit, warnings=(*edit.warnings, note), coefficients=found)
+                if error.code != UNATTAINABLE:
+                    break
+            else:
+                return self._joined(edit, wishes, held)
         raise refusal
 
-    def _attempt(self, wishes: Wishes, space: EditSpace) -> Edit:
-        scales = np.array([self._population(feature)[1] for feature in wishes.features])
+    def _joined(self, edit: Edit, wishes: Wishes, held: _Held) -> Edit:
+        """The edit with what is to be said of the border of what was held."""
+        bend = held.border.bend(edit.before, edit.shape)
+        if bend > self.parameters.broken:
+            self._refuse(wishes, "unattainable/bent", bend=bend)
+        warnings = edit.warnings
+        if bend > self.parameters.bent:
+            warnings = (*warnings, warning("edit-bent", regions=wishes.regions, bend=bend))
+        return replace(edit, warnings=warnings, coefficients=place(self.model, edit.shape).coefficients)
+
+    def _attempt(
+        self,
+        wishes: Wishes,
+        space: EditSpace,
+        features: tuple[Feature, ...],
+        held: Mapping[str, Floats],
+        miss: float,
+    ) -> Edit:
+        """The edit in a space.
+
+        Parameters
+        ----------
+        wishes : Wishes
+        space : EditSpace
+        features : tuple of Feature
+            Those asked for and held that can change there.
+        held : mapping from region to (dim, dim) float
+            How held regions would move, see :meth:`EditSpace.mean_square`.
+        miss : float
+            mm, root mean square, by which they may.
+        """
+        scales = np.array([self._population(feature)[1] for feature in features])
         if (scales <= 0.0).any():
-            stiff = wishes.names[int(np.argmin(scales))]
+            stiff = features[int(np.argmin(scales))].name
             raise BreastMorphError.of("same-in-all", name=stiff)
         start, basis = np.zeros(space.dimension), ""
         if wishes.shifts:
@@ -175,7 +235,7 @@ class Editor:
 
         def read(coordinates: Floats) -> tuple[Floats, Floats]:
             shape = space.displaced(coordinates)
-            readings = [feature.read(shape) for feature in wishes.features]
+            readings = [feature.read(shape) for feature in features]
             values = np.array([reading.value for reading in readings]) / scales
             slopes = np.array([space.pulled_back(reading) for reading in readings]).reshape(
                 -1, space.dimension
@@ -183,16 +243,15 @@ class Editor:
             return values, slopes / scales[:, None]
 
         wanted, tolerance = (
-            np.array(wishes.wanted) / scales,
+            np.array([wishes.wanted(feature.name) for feature in features]) / scales,
             self.parameters.tolerance / scales.max(initial=1e-9),
         )
-        held = [space.mean_square(self._region(name)) for name in wishes.regions]
         solver = replace(self.parameters.solver, tolerance=tolerance)
         try:
-            found = most_likely(read, wanted, start, held, self.parameters.movement, solver)
+            found = most_likely(read, wanted, start, list(held.values()), miss, solver)
         except BreastMorphError as error:  # on the way the shape lost what a measure needs
             self._refuse(wishes, "unattainable/lost", why=Finding.of(error))
-        self._require_attained(found, scales, wishes)
+        self._require_attained(found, scales, wishes, features, held, miss)
         u = found.coordinates
         shape = space.displaced(u) if u.any() else self.patient.shape
         return self._judged(shape, space.coefficients(u), u, space.size_change(u), wishes, "exact", basis)
@@ -265,15 +324,46 @@ class Editor:
             )
         return self._spaces[with_size]
 
-    def _local_space(self, held: Sequence[str], inside: float, outside: float) -> EditSpace:
-        """Modes that fade out where the held regions begin."""
-        free: Bools = np.ones(self.model.n_vertices, bool)
-        for region in held:
-            free &= ~self._region(region)
-        fading = faded(self.model.mesh(self.patient.shape), free, inside, outside)
-        return EditSpace(
-            self.model, self.patient.shape, self.place, self._regions["thorax"], with_size=True, fading=fading
-        )
+    def _held_regions(self, wishes: Wishes) -> _Held:
+        """What is prepared once for the same held regions."""
+        key = tuple(sorted(wishes.regions))
+        if key not in self._held:
+            free: Bools = ~np.any([self._region(region) for region in wishes.regions], axis=0)
+            if not free.any():
+                self._refuse(wishes, "unattainable/all-held")
+            seam = Seam(self.model.mean_mesh, free, self.parameters.blend)
+            space = EditSpace(
+                self.model,
+                self.patient.shape,
+                self.place,
+                self._regions["thorax"],
+                with_size=True,
+                seam=seam,
+            )
+            movements = {region: space.mean_square(self._region(region)) for region in wishes.regions}
+            self._held[key] = _Held(space, JoinedBorder(self.model, free), movements)
+        return self._held[key]
+
+    def _with_volumes(self, wishes: Wishes) -> Wishes:
+        """A held breast keeps its volume, whatever the chest behind it does."""
+        names = [f"volume-{side}" for side in SIDES if side in wishes.regions]
+        for name in names:
+            feature, before = self.features.find(name), self.before.get(name, np.nan)
+            if name in wishes.targets:
+                self._refuse(wishes, "unattainable/on-held", name=name)
+            if feature is not None and name not in wishes.before and np.isfinite(before):
+                wishes = replace(
+                    wishes,
+                    features=(*wishes.features, feature),
+                    before={**wishes.before, name: before},
+                    held=(*wishes.held, name),
+                )
+        return wishes
+
+    def _can_change(self, feature: Feature, held: _Held) -> bool:
+        """Whether free skin has a part in a measure."""
+        slope = held.space.pulled_back(feature.read(self.patient.shape))
+        return float(np.linalg.norm(slope)) > _NO_HOLD * self._population(feature)[1]
 
     def _regression(self, features: Sequence[Feature], columns: tuple[str, ...]) -> Regression:
         key = (*(feature.name for feature in features), *columns)
@@ -285,12 +375,20 @@ class Editor:
 
     # --- judging ----------------------------------------------------------------------------------------------
 
-    def _require_attained(self, found: Solution, scales: Floats, wishes: Wishes) -> None:
-        for region, moved in zip(wishes.regions, found.movements, strict=True):
-            if moved > self.parameters.movement:
+    def _require_attained(
+        self,
+        found: Solution,
+        scales: Floats,
+        wishes: Wishes,
+        features: Sequence[Feature],
+        held: Iterable[str],
+        miss: float,
+    ) -> None:
+        for region, moved in zip(held, found.movements, strict=True):
+            if moved > miss:
                 self._refuse(wishes, "unattainable/moved", region=region, moved=float(moved))
         if not found.attained:
-            best = [valued(f, value) for f, value in zip(wishes.features, found.values * scales, strict=True)]
+            best = [valued(f, value) for f, value in zip(features, found.values * scales, strict=True)]
             self._refuse(wishes, "unattainable/nearest", best=best)
 
     def _judged(
@@ -327,7 +425,10 @@ class Editor:
         folded = flipped[1] - flipped[0]
         if folded > self.parameters.torn:
             self._refuse(wishes, "unattainable/folds", percent=folded)
-        warnings = unusual_about(edit, self.model, self.parameters.unusual)
+        if not self.patient.absent_side:  # nobody of the model lacks a breast
+            far = {one.name: one.deviations for one in edit.changes if one.deviations is not None}
+            edit = replace(edit, standing=population_of(self.model).standing_of_shape(shape, far))
+        warnings = unusual_about(edit, self._standing_before, self.parameters.unusual)
         if folded > self.parameters.folded:
             warnings.append(warning(FOLDED, percent=folded))
         return replace(edit, warnings=tuple(warnings))
@@ -352,7 +453,7 @@ class Editor:
         for feature in wishes.features:
             name, before = feature.name, wishes.before[feature.name]
             mean, sd = self._population(feature)
-            wanted = wishes.targets.get(name, before)
+            wanted = wishes.wanted(name)
             deviations = (wanted - mean) / sd if name in wishes.targets and sd > 0.0 else None
             changes.append(
                 Change(

@@ -256,6 +256,11 @@ class Seam:
         found: Floats = out.reshape(len(self.region), *at_border.shape[1:])
         return found
 
+    def pulled_back(self, inside: Floats) -> Floats:
+        """From a derivative by :meth:`continued` (m, 3) to that by the difference at the border, (b, 3)."""
+        back: Floats = -(self._given.T @ self._factor.solve(inside))  # the system is symmetric
+        return back
+
 
 # --------------------------------------------------------------------------------------------------------------------
 # A missing region that somebody painted: vertex numbers in a file, or red paint on a mesh

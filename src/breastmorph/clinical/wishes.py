@@ -18,6 +18,7 @@ from breastmorph.foundation.files import plain
 from breastmorph.foundation.showing import Shown, doubted
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
+from breastmorph.model.standing import LEVELS, Standing
 
 # --------------------------------------------------------------------------------------------------------------------
 # The features of a model's shapes, found by any name people use, and measured together
@@ -148,6 +149,8 @@ class Edit(Shown):
     basis : str
         What a regression was trained on; empty where none was used.
     warnings : tuple of Finding
+    standing : Standing, optional
+        How unusual the edited shape is among the model's subjects; None where a breast is absent.
     """
 
     shape: Floats
@@ -162,6 +165,7 @@ class Edit(Shown):
     method: str
     basis: str = ""
     warnings: tuple[Finding, ...] = ()
+    standing: Standing | None = None
 
     @property
     def mesh(self) -> TriangleMesh:
@@ -204,6 +208,7 @@ class Edit(Shown):
             "movement_mm": plain(dict(self.movements)),
             "length_sd": self.length,
             "size_change": self.size_change,
+            "standing": self.standing.as_dict() if self.standing is not None else None,
             "coefficients_before": self.coefficients_before.tolist(),
             "coefficients": self.coefficients.tolist(),
             "warnings": sentences(self.warnings),
@@ -211,8 +216,11 @@ class Edit(Shown):
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# How usual an edited shape is in its model, in words
+# What is unusual about an edited shape, in words
 # --------------------------------------------------------------------------------------------------------------------
+
+
+_WORSE = 0.005  # share of the subjects: who was as unusual before is not warned
 
 
 def usual_length(model: ShapeModel, deviations: float) -> float:
@@ -223,8 +231,8 @@ def usual_length(model: ShapeModel, deviations: float) -> float:
 FOLDED = "edit-folded"  # code of a warning: look at the shape
 
 
-def unusual_about(edit: Edit, model: ShapeModel, deviations: float) -> list[Finding]:
-    """What lies beyond so many standard deviations: values asked for, single components, the whole shape."""
+def unusual_about(edit: Edit, before: Standing | None, deviations: float) -> list[Finding]:
+    """What lies beyond so many standard deviations of the values asked for, and the shape if it became unusual."""
     found = [
         warning(
             "unusual-value/above" if change.deviations > 0 else "unusual-value/below",
@@ -234,28 +242,10 @@ def unusual_about(edit: Edit, model: ShapeModel, deviations: float) -> list[Find
         for change in edit.changes
         if change.deviations is not None and abs(change.deviations) > deviations
     ]
-    after, before = (_in_deviations(c, model) for c in (edit.coefficients, edit.coefficients_before))
-    beyond = np.flatnonzero((after > deviations) & (after > before + 1e-6))
-    if len(beyond):
-        worst = int(beyond[after[beyond].argmax()])
-        others = Finding("unusual-component/more", {"n": len(beyond) - 1, "limit": deviations})
-        found.append(
-            warning(
-                "unusual-component",
-                component=worst + 1,
-                deviations=float(after[worst]),
-                more=others if len(beyond) > 1 else "",
-            )
-        )
-    usual, distance = usual_length(model, deviations), float(np.linalg.norm(after))
-    if distance > max(usual, float(np.linalg.norm(before))):
-        found.append(warning("unusual-shape", distance=distance, usual=usual, components=len(after)))
+    now = edit.standing
+    if now is not None and now.level != LEVELS[0] and (before is None or now.share > before.share + _WORSE):
+        found.append(warning("unusual-shape", level=now.level, standing=now.finding))
     return found
-
-
-def _in_deviations(coefficients: Floats, model: ShapeModel) -> Floats:
-    size = np.abs(coefficients)
-    return np.divide(size, model.deviations, out=np.zeros_like(size), where=model.variances > 0.0)
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -295,10 +285,9 @@ class Wishes:
         """Of the features."""
         return [feature.name for feature in self.features]
 
-    @property
-    def wanted(self) -> list[float]:
-        """The value that every feature shall have."""
-        return [self.targets.get(name, self.before[name]) for name in self.names]
+    def wanted(self, name: str) -> float:
+        """The value that a feature shall have."""
+        return self.targets.get(name, self.before[name])
 
     def described(self) -> Finding:
         """What is asked for."""
@@ -306,7 +295,8 @@ class Wishes:
         parts += [
             Finding("asked/column", {"name": column, "shift": shift}) for column, shift in self.shifts.items()
         ]
-        names = [*self.held, *self.regions]
+        itself = {f"volume-{region}" for region in self.regions}  # nobody asks for what a held breast keeps
+        names = [name for name in (*self.held, *self.regions) if name not in itself]
         stay = Finding("asked/stays" if len(names) == 1 else "asked/stay", {"names": names})
         return Finding("asked", {"parts": parts, "stay": stay if names else ""})
 

@@ -113,14 +113,12 @@ class Editing:
         plans = [[*hold, other], list(hold)] if other else [list(hold)]
         refusal = BreastMorphError.of("unattainable/nothing")
         for regions in plans:
-            # A breast that stays has its measures, not only its skin within a millimetre.
-            for kept in dict.fromkeys((self._measures_of(editor, requests, regions), ())):
-                try:
-                    return editor.exact(requests, [*regions, *kept]), regions
-                except BreastMorphError as error:
-                    refusal = error
-                    if error.code != UNATTAINABLE and regions is plans[-1]:
-                        raise
+            try:
+                return editor.exact(requests, regions), regions
+            except BreastMorphError as error:
+                refusal = error
+                if error.code != UNATTAINABLE and regions is plans[-1]:
+                    raise
         held = [side for side in SIDES if side in hold]
         if held:
             breasts = [Finding("unattainable/breast", {"side": side}) for side in held]
@@ -128,18 +126,6 @@ class Editing:
                 f"{refusal.code}/held", why=Finding.of(refusal), breasts=breasts
             ) from refusal
         raise refusal
-
-    def _measures_of(
-        self, editor: Editor, requests: Sequence[Request], regions: Sequence[str]
-    ) -> tuple[str, ...]:
-        asked = {named(request.name, _EDITABLE) for request in requests}
-        return tuple(
-            name
-            for side in SIDES
-            if side in regions
-            for name in _OF_SIDE[side]
-            if name not in asked and np.isfinite(editor.before.get(name, np.nan))
-        )
 
     def _ready(self) -> Editor:
         if self._editor is None:

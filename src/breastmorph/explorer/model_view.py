@@ -1,4 +1,4 @@
-"""The model as the page sees it: where it comes from, its shapes, how usual they are."""
+"""The model as the page sees it: where it comes from, its shapes, where they stand among its subjects."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ import numpy as np
 from breastmorph.clinical.distances import DISTANCES, KINDS, STRAIGHT
 from breastmorph.clinical.examination import measure_record
 from breastmorph.clinical.measures import Gauge, Measure, asymmetries
-from breastmorph.clinical.patient import mean_patient, place
+from breastmorph.clinical.patient import mean_patient
 from breastmorph.clinical.volume import BreastVolumes
-from breastmorph.clinical.wishes import FOLDED, Edit, unusual_about, usual_length
+from breastmorph.clinical.wishes import FOLDED, Edit
 from breastmorph.explorer.answers import RequestProblem, as_record, bad_request, packed, preparing
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, sentences
@@ -29,6 +29,7 @@ from breastmorph.mask import measure_breasts
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.regions import completed_landmarks
 from breastmorph.model.shape_model import ShapeModel, Training
+from breastmorph.model.standing import LEVELS, population_of
 from breastmorph.scan.scan import REQUIRED, SIDES, STERNUM
 from breastmorph.template import default_template
 
@@ -291,68 +292,6 @@ def _prediction(session: Session, kind: str, spec: Mapping[str, Any]) -> NamedSh
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# How usual a shape is: one judgement for the gauge, the strip and the notes
-# --------------------------------------------------------------------------------------------------------------------
-
-_USUAL, _UNUSUAL = 2.0, 3.0  # standard deviations of a single number, as rare as the whole shape
-_HARDLY = 4.5  # standard deviations of a single measure that hardly anybody has
-_LEVELS = ("usual", "unusual", "implausible")
-_TEXTS = (
-    "A shape that is usual in the model's population",
-    "An unusual shape, at the edge of the model's population",
-    "The model has hardly any shape like this",
-)
-
-
-def judged(model: ShapeModel, scores: Floats, edit: Edit | None = None) -> dict[str, Any]:
-    """The worst of two judgements: by the page's modes, and by all that an edit says of itself.
-
-    Parameters
-    ----------
-    model : ShapeModel
-    scores : (k,) float
-        Of the page's modes, in standard deviations.
-    edit : Edit, optional
-        Where the shape is an edited one.
-    """
-    used = model.truncate(max(len(scores), 1)) if len(scores) < model.n_components else model
-    distance = float(np.linalg.norm(scores))
-    level = _by_distance(used, distance)
-    reasons = []
-    far = np.flatnonzero(np.abs(scores) > _UNUSUAL)
-    if len(far):
-        level = max(level, 1)
-        reasons.append(f"mode {far[0] + 1} lies at {scores[far[0]]:+.1f} standard deviations")
-    if edit is not None:
-        own, said = _of_edit(model, edit)
-        level = max(level, own)
-        reasons = said or reasons
-    share = used.plausibility(scores * model.deviations[: len(scores)])
-    text = "; ".join([_TEXTS[level], *reasons[:1]])
-    return {"plausibility": share, "level": _LEVELS[level], "text": text}
-
-
-def _by_distance(model: ShapeModel, distance: float) -> int:
-    return sum(distance > usual_length(model, limit) for limit in (_USUAL, _UNUSUAL))
-
-
-def _of_edit(model: ShapeModel, edit: Edit) -> tuple[int, list[str]]:
-    """Level and reasons of what the edit's notes say; all of the model's components count."""
-    said = unusual_about(edit, model, _UNUSUAL)
-    level = int(bool(said))
-    asked = [abs(one.deviations) for one in edit.changes if one.deviations is not None]
-    deviations = np.where(model.variances > 0.0, model.deviations, np.inf)
-    after, before = (
-        float(np.linalg.norm(one / deviations)) for one in (edit.coefficients, edit.coefficients_before)
-    )
-    too_far = after > max(before, usual_length(model, _UNUSUAL))
-    folded = [one for one in edit.warnings if one.code == FOLDED]
-    if too_far or folded or max(asked, default=0.0) > _HARDLY:
-        level = 2
-    return level, sentences([*said, *folded], "page")
-
-
-# --------------------------------------------------------------------------------------------------------------------
 # A model as the page shows it: geometry and maps sent once, measures of any shape, its editor
 # --------------------------------------------------------------------------------------------------------------------
 
@@ -430,11 +369,29 @@ class ModelView:
         """The shape of scores, (n, 3)."""
         return self.model.instance(scores * self.model.deviations[: len(scores)])
 
-    def scores_of(self, shape: Floats) -> Floats:
-        """Scores of the page's modes of any shape with the model's triangles."""
-        coefficients = place(self.model, shape).coefficients[: self.modes]
-        deviations = self.model.deviations[: self.modes]
-        return np.divide(coefficients, deviations, out=np.zeros_like(coefficients), where=deviations > 0.0)
+    def standing(self, shape: Floats, scores: Floats | None, edit: Edit | None) -> dict[str, Any]:
+        """Where a shape stands among the model's subjects, for the gauge, the strip and the notes.
+
+        Parameters
+        ----------
+        shape : (n, 3) float
+        scores : (k,) float, optional
+            Where the shape was made of them, in standard deviations.
+        edit : Edit, optional
+            Where it is an edited one.
+        """
+        subjects = population_of(self.model)
+        if edit is not None and edit.standing is not None:
+            found = edit.standing
+        elif scores is not None:
+            found = subjects.standing(scores * self.model.deviations[: len(scores)])
+        else:
+            found = subjects.standing_of_shape(shape)
+        level, text = found.level, found.finding.said("page").cause
+        folded = [one for one in edit.warnings if one.code == FOLDED] if edit is not None else []
+        if folded:  # no body looks like that
+            level, text = LEVELS[-1], sentences(folded, "page")[0]
+        return {"plausibility": found.plausibility, "level": level, "text": text}
 
     # --- measures -----------------------------------------------------------------------------------------------------
 

@@ -99,17 +99,15 @@ def shape(asked: Asked) -> bytes:
 
 def measures(asked: Asked) -> dict[str, Any]:
     """Measures of any shape, and how usual it is; a torso without one breast is not compared with whole ones."""
-    from breastmorph.explorer.model_view import judged
-
     session, view, spec = asked.session, asked.session.view, asked.values.get("shape", {})
     found = shape_of(session, spec)
     record = view.measures(found.vertices, found.absent_side, tape=asked.values.get("tape") is True)
     if found.absent_side:
         return record | {"plausibility": None}
     kind = spec["kind"]
-    scores = view.scores(spec.get("scores", [])) if kind == "model" else view.scores_of(found.vertices)
+    scores = view.scores(spec.get("scores", [])) if kind == "model" else None
     edit = session.required_edit.edit if kind == "edit" else None
-    return record | {"plausibility": judged(view.model, scores, edit)}
+    return record | {"plausibility": view.standing(found.vertices, scores, edit)}
 
 
 def features(asked: Asked) -> dict[str, Any]:

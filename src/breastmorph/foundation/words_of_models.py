@@ -165,6 +165,33 @@ _MODEL: dict[str, Words] = {
             "Complete its landmarks with landmark_ids, or give a registered mesh (one with its triangles) instead",
         ),
     ),
+    "standing": Words("{whole} of {of}"),
+    "standing/because": Words("{first}; all in all {whole} of them"),
+    "standing/part": Words("more unusual than {percent} %"),
+    "standing/all": Words("more unusual than all"),
+    "standing/subjects": Words("the model's {n} subjects"),
+    "standing/population": Words("the model's population"),
+    "standing/mode/more": Words("mode {which} is larger than in {percent} % of {of}"),
+    "standing/mode/less": Words("mode {which} is smaller than in {percent} % of {of}"),
+    "standing/size/more": Words("the {which} breast is larger than in {percent} % of {of}"),
+    "standing/size/less": Words("the {which} breast is smaller than in {percent} % of {of}"),
+    "standing/sizes/more": Words("the left breast exceeds the right one by more than in {percent} % of {of}"),
+    "standing/sizes/less": Words("the right breast exceeds the left one by more than in {percent} % of {of}"),
+    "standing/heights/more": Words(
+        "the left nipple is higher against the right one than in {percent} % of {of}"
+    ),
+    "standing/heights/less": Words(
+        "the right nipple is higher against the left one than in {percent} % of {of}"
+    ),
+    "standing/notch/more": Words(
+        "the left nipple is farther from the notch than the right one by more than in {percent} % of {of}"
+    ),
+    "standing/notch/less": Words(
+        "the right nipple is farther from the notch than the left one by more than in {percent} % of {of}"
+    ),
+    "standing/rest/more": Words("what the leading modes do not explain is more than in {percent} % of {of}"),
+    "standing/measure/more": Words("{which:measure} is larger than in {percent} % of {of}"),
+    "standing/measure/less": Words("{which:measure} is smaller than in {percent} % of {of}"),
     "privacy/keeps-scores": Words(
         command_apart(
             "The model keeps the scores of its subjects: every one of their shapes can be read from it. Do not release "
@@ -238,6 +265,15 @@ _CLINICAL: dict[str, Words] = {
         "{asked} is out of reach: the shape would change by {length:.0f} standard deviations", _LESS
     ),
     "unattainable/folds": Words("{asked} would fold the surface ({percent:.1f} % of the triangles)", _LESS),
+    "unattainable/bent": Words(
+        "{asked} cannot be attained: along the border of what is held the skin would be bent {bend:.1f} times as much "
+        "as any two of the model's people differ there",
+        _LESS,
+    ),
+    "unattainable/on-held": Words(
+        "{asked} cannot be attained: {name:measure} lies wholly on held skin", _LESS
+    ),
+    "unattainable/all-held": Words("{asked} cannot be attained: all of the skin is held", _LESS),
     "unattainable/held": Words("{why}", "Release {breasts:| and }, or ask for less"),
     "unattainable/breast": Words("the {side} breast"),
     "unattainable/nothing": Words("nothing can be held", "Hold less"),
@@ -255,23 +291,13 @@ _CLINICAL: dict[str, Words] = {
         "{name:measure}: the value asked for lies {deviations:.1f} standard deviations below the model's mean at this "
         "size"
     ),
-    "unusual-component": Words(
-        "the edited shape is unusual: component {component} at {deviations:.1f} standard deviations{more}"
-    ),
-    "unusual-component/more": Words(" and {n} more beyond {limit:g}"),
-    "unusual-shape": Words(
-        "the edited shape lies {distance:.1f} standard deviations from the mean; up to {usual:.1f} are usual for a "
-        "model of this many components ({components})"
-    ),
+    "unusual-shape": Words("the edited shape is {level}: {standing}"),
     "edit-folded": Words(
         "{percent:.2f} % of the triangles are folded over; look at the shape before using it"
     ),
-    "modes-made-local": Words(
-        page_apart(
-            "in this model nothing else changes that way without the held regions, so its modes were made local: they "
-            "fade out from {inside:.0f} mm before to {outside:.0f} mm beyond the border",
-            "to keep the held parts in place, the change fades out around their border; look at the border",
-        )
+    "edit-bent": Words(
+        "along the border of what is held ({regions:measure}) the skin is bent {bend:.1f} times as much as any two of "
+        "the model's people differ there; look at the border"
     ),
     "unknown-measure": Words("{name!r} is not known here", "{known}"),
     "known-measures": Words("Measures are {names:measure}{absent}{columns}"),

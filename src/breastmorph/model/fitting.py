@@ -122,7 +122,7 @@ class Fit(Shown):
     mahalanobis : float
         Distance of the shape from the mean in standard deviations.
     plausibility : float
-        Share of the model's population farther from the mean.
+        Share of the model's subjects who are more unusual; see :mod:`breastmorph.model.standing`.
     residuals : (n,) float
         Signed distance of each vertex from the target, mm; negative where the fit lies inside the scan, NaN where
         the target shows nothing.
@@ -350,7 +350,7 @@ def _fitted(
         unit=unit,
         unusual=float(np.sqrt((state.scores**2).mean())) if len(state.scores) else 0.0,
         mahalanobis=float(np.linalg.norm(state.scores)),
-        plausibility=used.plausibility(state.scores * used.deviations),
+        plausibility=model.plausibility(coefficients),
         residuals=residuals,
         deviations=_deviations(state, prior, sites, shape, normals, evidence.misfit, precision),
         noise=float(np.sqrt(evidence.noise)),

@@ -397,13 +397,10 @@ class ShapeModel(Shown):
         return float(np.linalg.norm(ratio))
 
     def plausibility(self, coefficients: Floats) -> float:
-        """Share of the model's population that lies farther from the mean (0 to 1).
+        """Share of the model's subjects who are more unusual (0 to 1); see :mod:`breastmorph.model.standing`."""
+        from breastmorph.model.standing import population_of
 
-        Truncate first: in a model with all components every training shape is equally far from the mean.
-        """
-        from scipy.stats import chi2
-
-        return float(chi2.sf(self.mahalanobis(coefficients) ** 2, max(len(coefficients), 1)))
+        return population_of(self).standing(coefficients).plausibility
 
     def limited(self, coefficients: Floats, deviations: float = 3.0) -> Floats:
         """Coefficients brought into the plausible range, each within so many standard deviations."""

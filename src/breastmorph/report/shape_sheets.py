@@ -71,6 +71,8 @@ def save_editing_sheet(edit: Edit, faces: Ints, title: str, folder: Path, warnin
     ]
     regions = ", ".join(f"{region} {value:.1f} mm" for region, value in edit.movements.items())
     notes = [f"Movement, root mean square: {regions}."] if regions else []
+    if edit.standing is not None:
+        notes.append(f"{edit.standing.level.capitalize()}: {edit.standing.finding.said('page').cause}.")
     notes += [f"Trained on {edit.basis}."] if edit.basis else []
     notes += [f"Warning: {sentence}." for sentence in sentences(edit.warnings, "page")]
     notes.append(disclaimer(warning))

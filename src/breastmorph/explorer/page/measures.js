@@ -91,8 +91,9 @@ export class Measures extends EventTarget {
   _gauge() {
     const how = this.shown.plausibility;
     if (!how) { part("gauge").replaceChildren(); return; }
-    // Within "usual" the needle follows the share of people who are farther from the average.
-    const place = { usual: 3 + 29 * (1 - how.plausibility), unusual: 50, implausible: 83 }[how.level];
+    // Within a zone the needle follows the share of the model's subjects who are less unusual.
+    const share = 1 - how.plausibility;
+    const place = { usual: 2 + 29 * share, unusual: 35 + 30 * share, implausible: 83 }[how.level];
     const meter = make("div", { className: "meter", role: "meter", "aria-label": "Plausibility",
       "aria-valuemin": "0", "aria-valuemax": "100", "aria-valuenow": String(Math.round(100 * how.plausibility)),
       "aria-valuetext": `${how.level}: ${how.text}` },

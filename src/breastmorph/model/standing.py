@@ -1,0 +1,296 @@
+"""Where a shape stands among a model's subjects: how unusual it is, in shares of them, and what is unusual about it.
+
+A shape is looked at from several sides (its traits): every leading mode, the size of each breast, three distances, how
+far the sides differ (in size, in height, from the notch), and what the leading modes cannot express. A person is as
+unusual as her most unusual trait. How unusual that makes her is read off the subjects, each judged by a model of the
+others, so that the share of a new person is uniform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.stats import gamma, norm
+
+from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.errors import BreastMorphError, Finding
+from breastmorph.foundation.machine import in_one_thread
+from breastmorph.mesh.geometry import vertex_areas, vertex_normals
+from breastmorph.model.regions import breast_regions
+from breastmorph.model.shape_model import ShapeModel
+from breastmorph.scan.scan import SIDES
+
+LEVELS = ("usual", "unusual", "implausible")
+_UNUSUAL = 0.9  # share of the subjects who are less unusual: from there on a shape is called unusual,
+_RARE = 0.02  # also where so few of them have a trait that is more extreme, either way,
+_IMPLAUSIBLE = 0.9999  # and from there on, by the tail of a normal distribution, implausible
+_NOTABLE = 0.95  # share of the subjects that a trait must exceed to be named
+_MODE_SHARE = 0.03  # of the variance: modes with less hardly show, and are judged together
+_LEADING = 60  # coefficients in which leading modes are found again without a subject
+_FEWEST = 12  # subjects that show how people differ
+_DRAWN = 400  # left-out subjects of a model that keeps none
+_DISTANCES = {
+    "SN-NL": ("sternal_notch", "nipple_left"),
+    "SN-NR": ("sternal_notch", "nipple_right"),
+    "NL-NR": ("nipple_left", "nipple_right"),
+}
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where one shape stands.
+
+    Attributes
+    ----------
+    share : float
+        Share of the model's subjects who are less unusual (0 to 1).
+    level : {"usual", "unusual", "implausible"}
+        Unusual from 90 of 100 subjects on, or where one trait is more extreme than in 98 of 100.
+    finding : Finding
+        That in words, with what is most unusual about the shape.
+    """
+
+    share: float
+    level: str
+    finding: Finding
+
+    @property
+    def plausibility(self) -> float:
+        """Share of the model's subjects who are more unusual (0 to 1)."""
+        return 1.0 - self.share
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for a JSON file."""
+        return {
+            "share_less_unusual": self.share,
+            "level": self.level,
+            "text": self.finding.said("command").cause,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """A model's subjects, prepared to judge shapes by; see :func:`population_of`.
+
+    Attributes
+    ----------
+    traits : _Traits
+        What is looked at.
+    spreads : (a,) float
+        Of the traits with a sign in left-out subjects, in those of the others.
+    rest, rest_variance : float
+        Mean and variance of the square of what the leading modes do not express of left-out subjects.
+    independent : float
+        As how many independent ones the traits are together.
+    ranks : (k,) float
+        How unusual every left-out subject is, were they so; rising.
+    subjects : int
+        Whose data this is; 0 where the model keeps nobody's and speaks for itself.
+    """
+
+    traits: _Traits
+    spreads: Floats
+    rest: float
+    rest_variance: float
+    independent: float
+    ranks: Floats
+    subjects: int
+
+    def standing(
+        self, coefficients: Floats, outside: float = 0.0, asked: Mapping[str, float] | None = None
+    ) -> Standing:
+        """Judge a shape.
+
+        Parameters
+        ----------
+        coefficients : (k,) float
+            Of the model; those not given are 0.
+        outside : float
+            Square of what the model cannot express of the shape, mm squared, summed over all coordinates.
+        asked : mapping from measure to float, optional
+            Further measures of the shape, in standard deviations from the mean: what an edit was asked for.
+        """
+        signed, rest = self.traits.of(np.asarray(coefficients, dtype=float), outside)
+        signed = signed / self.spreads
+        names = list(self.traits.names)
+        if asked:
+            names = [*asked, *names]
+            signed = np.concatenate([np.array(list(asked.values())), signed])
+        rare = np.array([*(2.0 * norm.sf(np.abs(signed))), self._rare_rest(rest)])
+        rank = float(self._ranked(rare[None])[0])
+        share = float(np.interp(rank, [0.0, *self.ranks, 1.0], np.linspace(0.0, 1.0, len(self.ranks) + 2)))
+        first = int(rare.argmin())
+        level = LEVELS[int(share >= _UNUSUAL or rare[first] <= _RARE) + int(rank >= _IMPLAUSIBLE)]
+        more = first == len(signed) or bool(signed[first] > 0.0)
+        return Standing(share, level, self._said(share, names[first], float(rare[first]), more))
+
+    def standing_of_shape(self, shape: Floats, asked: Mapping[str, float] | None = None) -> Standing:
+        """Judge a shape (n, 3) in mm with the model's triangles, in any pose."""
+        model = self.traits.model
+        if np.array_equal(shape, model.mean):
+            return self.standing(np.zeros(model.n_components), asked=asked)
+        placed = model.align(shape, with_scale=not model.keeps_size).apply(shape)
+        coefficients = model.project(placed)
+        outside = float(((placed - model.mean) ** 2).sum() - (coefficients**2).sum())
+        return self.standing(coefficients, max(outside, 0.0), asked)
+
+    def _rare_rest(self, square: Floats | float) -> Any:
+        """Share of people of whom the leading modes express less."""
+        return gamma.sf(square, self.rest**2 / self.rest_variance, scale=self.rest_variance / self.rest)
+
+    def _ranked(self, rare: Floats) -> Floats:
+        """How unusual the most unusual trait of every row (k, t) is, were there so many independent ones, (k,)."""
+        ranked: Floats = (1.0 - rare.min(axis=1)) ** self.independent
+        return ranked
+
+    def _said(self, share: float, trait: str, rare: float, more: bool) -> Finding:
+        n = self.subjects
+        of = Finding("standing/subjects", {"n": n}) if n else Finding("standing/population")
+        whole = Finding("standing/part", {"percent": _percent(share)})
+        if n and share > n / (n + 1.0):
+            whole = Finding("standing/all")
+        beyond = 1.0 - rare if trait == "rest" else 1.0 - rare / 2.0
+        if beyond < _NOTABLE:
+            return Finding("standing", {"whole": whole, "of": of})
+        kind, _, which = trait.partition(" ")
+        if kind not in _OWN_WORDS:
+            kind, which = "measure", trait
+        told = {"which": which, "percent": _percent(beyond), "of": of}
+        first = Finding(f"standing/{kind}/{'more' if more else 'less'}", told)
+        return Finding("standing/because", {"first": first, "whole": whole})
+
+
+_OWN_WORDS = ("mode", "size", "sizes", "heights", "notch", "rest")  # all others are measures
+
+
+def _percent(share: float) -> int:
+    """In whole percent, never more than it is."""
+    return int(100.0 * share)
+
+
+@lru_cache(maxsize=4)
+@in_one_thread
+def population_of(model: ShapeModel) -> Population:
+    """Prepare a model's subjects: those it keeps, or as many drawn from it where it keeps nobody's data."""
+    traits = _Traits.of_model(model)
+    kept = model.training.scores if model.training is not None else np.empty((0, model.n_components))
+    if len(kept) >= _FEWEST:
+        cohorts, subjects = [kept], len(kept)
+    else:
+        said = model.info.get("subjects")
+        n = max(said if isinstance(said, int) else model.n_components + 1, _FEWEST)
+        rng = np.random.default_rng(0)
+        count = max(-(-_DRAWN // n), 1)
+        cohorts = [rng.standard_normal((n, model.n_components)) * model.deviations for _ in range(count)]
+        subjects = 0
+    lost = model.noise_variance * model.mean.size
+    parts = [traits.left_out(scores, lost) for scores in cohorts]
+    signed, rest = np.vstack([one for one, _ in parts]), np.concatenate([one for _, one in parts])
+    spreads = np.maximum(np.sqrt((signed**2).mean(axis=0)), 1e-9)
+    # One for all modes: without a subject, two of nearly the same variance may change places.
+    spreads[: traits.modes] = np.sqrt((spreads[: traits.modes] ** 2).mean())
+    # Where every mode is a trait nothing is left, and what rounding leaves is no trait.
+    least = 1e-6 * float(model.variances.sum()) + 1e-12
+    mean, variance = max(float(rest.mean()), least), max(float(rest.var()), least**2)
+    found = Population(traits, spreads, mean, variance, 1.0, np.empty(0), subjects)
+    rare = np.column_stack([2.0 * norm.sf(np.abs(signed / spreads)), found._rare_rest(rest)])
+    # For t independent traits 1 - p of the rarest is the t-th root of a uniform number: the likeliest t.
+    roots = np.log1p(-np.minimum(rare.min(axis=1), 1.0 - 1e-9))
+    found = replace(found, independent=max(-len(rare) / float(roots.sum()), 1.0))
+    return replace(found, ranks=np.sort(found._ranked(rare)))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# What is looked at
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Traits:
+    """Numbers of a shape, from its coefficients.
+
+    Attributes
+    ----------
+    model : ShapeModel
+    modes : int
+        Leading modes, each a trait in standard deviations.
+    linear : mapping from name to (q,) float
+        Traits with a sign as a linear function of the coefficients.
+    """
+
+    model: ShapeModel
+    modes: int
+    linear: Mapping[str, Floats]
+
+    @classmethod
+    def of_model(cls, model: ShapeModel) -> _Traits:
+        """Those that a model's landmarks allow."""
+        rows = np.asarray(model.basis).reshape(model.n_vertices, 3, model.n_components)
+        ids, linear = model.landmark_ids, {}
+        for name, (first, second) in _DISTANCES.items():
+            if first in ids and second in ids:
+                apart = model.mean[ids[first]] - model.mean[ids[second]]
+                along = apart / max(float(np.linalg.norm(apart)), 1e-9)
+                linear[name] = along @ (rows[ids[first]] - rows[ids[second]]).astype(float)
+        if "SN-NL" in linear and "SN-NR" in linear:
+            linear["notch"] = linear["SN-NL"] - linear["SN-NR"]
+        if {"nipple_left", "nipple_right"} <= set(ids):
+            linear["heights"] = (rows[ids["nipple_left"], 1] - rows[ids["nipple_right"], 1]).astype(float)
+        try:
+            regions = breast_regions(model.mean_mesh, model.landmarks)
+        except BreastMorphError:  # a model of one breast, in another unit, or with too few landmarks
+            regions = {}
+        if regions:
+            # What the skin of a breast sweeps over, to first order.
+            out = vertex_normals(model.mean, model.faces) * vertex_areas(model.mean, model.faces)[:, None]
+            swept = {side: np.einsum("ni,niq->q", out[regions[side]], rows[regions[side]]) for side in SIDES}
+            linear |= {f"size {side}": one for side, one in swept.items()}
+            linear["sizes"] = swept["left"] - swept["right"]
+        total = float(model.variances.sum()) + model.noise_variance * model.mean.size
+        modes = max(int((model.variances >= _MODE_SHARE * total).sum()), 1)
+        moving = {name: one for name, one in linear.items() if np.linalg.norm(one * model.deviations) > 1e-6}
+        return cls(model, min(modes, model.n_components), moving)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Of the traits with a sign, then "rest": what the leading modes do not express."""
+        return [*(f"mode {k + 1}" for k in range(self.modes)), *self.linear, "rest"]
+
+    def of(self, coefficients: Floats, outside: float) -> tuple[Floats, float]:
+        """Traits with a sign, in standard deviations (a,), and the square of the rest, mm squared."""
+        model, q = self.model, self.model.n_components
+        c = np.zeros(q)
+        c[: len(coefficients)] = coefficients
+        deviations = np.where(model.deviations > 0.0, model.deviations, np.inf)
+        modes = (c / deviations)[: self.modes]
+        linear = [one @ c / np.linalg.norm(one * model.deviations) for one in self.linear.values()]
+        rest = float((c[self.modes :] ** 2).sum()) + outside
+        return np.array([*modes, *linear]), rest
+
+    def left_out(self, scores: Floats, lost: float) -> tuple[Floats, Floats]:
+        """The same of subjects (k, q), every one judged by the others, (k, a) and (k,).
+
+        ``lost`` is the square of what is not known of a subject, mm squared.
+        """
+        n = len(scores)
+        centred = (scores - scores.mean(axis=0)) * (n / (n - 1.0))  # about the mean of the others
+        modes, rest = np.empty((n, self.modes)), np.empty(n)
+        leading = centred[:, :_LEADING]
+        # Covariance of all, less each subject's part in it.
+        whole = leading.T @ leading * ((n - 1.0) / n) ** 2
+        size = leading.shape[1]
+        for i, one in enumerate(leading):
+            others = (whole - np.outer(one, one) * ((n - 1.0) / n)) / (n - 2.0)
+            variances, axes = eigh(others, subset_by_index=[size - self.modes, size - 1])
+            along = (one @ axes)[::-1]
+            modes[i] = along / np.sqrt(np.maximum(variances[::-1], 1e-12))
+            rest[i] = (centred[i] ** 2).sum() - (along**2).sum() + lost
+        values = centred @ np.array(list(self.linear.values())).reshape(-1, scores.shape[1]).T
+        squares = (values * (n - 1.0) / n) ** 2
+        spread = np.sqrt(np.maximum((squares.sum(axis=0) - values**2 * ((n - 1.0) / n)) / (n - 2.0), 1e-300))
+        return np.column_stack([modes, values / spread]), rest

@@ -1,0 +1,77 @@
+"""Where a shape stands among the subjects: shares are uniform on left-out people, and what is unusual is noticed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from breast_cohort import breast_model, breast_shapes, breast_template
+from breastmorph.cohort import Cohort
+from breastmorph.model.building import BuildParameters, build_model
+from breastmorph.model.shape_model import ShapeModel
+from breastmorph.model.standing import population_of
+
+
+@cache
+def model(scores: bool) -> ShapeModel:
+    """A model of sixty subjects, with or without their scores."""
+    cohort = Cohort.of(breast_shapes(60), breast_template())
+    found = build_model(cohort, BuildParameters(keep_scores=True))
+    return found if scores else replace(found, training=None)
+
+
+@pytest.mark.parametrize("scores", [True, False])
+def test_shares_of_people_the_model_does_not_know_are_uniform(scores):
+    people = population_of(model(scores))
+    found = [people.standing_of_shape(shape) for shape in breast_shapes(120, seed=7)]
+    shares = np.array([one.share for one in found])
+    assert kstest(shares, "uniform").statistic < 0.16  # 1 in 200 of truly uniform ones
+    assert np.mean([one.level == "usual" for one in found]) > 0.65
+    assert all(one.level != "implausible" for one in found)
+
+
+@pytest.mark.parametrize("scores", [True, False])
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_what_is_unusual_is_noticed_and_named(scores, sign):
+    one, people = model(scores), population_of(model(scores))
+    assert people.standing(np.zeros(one.n_components)).share == 0.0
+    for k in range(people.traits.modes):
+        coefficients = np.zeros(one.n_components)
+        coefficients[k] = 2.6 * sign * one.deviations[k]
+        found = people.standing(coefficients)
+        assert found.level == "unusual"
+        far = people.standing(2.0 * coefficients)
+        assert far.level == "implausible"
+        assert far.share > found.share > 0.6
+    if scores:
+        said = people.standing(coefficients * 0.95).finding.said("command").cause
+        assert "% of the model's 60 subjects; all in all more unusual than" in said
+        assert far.finding.said("command").cause.endswith("more unusual than all of them")
+
+
+def test_three_centimetres_between_the_nipples_are_noticed():
+    one = model(True)
+    shape = np.array(one.mean)
+    away = np.linalg.norm(shape - one.landmarks["nipple_left"], axis=1)
+    shape[:, 1] -= 30.0 * np.exp(-0.5 * (away / 35.0) ** 2)
+    found = population_of(one).standing_of_shape(shape)
+    assert found.level != "usual"
+    assert found.share > 0.75
+
+
+def test_size_and_pose_do_not_matter(breast_model):
+    shape, people = breast_shapes(1, seed=5)[0], population_of(breast_model)
+    first, second = (people.standing_of_shape(one) for one in (shape, 1.2 * shape + [5.0, 80.0, -9.0]))
+    assert second.share == pytest.approx(first.share, abs=1e-3)
+
+
+def test_models_without_landmarks_or_with_few_subjects_judge_too():
+    for one in (replace(breast_model(), landmark_ids={}), breast_model(k=5)):
+        coefficients = np.zeros(one.n_components)
+        coefficients[0] = 6.0 * one.deviations[0]
+        assert population_of(one).standing(coefficients).level == "implausible"
+        assert one.plausibility(coefficients) < 0.05
