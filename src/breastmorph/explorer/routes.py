@@ -103,7 +103,7 @@ def measures(asked: Asked) -> dict[str, Any]:
 
     session, view, spec = asked.session, asked.session.view, asked.values.get("shape", {})
     found = shape_of(session, spec)
-    record = view.measures(found.vertices, found.absent_side, tape=asked.values.get("tape") is True)
+    record = view.measures(found, tape=asked.values.get("tape") is True)
     if found.absent_side:
         return record | {"plausibility": None}
     kind = spec["kind"]
