@@ -341,8 +341,8 @@ def measure_distances(mesh: TriangleMesh, landmarks: Landmarks) -> tuple[Measure
     return Gauge(mesh.faces, SkinLandmarks.on(Surface(mesh), needed)).measures(mesh.vertices)
 
 
-# The borders of both breasts are drawn by one rule and err together: what is left of their difference's deviation.
-_APART = 0.4
+# The borders of both breasts are drawn by one rule and err together: their difference has half (phantoms).
+_APART = 0.5
 
 
 def asymmetries(measures: Iterable[Measure]) -> tuple[Measure, ...]:

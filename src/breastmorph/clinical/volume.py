@@ -39,13 +39,13 @@ class WallParameters:
     # Where surface and wall are compared: somewhat wider, to where the two have met.
     compared: RegionParameters = field(default_factory=lambda: RegionParameters(level=0.02, below=25.0))
     spacing: float = 8.0  # mm between the bare points that are used
-    smoothing: float = 3e-4  # of the thin plate: how far the wall may pass beside a bare point
+    smoothing: float = 1e-3  # of the thin plate: how far the wall may pass beside a bare point
     # Beyond this share of the nipple's distance from the midline, above the nipple and more than this below the notch
     # are the folds of the armpit (breast, muscle, arm), which are no chest wall ...
     axilla: float = 0.8
     collar: float = 25.0  # mm
     # ... but behind the lateral pole the side of the chest begins again; its skin is drawn by the arm and counts less.
-    smoothing_behind: float = 6e-3
+    smoothing_behind: float = 0.02
     below_notch: float = 10.0  # mm below the sternal notch where the chest begins
 
 
@@ -208,8 +208,8 @@ def _drift(places: Floats, radius: float) -> Floats:
 # --------------------------------------------------------------------------------------------------------------------
 
 _CC = 1.0 / 6000.0  # from six times a tetrahedron's volume in cubic mm to cc
-_SHIFT = 9.0  # mm that the region's border is moved in and out to see how much of the volume depends on it
-_SHIFT_OF_LEVEL = 1.46  # factor of the mask's level that moves its contour about as far
+_SHIFT = 8.0  # mm that the region's border is moved in and out to see how much of the volume depends on it
+_SHIFT_OF_LEVEL = 1.4  # factor of the mask's level that moves its contour about as far
 
 
 @dataclass(frozen=True)
