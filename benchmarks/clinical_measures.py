@@ -2,11 +2,14 @@
 
     python benchmarks/clinical_measures.py [--n 110] [--seed 7] [--out clinical-measures/]
     python benchmarks/clinical_measures.py --phantom PHANTOM --registered OUT    # what `phantom` and `register` wrote
+    python benchmarks/clinical_measures.py ... --other SET OUT [--other SET OUT]  # SET/truth, and OUT of `register`
 
 Distances are compared twice with those between the true landmarks on the true surface: on the raw scan with the
 scan's own landmarks, and on the registered mesh with the template's landmark vertices. Volumes of registered meshes
 are compared with the true volumes; beside ours stand two plain ways to close the breast's border: a membrane and a
-thin plate that continues the skin at the border. ``--torsos DIR`` adds other torsos with known volumes.
+thin plate that continues the skin at the border. Folds are compared in height, apart where the scan shows them and
+where not. ``--torsos DIR`` adds other torsos with known volumes, registered with their own template; ``--other`` such
+as are registered already.
 """
 
 from __future__ import annotations
@@ -20,7 +23,8 @@ import numpy as np
 
 import measuring  # noqa: F401  (one core)
 from breastmorph.clinical.distances import SkinLandmarks
-from breastmorph.clinical.measures import Gauge
+from breastmorph.clinical.examination import examiner_of
+from breastmorph.clinical.measures import Gauge, asymmetries
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.foundation.arrays import Bools, Floats, Ints
@@ -129,6 +133,58 @@ def volumes(template: Template, shapes: Floats, truth: Floats, out: Path, name: 
     return ours
 
 
+def calibration(name: str, errors: Floats, deviations: Floats) -> None:
+    """Print how many errors lie within one and two standard deviations."""
+    within = np.abs(errors) / deviations
+    print(
+        f"  {name:32s} n {errors.size:4d}  median {np.median(np.abs(errors)):5.1f}  bias {np.mean(errors):+6.1f}"
+        f"  within 1 sd {100 * (within < 1).mean():3.0f} %, 2 sd {100 * (within < 2).mean():3.0f} %"
+    )
+
+
+def by_truth(truth: Path, registered: Path, scratch: Path, name: str) -> None:
+    """Volumes, their difference and folds of a registered cohort against its truth, by the examiner's own numbers."""
+    cohort = load_cohort(registered, packed_in=scratch / f"packed-{name}")
+    examiner = examiner_of(cohort.template)
+    volume, difference, base = [], [], []
+    folds: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
+    for index, subject in enumerate(cohort.ids):
+        if cohort.absent[index]:
+            continue
+        shape = cohort.shape(index)
+        landmarks = examiner.landmarks(shape)
+        found = examiner.measured(shape, landmarks, kinds=("straight",))
+        by_name = {one.name: one for one in found}
+        with np.load(truth / f"{subject}.npz") as known:
+            true = [float(known[f"volume_{side}"]) for side in SIDES]
+            places = dict(
+                zip(known["fixed_names"].tolist(), known["fixed_points"].astype(float), strict=True)
+            )
+            seen = dict(zip(known["fixed_names"].tolist(), known["fixed_on_scan"].tolist(), strict=True))
+        own = [by_name[f"volume-{side}"] for side in SIDES]
+        volume += [(one.value - cc, one.sd, cc) for one, cc in zip(own, true, strict=True)]
+        apart = next(one for one in asymmetries(found) if one.name == "volume")
+        difference.append((apart.value - (true[0] - true[1]), apart.sd))
+        upright = cohort.to_file[index].inverse()
+        for side in SIDES:
+            at = upright.apply(places[f"imf_{side}"][None])[0]
+            error = landmarks.at(shape)[f"imf_{side}"][1] - at[1]
+            folds[seen[f"imf_{side}"]].append((error, landmarks.sd[f"imf_{side}"]))
+            base.append(by_name[f"base-width-{side}"].value)
+    errors, sd, true_cc = np.array(volume).T
+    print(f"\n{name}: {len(difference)} subjects")
+    print(
+        f"  volume: mean relative error {100 * np.mean(np.abs(errors) / true_cc):.1f} %, bias {errors.mean():+.0f} cc "
+        f"({100 * errors.sum() / true_cc.sum():+.1f} %), sd {errors.std():.0f} cc"
+    )
+    calibration("volume, cc", errors, sd)
+    calibration("volume, left minus right, cc", *np.array(difference).T)
+    for shown, words in ((True, "height of a visible fold, mm"), (False, "height of a hidden fold, mm")):
+        if folds[shown]:
+            calibration(words, *np.array(folds[shown]).T)
+    print(f"  base width, mm: 5th, 50th, 95th percentile {np.percentile(base, [5, 50, 95]).round().tolist()}")
+
+
 def _row(words: str, found: Agreement) -> None:
     print(
         f"  {words:12s} r {found.correlation:.3f}  mean error {found.error_percent:5.1f} %  bias {found.bias:+6.0f} cc"
@@ -196,6 +252,8 @@ def main() -> None:
     parser.add_argument("--phantom", type=Path)
     parser.add_argument("--registered", type=Path)
     parser.add_argument("--torsos", type=Path)
+    parser.add_argument("--other", type=Path, nargs=2, action="append", default=[], metavar=("SET", "OUT"))
+    parser.add_argument("--figures-only", action="store_true", help="volumes and folds by truth, no plots")
     parser.add_argument("--out", type=Path, default=Path("clinical-measures"))
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
@@ -207,6 +265,12 @@ def main() -> None:
             cohort = load_cohort(arguments.registered, packed_in=Path(scratch) / "packed")
         else:
             cohort = register_all(phantom, default_template())
+        if arguments.registered is not None:
+            by_truth(phantom / "truth", arguments.registered, Path(scratch), "phantom")
+        for folder, registered in arguments.other:
+            by_truth(folder / "truth", registered, Path(scratch), folder.name)
+        if arguments.figures_only:
+            return
         errors = distances(phantom, cohort)
         print(f"Distances, {len(cohort)} phantoms: median (95th percentile) of the absolute error, mm")
         for source, rows in errors.items():

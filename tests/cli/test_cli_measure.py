@@ -86,7 +86,7 @@ def test_a_registered_subject_is_measured_with_its_own_poles(registered, tmp_pat
     def straight(folder):
         subject = json.loads(measure(folder / "registered" / "002.ply", "--json").output)["subjects"][0]
         found = {(m["name"], m["kind"]): m["value"] for m in subject["distances"]}
-        return found["NL-LPL", "straight"], found["NR-LPR", "straight"]
+        return found["NL-LPL", "straight"], found["SN-NR", "straight"]
 
     nipple = np.array(marks["nipple_left"])
     assert straight(out)[0] == pytest.approx(np.linalg.norm(nipple - marks["lower_pole_left"]), abs=0.01)
@@ -102,17 +102,20 @@ def test_json_gives_null_and_a_reason_where_something_is_not_determinable(regist
     assert by_name["SN-NR", "tape"]["reason"] == "needs nipple_right"
     assert by_name["SN-NL", "tape"]["unit"] == "mm"
     assert one["symmetry"] == {"mean_deviation_mm": None, "reason": "right side absent"}
-    assert {p["regnault"] for p in one["ptosis"]} == {"not determinable"}
-    assert "uncertainty" in one["volumes"][0]
-    assert "uncertainty" not in one["volumes"][1]
+    assert one["ptosis"][0]["regnault"] != "not determinable"
+    assert one["ptosis"][1]["regnault"] == "not determinable"
+    assert one["volumes"][0]["sd"] > 0.0
+    assert one["volumes"][0]["sd_source"] == "border"
+    assert one["volumes"][1]["sd"] is None
 
 
 def test_maps_are_drawn_for_subjects_with_two_breasts(registered, tmp_path):
     result = measure(registered, "--figures", tmp_path / "maps")
     assert result.exit_code == 0
-    assert sorted(path.name for path in (tmp_path / "maps").iterdir()) == [
-        "000-symmetry.png",
-        "002-symmetry.png",
+    drawn = sorted(path.name for path in (tmp_path / "maps").iterdir())
+    assert [name for name in drawn if "symmetry" in name] == ["000-symmetry.png", "002-symmetry.png"]
+    assert [name for name in drawn if name.endswith("measures.pdf")] == [
+        f"00{k}-measures.pdf" for k in range(3)
     ]
 
 

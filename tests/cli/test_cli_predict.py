@@ -71,7 +71,7 @@ def test_a_breast_that_is_gone_is_predicted_into_the_scans_own_frame(folder, tmp
     assert told["side"] == "right"
     assert told["evidence"] == "surface"
     assert not told["breast_was_there"]
-    volume = next(one for one in told["measures"] if one["name"] == "volume")
+    volume = next(one for one in told["measures"] if one["name"] == "volume-right")
     assert volume["predicted"] > 100.0
     assert volume["deviation"] > 0.0
     for name in told["files"]:

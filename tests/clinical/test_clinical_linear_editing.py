@@ -105,7 +105,7 @@ def test_population_is_that_of_samples(breast_model, features):
     assert 0.85 < np.std(values) / sd < 1.15
 
 
-@pytest.mark.parametrize("name", ["SN-NL", "base-width-left", "volume-right"])
+@pytest.mark.parametrize("name", ["SN-NL", "half-chest-width-left", "volume-right"])
 def test_gradients_reach_the_coordinates(name, breast_model, features, stranger):
     one = editor("stranger")
     space = EditSpace(breast_model, stranger.shape, one.place, one._regions["thorax"], with_size=True)

@@ -69,8 +69,8 @@ def chord(degrees: float) -> float:
         ("NL-LPL", "tape", 50.0),
         ("NL-M", "tape", arc(40)),
         ("NR-M", "straight", RADIUS * np.sin(np.radians(40))),
-        ("base-width-left", "tape", arc(90)),
-        ("base-width-right", "straight", chord(90)),
+        ("half-chest-width-left", "tape", arc(90)),
+        ("half-chest-width-right", "straight", chord(90)),
         ("projection-left", "straight", RADIUS * (np.cos(np.radians(5)) - np.cos(np.radians(45)))),
     ],
 )
@@ -103,7 +103,7 @@ def test_five_landmarks_give_what_they_can_and_reasons_for_the_rest():
         "SN-NL", "SN-NR", "NL-NR", "NL-LPL", "NR-LPR", "NL-M", "NR-M",
     }  # fmt: skip
     assert reasons["SN-XI"] == "needs xiphoid"
-    assert reasons["base-width-left"] == "needs lateral_pole_left"
+    assert reasons["half-chest-width-left"] == "needs lateral_pole_left"
     assert all(np.isnan(m.value) for m in found if not m.known)
 
 
@@ -145,7 +145,7 @@ def test_a_hole_over_the_sternum_makes_the_midline_unknown_only():
     near = np.abs(mesh.vertices[:, 0]) < 15
     hole = near & (np.abs(mesh.vertices[:, 1] + 60) < 15)
     found = {m.name: m for m in measure_distances(mesh.kept(~hole[mesh.faces].any(axis=1)), landmarks)}
-    assert "midline" in found["base-width-left"].reason.message
+    assert "midline" in found["half-chest-width-left"].reason.message
     assert found["SN-NL"].known
 
 
@@ -176,7 +176,7 @@ def test_landmarks_of_another_mesh_are_refused():
         ("NR-NL", ("NL-NR", "straight")),
         ("N-N", ("NL-NR", "straight")),
         ("LPR-NR", ("NR-LPR", "straight")),
-        ("Base Width left", ("base-width-left", "straight")),
+        ("Half-chest width left", ("half-chest-width-left", "straight")),
     ],
 )
 def test_names_are_understood_as_people_write_them(text, expected):
@@ -215,7 +215,11 @@ def test_derivatives_agree_with_differences():
 def test_derivatives_say_that_moving_a_whole_body_changes_nothing():
     mesh, landmarks = torso(12.0)
     gauge = Gauge(mesh.faces, SkinLandmarks.on(Surface(mesh), landmarks))
-    for name, kind in (("SN-NL", "tape"), ("base-width-left", "tape"), ("projection-right", "straight")):
+    for name, kind in (
+        ("SN-NL", "tape"),
+        ("half-chest-width-left", "tape"),
+        ("projection-right", "straight"),
+    ):
         gradient = gauge.read(mesh.vertices, name, kind).gradient
         assert np.abs(gradient.sum(axis=0)).max() < 1e-9
 
@@ -249,7 +253,8 @@ def test_features_of_a_model_are_the_measures_of_its_shapes():
 @pytest.mark.parametrize(
     ("nipple", "pole", "grade"),
     [
-        (5.0, -40.0, "none"),
+        (5.0, -15.0, "none"),
+        (5.0, -40.0, "pseudoptosis"),
         (-4.0, -40.0, "I"),
         (-20.0, -50.0, "II"),
         (-35.0, -60.0, "III"),

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from breastmorph.clinical.measures import Gauge
+from breastmorph.clinical.examination import examiner_of
 from breastmorph.explorer.model_view import demo_model, from_bytes, to_bytes
 from breastmorph.explorer.settings import Settings
 from breastmorph.model.files import load_model, save_model
@@ -60,8 +60,10 @@ def test_measures_are_those_of_the_shape(visitor, model):
     record = visitor.post("/api/measures", {"shape": scores(2.0)}).json
     found = {(one["name"], one["kind"]): one["value"] for one in record["measures"]}
     shape = model.instance([2.0 * model.deviations[0]])
-    gauge = Gauge.of_vertices(model.faces, model.landmark_ids)
-    wanted = {(one.name, one.kind): one.value for one in gauge.measures(shape) if one.kind == "straight"}
+    examiner = examiner_of(model)
+    measured = examiner.measured(shape, examiner.landmarks(shape), kinds=("straight",))
+    wanted = {(one.name, one.kind): one.value for one in measured}
+    assert wanted["NL-IMFL", "straight"] > 20.0
     for key, value in wanted.items():
         assert found[key] == pytest.approx(value, abs=1e-3, nan_ok=True) or found[key] is None
     assert found["volume-left", "volume"] > 50.0

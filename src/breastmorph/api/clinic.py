@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace as changed
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,9 +11,9 @@ import numpy as np
 from breastmorph.api.given import GIVE_MODEL, GIVE_SUBJECT, Subject, Subjects, as_cohort
 from breastmorph.api.scans import register
 from breastmorph.clinical.distances import KINDS, STRAIGHT
-from breastmorph.clinical.examination import Examination, Examiner
+from breastmorph.clinical.examination import Examination, examiner_of, landmarks_of
 from breastmorph.clinical.features import Request, parse_request
-from breastmorph.clinical.measures import Measure, MeasureTable
+from breastmorph.clinical.measures import MeasureTable
 from breastmorph.clinical.patient import Patient, mean_patient, template_of
 from breastmorph.clinical.wishes import Edit, ModelFeatures
 from breastmorph.foundation.arrays import Bools, Ints
@@ -39,7 +38,7 @@ def measure(subject: Subject | ShapeModel, *, model: ShapeModel | None = None) -
     Parameters
     ----------
     subject : Registration, Scan, ShapeModel or TriangleMesh
-        A scan's distances are those on its own surface, and it is registered for the rest. Of a model, its mean.
+        A scan is registered and measured between its own landmarks. Of a model, its mean.
         A mesh has the default template's triangles, or those of ``model``.
     model : ShapeModel, optional
     """
@@ -47,15 +46,15 @@ def measure(subject: Subject | ShapeModel, *, model: ShapeModel | None = None) -
         require(model, ShapeModel, "the model", GIVE_MODEL)
     if isinstance(subject, ShapeModel):
         _require_landmarks(subject)
-        return _examiner(subject).shape("mean", subject.mean, source="model")
+        return examiner_of(subject).shape("mean", subject.mean, source="model")
     if isinstance(subject, Registration):
-        return _examiner(subject.template).shape(
+        return examiner_of(subject.template).shape(
             subject.id, subject.vertices, subject.absent_side, annotated=subject.landmarks
         )
     if isinstance(subject, Scan):
         template = template_of(model) if model is not None else default_template()
         result = register(subject, template=template)
-        return _examiner(template).scan(subject, result.vertices, result.absent_side, result.warnings)
+        return examiner_of(template).scan(subject, result.vertices, result.absent_side, result.warnings)
     mesh = require(subject, TriangleMesh, "what shall be measured", GIVE_SUBJECT)
     return _of_mesh(mesh, default_template() if model is None else model)
 
@@ -95,7 +94,9 @@ def edit(
     if kind not in KINDS:
         raise BreastMorphError(f"distances are not measured {kind!r}", f"Choose {' or '.join(KINDS)}")
     held = [hold] if isinstance(hold, str) else list(hold)
-    editor = Editor(model, patient, ModelFeatures(model, kind, patient.absent_side))
+    editor = Editor(
+        model, patient, ModelFeatures(model, kind, patient.absent_side, landmarks_of(model, patient))
+    )
     found = editor.linear(requests, held) if linear else editor.exact(requests, held)
     return changed(found, warnings=(*patient.warnings, *found.warnings))
 
@@ -132,14 +133,8 @@ def predict(
     gone = counts_as_gone(model, patient.shape, what, patient.absent_side, replace=replace)
     known = training_shapes(model, None if subjects is None else as_cohort(subjects))
     found = predict_breast(model, patient.shape, what, absent=gone, subjects=known)
-    side, rows = found.region.side, []
-    for one in predicted_measures(model, found):
-        name = f"volume-{side}" if one.name == "volume" else one.name
-        rows.append(
-            Measure(
-                name, "volume" if one.unit == "cc" else STRAIGHT, one.predicted, one.unit, sd=one.deviation
-            )
-        )
+    side = found.region.side
+    rows = [one.measure for one in predicted_measures(model, found, patient.landmarks)]
     table = MeasureTable(f"{patient.id}: predicted {side} breast", tuple(rows))
     return changed(found, warnings=(*patient.warnings, *found.warnings), measures=table)
 
@@ -193,7 +188,8 @@ def _patient(model: ShapeModel, subject: Subject | None) -> Patient:
         subject = register(subject, template=template_of(model))
     if isinstance(subject, Registration):
         shape = model.shape_of(subject.mesh)
-        return Patient(subject.id, shape, subject.to_file, subject.absent_side, subject.warnings)
+        own = subject.landmarks
+        return Patient(subject.id, shape, subject.to_file, subject.absent_side, subject.warnings, own)
     mesh = require(subject, TriangleMesh, "the subject", GIVE_SUBJECT)
     _require_upright_mm(model.align(mesh), "the model's mean")
     return Patient("mesh", mesh.vertices)
@@ -214,12 +210,6 @@ def _require_upright_mm(to_mean: Similarity, mean: str) -> None:
         )
 
 
-@lru_cache(maxsize=4)
-def _examiner(known: Template | ShapeModel) -> Examiner:
-    mesh = known.mesh if isinstance(known, Template) else known.mean_mesh
-    return Examiner(mesh, known.landmark_ids, known.mirror)
-
-
 def _of_mesh(mesh: TriangleMesh, known: Template | ShapeModel) -> Examination:
     reference = known.mesh if isinstance(known, Template) else known.mean_mesh
     if not np.array_equal(mesh.faces, reference.faces):
@@ -232,7 +222,7 @@ def _of_mesh(mesh: TriangleMesh, known: Template | ShapeModel) -> Examination:
         _require_landmarks(known)
     lay = Similarity.fit(reference.vertices, mesh.vertices).inverse()
     _require_upright_mm(lay, "the mean shape")
-    return _examiner(known).shape("mesh", mesh.vertices)
+    return examiner_of(known).shape("mesh", mesh.vertices)
 
 
 def _require_landmarks(model: ShapeModel) -> None:

@@ -28,6 +28,7 @@ from breastmorph.cli.options import (
 )
 from breastmorph.clinical.distances import DISTANCES, KINDS, PAIRS, PAPER, STRAIGHT, TAPE
 from breastmorph.clinical.editing import Editor
+from breastmorph.clinical.examination import landmarks_of
 from breastmorph.clinical.features import REGIONS, Request, named, parse_request
 from breastmorph.clinical.patient import Patient, mean_patient, registered_patient, scanned_patient
 from breastmorph.clinical.wishes import Edit, ModelFeatures
@@ -121,7 +122,9 @@ def command(
     requests = [parse_request(text) for text in wishes]
     model = opened_model(model_file, landmark_ids)
     patient = _patient(model, scan, landmarks, registered, check)
-    editor = Editor(model, patient, ModelFeatures(model, kind, patient.absent_side))
+    editor = Editor(
+        model, patient, ModelFeatures(model, kind, patient.absent_side, landmarks_of(model, patient))
+    )
     if grid is not None:
         _draw_grid(editor, [name.strip() for name in grid.split(",")], hold, linear, out, as_json)
         return

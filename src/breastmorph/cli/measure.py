@@ -24,31 +24,55 @@ from breastmorph.cli.options import (
     provenance,
     scan_options,
 )
-from breastmorph.clinical.distances import DISTANCES, PAIRS, PAPER
-from breastmorph.clinical.examination import UNKNOWN, Examination, Examiner, as_record, as_row
+from breastmorph.clinical.distances import PAIRS, PAPER
+from breastmorph.clinical.examination import (
+    UNKNOWN,
+    Examination,
+    as_record,
+    as_row,
+    dictionary,
+    examiner_of,
+)
 from breastmorph.clinical.measures import Measure
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, name_of, sentences
 from breastmorph.foundation.files import csv_text, make_folder, write_file
 from breastmorph.mesh.files import READABLE
+from breastmorph.report.clinical_sheet import in_cm, shown_measure
 from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan, find_scans
 from breastmorph.template import default_template
 
 _MODEL_SUFFIXES = (".h5", ".hdf5", ".npz", ".json")
-_NO_FOLD = "needs-fold"
 
 _Result = Examination | BreastMorphError
 _Results = Iterator[tuple[str, _Result]]
 
 
+def _print_dictionary(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Print what every measure is, and stop."""
+    if not wanted or context.resilient_parsing:
+        return
+    rows = [[escape(cell) for cell in (d.name, d.kinds, d.unit, d.points, d.meaning)] for d in dictionary()]
+    print_table("Measures (units of CSV and JSON)", ["name", "kind", "unit", "points", "meaning"], rows)
+    context.exit()
+
+
 @click.command("measure")
 @click.argument("target", metavar="SCAN|FOLDER|MODEL", type=PATH)
+@click.option(
+    "--dictionary",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_dictionary,
+    help="Say what every measure is, and stop.",
+)
 @landmarks_option
 @click.option(
     "--distances-only", is_flag=True, help="Scans only: no volume and symmetry, which need a registration."
 )
 @click.option("--csv", "csv_file", type=PATH, help="Write all measures, one row a subject.")
-@click.option("--figures", type=FOLDER, help="Folder for a symmetry map of every subject.")
+@click.option("--figures", type=FOLDER, help="Folder for a sheet and a symmetry map of every subject.")
 @landmark_ids_option
 @scan_options
 @json_option
@@ -64,8 +88,9 @@ def command(
 ) -> None:
     """Measure a scan, a folder of scans, a registered folder (the --out of `register`) or the mean of a model.
 
-    Distances are given twice: tape, along the skin, and straight, through the air. What cannot be determined is
-    said with the reason. A scan's volumes and symmetry come from registering it to the built-in template.
+    Distances are given twice: tape, along the skin, and straight, through the air; each with one standard deviation.
+    What cannot be determined is said with the reason. A scan is registered to the built-in template and measured
+    between its own landmarks; folds and borders are found on the shape. Tables are in cm and cc, CSV and JSON in mm.
 
     \b
     Examples:
@@ -84,7 +109,7 @@ def command(
                 failed.append((name, result))
             else:
                 if figures is not None:
-                    _draw(result, figures)
+                    _draw(result, figures, _reference(target))
                 done.append(replace(result, mesh=None))  # thousands of meshes would fill the memory
             advance()
     if csv_file is not None and done:
@@ -151,6 +176,11 @@ def _examined(
     return len(cohort), _of_cohort(cohort)
 
 
+def _reference(target: Path) -> str:
+    """What shapes are in correspondence with, as a sheet names it."""
+    return target.name if target.suffix.lower() in _MODEL_SUFFIXES else "template of the registration"
+
+
 def _is_registered(path: Path) -> bool:
     return path.parent.name == "registered" and path.with_suffix(".json").is_file()
 
@@ -159,13 +189,13 @@ def _of_model(path: Path, landmark_ids: Path | None) -> _Results:
     model = opened_model(path, landmark_ids)
     if not model.landmark_ids:
         raise FileProblem("this model has no landmarks", "Name their vertices with --landmark-ids", path)
-    examiner = Examiner(model.mean_mesh, model.landmark_ids, model.mirror)
+    examiner = examiner_of(model)
     yield path.stem, examiner.shape(f"mean of {path.stem}", model.mean, source="model")
 
 
 def _of_cohort(cohort: Cohort) -> _Results:
     template = cohort.template
-    examiner = Examiner(template.mesh, template.landmark_ids, template.mirror)
+    examiner = examiner_of(template)
     annotated = cohort.landmarks or (None,) * len(cohort)
     for name, shape, absent, own in zip(cohort.ids, cohort.shapes(), cohort.absent, annotated, strict=True):
         try:
@@ -178,7 +208,7 @@ def _of_scans(found: Sequence[ScanFiles], check: CheckParameters, distances_only
     from breastmorph.registration.pipeline import Registrar
 
     template = default_template()
-    examiner = Examiner(template.mesh, template.landmark_ids, template.mirror)
+    examiner = examiner_of(template)
     registrar = None if distances_only else Registrar(template)
     for files in found:
         judged = check_scan(files, check, template.as_reference)
@@ -203,37 +233,19 @@ def _of_scans(found: Sequence[ScanFiles], check: CheckParameters, distances_only
 
 def _print_one(one: Examination) -> None:
     by_name = {(m.name, m.kind): m for m in one.measures}
-    rows: list[list[str]] = []
     sided = {name for pair in PAIRS.values() for name in pair}
-    for distance in DISTANCES.values():
-        if distance.name not in sided:
-            rows += [
-                [distance.name, kind, _shown(by_name[distance.name, kind]), "", "", ""]
-                for kind in distance.kinds
-            ]
+    rows = [
+        [m.name, m.kind, shown_measure(m) or UNKNOWN, "", "", ""] for m in one.measures if m.name not in sided
+    ]
     for difference in one.asymmetries:
-        left, right = (by_name[name, difference.kind] for name in PAIRS[difference.name])
-        if not left.known and not right.known and _is_without_fold(left):
-            continue  # few scans have the fold; ptosis says that it is missing
-        rows.append(
-            [
-                difference.name,
-                difference.kind,
-                "",
-                _shown(left, one.uncertainties.get("left")),
-                _shown(right, one.uncertainties.get("right")),
-                f"{difference.value:+.1f} {difference.unit}" if difference.known else "",
-            ]
-        )
-    for what, field in (("nipple above lower pole", "above_lower_pole"), ("nipple above fold", "above_fold")):
-        heights = [getattr(p, field) for p in one.ptosis]
-        if any(height == height for height in heights):
-            rows.append([what, "height", "", *(f"{h:.1f} mm" if h == h else UNKNOWN for h in heights), ""])
+        pair = [by_name[name, difference.kind] for name in PAIRS[difference.name]]
+        each = [shown_measure(m) or UNKNOWN for m in pair]
+        rows.append([difference.name, difference.kind, "", *each, shown_measure(difference, "+")])
     rows.append(["ptosis (Regnault)", "grade", "", *(p.grade for p in one.ptosis), ""])
     if one.symmetry is not None:
         of_side = one.symmetry.sides
-        each = (f"{of_side[side]:.1f} mm" for side in ("left", "right"))
-        rows.append(["mirror deviation", "mean", f"{one.symmetry.deviation:.1f} mm", *each, ""])
+        each = [in_cm(of_side[side], "mm", 2) for side in ("left", "right")]
+        rows.append(["mirror deviation", "mean", in_cm(one.symmetry.deviation, "mm", 2), *each, ""])
     title = f"{escape(one.id)}" + (f" ({one.absent} side absent)" if one.absent else "")
     print_table(title, ["measure", "kind", "value", "left", "right", "left - right"], rows)
     for line in _remarks(one):
@@ -265,11 +277,6 @@ def _print_many(done: Sequence[Examination]) -> None:
     print_table("Measures (- : not determinable)", columns, rows)
 
 
-def _is_without_fold(measure: Measure) -> bool:
-    """Few scans have the fold."""
-    return measure.reason is not None and measure.reason.code == _NO_FOLD
-
-
 def _why(reason: Finding | None) -> str:
     return reason.said("command").cause if reason is not None else ""
 
@@ -278,7 +285,7 @@ def _remarks(one: Examination) -> list[str]:
     """Why something is not determinable, each reason once."""
     reasons: dict[str, list[str]] = {}
     for measure in one.measures:
-        if not measure.known and not _is_without_fold(measure):
+        if not measure.known:
             reasons.setdefault(_why(measure.reason), []).append(measure.name)
     lines = [
         f"Not determinable: {', '.join(dict.fromkeys(names))} ({reason})" for reason, names in reasons.items()
@@ -291,26 +298,17 @@ def _remarks(one: Examination) -> list[str]:
     return lines + [f"Note: {sentence}" for sentence in sentences(one.warnings)]
 
 
-def _shown(measure: Measure, uncertainty: float | None = None) -> str:
-    if not measure.known:
-        return UNKNOWN
-    if measure.unit == "cc":
-        return (
-            f"{measure.value:.0f} ± {uncertainty:.0f} cc"
-            if uncertainty is not None
-            else f"{measure.value:.0f} cc"
-        )
-    return f"{measure.value:.1f} {measure.unit}"
-
-
 def _number(measure: Measure) -> str:
     return f"{measure.value:.0f}" if measure.known else "-"
 
 
-def _draw(one: Examination, folder: Path) -> None:
-    if one.symmetry is not None and one.mesh is not None:
-        from breastmorph.report.clinical_sheet import save_symmetry_map
+def _draw(one: Examination, folder: Path, made_with: str) -> None:
+    from breastmorph.report.clinical_sheet import save_measure_sheet, save_symmetry_map
 
+    if one.mesh is None:
+        return
+    save_measure_sheet(one, folder, f"{one.id}-measures", made_with=made_with)
+    if one.symmetry is not None:
         save_symmetry_map(one.mesh, one.symmetry, folder / f"{one.id}-symmetry.png", one.id)
 
 

@@ -122,7 +122,7 @@ def command(
     with about(scan):
         found = predict_breast(model, patient.shape, what, absent=gone, subjects=subjects)
     found = replace(found, warnings=(*patient.warnings, *found.warnings))
-    measures = predicted_measures(model, found)
+    measures = predicted_measures(model, found, patient.landmarks)
     record = {**_record(found, patient, model_file, gone, measures), "made": provenance()}
     files = _write(found, patient, record, out, samples, seed)
     if not no_sheet:
@@ -240,6 +240,7 @@ def _record(
             "mean": float(found.sd_normal[breast].mean()),
             "largest": float(found.sd_normal[breast].max()),
         },
+        "units": "mm, cm2 and cc; deviation is one standard deviation of the prediction",
         "measures": [plain(asdict(one)) for one in measures],
         "warnings": sentences(found.warnings),
     }

@@ -24,6 +24,7 @@ from breastmorph.scan.scan import SIDES, Landmarks, canonical_name
 
 TAPE, STRAIGHT = "tape", "straight"
 KINDS = (TAPE, STRAIGHT)
+CALIPER = "caliper"
 _KIND_WORDS = {
     "tape": TAPE,
     "geodesic": TAPE,
@@ -45,39 +46,70 @@ class Distance:
     ends_at_midline : bool
         Whether its second end is the skin of the midline at the height of the nipple.
     form : str
-        "between" the two ends, "from plane": of the first end from the sagittal plane through the sternum, or
-        "over chord": of the nipple from the straight line between the two ends.
+        "between" the two ends; "caliper": the same without a tape, which would run around the breast; "from plane": of
+        the first end from the sagittal plane through the sternum; "over chord": of the nipple from the straight
+        line between the two ends.
+    meaning : str
+        For the data dictionary.
     """
 
     name: str
     landmarks: tuple[str, ...]
     ends_at_midline: bool = False
     form: str = "between"
+    meaning: str = ""
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds it exists in; a height over a chord has no tape line."""
-        return (STRAIGHT,) if self.form == "over chord" else KINDS
+        return (STRAIGHT,) if self.form in ("over chord", CALIPER) else KINDS
 
 
 def _distances() -> dict[str, Distance]:
     found = [
-        Distance("SN-XI", ("sternal_notch", "xiphoid")),
-        Distance("NL-NR", ("nipple_left", "nipple_right")),
+        Distance("SN-XI", ("sternal_notch", "xiphoid"), meaning="Length of the sternum"),
+        Distance("NL-NR", ("nipple_left", "nipple_right"), meaning="Between the nipples"),
+        Distance(
+            "intermammary",
+            ("medial_border_left", "medial_border_right"),
+            meaning="Between the inner borders of the breasts",
+        ),
     ]
     for side, letter in zip(SIDES, "LR", strict=True):
         nipple, lateral = f"nipple_{side}", f"lateral_pole_{side}"
         found += [
-            Distance(f"SN-N{letter}", ("sternal_notch", nipple)),
-            Distance(f"N{letter}-LP{letter}", (nipple, f"lower_pole_{side}")),
-            Distance(f"N{letter}-IMF{letter}", (nipple, f"imf_{side}")),
-            Distance(f"N{letter}-M", (nipple, "sternal_notch"), ends_at_midline=True, form="from plane"),
-            Distance(f"base-width-{side}", (lateral, "sternal_notch", nipple), ends_at_midline=True),
+            Distance(f"SN-N{letter}", ("sternal_notch", nipple), meaning="How low the nipple stands"),
+            Distance(f"N{letter}-LP{letter}", (nipple, f"lower_pole_{side}"), meaning="To the lowest point"),
+            Distance(
+                f"N{letter}-IMF{letter}",
+                (nipple, f"imf_{side}"),
+                meaning="To the fold, at rest; the tape is the arc of the lower pole",
+            ),
+            Distance(
+                f"N{letter}-M",
+                (nipple, "sternal_notch"),
+                ends_at_midline=True,
+                form="from plane",
+                meaning="To the middle of the sternum; straight: from the sagittal plane through it",
+            ),
+            Distance(
+                f"base-width-{side}",
+                (f"medial_border_{side}", lateral),
+                form=CALIPER,
+                meaning="Width of the breast's base, from its inner border to the anterior axillary line",
+            ),
+            Distance(
+                f"half-chest-width-{side}",
+                (lateral, "sternal_notch", nipple),
+                ends_at_midline=True,
+                meaning="From the anterior axillary line to the midline at the height of the nipple; no base width",
+            ),
             Distance(
                 f"projection-{side}",
                 (lateral, "sternal_notch", nipple),
                 ends_at_midline=True,
                 form="over chord",
+                meaning="Of the nipple before the straight line of the half-chest width",
             ),
         ]
     return {one.name: one for one in found}
@@ -91,9 +123,13 @@ PAIRS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "N-LP": ("NL-LPL", "NR-LPR"),
         "N-IMF": ("NL-IMFL", "NR-IMFR"),
         "N-M": ("NL-M", "NR-M"),
-        "base-width": ("base-width-left", "base-width-right"),
-        "projection": ("projection-left", "projection-right"),
-        "volume": ("volume-left", "volume-right"),
+        **{
+            name: (f"{name}-left", f"{name}-right")
+            for name in (
+                *("base-width", "half-chest-width", "projection", "volume", "surface", "footprint"),
+                *("fold-height", "nipple-above-fold", "nipple-above-lower-pole"),
+            )
+        },
     }
 )
 
@@ -335,6 +371,34 @@ def _paths(mesh: TriangleMesh, a: Floats, b: Floats) -> list[Floats | None]:
         except MeshProblem:
             paths.append(None)
     return paths
+
+
+def densely(points: Floats, step: float) -> Floats:
+    """Points of a polyline (k, 3) at most ``step`` apart, (m, 3)."""
+    along = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
+    way = np.linspace(0.0, along[-1], max(2, int(along[-1] / step) + 2))
+    return np.column_stack([np.interp(way, along, points[:, axis]) for axis in range(3)])
+
+
+def section_length(vertices: Floats, faces: Ints, height: float) -> float:
+    """Length of the horizontal line over the skin at a height, mm; NaN where there is no skin."""
+    corners = vertices[faces]
+    above = corners[:, :, 1] > height
+    crossed = corners[above.any(axis=1) & ~above.all(axis=1)]
+    if not len(crossed):
+        return float("nan")
+    over = crossed[:, :, 1] > height
+    alone = np.where(
+        over.sum(axis=1) == 1, over.argmax(axis=1), (~over).argmax(axis=1)
+    )  # corner on its own side
+    rows = np.arange(len(crossed))
+    tip = crossed[rows, alone]
+    cuts = []
+    for step in (1, 2):
+        end = crossed[rows, (alone + step) % 3]
+        share = (height - tip[:, 1]) / (end[:, 1] - tip[:, 1])
+        cuts.append(tip + share[:, None] * (end - tip))
+    return float(np.linalg.norm(cuts[0] - cuts[1], axis=1).sum())
 
 
 # --------------------------------------------------------------------------------------------------------------------

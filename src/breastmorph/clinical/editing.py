@@ -20,6 +20,7 @@ from breastmorph.clinical.edit_space import (
     population,
     regress,
 )
+from breastmorph.clinical.examination import landmarks_of
 from breastmorph.clinical.features import Feature, Request
 from breastmorph.clinical.missing_region import Seam
 from breastmorph.clinical.patient import Patient, place
@@ -111,7 +112,9 @@ class Editor:
             )
         self.model, self.patient = model, patient
         self.features = (
-            features if features is not None else ModelFeatures(model, absent_side=patient.absent_side)
+            features
+            if features is not None
+            else ModelFeatures(model, absent_side=patient.absent_side, landmarks=landmarks_of(model, patient))
         )
         self.parameters = parameters or EditParameters()
         self.place = place(model, patient.shape)

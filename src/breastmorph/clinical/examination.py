@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from breastmorph.clinical.distances import SkinPoints, reached
-from breastmorph.clinical.measures import Gauge, Measure, MeasureTable, asymmetries, measure_distances
+from breastmorph.clinical.borders import FOLD_HIDDEN, BorderFinder, SubjectLandmarks, repeatability
+from breastmorph.clinical.distances import (
+    DISTANCES,
+    KINDS,
+    TAPE,
+    SkinLandmarks,
+    SkinPoints,
+    reached,
+    section_length,
+)
+from breastmorph.clinical.features import Reading
+from breastmorph.clinical.measures import (
+    Gauge,
+    Measure,
+    MeasureTable,
+    asymmetries,
+    measure_distances,
+    symmetry_indices,
+)
 from breastmorph.clinical.missing_region import NOT_SYMMETRIC
+from breastmorph.clinical.patient import Patient
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding, MeshProblem, sentences, warning
@@ -22,7 +40,9 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, face_normals, vertex_areas
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.model.regions import breast_regions
-from breastmorph.scan.scan import SIDES, Landmarks, Scan
+from breastmorph.model.shape_model import ShapeModel
+from breastmorph.scan.scan import SIDES, STERNUM, Landmarks, Scan
+from breastmorph.template import Template
 
 # --------------------------------------------------------------------------------------------------------------------
 # Ptosis: how low the nipple stands, and Regnault's grade where the fold is known
@@ -31,6 +51,8 @@ from breastmorph.scan.scan import SIDES, Landmarks, Scan
 UNKNOWN = "not determinable"
 _SLIGHT, _MODERATE = 10.0, 30.0  # mm below the fold, Regnault 1976
 _AT_CONTOUR = 5.0  # mm above the lower pole: the nipple is at the lower contour of the breast
+_GLAND_BELOW = 20.0  # mm that the lower pole hangs below the fold while the nipple stands above it
+PSEUDO = "pseudoptosis"
 
 
 @dataclass(frozen=True)
@@ -45,7 +67,7 @@ class Ptosis:
     above_fold : float
         Height of the nipple above the inframammary fold, mm, negative below; NaN where the fold is not known.
     grade : str
-        "none", "I", "II", "III", or "not determinable".
+        "none", "pseudoptosis", "I", "II", "III", or "not determinable".
     reason : Finding, optional
         Why there is no grade.
     """
@@ -61,8 +83,8 @@ def ptosis(landmarks: Landmarks, side: str) -> Ptosis:
     """Ptosis of one side from upright landmarks in mm.
 
     Regnault's grades: I the nipple at the level of the fold or up to 1 cm below; II up to 3 cm below; III deeper, or
-    below the fold and at the lower contour of the breast. They need the landmark ``imf``: a fold is hidden behind a
-    breast that hangs, so it is not guessed.
+    below the fold and at the lower contour of the breast; pseudoptosis: the nipple above the fold, but the gland more
+    than 2 cm below it. They need the landmark ``imf``, which is found on every registered shape.
     """
     nipple, pole, fold = (landmarks.get(f"{part}_{side}") for part in ("nipple", "lower_pole", "imf"))
     nan = float("nan")
@@ -77,7 +99,7 @@ def ptosis(landmarks: Landmarks, side: str) -> Ptosis:
 
 def _grade(above_fold: float, above_pole: float) -> str:
     if above_fold > 0.0:
-        return "none"
+        return PSEUDO if above_pole - above_fold > _GLAND_BELOW else "none"
     if -above_fold > _MODERATE or above_pole < _AT_CONTOUR:
         return "III"
     return "II" if -above_fold > _SLIGHT else "I"
@@ -192,6 +214,8 @@ class Examination:
     absent : str
         The side without a breast, or empty.
     distances : tuple of Measure
+    others : tuple of Measure
+        Heights and areas of both sides, and the girth under the breasts as far as it is seen.
     volumes : tuple of Measure
         Of both sides, cc.
     uncertainties : mapping from side to float
@@ -203,6 +227,10 @@ class Examination:
     symmetry_reason : Finding, optional
         Why there is no symmetry.
     warnings : tuple of Finding
+    landmarks : Landmarks, optional
+        What was measured between, on ``mesh``.
+    borders : tuple of (b, 2) int
+        Edges of ``mesh`` around what the volumes are measured over.
     """
 
     id: str
@@ -216,31 +244,21 @@ class Examination:
     mesh: TriangleMesh | None
     symmetry_reason: Finding | None = None
     warnings: tuple[Finding, ...] = ()
+    others: tuple[Measure, ...] = ()
+    landmarks: Landmarks | None = None
+    borders: tuple[Ints, ...] = ()
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """Distances and volumes."""
-        return self.distances + self.volumes
+        """Distances, heights, areas and volumes."""
+        return self.distances + self.others + self.volumes
 
     @property
     def table(self) -> MeasureTable:
-        """All measures, heights of the nipples and the mirror deviation, to be printed and looked up by name."""
-        heights = [
-            Measure(
-                f"nipple above {what} {p.side}",
-                "height",
-                value,
-                "mm",
-                None
-                if value == value
-                else p.reason or Finding("needs-landmarks", {"names": [f"lower_pole_{p.side}"]}),
-            )
-            for p in self.ptosis
-            for what, value in (("lower pole", p.above_lower_pole), ("fold", p.above_fold))
-        ]
+        """All measures and the mirror deviation, to be printed and looked up by name."""
         whole = self.symmetry.deviation if self.symmetry is not None else float("nan")
         mirror = Measure("mirror deviation", "mean", whole, "mm", self.symmetry_reason)
-        found = (*self.measures, *heights, mirror)
+        found = (*self.measures, mirror)
         reasons: dict[str, list[str]] = {}
         for one in found:
             if not one.known:
@@ -272,6 +290,26 @@ class Examination:
         return asymmetries(self.measures)
 
 
+@dataclass(frozen=True, eq=False)
+class PredictedSide:
+    """A side of a shape that was not there but is predicted.
+
+    Attributes
+    ----------
+    side : str
+    deviation : callable
+        Standard deviation of a measure from its derivative by the vertices.
+    """
+
+    side: str
+    deviation: Callable[[Reading], float]
+
+    def concerns(self, name: str) -> bool:
+        """Whether a measure depends on that side."""
+        marks = DISTANCES[name].landmarks if name in DISTANCES else (name,)
+        return any(mark.endswith(self.side) for mark in marks)
+
+
 class Examiner:
     """A template or a model's mean prepared to examine many shapes in its correspondence.
 
@@ -289,6 +327,65 @@ class Examiner:
     ) -> None:
         self.mesh, self.ids, self._mirror = mesh, dict(landmark_ids), mirror
 
+    # --- the one function that measures -------------------------------------------------------------------------------
+
+    def landmarks(
+        self, shape: Floats, absent: str = "", annotated: Landmarks | None = None
+    ) -> SubjectLandmarks:
+        """What is measured between on a shape (n, 3): the subject's own landmarks, the others by their definition.
+
+        A lateral pole that lies beyond the mesh is in neither of them.
+        """
+        own = reached(Surface(self.mesh.with_vertices(shape)), annotated) if annotated else None
+        if isinstance(self._borders, BorderFinder):
+            found = self._borders.landmarks(shape, self.ids, absent, own)
+        elif own:
+            skin = SkinLandmarks.on(Surface(self.mesh.with_vertices(shape)), own)
+            found = SubjectLandmarks(skin, {name: repeatability(name) for name in skin.names})
+        else:
+            skin = SkinLandmarks.of_vertices(self.ids)
+            found = SubjectLandmarks(skin, {name: repeatability(name) for name in skin.names})
+        beyond = set(annotated.names) - set(own.names) if annotated and own else set()
+        return found.without(absent).only(name for name in found.skin.names if name not in beyond)
+
+    def measured(
+        self,
+        shape: Floats,
+        landmarks: SubjectLandmarks,
+        absent: str = "",
+        kinds: Sequence[str] = KINDS,
+        predicted: PredictedSide | None = None,
+    ) -> tuple[Measure, ...]:
+        """All measures of a shape (n, 3), upright, in mm, with landmarks on it.
+
+        Every number that a command, a page, a sheet or a file shows comes from here, whatever the shape is: a
+        registered scan, a model's mean, an edit or a prediction.
+
+        Parameters
+        ----------
+        shape : (n, 3) float
+        landmarks : SubjectLandmarks
+            See :meth:`landmarks`; an edit has those of the shape before, which stick to its skin.
+        absent : str
+            The side without a breast, or empty.
+        kinds : sequence of str
+            Of distances. Tape lines take a second, the rest some milliseconds.
+        predicted : PredictedSide, optional
+            Measures of that side have the prediction's standard deviation.
+        """
+        # Preparing the whole surface takes most of the time, and only tape lines need it.
+        gauge = Gauge(self.mesh.faces if TAPE in kinds else self._midline_faces, landmarks.skin)
+        asked = [(one.name, kind) for one in DISTANCES.values() for kind in one.kinds if kind in kinds]
+        distances = tuple(_with_sd(one, landmarks.sd) for one in gauge.measures(shape, asked))
+        volumes, _ = self._measured_volumes(shape, absent)
+        found = distances + self._others(shape, landmarks, absent) + volumes
+        if predicted is None:
+            return found
+        return tuple(
+            self._of_prediction(one, shape, gauge, predicted) if predicted.concerns(one.name) else one
+            for one in found
+        )
+
     def shape(
         self,
         name: str,
@@ -296,61 +393,62 @@ class Examiner:
         absent: str = "",
         source: str = "registered",
         annotated: Landmarks | None = None,
+        landmarks: SubjectLandmarks | None = None,
+        predicted: PredictedSide | None = None,
     ) -> Examination:
         """Examine a shape (n, 3), upright, in mm.
 
-        ``annotated`` are the subject's own landmarks. Without them the template's landmark vertices serve; they are
-        right for sternum and nipples, but the poles are not the same skin in every subject.
+        ``annotated`` are the subject's own landmarks, ``landmarks`` such as stick to its skin already. Without them
+        sternum and nipples are the template's vertices, and poles and folds are found by their definition.
         """
         mesh = self.mesh.with_vertices(shape)
-        warnings: tuple[Finding, ...] = ()
-        if annotated:
-            landmarks = reached(Surface(mesh), annotated)
-            warnings = tuple(
-                warning("not-reached", name=mark) for mark in annotated if mark not in landmarks.names
-            )
-            distances = measure_distances(mesh, landmarks)
-        else:
-            ids = {mark: at for mark, at in self.ids.items() if not (absent and mark.endswith(absent))}
-            landmarks = Landmarks.at_vertices(ids, shape)
-            distances = Gauge.of_vertices(mesh.faces, ids).measures(shape)
-        volumes, uncertainties = self._measured_volumes(shape, absent)
+        landmarks = landmarks or self.landmarks(shape, absent, annotated)
+        warnings = tuple(
+            warning("not-reached", name=mark)
+            for mark in annotated or ()
+            if mark.startswith("lateral_pole") and mark not in landmarks.skin
+        )
+        found = self.measured(shape, landmarks, absent, predicted=predicted)
         symmetry, reason = self._measured_symmetry(shape, absent)
+        volumes = tuple(one for one in found if one.kind == "volume")
+        places = landmarks.at(shape)
         return Examination(
             name,
             source,
             absent,
-            distances,
+            tuple(one for one in found if one.name in DISTANCES),
             volumes,
-            uncertainties,
-            both_sides(landmarks),
+            {one.side: one.sd for one in volumes if one.known},
+            both_sides(places),
             symmetry,
-            mesh if symmetry else None,
+            mesh,
             reason,
             warnings,
+            tuple(one for one in found if one.name not in DISTANCES and one.kind != "volume"),
+            places,
+            self._drawn(absent),
         )
 
     def scan(
         self, scan: Scan, registered: Floats, absent: str = "", warnings: tuple[Finding, ...] = ()
     ) -> Examination:
-        """Examine a scan: distances on its own surface, the rest on its registered shape (n, 3)."""
-        own = self.distances(scan)
-        return replace(
-            self.shape(scan.id, registered, absent, "scan"),
-            distances=own.distances,
-            ptosis=own.ptosis,
-            warnings=warnings,
-        )
+        """Examine a scan on its registered shape (n, 3), between its own landmarks."""
+        found = self.shape(scan.id, registered, absent, "scan", scan.landmarks)
+        return replace(found, warnings=(*warnings, *found.warnings))
 
     def distances(self, scan: Scan) -> Examination:
-        """What a scan's landmarks tell without a registration."""
+        """What a scan's landmarks tell without a registration, on its own surface."""
         reason = Finding("needs-registration")
         nan = float("nan")
+        sd = {
+            name: scan.landmarks.found[name].sd if name in scan.landmarks.found else repeatability(name)
+            for name in scan.landmarks.names
+        }
         return Examination(
             scan.id,
             "scan",
             "".join(scan.landmarks.absent_sides[:1]),
-            measure_distances(scan.mesh, scan.landmarks),
+            tuple(_with_sd(one, sd) for one in measure_distances(scan.mesh, scan.landmarks)),
             tuple(Measure(f"volume-{side}", "volume", nan, "cc", reason) for side in SIDES),
             {},
             both_sides(scan.landmarks),
@@ -358,7 +456,72 @@ class Examiner:
             None,
             reason,
             scan.warnings,
+            _heights(scan.landmarks, sd),
+            scan.landmarks,
         )
+
+    # --- its parts ----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _borders(self) -> BorderFinder | Finding:
+        try:
+            return BorderFinder(self.mesh, self._landmarks)
+        except BreastMorphError as error:
+            return Finding.of(error)
+
+    def _drawn(self, absent: str) -> tuple[Ints, ...]:
+        if isinstance(self._volumes, Finding):
+            return ()
+        return tuple(wall.rim for side, wall in self._volumes.walls.items() if side != absent)
+
+    @cached_property
+    def _midline_faces(self) -> Ints:
+        ids = [self.ids[name] for name in STERNUM if name in self.ids]
+        if not ids:
+            return self.mesh.faces
+        across = self.mesh.vertices[:, 0] - self.mesh.vertices[ids, 0].mean()
+        along: Ints = self.mesh.faces[(np.abs(across) < _MIDLINE)[self.mesh.faces].all(axis=1)]
+        return along
+
+    def _others(self, shape: Floats, landmarks: SubjectLandmarks, absent: str) -> tuple[Measure, ...]:
+        """Heights, areas, and the girth under the breasts."""
+        places = landmarks.at(shape)
+        out = list(_heights(places, landmarks.sd))
+        nan = float("nan")
+        for side in SIDES:
+            reason = Finding("side-absent", {"side": side}) if side == absent else None
+            if reason is None and isinstance(self._volumes, Finding):
+                reason = self._volumes
+            if reason is None and isinstance(self._volumes, BreastVolumes):
+                skin, base, sd = self._volumes.areas(shape, side)
+                out.append(Measure(f"surface-{side}", "area", skin, "cm2", None, sd, "border"))
+                out.append(Measure(f"footprint-{side}", "area", base, "cm2", None, sd, "border"))
+            else:
+                out += [
+                    Measure(f"{what}-{side}", "area", nan, "cm2", reason) for what in ("surface", "footprint")
+                ]
+        folds = [places[f"imf_{side}"][1] for side in SIDES if f"imf_{side}" in places]
+        length = section_length(shape, self.mesh.faces, min(folds) - _UNDER) if folds else nan
+        reason = None if length == length else Finding("needs-fold", {"names": ["imf_left", "imf_right"]})
+        out.append(
+            Measure("under-bust-seen", "tape", length, "mm", reason, _GIRTH if not reason else nan, "surface")
+        )
+        return tuple(out)
+
+    def _of_prediction(self, one: Measure, shape: Floats, gauge: Gauge, predicted: PredictedSide) -> Measure:
+        """With the prediction's standard deviation; without any where it is not known."""
+        if not one.known:
+            return replace(one, predicted=True)
+        reading: Reading | None = None
+        if one.name in DISTANCES:
+            reading = gauge.read(shape, one.name, one.kind)
+        elif one.kind == "volume" and isinstance(self._volumes, BreastVolumes):
+            reading = self._volumes.read(shape, one.side)
+        elif one.kind == "height":
+            ends = gauge.landmarks.chosen(_marks(one.name.removesuffix(f"-{one.side}"), one.side))
+            reading = ends.reading(one.value, np.array([[0.0, 1.0, 0.0], [0.0, -1.0, 0.0]]))
+        sd = predicted.deviation(reading) if reading is not None else float("nan")
+        return replace(one, sd=sd, source="model" if sd == sd else "", predicted=True)
 
     @cached_property
     def _landmarks(self) -> Landmarks:
@@ -388,7 +551,7 @@ class Examiner:
                 out.append(Measure(name, "volume", nan, "cc", self._volumes))
             else:
                 volume = self._volumes.estimate(shape, side)
-                out.append(Measure(name, "volume", volume.cc, "cc", sd=volume.uncertainty))
+                out.append(Measure(name, "volume", volume.cc, "cc", sd=volume.uncertainty, source="border"))
                 uncertainties[side] = volume.uncertainty
         return tuple(out), uncertainties
 
@@ -398,6 +561,154 @@ class Examiner:
         if isinstance(self._symmetry, Finding):
             return None, self._symmetry
         return self._symmetry.of(np.asarray(shape)), None
+
+
+@lru_cache(maxsize=4)
+def examiner_of(known: Template | ShapeModel) -> Examiner:
+    """A template or a model prepared to measure, kept for the next who asks."""
+    mesh = known.mesh if isinstance(known, Template) else known.mean_mesh
+    return Examiner(mesh, known.landmark_ids, known.mirror)
+
+
+def landmarks_of(model: ShapeModel, patient: Patient) -> SubjectLandmarks:
+    """What a patient's measures run between, on her shape and on edits of it."""
+    return examiner_of(model).landmarks(patient.shape, patient.absent_side, patient.landmarks)
+
+
+_MIDLINE = 70.0  # mm beside the breastbone: where straight measures look for the skin of the midline
+_UNDER = 5.0  # mm below the lower fold: where the girth is taken
+_GIRTH = 5.0  # mm (sd): a tape is laid so much higher or lower
+_SURFACE = 0.5  # mm (sd) that a registered surface lies beside the skin
+
+
+def _with_sd(one: Measure, sd: Mapping[str, float]) -> Measure:
+    """A distance with the standard deviation that its landmarks give it."""
+    if not one.known:
+        return one
+    marks = [mark for mark in DISTANCES[one.name].landmarks if mark in sd]
+    value = float(np.sqrt(sum(sd[mark] ** 2 for mark in marks) + _SURFACE**2))
+    return replace(one, sd=value, source=_source(marks, sd))
+
+
+def _source(marks: Sequence[str], sd: Mapping[str, float]) -> str:
+    hidden = any(mark.startswith("imf") and sd[mark] > FOLD_HIDDEN for mark in marks)
+    return "landmarks, hidden skin" if hidden else "landmarks"
+
+
+_HEIGHTS = {  # upper and lower landmark, and what it means
+    "nipple-above-lower-pole": (
+        "nipple",
+        "lower_pole",
+        "Height of the nipple above the lowest point of the breast, negative below",
+    ),
+    "nipple-above-fold": (
+        "nipple",
+        "imf",
+        "Height of the nipple above the lowest point of the fold, negative below",
+    ),
+    "fold-height": ("sternal_notch", "imf", "How far the fold lies below the sternal notch"),
+}
+
+
+def _marks(name: str, side: str) -> list[str]:
+    """The two landmarks of a height."""
+    return [mark if mark == "sternal_notch" else f"{mark}_{side}" for mark in _HEIGHTS[name][:2]]
+
+
+def _heights(places: Landmarks, sd: Mapping[str, float]) -> tuple[Measure, ...]:
+    """Vertical distances on the upright patient."""
+    out = []
+    for side in SIDES:
+        for name in _HEIGHTS:
+            marks = _marks(name, side)
+            missing = [mark for mark in marks if mark not in places]
+            if missing:
+                code = "needs-fold" if missing[0].startswith("imf") else "needs-landmarks"
+                reason = Finding(code, {"names": missing})
+                out.append(Measure(f"{name}-{side}", "height", float("nan"), "mm", reason))
+                continue
+            value = float(places[marks[0]][1] - places[marks[1]][1])
+            spread = float(np.hypot(sd[marks[0]], sd[marks[1]]))
+            out.append(Measure(f"{name}-{side}", "height", value, "mm", None, spread, _source(marks, sd)))
+    return tuple(out)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The data dictionary: what every measure is, for people and machines
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One line of the data dictionary.
+
+    Attributes
+    ----------
+    name, kinds, unit : str
+    points : str
+        Landmarks that it needs.
+    meaning : str
+    """
+
+    name: str
+    kinds: str
+    unit: str
+    points: str
+    meaning: str
+
+
+def dictionary() -> tuple[Definition, ...]:
+    """Every measure there is, in the order in which tables show them."""
+    lines = [
+        Definition(one.name, " and ".join(one.kinds), "mm", ", ".join(one.landmarks), one.meaning)
+        for one in DISTANCES.values()
+    ]
+    for side in SIDES:
+        lines += [
+            Definition(
+                f"{name}-{side}",
+                "height",
+                "mm",
+                ", ".join(_marks(name, side)),
+                meaning,
+            )
+            for name, (_, _, meaning) in _HEIGHTS.items()
+        ]
+        lines += [
+            Definition(f"surface-{side}", "area", "cm2", "breast region", "Skin of the breast"),
+            Definition(
+                f"footprint-{side}", "area", "cm2", "breast region", "Chest wall that the breast stands on"
+            ),
+        ]
+    lines.append(
+        Definition(
+            "under-bust-seen",
+            "tape",
+            "mm",
+            "imf_left, imf_right",
+            "Girth 5 mm below the lower fold, only the part that the mesh shows",
+        )
+    )
+    lines += [
+        Definition(
+            f"volume-{side}",
+            "volume",
+            "cc",
+            "breast region",
+            "Between the skin and the chest wall continued behind the breast",
+        )
+        for side in SIDES
+    ]
+    lines.append(
+        Definition(
+            "mirror deviation",
+            "mean",
+            "mm",
+            "breast regions",
+            "Mean distance of each breast from the mirror image of the other, the thorax laid on itself",
+        )
+    )
+    return tuple(lines)
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -415,18 +726,19 @@ def as_record(one: Examination) -> dict[str, Any]:
             "right_mm": one.symmetry.sides["right"],
             "thorax_mm": one.symmetry.thorax,
         }
-    volumes = [
-        measure_record(volume)
-        | ({"uncertainty": one.uncertainties[side]} if side in one.uncertainties else {})
-        for side, volume in zip(SIDES, one.volumes, strict=True)
-    ]
     return {
         "id": one.id,
         "source": one.source,
         "absent_side": one.absent,
+        "units": "mm, cm2 and cc; sd is one standard deviation",
         "distances": [measure_record(distance) for distance in one.distances],
-        "volumes": volumes,
+        "others": [measure_record(other) for other in one.others],
+        "volumes": [measure_record(volume) for volume in one.volumes],
         "left_minus_right": [measure_record(difference) for difference in one.asymmetries],
+        "symmetry_index_percent": [
+            {"name": name, "kind": kind, "value": value}
+            for (name, kind), value in symmetry_indices(one.measures).items()
+        ],
         "ptosis": [
             {
                 "side": p.side,
@@ -445,12 +757,16 @@ def as_record(one: Examination) -> dict[str, Any]:
 def as_row(one: Examination) -> dict[str, str]:
     """The examination as one row of a table; empty where something is not determinable."""
     row = {"id": one.id, "source": one.source, "absent_side": one.absent}
-    row |= {_column(m): _cell(m.value) for m in one.measures}
-    row |= {f"volume-{side} uncertainty cc": _cell(one.uncertainties.get(side)) for side in SIDES}
-    row |= {f"left minus right {_column(m)}": _cell(m.value) for m in one.asymmetries}
+    row["predicted_side"] = "".join(dict.fromkeys(m.side for m in one.measures if m.predicted and m.side))
+    for m in one.measures:
+        row[_column(m)] = _cell(m.value)
+        row[f"{_column(m)} sd"] = _cell(m.sd)
+    for m in one.asymmetries:
+        row[f"left minus right {_column(m)}"] = _cell(m.value)
+        row[f"left minus right {_column(m)} sd"] = _cell(m.sd)
+    for (name, kind), value in symmetry_indices(one.measures).items():
+        row[f"symmetry index {name} {kind} percent"] = _cell(value)
     for p in one.ptosis:
-        row[f"nipple above lower pole {p.side} mm"] = _cell(p.above_lower_pole)
-        row[f"nipple above fold {p.side} mm"] = _cell(p.above_fold)
         row[f"Regnault {p.side}"] = p.grade
     row["mirror deviation mm"] = _cell(one.symmetry.deviation if one.symmetry else None)
     return row
@@ -468,6 +784,9 @@ def measure_record(measure: Measure, door: Door = "command") -> dict[str, Any]:
         "kind": measure.kind,
         "value": plain(measure.value),
         "unit": measure.unit,
+        "sd": plain(measure.sd),
+        "sd_source": measure.source,
+        "predicted": measure.predicted,
     }
     return record | ({"reason": measure.reason.said(door).cause} if measure.reason is not None else {})
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from breastmorph.clinical.distances import (
     DISTANCES,
-    KINDS,
     PAIRS,
     STRAIGHT,
     TAPE,
@@ -59,15 +58,19 @@ class Measure:
     ----------
     name : str
     kind : str
-        "tape" or "straight"; "volume" or "height" of what is no distance.
+        "tape" or "straight"; "volume", "height" or "area" of what is no distance.
     value : float
         NaN where it cannot be determined.
     unit : str
-        "mm" or "cc".
+        "mm", "cc" or "cm2".
     reason : Finding, optional
         Why it cannot be determined; None otherwise.
     sd : float
         Its standard deviation; NaN where nobody knows it.
+    source : str
+        Where that comes from: "landmarks", "hidden skin", "border", "surface", "model".
+    predicted : bool
+        Whether it is of a breast that is not there but predicted.
     """
 
     name: str
@@ -76,6 +79,8 @@ class Measure:
     unit: str = "mm"
     reason: Finding | None = None
     sd: float = float("nan")
+    source: str = ""
+    predicted: bool = False
 
     @property
     def known(self) -> bool:
@@ -150,10 +155,11 @@ class MeasureTable(Sequence[Measure]):
 
 
 def _row(measure: Measure) -> tuple[str, ...]:
-    digits = 0 if measure.unit == "cc" else 1
+    digits = 1 if measure.unit == "mm" else 0
     value = f"{measure.value:.{digits}f}" if measure.known else "-"
     sd = f"{measure.sd:.{digits}f}" if measure.sd == measure.sd else ""
     kind = "" if measure.kind == "volume" else measure.kind
+    kind = f"{kind} predicted".strip() if measure.predicted else kind
     return measure.name, kind, value, sd, measure.unit, measure.side
 
 
@@ -335,17 +341,46 @@ def measure_distances(mesh: TriangleMesh, landmarks: Landmarks) -> tuple[Measure
     return Gauge(mesh.faces, SkinLandmarks.on(Surface(mesh), needed)).measures(mesh.vertices)
 
 
+# The borders of both breasts are drawn by one rule and err together: their difference has half (phantoms).
+_APART = 0.5
+
+
 def asymmetries(measures: Iterable[Measure]) -> tuple[Measure, ...]:
     """Left minus right of what exists on both sides, under the names of :data:`distances.PAIRS`."""
-    by_name = {(one.name, one.kind): one for one in measures}
+    found = list(measures)
+    by_name = {(one.name, one.kind): one for one in found}
+    kinds = list(dict.fromkeys(one.kind for one in found))
     out = []
     for name, (of_left, of_right) in PAIRS.items():
-        for kind in (*KINDS, "volume"):
+        for kind in kinds:
             left, right = by_name.get((of_left, kind)), by_name.get((of_right, kind))
             if left is not None and right is not None:
-                reason = left.reason or right.reason
-                out.append(Measure(name, kind, left.value - right.value, left.unit, reason))
+                apart = _APART if left.source == right.source == "border" else 1.0
+                out.append(
+                    Measure(
+                        name,
+                        kind,
+                        left.value - right.value,
+                        left.unit,
+                        left.reason or right.reason,
+                        apart * float(np.hypot(left.sd, right.sd)),
+                        left.source if left.source == right.source else f"{left.source}, {right.source}",
+                        left.predicted or right.predicted,
+                    )
+                )
     return tuple(out)
+
+
+def symmetry_indices(measures: Iterable[Measure]) -> dict[tuple[str, str], float]:
+    """By name and kind of a pair: the difference of the sides in percent of their mean, 0 where they are alike."""
+    by_name = {(one.name, one.kind): one for one in measures if one.known}
+    out = {}
+    for name, (of_left, of_right) in PAIRS.items():
+        for kind in ("tape", "straight", "volume", "area"):
+            left, right = by_name.get((of_left, kind)), by_name.get((of_right, kind))
+            if left is not None and right is not None and left.value + right.value > 0.0:
+                out[name, kind] = 200.0 * abs(left.value - right.value) / (left.value + right.value)
+    return out
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -398,9 +433,13 @@ class VolumeFeature:
         return self.volumes.read(shape, self.side)
 
 
-def measured_features(model: ShapeModel) -> tuple[Feature, ...]:
-    """All measures that a model's landmarks determine; a published model has fewer."""
-    gauge = Gauge.of_vertices(model.faces, model.landmark_ids)
+def measured_features(model: ShapeModel, landmarks: SkinLandmarks | None = None) -> tuple[Feature, ...]:
+    """All measures that landmarks determine, those of the model's vertices or a subject's own; fewer without some."""
+    gauge = (
+        Gauge(model.faces, landmarks)
+        if landmarks is not None
+        else Gauge.of_vertices(model.faces, model.landmark_ids)
+    )
     found: list[Feature] = [
         DistanceFeature(gauge, distance.name, kind)
         for distance in DISTANCES.values()

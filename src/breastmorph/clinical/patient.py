@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from breastmorph.cohort.reading import mesh_in_correspondence
+from breastmorph.cohort.reading import mesh_in_correspondence, recorded_landmarks
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import (
     BreastMorphError,
@@ -45,6 +45,8 @@ class Patient:
     absent_side : str
         The side without a breast, or empty.
     warnings : tuple of Finding
+    landmarks : Landmarks, optional
+        Her own, which somebody set or the program found, on ``shape``; measures run between them.
     """
 
     id: str
@@ -52,6 +54,7 @@ class Patient:
     to_file: Similarity = field(default_factory=Similarity)
     absent_side: str = ""
     warnings: tuple[Finding, ...] = ()
+    landmarks: Landmarks | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +115,14 @@ def scanned_patient(
     scan = check_scan(found[0], check, template.as_reference).accepted()
     result = register(template, scan)
     moved = _moved_landmarks(result.vertices, template, scan.landmarks)
-    return Patient(scan.id, result.vertices, scan.to_file, result.absent_side, (*result.warnings, *moved))
+    return Patient(
+        scan.id,
+        result.vertices,
+        scan.to_file,
+        result.absent_side,
+        (*result.warnings, *moved),
+        result.landmarks,
+    )
 
 
 def _moved_landmarks(shape: Floats, template: Template, annotated: Landmarks) -> tuple[Finding, ...]:
@@ -149,8 +159,9 @@ def registered_patient(model: ShapeModel, path: Path) -> Patient:
     )
     record = _record(path.with_suffix(".json"))
     if record is not None:
-        to_file, absent = record
-        return Patient(name_of(path.stem), to_file.inverse().apply(mesh.vertices), to_file, absent)
+        to_file, absent, own = record
+        shape = to_file.inverse().apply(mesh.vertices)
+        return Patient(name_of(path.stem), shape, to_file, absent, landmarks=own)
     aligned = model.align(mesh.vertices)
     for mm in UNITS.values():
         size = mm / aligned.scale  # of the mesh, were this its unit
@@ -160,16 +171,18 @@ def registered_patient(model: ShapeModel, path: Path) -> Patient:
     raise FileProblem("this mesh has no adult's size in mm, cm or m", "Check its unit", path)
 
 
-def _record(path: Path) -> tuple[Similarity, str] | None:
-    """Frame and absent side that `breastmorph register` wrote beside a mesh; None where another file lies there."""
+def _record(path: Path) -> tuple[Similarity, str, Landmarks | None] | None:
+    """Frame, absent side and landmarks that `breastmorph register` wrote; None where another file lies there."""
     if not path.is_file():
         return None
     try:
         record: dict[str, Any] = json.loads(path.read_bytes())
         if isinstance(record, (dict, list)) and not {"to_file", "absent_side"} & set(map(str, record)):
             return None  # landmarks, or the record of a fit
-        return Similarity.from_dict(record["to_file"]), str(record["absent_side"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        landmarks = recorded_landmarks(record)
+        to_file = Similarity.from_dict(record["to_file"])
+        return to_file, str(record["absent_side"]), landmarks if len(landmarks) else None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FileProblem.of("unreadable/record", path, why=printable(str(error), 160)) from error
 
 

@@ -5,11 +5,11 @@ How the shape is predicted, is in :mod:`breastmorph.clinical.predictor`.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 
-from breastmorph.clinical.distances import PAIRS
-from breastmorph.clinical.measures import measured_features
+from breastmorph.clinical.distances import PAIRS, STRAIGHT
+from breastmorph.clinical.examination import PredictedSide, examiner_of
+from breastmorph.clinical.measures import Measure
 from breastmorph.clinical.missing_region import painted_side
 from breastmorph.clinical.predictor import (
     Prediction,
@@ -23,7 +23,7 @@ from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.machine import in_one_thread
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.scan import SIDES, other_side
+from breastmorph.scan.scan import SIDES, Landmarks, other_side
 
 # --------------------------------------------------------------------------------------------------------------------
 # Clinical measures of a predicted breast, each with its standard deviation, beside the scan and the mirror image
@@ -42,9 +42,11 @@ class PredictedMeasure:
         Of the other side, as scanned; NaN where the measure belongs to both.
     predicted : float
     deviation : float
-        Standard deviation of the prediction.
+        Standard deviation of the prediction; NaN where nobody knows it.
     mirrored : float
         With the mirror image instead.
+    kind : str
+        Of :class:`~breastmorph.clinical.measures.Measure`.
     """
 
     name: str
@@ -53,26 +55,54 @@ class PredictedMeasure:
     predicted: float
     deviation: float
     mirrored: float
+    kind: str = STRAIGHT
+
+    @property
+    def measure(self) -> Measure:
+        """As every table has it."""
+        return Measure(
+            self.name, self.kind, self.predicted, self.unit, None, self.deviation, "model", predicted=True
+        )
 
 
-def predicted_measures(model: ShapeModel, prediction: Prediction) -> tuple[PredictedMeasure, ...]:
-    """Volume and distances of the predicted side; those that the model's landmarks do not tell are left out."""
-    features = {feature.name: feature for feature in measured_features(model)}
+def predicted_side(prediction: Prediction) -> PredictedSide:
+    """What measures of a predicted shape are told of the side that is predicted."""
+    return PredictedSide(prediction.region.side, lambda reading: deviation_of(reading, prediction))
+
+
+def known_landmarks(prediction: Prediction, landmarks: Landmarks | None) -> Landmarks | None:
+    """Of a subject's own landmarks those that are not on the predicted side."""
+    if landmarks is None:
+        return None
+    return landmarks.only(name for name in landmarks.names if not name.endswith(prediction.region.side))
+
+
+def predicted_measures(
+    model: ShapeModel, prediction: Prediction, landmarks: Landmarks | None = None
+) -> tuple[PredictedMeasure, ...]:
+    """Volume, straight distances, heights and areas of the predicted side; what cannot be determined is left out.
+
+    ``landmarks`` are the subject's own. The numbers are those of
+    :meth:`breastmorph.clinical.examination.Examiner.measured`.
+    """
+    examiner, own = examiner_of(model), known_landmarks(prediction, landmarks)
+
+    def measured(shape: Floats, predicted: PredictedSide | None) -> dict[str, Measure]:
+        places = examiner.landmarks(shape, annotated=own)
+        found = examiner.measured(shape, places, kinds=(STRAIGHT,), predicted=predicted)
+        return {one.name: one for one in found if one.known}
+
+    with_prediction = measured(prediction.shape, predicted_side(prediction))
+    with_mirror = measured(prediction.mirrored, None)
     side = SIDES.index(prediction.region.side)
     pairs = {name: (pair[side], pair[1 - side]) for name, pair in PAIRS.items()}
-    own_and_other = [pairs.pop("volume"), ("NL-NR", ""), *pairs.values()]
     found = []
-    for own, beside in own_and_other:
-        if own not in features or (beside and beside not in features):
+    for own_name, beside in [pairs.pop("volume"), ("NL-NR", ""), ("intermammary", ""), *pairs.values()]:
+        one, mirrored = with_prediction.get(own_name), with_mirror.get(own_name)
+        if one is None or mirrored is None or (beside and beside not in with_prediction):
             continue
-        feature = features[own]
-        with suppress(BreastMorphError):  # on this shape it cannot be determined
-            reading = feature.read(prediction.shape)
-            other = features[beside].read(prediction.shape).value if beside else float("nan")
-            mirrored = feature.read(prediction.mirrored).value
-            deviation = deviation_of(reading, prediction)
-            name = "volume" if feature.unit == "cc" else own
-            found.append(PredictedMeasure(name, feature.unit, other, reading.value, deviation, mirrored))
+        other = with_prediction[beside].value if beside else float("nan")
+        found.append(PredictedMeasure(own_name, one.unit, other, one.value, one.sd, mirrored.value, one.kind))
     return tuple(found)
 
 

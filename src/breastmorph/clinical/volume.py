@@ -15,6 +15,7 @@ from scipy.spatial.distance import cdist
 from breastmorph.clinical.features import Reading
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import MeshProblem
+from breastmorph.mesh.geometry import face_areas
 from breastmorph.mesh.topology import boundary_vertices, edge_table
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.regions import Footprint, RegionParameters
@@ -68,20 +69,17 @@ class ChestWall:
     ids: Ints
     rim: Ints
     bare: Ints
-    _at: Floats  # (k, p + d): kernel and drift at the wall's points
-    _factor: tuple[Floats, Ints]
+    _map: Floats  # (k, p): from the bare vertices to the wall's points
 
     def points(self, vertices: Floats) -> Floats:
         """The wall under vertices ``ids`` of a shape (n, 3), (k, 3)."""
-        right = np.zeros((self._at.shape[1], 3))
-        right[: len(self.bare)] = vertices[self.bare]
-        wall: Floats = self._at @ lu_solve(self._factor, right)
+        wall: Floats = self._map @ vertices[self.bare]
         return wall
 
     def pulled_back(self, gradient: Floats) -> Floats:
         """From a derivative by the wall's points (k, 3) to that by the bare vertices, (p, 3)."""
-        back: Floats = lu_solve(self._factor, self._at.T @ gradient, trans=1)
-        return back[: len(self.bare)]
+        back: Floats = self._map.T @ gradient
+        return back
 
     def shape(self, vertices: Floats) -> Floats:
         """A whole shape (n, 3) with the wall in place of the breast."""
@@ -130,7 +128,8 @@ def chest_walls(footprint: Footprint, parameters: WallParameters | None = None) 
         faces = mesh.faces[inside[mesh.faces].all(axis=1)]
         ids = np.unique(faces)
         at = np.hstack([_kernel(unrolled[ids], centres), _drift(unrolled[ids], radius)])
-        walls[side] = ChestWall(faces, ids, edge_table(faces).boundary, chosen, at, factor)
+        by_bare = np.ascontiguousarray(lu_solve(factor, at.T, trans=1)[:n].T)
+        walls[side] = ChestWall(faces, ids, edge_table(faces).boundary, chosen, by_bare)
     return MappingProxyType(walls)
 
 
@@ -250,6 +249,19 @@ class BreastVolumes:
     def cc(self, shape: Floats, side: str) -> float:
         """Volume of a shape's breast, (n, 3) in mm and in any pose; in cc."""
         return _volume(*_closed(shape, self.walls[side]))
+
+    def areas(self, shape: Floats, side: str) -> tuple[float, float, float]:
+        """Area of the breast's skin and of the chest wall behind it, and how much both may err by the border, cm^2."""
+        wall, faces = self.walls[side], self._faces[side]
+        skin, behind = (float(face_areas(points, faces).sum()) for points in (shape, wall.shape(shape)))
+        rim = edge_table(faces).boundary
+        length = float(np.linalg.norm(shape[rim[:, 0]] - shape[rim[:, 1]], axis=1).sum())
+        return 0.01 * skin, 0.01 * behind, 0.01 * _SHIFT * length
+
+    @cached_property
+    def _faces(self) -> Mapping[str, Ints]:
+        faces, regions = self._footprint.mesh.faces, self._footprint.regions()
+        return {side: faces[inside[faces].all(axis=1)] for side, inside in regions.items()}
 
     def read(self, shape: Floats, side: str) -> Reading:
         """The volume in cc with its exact derivative by the vertices it depends on, cc per mm."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.stats import chi2, norm
 
+from breastmorph.clinical.borders import SubjectLandmarks
 from breastmorph.clinical.distances import KINDS, STRAIGHT, parse_measure
+from breastmorph.clinical.examination import examiner_of
 from breastmorph.clinical.features import REGIONS, Feature, Request, named, same_name
 from breastmorph.clinical.measures import DistanceFeature, measured_features
 from breastmorph.foundation.arrays import Floats, Ints
@@ -35,6 +37,8 @@ class ModelFeatures:
         Of the distances, where nobody says.
     absent_side : str
         A side whose landmarks do not count, because the patient has no breast there.
+    landmarks : SubjectLandmarks, optional
+        What the measures run between; those of the model's mean when not given.
 
     Attributes
     ----------
@@ -43,16 +47,18 @@ class ModelFeatures:
     absent_side : str
     """
 
-    def __init__(self, model: ShapeModel, kind: str = STRAIGHT, absent_side: str = "") -> None:
+    def __init__(
+        self,
+        model: ShapeModel,
+        kind: str = STRAIGHT,
+        absent_side: str = "",
+        landmarks: SubjectLandmarks | None = None,
+    ) -> None:
         if kind not in KINDS:
             raise BreastMorphError(f"distances are not measured {kind!r}", f"Choose {' or '.join(KINDS)}")
         self._kind, self.absent_side = kind, absent_side
-        ids = {
-            name: vertex
-            for name, vertex in model.landmark_ids.items()
-            if not absent_side or not name.endswith(absent_side)
-        }
-        found = measured_features(replace(model, landmark_ids=ids))
+        places = landmarks or examiner_of(model).landmarks(model.mean)
+        found = measured_features(model, places.without(absent_side).skin)
         self._features = {
             feature.name: feature for feature in found if feature.name != f"volume-{absent_side}"
         }

@@ -28,7 +28,7 @@ from breastmorph.scan.anatomy import UNITS, require_complete, unit_of
 from breastmorph.scan.check import find_scans
 from breastmorph.scan.frame import faces_inside_out, upright_frame
 from breastmorph.scan.landmark_files import load_landmarks, point_of
-from breastmorph.scan.scan import STERNUM, Landmarks, canonical_name
+from breastmorph.scan.scan import STERNUM, Found, Landmarks, canonical_name
 from breastmorph.template import Template, default_template, from_npz, template_from
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -299,7 +299,6 @@ def _subject(path: Path) -> _Subject:
         name = name_of(path.stem)
         if name_of(record["id"]) != name:
             raise ValueError("it belongs to another scan")
-        landmarks = record.get("landmarks", {})
         return _Subject(
             name,
             mesh,
@@ -307,12 +306,23 @@ def _subject(path: Path) -> _Subject:
             Similarity.from_dict(record["to_file"]),
             str(record["absent_side"]),
             str(record["template"]),
-            Landmarks.of({name: point_of(name, point) for name, point in landmarks.items()}),
+            recorded_landmarks(record),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FileProblem(
             f"this record cannot be read ({printable(str(error), 160)})", _AGAIN, path
         ) from error
+
+
+def recorded_landmarks(record: Mapping[str, Any]) -> Landmarks:
+    """The landmarks of a registration's record, upright; those that the program found know how sure they are."""
+    points = {name: point_of(name, point) for name, point in record.get("landmarks", {}).items()}
+    found = {
+        name: Found("shape", float(sd), float(sd) ** 2 * np.eye(3))
+        for name, sd in record.get("landmarks_found", {}).items()
+        if name in points
+    }
+    return replace(Landmarks.of(points), found=found)
 
 
 def _upright(subject: _Subject, template: Template) -> Floats:

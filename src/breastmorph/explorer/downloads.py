@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from breastmorph.clinical.examination import Examiner, as_row
+from breastmorph.clinical.examination import Examination, as_row
 from breastmorph.explorer.answering import Asked, Download
 from breastmorph.explorer.answers import bad_request
 from breastmorph.explorer.jobs import Job
@@ -20,7 +20,6 @@ from breastmorph.foundation.errors import measure_in_words
 from breastmorph.foundation.files import csv_text
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity
-from breastmorph.report.clinical_sheet import in_cm
 from breastmorph.scan.landmark_files import WRITABLE, save_landmarks
 
 if TYPE_CHECKING:
@@ -64,10 +63,19 @@ def measures_file(session: Session, specs: Any) -> Download:
     if not isinstance(specs, list) or not 0 < len(specs) <= _MOST_SHAPES:
         raise bad_request(f"ask for one to {_MOST_SHAPES} shapes")
     shapes = [shape_of(session, spec) for spec in specs]
-    model = session.view.model
-    examiner = Examiner(model.mean_mesh, model.landmark_ids, model.mirror)
-    rows = [as_row(examiner.shape(one.name, one.vertices, one.absent_side, "model")) for one in shapes]
+    rows = [as_row(_examined(session, one)) for one in shapes]
     return Download("measures.csv", "text/csv; charset=utf-8", csv_text(list(rows[0]), rows).encode())
+
+
+def _examined(session: Session, shape: NamedShape) -> Examination:
+    return session.view.examiner.shape(
+        shape.name,
+        shape.vertices,
+        shape.absent_side,
+        "model",
+        landmarks=shape.landmarks,
+        predicted=shape.predicted,
+    )
 
 
 def landmark_file(session: Session, scan: OpenScan, kind: Any) -> Download:
@@ -133,32 +141,12 @@ def _warning(session: Session) -> str:
 
 
 def _measure_sheet(session: Session, shape: NamedShape, folder: Path) -> tuple[Sequence[Path], str]:
-    from breastmorph.report.clinical_sheet import ClinicalSheet, save_clinical_sheet
-    from breastmorph.report.render import View, render
+    from breastmorph.report.clinical_sheet import save_measure_sheet
 
-    model = session.view.model
-    mesh = model.mesh(shape.vertices)
-    pictures = [render(mesh, View(yaw=yaw)) for yaw in (0.0, 45.0, -45.0)]
-    found = session.view.measures(shape.vertices, shape.absent_side, tape=True)["measures"]
-    cells: dict[str, dict[str, str]] = {}
-    for one in found:
-        if one["value"] is not None:
-            cells.setdefault(one["name"], {})[one["kind"]] = in_cm(one["value"], one["unit"])
-    rows = [
-        [measure_in_words(name), of.get("volume", of.get("straight", "")), of.get("tape", "")]
-        for name, of in cells.items()
-    ]
-    page = ClinicalSheet(
-        f"{shape.name}: measures",
-        "The shape in the model's triangles. Tape follows the skin, straight goes through the air.",
-        [("From the front, from her left, from her right", pictures)],
-        ["measure", "straight, or volume", "tape"],
-        rows,
-        frozenset(k for k, name in enumerate(cells) if name.startswith("volume")),
-        ["Computed from a 3D surface; no replacement for an examination."],
-        _warning(session),
+    files = save_measure_sheet(
+        _examined(session, shape), folder, made_with=session.view.origin.name, warning=_warning(session)
     )
-    return save_clinical_sheet(page, folder, "sheet"), f"{shape.name}-measures"
+    return files, f"{shape.name}-measures"
 
 
 def _named(stem: str, suffix: str) -> str:

@@ -16,21 +16,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from breastmorph.clinical.distances import DISTANCES, KINDS, STRAIGHT
-from breastmorph.clinical.examination import measure_record
-from breastmorph.clinical.measures import Gauge, Measure, asymmetries
+from breastmorph.clinical.borders import SubjectLandmarks
+from breastmorph.clinical.distances import KINDS, STRAIGHT
+from breastmorph.clinical.examination import (
+    Examiner,
+    PredictedSide,
+    examiner_of,
+    landmarks_of,
+    measure_record,
+)
+from breastmorph.clinical.measures import asymmetries
 from breastmorph.clinical.patient import mean_patient
-from breastmorph.clinical.volume import BreastVolumes
+from breastmorph.clinical.prediction import known_landmarks, predicted_side
 from breastmorph.clinical.wishes import FOLDED, Edit
 from breastmorph.explorer.answers import RequestProblem, as_record, bad_request, packed, preparing
-from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, sentences
+from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, sentences
 from breastmorph.mask import measure_breasts
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.regions import completed_landmarks
 from breastmorph.model.shape_model import ShapeModel, Training
 from breastmorph.model.standing import LEVELS, population_of
-from breastmorph.scan.scan import REQUIRED, SIDES, STERNUM
+from breastmorph.scan.scan import REQUIRED
 from breastmorph.template import default_template
 
 if TYPE_CHECKING:
@@ -199,7 +206,8 @@ class ModelSource:
         self._done.set()
         if self._view is not None:
             try:  # what the first visitor asks next
-                _ = self._view.volumes, self._view.maps
+                view = self._view
+                _ = view.measures(NamedShape("mean", view.model.mean)), view.maps
             except Exception:
                 _log.exception("the model could not be prepared")
 
@@ -228,6 +236,10 @@ class NamedShape:
     absent_side : str
     maps : mapping from name to (n,) array
         Values per vertex that belong to it.
+    landmarks : SubjectLandmarks, optional
+        What its measures run between; found on the shape when not given.
+    predicted : PredictedSide, optional
+        Where a side of it is predicted.
     """
 
     name: str
@@ -236,6 +248,8 @@ class NamedShape:
     to_file: Similarity = field(default_factory=Similarity)
     absent_side: str = ""
     maps: Mapping[str, np.ndarray] = field(default_factory=dict)
+    landmarks: SubjectLandmarks | None = None
+    predicted: PredictedSide | None = None
 
 
 def shape_of(session: Session, spec: Any) -> NamedShape:
@@ -256,6 +270,7 @@ def shape_of(session: Session, spec: Any) -> NamedShape:
             patient.patient.to_file,
             patient.patient.absent_side,
             {"residual": patient.residual},
+            landmarks_of(session.view.model, patient.patient),
         )
     if kind == "edit":
         return _edit(session)
@@ -274,6 +289,7 @@ def _edit(session: Session) -> NamedShape:
         edited.patient.to_file,
         edited.patient.absent_side,
         {"moved": np.linalg.norm(edited.edit.shape - edited.edit.before, axis=1)},
+        landmarks_of(session.view.model, edited.patient),
     )
 
 
@@ -286,8 +302,16 @@ def _prediction(session: Session, kind: str, spec: Mapping[str, Any]) -> NamedSh
     maps: dict[str, np.ndarray] = {"missing": found.region.missing.astype(np.uint8)}
     if kind != "mirrored":
         maps["sd"] = found.sd_normal
+    own = known_landmarks(found, patient.patient.landmarks)
     return NamedShape(
-        f"{patient.patient.id}-{kind}", vertices, patient.to_shown, patient.patient.to_file, "", maps
+        f"{patient.patient.id}-{kind}",
+        vertices,
+        patient.to_shown,
+        patient.patient.to_file,
+        "",
+        maps,
+        session.view.examiner.landmarks(vertices, annotated=own),
+        None if kind == "mirrored" else predicted_side(found),
     )
 
 
@@ -296,7 +320,6 @@ def _prediction(session: Session, kind: str, spec: Mapping[str, Any]) -> NamedSh
 # --------------------------------------------------------------------------------------------------------------------
 
 _FARTHEST = 6.0  # standard deviations a slider may ask for
-_MIDLINE = 70.0  # mm beside the breastbone: where straight measures look for the skin of the midline
 
 
 @dataclass(frozen=True, eq=False)
@@ -395,46 +418,25 @@ class ModelView:
 
     # --- measures -----------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def volumes(self) -> BreastVolumes | Finding:
-        """Volumes of all shapes of the model, or why there are none."""
-        try:
-            return BreastVolumes(self.model.mean_mesh, self.model.landmarks)
-        except BreastMorphError as error:
-            return Finding.of(error)
+    @property
+    def examiner(self) -> Examiner:
+        """What measures all shapes of the model."""
+        return examiner_of(self.model)
 
-    def measures(self, shape: Floats, absent: str = "", *, tape: bool = False) -> dict[str, Any]:
-        """Distances and volumes of a shape (n, 3), upright, in mm."""
-        ids = {
-            name: vertex
-            for name, vertex in self.model.landmark_ids.items()
-            if not (absent and name.endswith(absent))
-        }
-        kinds = KINDS if tape else (STRAIGHT,)
-        asked = [(one.name, kind) for one in DISTANCES.values() for kind in one.kinds if kind in kinds]
-        # Preparing the whole surface takes most of the time, and only tape lines need it.
-        faces = self.model.faces if tape else self._midline_faces
-        found = Gauge.of_vertices(faces, ids).measures(shape, asked)
-        found += tuple(self._volume(shape, side, absent) for side in SIDES)
+    def measures(self, shape: NamedShape, *, tape: bool = False) -> dict[str, Any]:
+        """All measures of a shape."""
+        landmarks = shape.landmarks or self.examiner.landmarks(shape.vertices, shape.absent_side)
+        found = self.examiner.measured(
+            shape.vertices,
+            landmarks.without(shape.absent_side),
+            shape.absent_side,
+            KINDS if tape else (STRAIGHT,),
+            shape.predicted,
+        )
         return {
             "measures": [measure_record(one, "page") for one in found],
             "left_minus_right": [measure_record(one, "page") for one in asymmetries(found)],
         }
-
-    @cached_property
-    def _midline_faces(self) -> Ints:
-        ids = [self.model.landmark_ids[name] for name in STERNUM if name in self.model.landmark_ids]
-        if not ids:
-            return self.model.faces
-        across = self.model.mean[:, 0] - self.model.mean[ids, 0].mean()
-        along: Ints = self.model.faces[(np.abs(across) < _MIDLINE)[self.model.faces].all(axis=1)]
-        return along
-
-    def _volume(self, shape: Floats, side: str, absent: str) -> Measure:
-        volumes = Finding("side-absent", {"side": side}) if side == absent else self.volumes
-        if isinstance(volumes, Finding):
-            return Measure(f"volume-{side}", "volume", float("nan"), "cc", volumes)
-        return Measure(f"volume-{side}", "volume", volumes.cc(shape, side), "cc")
 
     # --- editing ------------------------------------------------------------------------------------------------------
 

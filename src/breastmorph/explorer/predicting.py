@@ -19,7 +19,7 @@ from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import sentences
 from breastmorph.foundation.files import plain
 from breastmorph.mesh.geometry import Similarity
-from breastmorph.scan.scan import SIDES
+from breastmorph.scan.scan import SIDES, Landmarks
 
 if TYPE_CHECKING:
     from breastmorph.explorer.session import Session
@@ -70,7 +70,7 @@ def predict(session: Session, patient: Patient, asked: Mapping[str, Any], job: J
     view = session.view
     missing = _missing(asked, view.model.n_vertices)
     job.at("learning from the model's subjects")
-    task = Task(view.origin, patient.shape, missing, patient.absent_side)
+    task = Task(view.origin, patient.shape, missing, patient.absent_side, patient.landmarks)
     found: Answer = session.explorer.predicting.call(task, lambda: job.is_cancelled)
     record = _record(found, painted=not isinstance(missing, str))
     return Predicted(found.prediction, found.measures, dict(asked), record)
@@ -108,12 +108,15 @@ class Task:
     missing : {"left", "right"} or (n,) bool
     absent_side : str
         The side without a breast as the scan's landmarks say it, or empty.
+    landmarks : Landmarks, optional
+        The patient's own.
     """
 
     origin: ModelOrigin
     shape: Floats
     missing: str | Bools
     absent_side: str
+    landmarks: Landmarks | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +145,7 @@ def predictor() -> Callable[[Task], Answer]:
             found = learned(task.origin, missing, evidence).predict(task.shape)
         else:
             found = learnt_predictor(model, missing, evidence).predict(task.shape)
-        return Answer(found, predicted_measures(model, found), gone)
+        return Answer(found, predicted_measures(model, found, task.landmarks), gone)
 
     return answer
 
@@ -161,6 +164,7 @@ def _record(answer: Answer, *, painted: bool) -> dict[str, Any]:
         "measures": [
             {
                 "name": one.name,
+                "kind": one.kind,
                 "unit": one.unit,
                 "other": plain(one.other),
                 "predicted": plain(one.predicted),

@@ -101,7 +101,7 @@ def measures(asked: Asked) -> dict[str, Any]:
     """Measures of any shape, and how usual it is; a torso without one breast is not compared with whole ones."""
     session, view, spec = asked.session, asked.session.view, asked.values.get("shape", {})
     found = shape_of(session, spec)
-    record = view.measures(found.vertices, found.absent_side, tape=asked.values.get("tape") is True)
+    record = view.measures(found, tape=asked.values.get("tape") is True)
     if found.absent_side:
         return record | {"plausibility": None}
     kind = spec["kind"]

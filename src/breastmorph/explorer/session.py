@@ -211,7 +211,7 @@ class Session:
     def as_record(self) -> dict[str, Any]:
         """The whole state, for the page."""
         from breastmorph.explorer.picking import guide
-        from breastmorph.foundation.words import MEASURES
+        from breastmorph.foundation.words import MEASURES, PAIRS_IN_WORDS
         from breastmorph.mesh import files as mesh_files
         from breastmorph.scan import landmark_files
 
@@ -225,6 +225,7 @@ class Session:
             "landmark_suffixes": list(landmark_files.READABLE),
             "picking": guide(),
             "measure_names": MEASURES,
+            "pair_names": PAIRS_IN_WORDS,
             "patient": patient.as_record() if patient is not None else None,
             "edit": self.edited.record if self.edited is not None else None,
             "prediction": self.predicted.record if self.predicted is not None else None,

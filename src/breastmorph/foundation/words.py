@@ -57,11 +57,40 @@ MEASURES = {
     "NR-M": "Right nipple to midline",
     "base-width-left": "Base width, left",
     "base-width-right": "Base width, right",
+    "half-chest-width-left": "Half-chest width, left",
+    "half-chest-width-right": "Half-chest width, right",
+    "intermammary": "Between the breasts",
+    "fold-height-left": "Sternal notch down to the left fold",
+    "fold-height-right": "Sternal notch down to the right fold",
+    "nipple-above-fold-left": "Left nipple above the fold",
+    "nipple-above-fold-right": "Right nipple above the fold",
+    "nipple-above-lower-pole-left": "Left nipple above the lower pole",
+    "nipple-above-lower-pole-right": "Right nipple above the lower pole",
+    "surface-left": "Skin of the left breast",
+    "surface-right": "Skin of the right breast",
+    "footprint-left": "Footprint of the left breast",
+    "footprint-right": "Footprint of the right breast",
+    "under-bust-seen": "Under-bust girth, seen part",
     "projection-left": "Projection, left",
     "projection-right": "Projection, right",
     "volume-left": "Left breast volume",
     "volume-right": "Right breast volume",
     "volume": "Breast volume",
+}
+PAIRS_IN_WORDS = {
+    "SN-N": "Sternal notch to nipple",
+    "N-LP": "Nipple to lower pole",
+    "N-IMF": "Nipple to fold",
+    "N-M": "Nipple to midline",
+    "base-width": "Base width",
+    "half-chest-width": "Half-chest width",
+    "projection": "Projection",
+    "volume": "Breast volume",
+    "surface": "Skin of the breast",
+    "footprint": "Footprint of the breast",
+    "fold-height": "Sternal notch down to the fold",
+    "nipple-above-fold": "Nipple above the fold",
+    "nipple-above-lower-pole": "Nipple above the lower pole",
 }
 LANDMARKS = {
     "sternal_notch": "sternal notch",
@@ -70,6 +99,7 @@ LANDMARKS = {
     "lateral_pole": "{side} lateral pole",
     "coracoid": "{side} coracoid",
     "imf": "fold under the {side} breast",
+    "medial_border": "inner border of the {side} breast",
 }
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -12,16 +12,31 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from breastmorph.clinical.examination import Symmetry
+from breastmorph.clinical.distances import CALIPER, DISTANCES, KINDS, PAIRS, SkinPoints, densely, tape_lines
+from breastmorph.clinical.examination import Examination, Symmetry
+from breastmorph.clinical.measures import Measure
 from breastmorph.clinical.prediction import PredictedMeasure
 from breastmorph.clinical.predictor import Prediction
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import measure_in_words, sentences
 from breastmorph.foundation.files import make_folder, write_file
+from breastmorph.foundation.words import MEASURES, PAIRS_IN_WORDS
+from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.report.figures.panels import house_style, mark_sides, round_end, save_figure, save_png
-from breastmorph.report.render import SKIN, Marker, Picture, View, box_around, colormap, render
+from breastmorph.report.render import (
+    SKIN,
+    Camera,
+    Marker,
+    Picture,
+    Seen,
+    View,
+    box_around,
+    colormap,
+    look,
+    render,
+)
 from breastmorph.scan.scan import Scan
 
 if TYPE_CHECKING:
@@ -38,10 +53,23 @@ if TYPE_CHECKING:
 
 
 def in_cm(value: float, unit: str, digits: int = 1, sign: str = "") -> str:
-    """A measure for people: lengths, which come in mm, with so many digits of cm; volumes in whole cc."""
+    """A measure for people: lengths, which come in mm, with so many digits of cm; volumes and areas in whole ones."""
     if unit == "mm":
         return with_unit(value / 10.0, "cm", digits, sign)
-    return with_unit(value, unit, 0 if unit == "cc" else digits, sign)
+    return with_unit(
+        value, unit.replace("cm2", "cm\N{SUPERSCRIPT TWO}"), 0 if unit in ("cc", "cm2") else digits, sign
+    )
+
+
+def shown_measure(one: Measure, sign: str = "") -> str:
+    """A measure for people with its standard deviation, and *predicted* where it is; empty where it is not known."""
+    if not one.known:
+        return ""
+    text = in_cm(one.value, one.unit, sign=sign)
+    if math.isfinite(one.sd):
+        number, _, unit = text.partition(" ")
+        text = f"{number} \N{PLUS-MINUS SIGN} {in_cm(one.sd, one.unit).partition(' ')[0]} {unit}"
+    return f"{text} predicted" if one.predicted else text
 
 
 def with_unit(value: float, unit: str, digits: int, sign: str = "") -> str:
@@ -169,7 +197,7 @@ def save_symmetry_map(mesh: TriangleMesh, symmetry: Symmetry, path: Path, title:
 _A4 = (8.27, 11.69)  # inches
 _MARGIN = 0.06  # of the width
 _LINE = 0.0155  # of the height: one row of the table
-_MOST_ROWS = 26
+_MOST_ROWS = 32
 _NAMES = 0.34  # of the table's width: the first column
 _TITLE = 58  # letters of a title in full size
 _FAINT, _STRONG = "#F3F3F3", "#DCE6F2"
@@ -245,7 +273,7 @@ def _figure(sheet: ClinicalSheet) -> Figure:
     table_height = _LINE * (len(shown) + 1) if shown else 0.0
     notes_height = 0.013 * len(notes)
     bottom = 0.03 + notes_height + 0.012 + table_height + 0.012
-    _draw_pictures(figure, sheet.pictures, bottom, 0.918)
+    _draw_pictures(figure, sheet.pictures, bottom, 0.918 - 0.014 * sheet.subtitle.count("\n"))
     if shown:
         axes = figure.add_axes((_MARGIN, bottom - 0.012 - table_height, 1 - 2 * _MARGIN, table_height))
         axes.axis("off")
@@ -284,6 +312,146 @@ def _draw_pictures(
         axes = figure.add_axes((_MARGIN, upper - label - height, 1 - 2 * _MARGIN, height))
         axes.imshow(strip)
         axes.axis("off")
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The sheet of measures: lines drawn on the body, sides, a scale bar, fields to fill in
+# --------------------------------------------------------------------------------------------------------------------
+
+_SHEET_VIEWS = (
+    (View(), "from the front"),
+    (View(yaw=55.0), "from her left"),
+    (View(yaw=-55.0), "from her right"),
+)
+_SHEET_SIZE = (520, 520)
+_DRAWN = (  # lines along the skin, and their colours
+    ("SN-NL", (0.79, 0.16, 0.16)),
+    ("SN-NR", (0.79, 0.16, 0.16)),
+    ("NL-NR", (0.09, 0.39, 0.67)),
+    ("NL-IMFL", (0.17, 0.54, 0.24)),
+    ("NR-IMFR", (0.17, 0.54, 0.24)),
+    ("base-width-left", (0.53, 0.18, 0.61)),
+    ("base-width-right", (0.53, 0.18, 0.61)),
+    ("intermammary", (0.85, 0.28, 0.06)),
+)
+
+
+def save_measure_sheet(
+    one: Examination, folder: Path, name: str = "sheet", *, made_with: str = "", warning: str = ""
+) -> list[Path]:
+    """Write one subject's measures as a page with their lines on the body; PNG and PDF.
+
+    Parameters
+    ----------
+    one : Examination
+        With its mesh and landmarks.
+    folder : Path
+    name : str
+        Of the files, without suffix.
+    made_with : str
+        The model or template behind the numbers.
+    warning : str
+        What nobody may overlook.
+    """
+    pictures = [drawn_measures(one, view) for view, _ in _SHEET_VIEWS]
+    by_name = {(m.name, m.kind): m for m in one.measures}
+    sided = {side: pair for pair in PAIRS.values() for side in pair}
+    rows: list[list[str]] = []
+    marked = set()
+    for m in one.measures:
+        if m.name not in sided and m.known:
+            rows.append([_words(m), shown_measure(m), "", ""])
+    for difference in one.asymmetries:
+        left, right = (by_name[key, difference.kind] for key in PAIRS[difference.name])
+        if left.known or right.known:
+            if difference.kind == "volume":
+                marked.add(len(rows))
+            cells = [shown_measure(left), shown_measure(right), shown_measure(difference, "+")]
+            rows.append([_words(difference), *cells])
+    rows.append(["Ptosis (Regnault)", *(p.grade for p in one.ptosis), ""])
+    if one.symmetry is not None:
+        rows.append(["Mirror deviation, mean", in_cm(one.symmetry.deviation, "mm", 2), "", ""])
+    notes = [
+        "Red: sternal notch to nipple; blue: nipple to nipple; green: nipple to fold; violet, dashed: base width, "
+        "straight; orange: between the breasts; white: border of the volume. Lines are drawn where they are seen.",
+        "\N{PLUS-MINUS SIGN} is one standard deviation: of landmarks set again, of the border (volume, areas), of "
+        "hidden skin where the breast hangs over the fold, of the model where a breast is predicted.",
+        *(f"Note: {sentence}." for sentence in sentences(one.warnings, "page")),
+        "Computed from a 3D surface; no replacement for an examination.",
+    ]
+    absent = f", {one.absent} side absent" if one.absent else ""
+    sheet = ClinicalSheet(
+        f"{one.id}: measures",
+        f"Identifier: {shorten(one.id, 40)}      Date of scan: ______________      Date of birth: ______________\n"
+        f"Source: {one.source}{absent}      Made with: {made_with or 'default template'}",
+        [("From the front, from her left, from her right", pictures)],
+        ["measure", "left, or both", "right", "left minus right"],
+        rows,
+        frozenset(marked),
+        notes,
+        warning,
+    )
+    return save_clinical_sheet(sheet, folder, name)
+
+
+def _words(one: Measure) -> str:
+    name = MEASURES.get(one.name) or PAIRS_IN_WORDS.get(one.name, one.name)
+    return f"{name}, {one.kind}" if one.kind in KINDS else name
+
+
+def drawn_measures(one: Examination, view: View) -> Picture:
+    """A subject with the lines of her measures, the border of the volume, sides and a scale bar."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    mesh, places = one.mesh, one.landmarks
+    if mesh is None or places is None:
+        raise ValueError("an examination without its mesh cannot be drawn")
+    camera = Camera.around(mesh.vertices, view, _SHEET_SIZE)
+    seen = look(mesh, camera)
+    picture = seen.shaded(np.array(SKIN))
+    surface = Surface(mesh)
+    borders = [mesh.vertices[border].mean(axis=1) for border in one.borders]
+    for loop in borders:
+        _paint(picture, seen, loop, (1.0, 1.0, 1.0))
+    for name, colour in _DRAWN:
+        ends = DISTANCES[name].landmarks[:2]
+        if not all(end in places for end in ends):
+            continue
+        if DISTANCES[name].form == CALIPER:
+            straight = densely(np.array([places[end] for end in ends]), camera.pixel)
+            _paint(picture, seen, straight, colour, through=True)
+        else:
+            line = tape_lines(surface, *(SkinPoints.on(surface, places[end][None]) for end in ends))[0]
+            if line is not None:
+                points = densely(line.points.at(mesh.vertices), camera.pixel)
+                _paint(picture, seen, points, colour)
+    seen.mark(picture, [Marker(point, (0.1, 0.1, 0.1)) for point in places.points], 3.0)
+    image = Image.fromarray(np.round(255 * picture).astype(np.uint8))
+    draw, (width, height) = ImageDraw.Draw(image), _SHEET_SIZE
+    letters = ("R", "L") if view.axes()[0, 0] > 0 else ("L", "R")
+    for letter, x in zip(letters, (14, width - 14), strict=True):
+        draw.text((x, 16), letter, fill="black", anchor="mm", font=ImageFont.load_default(size=18))
+    end = width - 20
+    start = end - 50.0 / camera.pixel
+    draw.line([(start, height - 14), (end, height - 14)], fill="black", width=3)
+    font = ImageFont.load_default(size=14)
+    draw.text(((start + end) / 2, height - 27), "5 cm", fill="black", anchor="mm", font=font)
+    return np.asarray(image)
+
+
+def _paint(
+    picture: Floats, seen: Seen, points: Floats, colour: tuple[float, float, float], *, through: bool = False
+) -> None:
+    """Colour the pixels of points that the surface does not hide; ``through`` it, every second few of all."""
+    at = seen.camera.project(points)
+    columns, rows = (np.floor(at[:, k]).astype(int) for k in (0, 1))
+    height, width = seen.depth.shape
+    inside = (columns >= 0) & (columns < width - 1) & (rows >= 0) & (rows < height - 1)
+    columns, rows, depth = columns[inside], rows[inside], at[inside, 2]
+    shown = np.arange(len(rows)) % 10 < 6 if through else depth > seen.depth[rows, columns] - 4.0
+    for across in (0, 1):
+        for down in (0, 1):
+            picture[rows[shown] + down, columns[shown] + across] = colour
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -376,7 +544,7 @@ def measure_row(one: PredictedMeasure, *, for_people: bool) -> list[str]:
 
     See :mod:`breastmorph.report.clinical_sheet`.
     """
-    digits = 0 if one.unit == "cc" else 1
+    digits = 1 if one.unit == "mm" else 0
     shown = in_cm if for_people else with_unit
     other, predicted, spread, mirrored = (
         shown(value, one.unit, digits) for value in (one.other, one.predicted, one.deviation, one.mirrored)

@@ -3,7 +3,7 @@
 import { startEditingTab } from "./editing_tab.js";
 import { make, part } from "./elements.js";
 import { startFolderTab } from "./folder_tab.js";
-import { NAMES, sentence } from "./figures.js";
+import { NAMES, PAIRS, sentence } from "./figures.js";
 import { Measures } from "./measures.js";
 import { startMissingTab } from "./missing_tab.js";
 import { startModelTab } from "./model_tab.js";
@@ -204,6 +204,7 @@ async function start() {
   };
   page.state = await server.start();
   Object.assign(NAMES, page.state.measure_names);
+  Object.assign(PAIRS, page.state.pair_names);
   page.go(page.state.queue ? "folder" : "model");
   page.state.model = await modelReady();
   await useModel();

@@ -12,7 +12,17 @@ export function quantity(value, unit, digits = 1) {
   if (value === null || value === undefined || Number.isNaN(value)) return "not known";
   if (unit === "mm") return `${(value / 10).toFixed(digits)} cm`;
   if (unit === "cc") return `${value.toFixed(0)} cc`;
+  if (unit === "cm2") return `${value.toFixed(0)} cm\u00b2`;
   return `${value.toFixed(digits)} ${unit}`;
+}
+
+/* A measure with its standard deviation as every table has it; a difference has its sign. */
+export function withSpread(measure, difference = false) {
+  if (!measure || measure.value === null) return "not known";
+  const [number, unit] = quantity(measure.value, measure.unit).split(" "), plain = number.replace("-", MINUS);
+  const shown = difference && measure.value > 0 ? `+${plain}` : plain;
+  const spread = measure.sd === null || measure.sd === undefined ? "" : ` \u00b1 ${quantity(measure.sd, measure.unit).split(" ")[0]}`;
+  return `${shown}${spread} ${unit}${measure.predicted ? " predicted" : ""}`;
 }
 
 /* Words for the short names of measures: the server's, from the start of the page. */
@@ -20,11 +30,8 @@ export const NAMES = {};
 export const wording = measure => NAMES[measure.name] ?? measure.name;
 
 /* Of pairs of measures, left minus right. */
-const PAIRS = {
-  "SN-N": "sternal notch to nipple", "N-LP": "nipple to lower pole", "N-IMF": "nipple to fold", "N-M": "nipple to midline",
-  "base-width": "base width", projection: "projection", volume: "volume",
-};
-export const pairWording = measure => `Left minus right: ${PAIRS[measure.name] ?? measure.name}`;
+export const PAIRS = {};
+export const pairWording = measure => `Left minus right: ${(PAIRS[measure.name] ?? measure.name).toLowerCase()}`;
 
 /* A number as people write it, with a decimal point or a decimal comma; NaN for anything else. */
 export function typed(text) {

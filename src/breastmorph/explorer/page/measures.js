@@ -1,7 +1,7 @@
 /* Measures of the shown shape: the strip under the view, the full table, the gauge of plausibility. */
 
 import { make, part } from "./elements.js";
-import { pairWording, quantity, sentence, signed, wording } from "./figures.js";
+import { pairWording, sentence, withSpread, wording } from "./figures.js";
 import { complain } from "./notices.js";
 import { newest, patiently, post } from "./server.js";
 
@@ -77,7 +77,7 @@ export class Measures extends EventTarget {
 
   _strip() {
     const items = MAIN.map(name => this.value(name)).filter(Boolean).map(measure => make("div", { className: "measure" },
-      make("dt", {}, wording(measure)), make("dd", { id: `strip-${measure.name}` }, quantity(measure.value, measure.unit),
+      make("dt", {}, wording(measure)), make("dd", { id: `strip-${measure.name}` }, withSpread(measure),
         ...(measure.kind === "straight" && measure.value !== null ? [make("small", {}, " straight")] : []))));
     const how = this.shown.plausibility;
     if (how) {
@@ -103,7 +103,7 @@ export class Measures extends EventTarget {
   }
 
   /* The measures of the chosen kind. */
-  _chosen(measures) { return measures.filter(({ kind }) => kind === "volume" || kind === (this.tape ? "tape" : "straight")); }
+  _chosen(measures) { return measures.filter(({ kind }) => kind !== (this.tape ? "straight" : "tape")); }
 
   _table() {
     if (!this.shown || !this._tableVisible()) return;
@@ -112,12 +112,12 @@ export class Measures extends EventTarget {
     const all = this._chosen(this.shown.measures), without = all.filter(({ value }) => value === null);
     const rows = all.filter(({ value }) => value !== null).map(measure => make("tr", { id: `row-${measure.name}` },
       make("th", { scope: "row", title: measure.name }, wording(measure)),
-      make("td", { className: "shown" }, quantity(measure.value, measure.unit, 2)),
-      make("td", {}, other ? quantity(found.get(keyOf(measure))?.value, measure.unit, 2) : "")));
+      make("td", { className: "shown" }, withSpread(measure)),
+      make("td", {}, other ? withSpread(found.get(keyOf(measure))) : "")));
     const sides = this._chosen(this.shown.left_minus_right).filter(({ value }) => value !== null);
     rows.push(...sides.map(measure => make("tr", { className: "difference" },
       make("th", { scope: "row" }, pairWording(measure)),
-      make("td", {}, measure.unit === "mm" ? `${signed(measure.value / 10, 2)} cm` : `${signed(measure.value, 0)} cc`), make("td"))));
+      make("td", {}, withSpread(measure, true)), make("td"))));
     part("measures-table").tBodies[0].replaceChildren(...rows);
     part("measures-note").textContent = without.length
       ? `Not measured: ${without.map(measure => `${wording(measure).toLowerCase()} (${measure.reason ?? "not known"})`).join("; ")}.` : "";

@@ -1,0 +1,199 @@
+"""One subject through command, page, sheet, CSV, JSON and Python: the same numbers, names, units and deviations."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import breastmorph.report.clinical_sheet as sheets
+from breastmorph.cli import main
+from breastmorph.clinical.borders import BorderFinder
+from breastmorph.clinical.distances import DISTANCES, section_length
+from breastmorph.clinical.examination import (
+    as_record,
+    as_row,
+    dictionary,
+    examiner_of,
+    landmarks_of,
+)
+from breastmorph.clinical.measures import Measure
+from breastmorph.clinical.patient import mean_patient, registered_patient
+from breastmorph.clinical.prediction import predicted_measures, predicted_side
+from breastmorph.cohort import load_cohort
+from breastmorph.explorer.model_view import ModelOrigin, ModelView, NamedShape
+from breastmorph.foundation.words import MEASURES, PAIRS_IN_WORDS
+from breastmorph.report.clinical_sheet import save_measure_sheet, shown_measure
+from breastmorph.scan.scan import Landmarks
+from edited_people import editor
+from predicted_people import model as predicted_model
+from small_cohort import built, random_shapes, small_cohort, write_registered
+from torso import torso
+
+
+def key(one: dict) -> tuple:
+    return one["name"], one["kind"], one["unit"], one["value"], one["sd"], one["predicted"]
+
+
+def keys(measures: tuple[Measure, ...]) -> dict[tuple[str, str], Measure]:
+    return {(one.name, one.kind): one for one in measures if one.known}
+
+
+def assert_same(records: list[dict], measures: tuple[Measure, ...]) -> None:
+    """The same measures in records of JSON; where there is no deviation, both have none."""
+    found = {(one["name"], one["kind"]): one for one in records if one["value"] is not None}
+    wanted = keys(measures)
+    assert set(found) == set(wanted)
+    for name, one in wanted.items():
+        assert found[name]["value"] == pytest.approx(one.value, abs=1e-9), name
+        assert found[name]["unit"] == one.unit
+        assert found[name]["predicted"] == one.predicted
+        assert (found[name]["sd"] is None) == (one.sd != one.sd)
+        if one.sd == one.sd:
+            assert found[name]["sd"] == pytest.approx(one.sd, abs=1e-9), name
+
+
+@pytest.fixture(scope="module")
+def registered(tmp_path_factory, small_template) -> Path:
+    """A registered subject with landmarks of her own: a lower pole 12 mm beside the template's vertex."""
+    out = tmp_path_factory.mktemp("truth") / "out"
+    shape = random_shapes(1, size=2.0)
+    write_registered(out, shape)
+    path = out / "registered" / "000.json"
+    record = json.loads(path.read_text())
+    points = {name: shape[0][vertex].tolist() for name, vertex in small_template.landmark_ids.items()}
+    neighbours = np.argsort(np.linalg.norm(shape[0] - points["lower_pole_left"], axis=1))
+    points["lower_pole_left"] = shape[0][neighbours[3]].tolist()
+    path.write_text(json.dumps({**record, "landmarks": points, "landmarks_found": {"xiphoid": 6.5}}))
+    return out
+
+
+def test_a_subject_has_the_same_measures_at_every_door(registered, tmp_path, monkeypatch):
+    command = CliRunner().invoke(
+        main,
+        ["measure", str(registered), "--json", "--csv", str(tmp_path / "m.csv"), "--figures", str(tmp_path)],
+    )
+    assert command.exit_code == 0, command.output
+    [told] = json.loads(command.stdout)["subjects"]
+    cohort = load_cohort(registered, packed_in=tmp_path / "packed")
+    one = examiner_of(cohort.template).shape("000", cohort.shape(0), annotated=cohort.landmarks[0])
+    # JSON and Python
+    assert_same(told["distances"] + told["others"] + told["volumes"], one.measures)
+    assert {one.name for one in one.measures if one.known} > {"NL-IMFL", "base-width-left", "volume-left"}
+    # CSV
+    with open(tmp_path / "m.csv", newline="") as table:
+        [row] = csv.DictReader(table)
+    for m in one.measures:
+        column = f"{m.name}{'' if m.kind == 'volume' else f' {m.kind}'} {m.unit}"
+        assert row[column] == (f"{m.value:.2f}" if m.known else "")
+        assert row[f"{column} sd"] == (f"{m.sd:.2f}" if m.known else "")
+    # The page
+    model = built(small_cohort())
+    patient = registered_patient(model, registered / "registered" / "000.ply")
+    view = ModelView(ModelOrigin(), model, 3)
+    places = examiner_of(cohort.template).landmarks(patient.shape, "", patient.landmarks)
+    page = view.measures(NamedShape("000", patient.shape, landmarks=places), tape=True)
+    by_name = {(m["name"], m["kind"]): m for m in page["measures"]}
+    own = landmarks_of(model, patient).at(patient.shape)
+    np.testing.assert_allclose(own["lower_pole_left"], cohort.landmarks[0]["lower_pole_left"], atol=1e-6)
+    for m in one.distances:  # volumes of another model have other borders
+        if m.known:
+            assert by_name[m.name, m.kind]["value"] == pytest.approx(m.value, abs=1e-6)
+            assert by_name[m.name, m.kind]["sd"] == pytest.approx(m.sd, abs=0.02)
+    # Table of the command and sheet
+    text = CliRunner().invoke(main, ["measure", str(registered)], env={"COLUMNS": "200"}).output
+    drawn = []
+    monkeypatch.setattr(sheets, "save_clinical_sheet", lambda sheet, *_: drawn.append(sheet) or [])
+    save_measure_sheet(one, tmp_path)
+    cells = {cell for row in drawn[0].rows for cell in row}
+    for name in ("SN-NL", "volume-left", "NL-LPL", "nipple-above-fold-left", "surface-right"):
+        shown = shown_measure(one[name])
+        assert shown in text
+        assert shown in cells
+        assert "\N{PLUS-MINUS SIGN}" in shown
+
+
+def test_an_edit_has_the_same_measures_at_every_door(breast_model):
+    found = editor("mean").exact([_request("SN-NL=+6mm")], ["NL-NR"])
+    model = breast_model
+    shape = NamedShape("edit", found.shape, landmarks=landmarks_of(model, mean_patient(model)))
+    page = ModelView(ModelOrigin(), model, 3).measures(shape)["measures"]
+    by_name = {one["name"]: one for one in page}
+    for change in found.changes:
+        assert by_name[change.name]["value"] == pytest.approx(change.after, abs=1e-6), change.name
+        assert by_name[change.name]["unit"] == change.unit
+
+
+def _request(text: str):
+    from breastmorph.clinical.features import parse_request
+
+    return parse_request(text)
+
+
+def test_a_prediction_has_the_same_measures_at_every_door(tmp_path, predictor, strangers):
+    model, found = predicted_model(), predictor.predict(strangers[0])
+    measures = {one.name: one for one in predicted_measures(model, found)}
+    shape = NamedShape("p", found.shape, predicted=predicted_side(found))
+    page = {one["name"]: one for one in ModelView(ModelOrigin(), model, 3).measures(shape)["measures"]}
+    written = examiner_of(model).shape("p", found.shape, predicted=predicted_side(found))
+    row, record = as_row(written), as_record(written)
+    assert row["predicted_side"] == "right"
+    for name in ("volume-right", "SN-NR", "NL-NR", "NR-IMFR"):
+        one = measures[name]
+        assert page[name]["predicted"]
+        assert page[name]["value"] == pytest.approx(one.predicted, abs=1e-6)
+        assert page[name]["sd"] == pytest.approx(one.deviation, rel=1e-6)
+        assert written[name].predicted
+        assert written[name].sd == pytest.approx(one.deviation, rel=1e-6)
+        assert shown_measure(written[name]).endswith("predicted")
+    assert row["volume-right cc sd"] == f"{measures['volume-right'].deviation:.2f}"
+    assert not page["volume-left"]["predicted"]
+    # No deviation of a fixed border on a breast that is not there.
+    assert next(m for m in record["others"] if m["name"] == "surface-right")["sd"] is None
+
+
+def test_every_measure_is_in_the_dictionary_and_the_docs(small_template):
+    one = examiner_of(small_template).shape("x", small_template.mesh.vertices)
+    lines = {line.name: line for line in dictionary()}
+    assert set(lines) == {m.name for m in one.measures} | {"mirror deviation"}
+    for m in one.measures:
+        assert lines[m.name].unit == m.unit
+        assert m.kind in lines[m.name].kinds
+        assert lines[m.name].meaning
+        assert m.name in MEASURES
+    assert {d.name for d in one.asymmetries} == set(PAIRS_IN_WORDS)
+    page = (Path(__file__).parents[2] / "docs" / "measures.md").read_text()
+    for line in dictionary():
+        assert f"| `{line.name}` | {line.kinds} | {line.unit} | {line.meaning} |" in page, line.name
+    assert CliRunner().invoke(main, ["measure", "--dictionary"]).exit_code == 0
+
+
+def test_fold_and_poles_are_found_where_the_skin_turns():
+    mesh, landmarks = torso(4.0)
+    finder = BorderFinder(mesh, landmarks)
+    shape = mesh.vertices - [0.0, 25.0, 0.0]
+    found = finder.borders(shape)["left"]
+    places = dict(zip(found.names, found.points.at(shape), strict=True))
+    # The bump ends some 50 to 100 mm below the nipple; the lateral pole is at the nipple's height.
+    assert 40.0 < landmarks["nipple_left"][1] - 25.0 - places["imf_left"][1] < 100.0
+    assert places["lateral_pole_left"][1] == pytest.approx(landmarks["nipple_left"][1] - 25.0, abs=3.0)
+    assert 0.0 < places["medial_border_left"][0] < landmarks["nipple_left"][0]
+    assert found.sd["imf_left"] > 0.0
+    moved = finder.landmarks(shape, {}, own=Landmarks.of({"imf_left": places["imf_left"] + [0, 6.0, 0]}))
+    assert moved.at(shape)["imf_left"][1] == pytest.approx(places["imf_left"][1] + 6.0, abs=2.0)
+    assert not any(name.endswith("right") for name in finder.landmarks(shape, {}, "right").skin.names)
+
+
+def test_the_girth_of_a_level_cut():
+    angles = np.radians(np.linspace(-90, 90, 91))
+    rows = [np.column_stack([np.sin(angles), np.full(91, y), np.cos(angles)]) for y in (0.0, 1.0)]
+    a = np.arange(90)
+    faces = np.concatenate([np.column_stack([a, a + 1, a + 92]), np.column_stack([a, a + 92, a + 91])])
+    skin = 100.0 * np.concatenate(rows)
+    assert section_length(skin, faces, 40.0) == pytest.approx(100.0 * np.pi, rel=1e-3)
+    assert np.isnan(section_length(skin, faces, 1e4))
+    assert DISTANCES["base-width-left"].kinds == ("straight",)
