@@ -23,7 +23,14 @@ from breastmorph.registration.parameters import WarpParameters
 from breastmorph.registration.pipeline import _belief
 from breastmorph.registration.warp import _landmark_precision
 from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan
-from breastmorph.scan.finder import FOUND_NAMES, find_landmarks, improbable, second_look
+from breastmorph.scan.finder import (
+    FOUND_NAMES,
+    Estimate,
+    _sighted,
+    find_landmarks,
+    improbable,
+    second_look,
+)
 from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
 from breastmorph.scan.scan import REQUIRED, Found, Landmarks
 from breastmorph.scan.views import lightened, to_lab
@@ -117,6 +124,11 @@ def kept(share) -> TriangleMesh:
     return mesh.kept(share(upright)[mesh.faces].all(axis=1))
 
 
+def nipple_height() -> float:
+    true = scanned().landmark_true.transformed(scanned().pose.inverse())
+    return float(min(true["nipple_left"][1], true["nipple_right"][1]))
+
+
 def two_people() -> TriangleMesh:
     mesh = scanned().mesh
     return TriangleMesh(
@@ -130,9 +142,10 @@ def two_people() -> TriangleMesh:
     [
         (lambda: ball(200.0), ("not-a-torso", "no-breast")),
         (plate, ("not-a-torso", "no-breast")),
-        (two_people, ("several-bodies",)),
+        (two_people, ("several-bodies", "not-a-torso")),
         (lambda: kept(lambda p: p[:, 0] > 0), ("not-a-torso", "implausible-anatomy")),
-        (lambda: kept(lambda p: p[:, 1] < -130), ("not-a-torso", "implausible-anatomy", "no-breast")),
+        (lambda: kept(lambda p: p[:, 1] < -130), ("torso-cut-off", "not-a-torso", "implausible-anatomy")),
+        (lambda: kept(lambda p: p[:, 1] > nipple_height() + 10.0), ("torso-cut-off",)),
         (
             lambda: scanned().mesh.with_vertices(scanned().mesh.vertices * 0.5),
             ("not-a-torso", "implausible-anatomy"),
@@ -146,6 +159,7 @@ def two_people() -> TriangleMesh:
         "two people",
         "half a torso",
         "lower half",
+        "upper half",
         "a child's size",
         "no unit",
         "three points",
@@ -156,6 +170,27 @@ def test_what_is_no_adult_torso_is_refused_by_name(thing, code):
         find_landmarks(thing())
     assert caught.value.code in code
     assert caught.value.remedy
+
+
+def test_a_breast_that_the_scan_ends_in_is_left_out_whole_and_by_name():
+    seen = find_landmarks(kept(lambda p: p[:, 0] > -60.0))
+    gone = {f"{part}_right" for part in ("nipple", "lower_pole", "lateral_pole")}
+    assert gone <= set(seen.left_out)
+    assert gone.isdisjoint(seen.landmarks)
+    assert {reason.code for reason in seen.left_out.values()} == {"landmark-cut-off"}
+    assert set(REQUIRED) - gone <= set(seen.landmarks)
+
+
+def test_something_else_on_the_skin_makes_a_nipple_doubtful():
+    expected = Estimate(np.zeros(3), 25.0 * np.eye(3))
+    near = _sighted(expected, Estimate(np.array([4.0, 0.0, 0.0]), np.eye(3)))
+    assert near.point == pytest.approx([3.8, 0.0, 0.0], abs=0.3)
+    assert np.sqrt(np.trace(near.covariance) / 3.0) < 1.5
+    away = _sighted(expected, Estimate(np.array([0.0, 30.0, 0.0]), np.eye(3)))
+    assert away.point[1] < 3.0
+    between = _sighted(expected, Estimate(np.array([0.0, 14.0, 0.0]), np.eye(3)))
+    assert 1.0 < between.point[1] < 13.0
+    assert np.sqrt(between.covariance[1, 1]) > 4.0
 
 
 def test_files_carry_how_sure_they_are(tmp_path):
