@@ -421,6 +421,8 @@ def _merged(estimates: Sequence[Estimate]) -> Estimate:
 
 _OTHER = 0.3  # of the answers from closest by that differ: it was something else on the skin ...
 _OTHER_SD = 25.0  # ... as far from the nipple as the view reaches, mm
+_PLAIN = 2.5  # mm of deviation from farther off above which a nipple does not stand out ...
+_BLIND = 2.0  # ... and the nets are too sure, by so many times what is above (phantoms with flat nipples)
 
 
 def _fused(name: str, front: Estimate, close: Sequence[Estimate]) -> Estimate:
@@ -443,7 +445,9 @@ def _sighted(expected: Estimate, seen: Estimate) -> Estimate:
     share = right / max(right + wrong, 1e-300)
     apart = both.point - expected.point
     spread = share * both.covariance + (1.0 - share) * expected.covariance
-    return Estimate(expected.point + share * apart, spread + share * (1.0 - share) * np.outer(apart, apart))
+    spread = spread + share * (1.0 - share) * np.outer(apart, apart)
+    flat = max(0.0, float(np.sqrt(np.trace(expected.covariance) / 3.0)) - _PLAIN)
+    return Estimate(expected.point + share * apart, spread + (_BLIND * flat) ** 2 * np.eye(3))
 
 
 def _density(off: Floats, covariance: Floats) -> float:
