@@ -66,6 +66,10 @@ _EDGE = 8.0  # mm from the scan's edge a landmark is where the scan was cut off,
 _AT_AN_EDGE = {"sternal_notch": 8.0, "xiphoid": 10.0, "nipple": 3.0}
 # Skin that a scan shows below a landmark, mm: where it ends sooner it was cut there, and the landmark lies lower.
 _BELOW = {"xiphoid": 10.0, "nipple": 12.0, "lower_pole": 8.0}
+_LOST = 8.0  # mm of deviation of a nipple on a side whose end was cut off: it was cut off too
+_SOUP = (
+    0.3  # of the vertices on an edge: the triangles of a cloud overlap, and their edges are not the scan's
+)
 _ABOVE = 15.0  # mm of skin above the notch without which it is doubtful
 _COLUMN = np.array(
     [40.0, 90.0]
@@ -633,7 +637,8 @@ def _cut_off(
 ) -> set[str]:
     """Which landmarks the scan does not reach: it ends there, or has no skin where they should lie (placed nearest)."""
     border = np.unique(edge_table(body.faces).boundary)
-    rim = cKDTree(body.vertices[border]) if len(border) else None
+    surface = 0 < len(border) < _SOUP * body.n_vertices
+    rim = cKDTree(body.vertices[border]) if surface else None
     gone = set()
     for (name, point), place in zip(wanted.items(), placed, strict=True):
         part = _part(name)
@@ -642,6 +647,12 @@ def _cut_off(
         vague = float(np.sqrt(np.trace(merged[name].covariance) / 3.0)) > _AT_AN_EDGE.get(part, np.inf)
         ends = part in _BELOW and _skin_beyond(body, point, -1.0) < _BELOW[part]
         if off_the_skin or (at_an_edge and vague) or ends:
+            gone.add(name)
+    for (
+        side
+    ) in SIDES:  # nor is a nipple that nobody is sure of on a side that the scan does not show to its end
+        name, end = f"nipple_{side}", f"lateral_pole_{side}"
+        if end in gone and np.sqrt(np.trace(merged[name].covariance) / 3.0) > _LOST:
             gone.add(name)
     # The poles are told from the nipple: of a breast without one they are nowhere.
     return gone | {name for name in wanted for s in SIDES if name.endswith(s) and f"nipple_{s}" in gone}
