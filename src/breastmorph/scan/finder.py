@@ -63,7 +63,7 @@ _HIDDEN_BY = {"lower_pole": 15.0, "lateral_pole": 15.0}  # ... but along the ski
 _OFF_THE_SKIN = 22.0  # mm: farther from the surface there is no skin for a landmark
 _SPARSE = 14.0  # mm between the points of a cloud: what they show is no skin any more
 _EDGE = 8.0  # mm from the scan's edge a landmark is where the scan was cut off, if the nets are vaguer than this (mm)
-_AT_AN_EDGE = {"sternal_notch": 8.0, "xiphoid": 10.0, "nipple": 3.0}
+_AT_AN_EDGE = {"sternal_notch": 8.0, "xiphoid": 10.0, "nipple": 6.0}
 # Skin that a scan shows below a landmark, mm: where it ends sooner it was cut there, and the landmark lies lower.
 _BELOW = {"xiphoid": 10.0, "nipple": 12.0, "lower_pole": 8.0}
 _LOST = 8.0  # mm of deviation of a nipple on a side whose end was cut off: it was cut off too
