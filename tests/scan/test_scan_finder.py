@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -19,8 +20,9 @@ from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.phantom.cohort import draw_cohort
 from breastmorph.phantom.cohort import torso as phantom
 from breastmorph.phantom.scanner import ScannedTorso, scan_subject
-from breastmorph.registration.parameters import WarpParameters
+from breastmorph.registration.parameters import RigidParameters, WarpParameters
 from breastmorph.registration.pipeline import _belief
+from breastmorph.registration.rigid import landmark_alignment
 from breastmorph.registration.warp import _landmark_precision
 from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan
 from breastmorph.scan.finder import (
@@ -260,6 +262,16 @@ def test_a_vague_landmark_pulls_less():
     assert _belief(vague, "nipple_left") == 1.0
     assert _belief(vague, "xiphoid") < 0.1
     assert _landmark_precision("xiphoid", WarpParameters()).min() > 0.9  # set by a person
+
+
+def test_a_vague_landmark_leads_the_rigid_start_less():
+    template = scanned().landmark_true.only(REQUIRED)
+    off = (np.array(template.names) == "xiphoid")[:, None] * np.array([0.0, -40.0, 0.0])
+    wrong = Landmarks(template.names, template.points + off)
+    vague = replace(wrong, found={"xiphoid": Found("shape", 20.0, 400 * np.eye(3))})
+    by_set, by_found = (landmark_alignment(template, one, RigidParameters()).scale for one in (wrong, vague))
+    assert by_set > 1.1
+    assert abs(by_found - 1.0) < 0.5 * abs(by_set - 1.0)
 
 
 def test_the_command_writes_files_and_pictures_and_goes_on_after_a_refusal(tmp_path):
