@@ -183,6 +183,14 @@ def test_a_breast_that_the_scan_ends_in_is_left_out_whole_and_by_name():
     assert set(REQUIRED) - gone <= set(seen.landmarks)
 
 
+def test_half_a_cloud_shows_the_breast_that_it_holds():
+    half = kept(lambda p: p[:, 0] > 0.0)
+    some = half.vertices[np.unique(half.faces)][::2]
+    seen = find_landmarks(TriangleMesh(some, np.zeros((0, 3), int)), "mm")
+    assert not [name for name in seen.landmarks if name.endswith("right")]
+    assert "nipple_left" in seen.landmarks
+
+
 def test_something_else_on_the_skin_makes_a_nipple_doubtful():
     expected = Estimate(np.zeros(3), 6.0 * np.eye(3))
     near = _sighted(expected, Estimate(np.array([4.0, 0.0, 0.0]), np.eye(3)))

@@ -31,7 +31,7 @@ from breastmorph.scan.anatomy import (
     require_adult_anatomy,
     unit_of_extent,
 )
-from breastmorph.scan.scan import REQUIRED, SIDES, STERNUM, Found, Landmarks
+from breastmorph.scan.scan import REQUIRED, SIDES, SIGN, STERNUM, Found, Landmarks
 from breastmorph.scan.views import Net, Skin, Votes, lightened, nets, skin_colours, spanned
 
 FOUND_NAMES = (*REQUIRED, "imf_left", "imf_right")
@@ -653,6 +653,9 @@ def _cut_off(
     ) in SIDES:  # nor is a nipple that nobody is sure of on a side that the scan does not show to its end
         name, end = f"nipple_{side}", f"lateral_pole_{side}"
         if end in gone and np.sqrt(np.trace(merged[name].covariance) / 3.0) > _LOST:
+            gone.add(name)
+        # Half a cloud may be fitted; half a surface is refused, for it would pass as a chest with one breast.
+        if not surface and name in wanted and SIGN[side] * (wanted[name] - wanted["xiphoid"])[0] < 0.0:
             gone.add(name)
     # The poles are told from the nipple: of a breast without one they are nowhere.
     return gone | {name for name in wanted for s in SIDES if name.endswith(s) and f"nipple_{s}" in gone}
