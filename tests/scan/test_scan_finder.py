@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -19,11 +20,19 @@ from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.phantom.cohort import draw_cohort
 from breastmorph.phantom.cohort import torso as phantom
 from breastmorph.phantom.scanner import ScannedTorso, scan_subject
-from breastmorph.registration.parameters import WarpParameters
+from breastmorph.registration.parameters import RigidParameters, WarpParameters
 from breastmorph.registration.pipeline import _belief
+from breastmorph.registration.rigid import landmark_alignment
 from breastmorph.registration.warp import _landmark_precision
 from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan
-from breastmorph.scan.finder import FOUND_NAMES, find_landmarks, improbable, second_look
+from breastmorph.scan.finder import (
+    FOUND_NAMES,
+    Estimate,
+    _sighted,
+    find_landmarks,
+    improbable,
+    second_look,
+)
 from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
 from breastmorph.scan.scan import REQUIRED, Found, Landmarks
 from breastmorph.scan.views import lightened, to_lab
@@ -117,6 +126,11 @@ def kept(share) -> TriangleMesh:
     return mesh.kept(share(upright)[mesh.faces].all(axis=1))
 
 
+def nipple_height() -> float:
+    true = scanned().landmark_true.transformed(scanned().pose.inverse())
+    return float(min(true["nipple_left"][1], true["nipple_right"][1]))
+
+
 def two_people() -> TriangleMesh:
     mesh = scanned().mesh
     return TriangleMesh(
@@ -130,9 +144,10 @@ def two_people() -> TriangleMesh:
     [
         (lambda: ball(200.0), ("not-a-torso", "no-breast")),
         (plate, ("not-a-torso", "no-breast")),
-        (two_people, ("several-bodies",)),
+        (two_people, ("several-bodies", "not-a-torso")),
         (lambda: kept(lambda p: p[:, 0] > 0), ("not-a-torso", "implausible-anatomy")),
-        (lambda: kept(lambda p: p[:, 1] < -130), ("not-a-torso", "implausible-anatomy", "no-breast")),
+        (lambda: kept(lambda p: p[:, 1] < -130), ("torso-cut-off", "not-a-torso", "implausible-anatomy")),
+        (lambda: kept(lambda p: p[:, 1] > nipple_height() + 10.0), ("torso-cut-off",)),
         (
             lambda: scanned().mesh.with_vertices(scanned().mesh.vertices * 0.5),
             ("not-a-torso", "implausible-anatomy"),
@@ -146,6 +161,7 @@ def two_people() -> TriangleMesh:
         "two people",
         "half a torso",
         "lower half",
+        "upper half",
         "a child's size",
         "no unit",
         "three points",
@@ -156,6 +172,37 @@ def test_what_is_no_adult_torso_is_refused_by_name(thing, code):
         find_landmarks(thing())
     assert caught.value.code in code
     assert caught.value.remedy
+
+
+def test_a_breast_that_the_scan_ends_in_is_left_out_whole_and_by_name():
+    seen = find_landmarks(kept(lambda p: p[:, 0] > -60.0))
+    gone = {f"{part}_right" for part in ("nipple", "lower_pole", "lateral_pole")}
+    assert gone <= set(seen.left_out)
+    assert gone.isdisjoint(seen.landmarks)
+    assert {reason.code for reason in seen.left_out.values()} == {"landmark-cut-off"}
+    assert set(REQUIRED) - gone <= set(seen.landmarks)
+
+
+def test_half_a_cloud_shows_the_breast_that_it_holds():
+    half = kept(lambda p: p[:, 0] > 0.0)
+    some = half.vertices[np.unique(half.faces)][::2]
+    seen = find_landmarks(TriangleMesh(some, np.zeros((0, 3), int)), "mm")
+    assert not [name for name in seen.landmarks if name.endswith("right")]
+    assert "nipple_left" in seen.landmarks
+
+
+def test_something_else_on_the_skin_makes_a_nipple_doubtful():
+    expected = Estimate(np.zeros(3), 6.0 * np.eye(3))
+    near = _sighted(expected, Estimate(np.array([4.0, 0.0, 0.0]), np.eye(3)))
+    assert near.point == pytest.approx([3.4, 0.0, 0.0], abs=0.3)
+    assert np.sqrt(np.trace(near.covariance) / 3.0) < 1.5
+    away = _sighted(expected, Estimate(np.array([0.0, 30.0, 0.0]), np.eye(3)))
+    assert away.point[1] < 3.0
+    between = _sighted(expected, Estimate(np.array([0.0, 9.0, 0.0]), np.eye(3)))
+    assert 1.0 < between.point[1] < 8.0
+    assert np.sqrt(between.covariance[1, 1]) > 2.5
+    flat = _sighted(Estimate(np.zeros(3), 25.0 * np.eye(3)), Estimate(np.zeros(3), np.eye(3)))
+    assert np.sqrt(flat.covariance[1, 1]) > 4.0
 
 
 def test_files_carry_how_sure_they_are(tmp_path):
@@ -223,6 +270,16 @@ def test_a_vague_landmark_pulls_less():
     assert _belief(vague, "nipple_left") == 1.0
     assert _belief(vague, "xiphoid") < 0.1
     assert _landmark_precision("xiphoid", WarpParameters()).min() > 0.9  # set by a person
+
+
+def test_a_vague_landmark_leads_the_rigid_start_less():
+    template = scanned().landmark_true.only(REQUIRED)
+    off = (np.array(template.names) == "xiphoid")[:, None] * np.array([0.0, -40.0, 0.0])
+    wrong = Landmarks(template.names, template.points + off)
+    vague = replace(wrong, found={"xiphoid": Found("shape", 20.0, 400 * np.eye(3))})
+    by_set, by_found = (landmark_alignment(template, one, RigidParameters()).scale for one in (wrong, vague))
+    assert by_set > 1.1
+    assert abs(by_found - 1.0) < 0.5 * abs(by_set - 1.0)
 
 
 def test_the_command_writes_files_and_pictures_and_goes_on_after_a_refusal(tmp_path):

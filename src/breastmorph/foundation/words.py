@@ -163,7 +163,7 @@ CHECK: dict[str, Words] = {
         "Look at them on the scan, and set them by hand where they are wrong",
     ),
     "landmark-cut-off": Words(
-        "{name:landmark} not found: the scan ends {distance:.0f} mm from where it should lie",
+        "{name:landmark} not found: the scan ends where it should lie",
         "Set it by hand if it can be seen",
     ),
     "landmark-improbable": Words(
@@ -194,6 +194,10 @@ CHECK: dict[str, Words] = {
     "not-a-torso": Words(
         "no landmarks can be found: this does not look like the front of an adult torso",
         "Check that it is the right file and shows the bare front from neck to waist; or set the landmarks by hand",
+    ),
+    "torso-cut-off": Words(
+        "no landmarks can be found: the scan ends before {names:landmark}",
+        "Scan the bare front from neck to waist, both sides; or set by hand what can be seen",
     ),
     "several-bodies": Words(
         "no landmarks can be found: {share:.0%} of the surface belongs to something else than the torso",

@@ -264,7 +264,8 @@ def lay_on(prepared: PreparedTemplate, seen: Seen) -> Laid:
         coarse.mesh,
         coarse.mask,
         lambda transform, points: seen.mask_through(transform).at(points),
-        (template.landmarks.array(STERNUM), seen.landmarks.array(STERNUM)),
+        template.landmarks.array(STERNUM),
+        seen.landmarks.only(STERNUM),
     )
     begin = landmark_alignment(template.landmarks, seen.landmarks, parameters)
     align = align_about_x if parameters.about_x else align_by_sliding
@@ -448,7 +449,8 @@ def with_estimates(prepared: PreparedTemplate, target: Target, landmarks: Landma
         coarse.mesh,
         coarse.mask,
         lambda _, points: prepared.mask.at(points),
-        (template.array(held), landmarks.array(held)),
+        template.array(held),
+        landmarks.only(held),
     )
     transform, _ = align_by_sliding(part, _upright_start(template, landmarks), RigidParameters())
     warped, _ = slide_onto(

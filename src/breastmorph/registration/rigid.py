@@ -113,6 +113,9 @@ def landmark_alignment(template: Landmarks, scan: Landmarks, parameters: RigidPa
         "lateral": parameters.pole_weight,
     }
     weights = np.array([weight_of.get(name.split("_")[0], parameters.sternum_weight) for name in names])
+    # A weight of one is that of bone a person pointed at; one that was found is worth less, the vaguer it is.
+    vague = np.array([scan.found[name].sd if name in scan.found else 0.0 for name in names])
+    weights = weights / (1.0 + weights * (vague / parameters.sternum_sd) ** 2)
     source, goal = template.array(names), scan.array(names)
     return Similarity.fit(source, goal, weights)
 
@@ -129,15 +132,18 @@ class RigidPart:
     coarse_mask : (a,) float
     scan_mask : function of transform and points
         The scan's mask at template coordinates (k, 3), given the transform from template to scan.
-    sternum : (2, 3) and (2, 3) float
-        Notch and xiphoid of the template and of the scan.
+    held : (k, 3) float
+        Notch and xiphoid of the template.
+    marks : Landmarks
+        The same of the scan, in its coordinates; what was found holds less, the vaguer it is.
     """
 
     target: Target
     coarse: TriangleMesh
     coarse_mask: Floats
     scan_mask: Callable[[Similarity, Floats], Floats]
-    sternum: tuple[Floats, Floats]
+    held: Floats
+    marks: Landmarks
 
     @cached_property
     def _normals(self) -> Floats:
@@ -169,7 +175,9 @@ def align_by_sliding(
     transform : Similarity
     iterations : int
     """
-    held, wanted = part.sternum
+    held, wanted = part.held, part.marks.points
+    vague = [part.marks.found[name].covariance if name in part.marks.found else 0.0 for name in part.marks]
+    precisions = [np.linalg.inv(parameters.sternum_sd**2 * np.eye(3) + spread) for spread in vague]
     centre = held.mean(axis=0)
     points = part.coarse.vertices
     turn_precision = np.radians(parameters.turn_sd) ** -2.0
@@ -188,10 +196,11 @@ def align_by_sliding(
         matrix = rows.T @ (weight[:, None] * rows)
         right = rows.T @ (weight * gap)
         seen = transform.inverse().apply(wanted)
-        for point, goal in zip(held, seen, strict=True):
+        for point, goal, precision in zip(held, seen, precisions, strict=True):
             row = np.column_stack([-_cross_matrix(point - centre), np.eye(3), point - centre])
-            matrix += row.T @ row / parameters.sternum_sd**2
-            right += row.T @ (goal - point) / parameters.sternum_sd**2
+            pull = row.T @ (transform.rotation.T @ precision @ transform.rotation)
+            matrix += pull @ row
+            right += pull @ (goal - point)
         turned = Rotation.from_matrix(begin.rotation.T @ transform.rotation).as_rotvec()
         matrix[:3, :3] += np.diag(turn_precision)
         right[:3] -= turn_precision * turned
@@ -224,7 +233,7 @@ def align_about_x(part: RigidPart, begin: Similarity, parameters: RigidParameter
             break
         last = mean_square
         transform = transform.after(_similarity_about_x(part.coarse.vertices[kept], pairs.points[kept]))
-    held, wanted = part.sternum
+    held, wanted = part.held, part.marks.points
     shift = wanted.mean(axis=0) - transform.apply(held.mean(axis=0))
     return Similarity(transform.rotation, transform.translation + shift, transform.scale), iteration
 

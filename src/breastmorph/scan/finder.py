@@ -31,7 +31,7 @@ from breastmorph.scan.anatomy import (
     require_adult_anatomy,
     unit_of_extent,
 )
-from breastmorph.scan.scan import REQUIRED, SIDES, STERNUM, Found, Landmarks
+from breastmorph.scan.scan import REQUIRED, SIDES, SIGN, STERNUM, Found, Landmarks
 from breastmorph.scan.views import Net, Skin, Votes, lightened, nets, skin_colours, spanned
 
 FOUND_NAMES = (*REQUIRED, "imf_left", "imf_right")
@@ -51,7 +51,7 @@ _STRANGE = {
 }  # fmt: skip
 # Beyond this deviation along the skin (mm) a landmark is doubtful.
 _DOUBTFUL = {
-    "sternal_notch": 11.0, "xiphoid": 15.0, "nipple": 4.0, "lower_pole": 14.0, "lateral_pole": 20.0, "imf": 16.0,
+    "sternal_notch": 11.0, "xiphoid": 15.0, "nipple": 2.5, "lower_pole": 14.0, "lateral_pole": 20.0, "imf": 16.0,
 }  # fmt: skip
 
 _CENTRE = np.array([0.0, 0.0, -40.0])  # of the front view, from the middle of the sternum
@@ -63,7 +63,17 @@ _HIDDEN_BY = {"lower_pole": 15.0, "lateral_pole": 15.0}  # ... but along the ski
 _OFF_THE_SKIN = 22.0  # mm: farther from the surface there is no skin for a landmark
 _SPARSE = 14.0  # mm between the points of a cloud: what they show is no skin any more
 _EDGE = 8.0  # mm from the scan's edge a landmark is where the scan was cut off, if the nets are vaguer than this (mm)
-_AT_AN_EDGE = {"sternal_notch": 8.0, "xiphoid": 10.0, "nipple": 3.0}
+_AT_AN_EDGE = {"sternal_notch": 8.0, "xiphoid": 10.0, "nipple": 6.0}
+# Skin that a scan shows below a landmark, mm: where it ends sooner it was cut there, and the landmark lies lower.
+_BELOW = {"xiphoid": 10.0, "nipple": 12.0, "lower_pole": 8.0}
+_LOST = 8.0  # mm of deviation of a nipple on a side whose end was cut off: it was cut off too
+_SOUP = (
+    0.3  # of the vertices on an edge: the triangles of a cloud overlap, and their edges are not the scan's
+)
+_ABOVE = 15.0  # mm of skin above the notch without which it is doubtful
+_COLUMN = np.array(
+    [40.0, 90.0]
+)  # mm to the sides of a landmark and behind it in which that skin is looked for
 _ANOTHER_BODY = 0.25  # of the surface in another piece of that share: not one person alone
 
 
@@ -182,7 +192,7 @@ def _found_from(body: TriangleMesh, skin: Skin, stance: Similarity) -> FoundLand
     gone = [side for side in SIDES if flat[side] > 0.0]
     if len(gone) == 2:
         raise MeshProblem.of("no-breast")
-    merged = {name: _merged([front.estimates[name], *close.estimates[name]]) for name in FOUND_NAMES}
+    merged = {name: _fused(name, front.estimates[name], close.estimates[name]) for name in FOUND_NAMES}
     merged = {name: e for name, e in merged.items() if not gone or not name.endswith(gone[0])}
     unsure = [f"nipple_{side}" for side in SIDES if side not in gone and flat[side] > -_UNSURE]
     return _judged(turned, stance, merged, gone[0] if gone else "", unsure, colours is not None)
@@ -413,6 +423,42 @@ def _merged(estimates: Sequence[Estimate]) -> Estimate:
     return Estimate(mean, covariance)
 
 
+_OTHER = 0.3  # of the answers from closest by that differ: it was something else on the skin ...
+_OTHER_SD = 25.0  # ... as far from the nipple as the view reaches, mm
+_PLAIN = 2.5  # mm of deviation from farther off above which a nipple does not stand out ...
+_BLIND = 2.0  # ... and the nets are too sure, by so many times what is above (phantoms with flat nipples)
+
+
+def _fused(name: str, front: Estimate, close: Sequence[Estimate]) -> Estimate:
+    """All that was said of a landmark as one estimate."""
+    if _part(name) != "nipple":
+        return _merged([front, *close])
+    *wide, near = close
+    return _sighted(_merged([front, *wide]), near)
+
+
+def _sighted(expected: Estimate, seen: Estimate) -> Estimate:
+    """What is expected and what was seen there, which may be something else: the mean of both readings.
+
+    A mole or a fold of the skin looks like the nipple of a breast whose own is flat. Where what was seen lies
+    about where it is expected nothing changes; where not, the spread holds both places.
+    """
+    off, both = seen.point - expected.point, _merged([expected, seen])
+    right = (1.0 - _OTHER) * _density(off, expected.covariance + seen.covariance)
+    wrong = _OTHER * _density(off, expected.covariance + _OTHER_SD**2 * np.eye(3))
+    share = right / max(right + wrong, 1e-300)
+    apart = both.point - expected.point
+    spread = share * both.covariance + (1.0 - share) * expected.covariance
+    spread = spread + share * (1.0 - share) * np.outer(apart, apart)
+    flat = max(0.0, float(np.sqrt(np.trace(expected.covariance) / 3.0)) - _PLAIN)
+    return Estimate(expected.point + share * apart, spread + (_BLIND * flat) ** 2 * np.eye(3))
+
+
+def _density(off: Floats, covariance: Floats) -> float:
+    """Of a normal distribution about zero, but for a constant."""
+    return float(np.exp(-0.5 * off @ np.linalg.solve(covariance, off)) / np.sqrt(np.linalg.det(covariance)))
+
+
 # --------------------------------------------------------------------------------------------------------------------
 # From close by
 # --------------------------------------------------------------------------------------------------------------------
@@ -579,6 +625,42 @@ def _on_the_skin(body: TriangleMesh, wanted: Mapping[str, Floats]) -> tuple[Floa
     return found, away, faces
 
 
+def _skin_beyond(body: TriangleMesh, point: Floats, up: float) -> float:
+    """How far a scan goes on below (``up`` -1) or above (1) a point, mm; less than nothing where it ends before."""
+    near = np.abs(body.vertices[:, 0] - point[0]) < _COLUMN[0]
+    near &= body.vertices[:, 2] > point[2] - _COLUMN[1]
+    return float((up * (body.vertices[near, 1] - point[1])).max(initial=-np.inf))
+
+
+def _cut_off(
+    body: TriangleMesh, merged: Mapping[str, Estimate], wanted: Mapping[str, Floats], placed: Floats
+) -> set[str]:
+    """Which landmarks the scan does not reach: it ends there, or has no skin where they should lie (placed nearest)."""
+    border = np.unique(edge_table(body.faces).boundary)
+    surface = 0 < len(border) < _SOUP * body.n_vertices
+    rim = cKDTree(body.vertices[border]) if surface else None
+    gone = set()
+    for (name, point), place in zip(wanted.items(), placed, strict=True):
+        part = _part(name)
+        off_the_skin = part != "imf" and np.linalg.norm(place - point) > _OFF_THE_SKIN
+        at_an_edge = rim is not None and part in _AT_AN_EDGE and rim.query(place)[0] < _EDGE
+        vague = float(np.sqrt(np.trace(merged[name].covariance) / 3.0)) > _AT_AN_EDGE.get(part, np.inf)
+        ends = part in _BELOW and _skin_beyond(body, point, -1.0) < _BELOW[part]
+        if off_the_skin or (at_an_edge and vague) or ends:
+            gone.add(name)
+    for (
+        side
+    ) in SIDES:  # nor is a nipple that nobody is sure of on a side that the scan does not show to its end
+        name, end = f"nipple_{side}", f"lateral_pole_{side}"
+        if end in gone and np.sqrt(np.trace(merged[name].covariance) / 3.0) > _LOST:
+            gone.add(name)
+        # Half a cloud may be fitted; half a surface is refused, for it would pass as a chest with one breast.
+        if not surface and name in wanted and SIGN[side] * (wanted[name] - wanted["xiphoid"])[0] < 0.0:
+            gone.add(name)
+    # The poles are told from the nipple: of a breast without one they are nowhere.
+    return gone | {name for name in wanted for s in SIDES if name.endswith(s) and f"nipple_{s}" in gone}
+
+
 def _judged(
     body: TriangleMesh,
     stance: Similarity,
@@ -587,38 +669,38 @@ def _judged(
     unsure: Sequence[str],
     coloured: bool,
 ) -> FoundLandmarks:
-    wanted = {name: estimate.point for name, estimate in merged.items()}
+    wanted = {name: estimate.point.copy() for name, estimate in merged.items()}
     for side in SIDES:
         if f"lateral_pole_{side}" in wanted:  # by its definition as high as the nipple
-            wanted[f"lateral_pole_{side}"] = np.array(
-                [
-                    *wanted[f"lateral_pole_{side}"][[0]],
-                    wanted[f"nipple_{side}"][1],
-                    wanted[f"lateral_pole_{side}"][2],
-                ]
-            )
-    names = tuple(wanted)
+            wanted[f"lateral_pole_{side}"][1] = wanted[f"nipple_{side}"][1]
     on_skin, away, face = _on_the_skin(body, wanted)
     normals = face_normals(body.vertices, body.faces[face])
-    points, found, left_out = {}, {}, {}
-    border = np.unique(edge_table(body.faces).boundary)
-    rim = cKDTree(body.vertices[border]) if len(border) else None
-    for name, point, distance, normal in zip(names, on_skin, away, normals, strict=True):
+    gone = _cut_off(body, merged, wanted, on_skin)
+    left_out = {name: Finding("landmark-cut-off", {"name": name}) for name in wanted if name in gone}
+    shaky = {*unsure, *(f"nipple_{side}" for side in SIDES if f"lower_pole_{side}" in gone)}
+    if _skin_beyond(body, wanted["sternal_notch"], 1.0) < _ABOVE:
+        shaky.add("sternal_notch")
+    points, found = {}, {}
+    for name, point, distance, normal in zip(wanted, on_skin, away, normals, strict=True):
+        if name in gone:
+            continue
         part = _part(name)
         hidden = bool(distance > _HIDDEN_BY.get(part, _HIDDEN))
-        edge = float(rim.query(point)[0]) if rim is not None and part in _AT_AN_EDGE else np.inf
-        cut = edge < _EDGE and float(np.sqrt(np.trace(merged[name].covariance) / 3.0)) > _AT_AN_EDGE[part]
-        if (distance > _OFF_THE_SKIN and part != "imf") or cut:
-            left_out[name] = Finding("landmark-cut-off", {"name": name, "distance": float(distance)})
-            continue
         # What is hidden may lie where it was thought, or at the edge of what was seen.
         spread = merged[name].covariance + np.diag(np.square(_DEFINITION[part]) + hidden * distance**2 / 4.0)
         sd = float(np.sqrt(max(np.trace(spread) - normal @ spread @ normal, 1e-6) / 2.0))
         how = "estimate" if hidden else "shape and colour" if coloured and part == "nipple" else "shape"
-        doubtful = name in unsure or sd > _DOUBTFUL[part] or (hidden and part != "imf")
+        doubtful = name in shaky or sd > _DOUBTFUL[part] or (hidden and part != "imf")
         points[name] = wanted[name] if hidden and part == "imf" else point
         found[name] = Found(how, sd, spread, doubtful)
     upright = replace(Landmarks.of(points), found=found)
-    if len(upright.only(REQUIRED).doubtful) > 0.8 * len(upright.only(REQUIRED)):
-        raise MeshProblem.of("not-a-torso")
+    _require_enough_of_a_torso(upright.only(REQUIRED), [name for name in REQUIRED if name in gone])
     return FoundLandmarks(upright.transformed(stance.inverse()), left_out, absent, axes=stance.rotation)
+
+
+def _require_enough_of_a_torso(found: Landmarks, gone: Sequence[str]) -> None:
+    """Refuse where hardly anything is sure, or where the scan ends before most of it."""
+    if len(found.doubtful) > 0.8 * len(found):
+        raise MeshProblem.of("not-a-torso")
+    if gone and (not found.nipple_sides or len(gone) + len(found.doubtful) > 0.5 * (len(gone) + len(found))):
+        raise MeshProblem.of("torso-cut-off", names=list(gone))
