@@ -39,9 +39,16 @@ from breastmorph.scan.scan import SIDES
     is_flag=True,
     help="Vertex colours: skin of every tone, areola, mottling, moles, scars, strap marks.",
 )
+@click.option(
+    "--visits",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How often everybody is scanned: another posture and breath each time; one breast of half of them changes.",
+)
 @json_option
 def command(
-    n: int, seed: int, out: Path, jobs: int | None, one_sided: int, colour: bool, as_json: bool
+    n: int, seed: int, out: Path, jobs: int | None, one_sided: int, colour: bool, visits: int, as_json: bool
 ) -> None:
     """Make a synthetic cohort of adult torso scans with known truth.
 
@@ -50,8 +57,9 @@ def command(
     as in the clinical cohort of the paper.
 
     \b
-    Example:
+    Examples:
       breastmorph phantom --n 12 --seed 1 --out cohort/
+      breastmorph phantom --n 12 --visits 2 --out twice/
     """
     # Loaded here, so that --help and mistakes in the options answer at once.
     from breastmorph.phantom.scanner import write_cohort
@@ -60,11 +68,18 @@ def command(
         raise click.BadParameter(
             f"{one_sided} of {n} subjects cannot be one-sided.", param_hint="--one-sided"
         )
-    with progress_with("Scanning", n) as advance:
+    with progress_with("Scanning", n * visits) as advance:
         rows = write_cohort(
-            out, n, seed, jobs or cores(), one_sided, on_done=lambda done: advance(), colour=colour
+            out,
+            n,
+            seed,
+            jobs or cores(),
+            one_sided,
+            on_done=lambda done: advance(),
+            colour=colour,
+            visits=visits,
         )
-    summary = _summary(rows)
+    summary = _summary([row for row in rows if row.get("visit", "1") == "1"])
     if as_json:
         print_json({"out": str(out), "seed": seed, "summary": summary, "subjects": rows})
     else:
