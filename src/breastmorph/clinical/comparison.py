@@ -10,6 +10,7 @@ does, spanned over the bare skin around them; a breast's own movement is what it
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -28,6 +29,7 @@ from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, sentences, warning
 from breastmorph.foundation.files import json_text, plain, read_object, write_file
 from breastmorph.foundation.machine import one_thread
+from breastmorph.mesh.files import READABLE
 from breastmorph.mesh.geometry import Similarity, vertex_areas, vertex_normals
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.model.regions import Footprint
@@ -35,6 +37,7 @@ from breastmorph.registration.parameters import RigidParameters, WarpParameters
 from breastmorph.registration.result import Registration, landmarks_on_surface
 from breastmorph.registration.rigid import Pairs, RigidPart, Target, align_by_sliding, landmark_alignment
 from breastmorph.registration.warp import slide_onto, warp_basis
+from breastmorph.scan.check import ScanFiles, find_scans
 from breastmorph.scan.scan import SIDES, STERNUM, Landmarks, Scan
 from breastmorph.template import Template
 
@@ -524,6 +527,7 @@ class Comparer:
         """
         if len(scans) < 2:
             raise BreastMorphError.of("too-few-visits")
+        scans = _told_apart(scans)
         with one_thread():
             start = self._first(scans[0], first)
             absent = {side for side in SIDES if any(side in scan.landmarks.absent_sides for scan in scans)}
@@ -711,6 +715,14 @@ class Comparer:
         return SkinChange(np.where(seen, across, np.nan), np.where(seen, along, np.nan))
 
 
+def _told_apart(scans: Sequence[Scan]) -> list[Scan]:
+    """The scans under names of their own: files of several visits are often called alike."""
+    ids = [scan.id for scan in scans]
+    if len(set(ids)) == len(ids):
+        return list(scans)
+    return [replace(scan, id=f"{scan.id} visit {k}") for k, scan in enumerate(scans, 1)]
+
+
 def _one(absent: set[str]) -> str:
     return "".join(sorted(absent)[:1])
 
@@ -789,6 +801,43 @@ class RepeatStudy:
     measures: tuple[RepeatedMeasure, ...]
     repeatability: Repeatability
     warnings: tuple[Finding, ...] = ()
+
+
+_NUMBERED = re.compile(r"(?P<person>.+)_(?P<visit>\d+)")
+
+
+def repeated_people(folder: Path, landmarks: Path | None = None) -> dict[str, list[ScanFiles]]:
+    """Who was scanned more than once, with the scans in their order.
+
+    Parameters
+    ----------
+    folder : Path
+        With a subfolder of scans for every person, or with scans called NAME_1, NAME_2 and so on.
+    landmarks : Path, optional
+        Folder of the landmark files; beside the scans, or found, when not given.
+
+    Raises
+    ------
+    BreastMorphError
+        Nobody was.
+    """
+    if not folder.is_dir():
+        raise FileProblem("there is no such folder", "Check the path", folder)
+    inside = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    people: dict[str, list[ScanFiles]] = {}
+    if any(path.suffix.lower() in READABLE for path in folder.iterdir() if path.is_file()):
+        for files in find_scans(folder, landmarks):
+            numbered = _NUMBERED.fullmatch(files.id)
+            if numbered:
+                people.setdefault(numbered["person"], []).append(files)
+        for visits in people.values():
+            visits.sort(key=lambda files: int(files.id.rpartition("_")[2]))
+    else:
+        people = {path.name: find_scans(path, landmarks) for path in inside}
+    people = {person: visits for person, visits in people.items() if len(visits) > 1}
+    if not people:
+        raise BreastMorphError.of("nothing-repeated", folder)
+    return people
 
 
 def repeat_study(
