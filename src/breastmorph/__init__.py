@@ -71,6 +71,18 @@ _HOME = {
     "MeasureTable": "breastmorph.clinical.measures",
     "Ptosis": "breastmorph.clinical.examination",
     "Symmetry": "breastmorph.clinical.examination",
+    "compare": "breastmorph.api.clinic",
+    "compare_repeated": "breastmorph.api.clinic",
+    "load_repeatability": "breastmorph.clinical.comparison",
+    "Comparison": "breastmorph.clinical.comparison",
+    "VisitChange": "breastmorph.clinical.comparison",
+    "MeasureChange": "breastmorph.clinical.comparison",
+    "SkinChange": "breastmorph.clinical.comparison",
+    "Stance": "breastmorph.clinical.comparison",
+    "Repeatability": "breastmorph.clinical.comparison",
+    "VolumeNoise": "breastmorph.clinical.comparison",
+    "RepeatStudy": "breastmorph.clinical.comparison",
+    "RepeatedMeasure": "breastmorph.clinical.comparison",
     "edit": "breastmorph.api.clinic",
     "Edit": "breastmorph.clinical.wishes",
     "Change": "breastmorph.clinical.wishes",
@@ -96,7 +108,7 @@ _NOW = {  # what earlier versions called it
 __all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:
-    from breastmorph.api.clinic import edit, measure, predict
+    from breastmorph.api.clinic import compare, compare_repeated, edit, measure, predict
     from breastmorph.api.models import build_model, demo_model, evaluate, fit, make_phantoms, picture
     from breastmorph.api.scans import (
         check_scan,
@@ -105,6 +117,18 @@ if TYPE_CHECKING:
         load_scans,
         register,
         register_folder,
+    )
+    from breastmorph.clinical.comparison import (
+        Comparison,
+        MeasureChange,
+        Repeatability,
+        RepeatedMeasure,
+        RepeatStudy,
+        SkinChange,
+        Stance,
+        VisitChange,
+        VolumeNoise,
+        load_repeatability,
     )
     from breastmorph.clinical.examination import Examination, Ptosis, Symmetry
     from breastmorph.clinical.measures import Measure, MeasureTable

@@ -26,7 +26,15 @@ from breastmorph.clinical.examination import Examination, Examiner
 from breastmorph.clinical.measures import Measure
 from breastmorph.clinical.volume import BreastVolumes, WallParameters
 from breastmorph.foundation.arrays import Bools, Floats
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, sentences, warning
+from breastmorph.foundation.errors import (
+    AnyPath,
+    BreastMorphError,
+    FileProblem,
+    Finding,
+    as_path,
+    sentences,
+    warning,
+)
 from breastmorph.foundation.files import json_text, plain, read_object, write_file
 from breastmorph.foundation.machine import one_thread
 from breastmorph.mesh.files import READABLE
@@ -121,7 +129,7 @@ def key_of(measure: Measure) -> str:
     return f"{measure.name} {measure.kind}"
 
 
-def load_repeatability(path: Path) -> Repeatability:
+def load_repeatability(path: AnyPath) -> Repeatability:
     """Read what a repeatability study wrote.
 
     Raises
@@ -129,7 +137,8 @@ def load_repeatability(path: Path) -> Repeatability:
     FileProblem
         It is another file.
     """
-    return _read_repeatability(read_object(path), path)
+    place = as_path(path)
+    return _read_repeatability(read_object(place), place)
 
 
 @lru_cache(maxsize=1)
@@ -410,12 +419,13 @@ class ComparisonParameters:
             mask_threshold=0.03,
         )
     )
-    # Likewise: a person bends less than people differ. Bare skin follows the scan as the breast does.
+    # Likewise: a person bends less than people differ, and a stiff warp slides less on unchanged phantoms; a real change
+    # need not fit it, as what it leaves across the skin is followed. Bare skin follows the scan as the breast does.
     warp: WarpParameters = field(
         default_factory=lambda: WarpParameters(
-            bending_sd=4.0,
-            linear_sd=0.03,
-            breast_sd=5.0,
+            bending_sd=1.0,
+            linear_sd=0.02,
+            breast_sd=1.2,
             normal_sd=0.7,
             outside_pull=0.0,
             exact_sd=1.5,
