@@ -111,7 +111,7 @@ PROMISED = {
     "Choice": "noise mirror_share log_likelihood best_noise",
     "picture": "mesh values low high colours yaw pitch size",
     "demo_model": "",
-    "make_phantoms": "folder n seed one_sided jobs colour",
+    "make_phantoms": "folder n seed one_sided jobs colour visits",
 }
 
 

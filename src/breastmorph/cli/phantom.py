@@ -44,11 +44,26 @@ from breastmorph.scan.scan import SIDES
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="How often everybody is scanned: another posture and breath each time; one breast of half of them changes.",
+    help="How often everybody is scanned, in another posture and breath each time.",
+)
+@click.option(
+    "--changed",
+    type=click.FloatRange(0.0, 1.0),
+    default=0.5,
+    show_default=True,
+    help="Share of the people one of whose breasts really changes between visits.",
 )
 @json_option
 def command(
-    n: int, seed: int, out: Path, jobs: int | None, one_sided: int, colour: bool, visits: int, as_json: bool
+    n: int,
+    seed: int,
+    out: Path,
+    jobs: int | None,
+    one_sided: int,
+    colour: bool,
+    visits: int,
+    changed: float,
+    as_json: bool,
 ) -> None:
     """Make a synthetic cohort of adult torso scans with known truth.
 
@@ -62,7 +77,7 @@ def command(
       breastmorph phantom --n 12 --visits 2 --out twice/
     """
     # Loaded here, so that --help and mistakes in the options answer at once.
-    from breastmorph.phantom.scanner import write_cohort
+    from breastmorph.phantom import VisitParameters, write_cohort
 
     if one_sided > n:
         raise click.BadParameter(
@@ -78,6 +93,7 @@ def command(
             on_done=lambda done: advance(),
             colour=colour,
             visits=visits,
+            changes=VisitParameters(changed=changed),
         )
     summary = _summary([row for row in rows if row.get("visit", "1") == "1"])
     if as_json:

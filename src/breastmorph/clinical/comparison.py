@@ -419,8 +419,8 @@ class ComparisonParameters:
             mask_threshold=0.03,
         )
     )
-    # Likewise: a person bends less than people differ, and a stiff warp slides less on unchanged phantoms; a real change
-    # need not fit it, as what it leaves across the skin is followed. Bare skin follows the scan as the breast does.
+    # Likewise: a person bends less than people differ, and a stiff warp slides less on unchanged phantoms. A real
+    # change need not fit it, as what it leaves across the skin is followed. Bare skin follows as the breast does.
     warp: WarpParameters = field(
         default_factory=lambda: WarpParameters(
             bending_sd=1.0,
@@ -429,11 +429,11 @@ class ComparisonParameters:
             normal_sd=0.7,
             outside_pull=0.0,
             exact_sd=1.5,
-            outlier_distance=5.0,
+            outlier_distance=12.0,
         )
     )
     on_scan: float = 2.0  # mm from the scan at which registered skin counts as seen
-    follows: float = 5.0  # mm: what the warp leaves that a point still follows to the scan
+    follows: float = 15.0  # mm: what the warp leaves that a point still follows to the scan
     facing: float = 60.0  # degrees between normals of skin and scan
     odd_misfit: float = 6.0  # mm (median) of the chest: hardly one person
     odd_scale: float = 0.04  # of the chest's size: hardly one unit

@@ -41,6 +41,7 @@ from breastmorph.phantom.cohort import (
     STERNUM_LEVELS,
     Subject,
     Torso,
+    VisitParameters,
     arm_length,
     build,
     draw_cohort,
@@ -409,6 +410,7 @@ def write_cohort(
     on_done: Callable[[int], None] | None = None,
     colour: bool = False,
     visits: int = 1,
+    changes: VisitParameters | None = None,
 ) -> list[dict[str, str]]:
     """Draw, scan and write a cohort; the same seed gives the same bytes whatever the number of jobs.
 
@@ -426,8 +428,9 @@ def write_cohort(
         Whether the scans have vertex colours; their shapes are the same with and without.
     visits : int
         How often everybody is scanned (see :func:`breastmorph.phantom.cohort.later_visit`). With more than one, scans
-        are called ``000_1``, ``000_2`` ...; the first ones are the scans of the same cohort with one visit, and half of
-        the people have a real change of one breast at each later visit, against the first.
+        are called ``000_1``, ``000_2`` ...; the first ones are the scans of the same cohort with one visit.
+    changes : VisitParameters, optional
+        What is other at each later visit, against the first: posture, breath, and in some people one breast.
 
     Returns
     -------
@@ -443,7 +446,7 @@ def write_cohort(
     # Processes even for one job: they all count with one thread, so that sums come out alike.
     rows: dict[int, dict[str, str]] = {}
     items = [_TOPOLOGY, *range(len(calls))]
-    writer = partial(_writer, out, subjects, calls, seed, colour)
+    writer = partial(_writer, out, subjects, calls, seed, colour, changes)
     with closing(run_each(writer, items, max(1, min(jobs, len(calls))))) as results:
         for index, row in results:
             if isinstance(row, Failure):
@@ -479,22 +482,29 @@ _SCANNING, _COLOURS, _VISITING = 1, 2, 3  # what the children of the seed are fo
 
 
 def _writer(
-    out: Path, subjects: Sequence[Subject], calls: Sequence[_Call], seed: int, colour: bool
+    out: Path,
+    subjects: Sequence[Subject],
+    calls: Sequence[_Call],
+    seed: int,
+    colour: bool,
+    changes: VisitParameters | None,
 ) -> Callable[[int], dict[str, str]]:
     def write(index: int) -> dict[str, str]:
         if index == _TOPOLOGY:
             _write_topology(out)
             return {}
         call = calls[index]
-        return _write_subject(out, subjects[call.index], call, seed, colour)
+        return _write_subject(out, subjects[call.index], call, seed, colour, changes)
 
     return write
 
 
-def _write_subject(out: Path, person: Subject, call: _Call, seed: int, colour: bool) -> dict[str, str]:
+def _write_subject(
+    out: Path, person: Subject, call: _Call, seed: int, colour: bool, changes: VisitParameters | None = None
+) -> dict[str, str]:
     subject, breath, name = person, 0.0, call.name_of(person)
     if call.visit > 1:
-        later = later_visit(person, call.rng(seed, _VISITING))
+        later = later_visit(person, call.rng(seed, _VISITING), changes)
         subject, breath = later.subject, later.breath
     true = torso(subject)
     # Shapes do not depend on colours, and these are the same at all visits.
