@@ -435,8 +435,11 @@ class ComparisonParameters:
     on_scan: float = 2.0  # mm from the scan at which registered skin counts as seen
     follows: float = 15.0  # mm: what the warp leaves that a point still follows to the scan
     facing: float = 60.0  # degrees between normals of skin and scan
-    odd_misfit: float = 6.0  # mm (median) of the chest: hardly one person
-    odd_scale: float = 0.04  # of the chest's size: hardly one unit
+    # Measured on phantoms: one person's chests agree to 0.4 - 0.8 mm (median), realistic torsos' to 1.4, two
+    # people's to 0.9 - 3.9; one person's breasts, changed or not, to 1 - 6 mm (rms), two people's to 5 - 24.
+    odd_misfit: float = 1.8  # mm of the chest: hardly one person
+    odd_breasts: tuple[float, float] = (7.0, 0.8)  # mm of the breasts, where the chest's is above the second
+    odd_scale: float = 0.045  # of the chest's size: hardly one unit; posture and breath make up to 0.036
     other_scale: float = 0.12  # certainly not
     mirrored: float = 0.6  # the mirror image's misfit over the scan's own below which sides look exchanged
 
@@ -620,9 +623,9 @@ class Comparer:
             raise BreastMorphError.of("other-size", scan.id, percent=100 * (lay.scale - 1))
         if off > p.odd_scale:
             found.append(warning("odd-size", visit=scan.id, percent=100 * (lay.scale - 1)))
-        if misfit > p.odd_misfit:
-            found.append(warning("odd-person", visit=scan.id, misfit=misfit))
         own, mirrored = (self._breast_misfit(first, one, marks) for one, marks in _both_ways(scan))
+        if misfit > p.odd_misfit or (own > p.odd_breasts[0] and misfit > p.odd_breasts[1]):
+            found.append(warning("odd-person", visit=scan.id, misfit=misfit))
         if mirrored < p.mirrored * own:
             found.append(warning("odd-sides", visit=scan.id))
         return found
