@@ -102,7 +102,7 @@ def fitted_noise(rows: list[dict]) -> VolumeNoise:
         weights = 1.0 / np.maximum(parts @ found, 9.0)
     # So that the mean squared standard score is one.
     found *= np.mean(squares / (parts @ found))
-    return VolumeNoise(*np.sqrt(found))
+    return VolumeNoise(*map(float, np.sqrt(found)))
 
 
 def calibrated(rows: list[dict], source: str) -> Repeatability:
@@ -180,7 +180,7 @@ def main() -> None:
             compared(phantoms(given.n, given.seed, Path(folder)), rows)
     known = comparer.repeatability
     if given.calibrate:
-        known = calibrated(rows, f"phantoms scanned twice, benchmarks/visits.py --seed {given.seed}")
+        known = calibrated(rows, f"phantoms scanned twice, seed {given.seed}")
         known.save(given.calibrate)
         print(known.volume)
     if rows:
