@@ -310,7 +310,8 @@ def later_visit(
             volume += float(np.clip(by, -p.most * volume, p.most * volume))
         sag = max(old.sag + p.lie * float(rng.normal()), 0.0)
         breasts[side] = replace(old, volume=volume, sag=sag, modes=tuple(float(m) for m in modes))
-    return Visit(replace(subject, thorax=thorax, **breasts), breath, changed)
+    there = replace(subject, thorax=thorax, left=breasts["left"], right=breasts["right"])
+    return Visit(there, breath, changed)
 
 
 # --------------------------------------------------------------------------------------------------------------------
