@@ -22,7 +22,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 import measuring  # noqa: F401  (one core)
-from breastmorph.clinical.comparison import SURE, Comparer, Comparison, Repeatability, VolumeNoise
+from breastmorph.clinical.comparison import Comparer, Comparison
+from breastmorph.clinical.repeatability import SURE, Repeatability, VolumeNoise
 from breastmorph.phantom import write_cohort
 from breastmorph.registration.pipeline import Registrar
 from breastmorph.scan.check import find_scans, load_scan

@@ -73,16 +73,16 @@ _HOME = {
     "Symmetry": "breastmorph.clinical.examination",
     "compare": "breastmorph.api.clinic",
     "compare_repeated": "breastmorph.api.clinic",
-    "load_repeatability": "breastmorph.clinical.comparison",
+    "load_repeatability": "breastmorph.clinical.repeatability",
     "Comparison": "breastmorph.clinical.comparison",
     "VisitChange": "breastmorph.clinical.comparison",
     "MeasureChange": "breastmorph.clinical.comparison",
     "SkinChange": "breastmorph.clinical.comparison",
     "Stance": "breastmorph.clinical.comparison",
-    "Repeatability": "breastmorph.clinical.comparison",
-    "VolumeNoise": "breastmorph.clinical.comparison",
-    "RepeatStudy": "breastmorph.clinical.comparison",
-    "RepeatedMeasure": "breastmorph.clinical.comparison",
+    "Repeatability": "breastmorph.clinical.repeatability",
+    "VolumeNoise": "breastmorph.clinical.repeatability",
+    "RepeatStudy": "breastmorph.clinical.repeatability",
+    "RepeatedMeasure": "breastmorph.clinical.repeatability",
     "edit": "breastmorph.api.clinic",
     "Edit": "breastmorph.clinical.wishes",
     "Change": "breastmorph.clinical.wishes",
@@ -118,22 +118,18 @@ if TYPE_CHECKING:
         register,
         register_folder,
     )
-    from breastmorph.clinical.comparison import (
-        Comparison,
-        MeasureChange,
-        Repeatability,
-        RepeatedMeasure,
-        RepeatStudy,
-        SkinChange,
-        Stance,
-        VisitChange,
-        VolumeNoise,
-        load_repeatability,
-    )
+    from breastmorph.clinical.comparison import Comparison, MeasureChange, SkinChange, Stance, VisitChange
     from breastmorph.clinical.examination import Examination, Ptosis, Symmetry
     from breastmorph.clinical.measures import Measure, MeasureTable
     from breastmorph.clinical.missing_region import Choice, MissingRegion
     from breastmorph.clinical.predictor import Prediction
+    from breastmorph.clinical.repeatability import (
+        Repeatability,
+        RepeatedMeasure,
+        RepeatStudy,
+        VolumeNoise,
+        load_repeatability,
+    )
     from breastmorph.clinical.wishes import Change, Edit
     from breastmorph.cohort import Cohort, load_cohort
     from breastmorph.evaluation.model_evaluation import Evaluation, EvaluationParameters, RawScans

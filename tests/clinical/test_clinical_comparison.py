@@ -9,13 +9,10 @@ from click.testing import CliRunner
 
 import breastmorph.template
 from breastmorph.cli import main
-from breastmorph.clinical.comparison import (
-    Comparer,
-    Comparison,
-    MeasureChange,
+from breastmorph.clinical.comparison import Comparer, Comparison, MeasureChange, as_record
+from breastmorph.clinical.repeatability import (
     Repeatability,
     VolumeNoise,
-    as_record,
     builtin_repeatability,
     load_repeatability,
     repeat_study,

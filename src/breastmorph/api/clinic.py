@@ -19,19 +19,13 @@ from breastmorph.api.given import (
     several_of,
 )
 from breastmorph.api.scans import register
-from breastmorph.clinical.comparison import (
-    Comparer,
-    Comparison,
-    Repeatability,
-    RepeatStudy,
-    load_repeatability,
-    repeat_study,
-)
+from breastmorph.clinical.comparison import Comparer, Comparison
 from breastmorph.clinical.distances import KINDS, STRAIGHT
 from breastmorph.clinical.examination import Examination, Examiner
 from breastmorph.clinical.features import Request, parse_request
 from breastmorph.clinical.measures import Measure, MeasureTable
 from breastmorph.clinical.patient import Patient, mean_patient, template_of
+from breastmorph.clinical.repeatability import Repeatability, RepeatStudy, load_repeatability, repeat_study
 from breastmorph.clinical.wishes import Edit, ModelFeatures
 from breastmorph.foundation.arrays import Bools, Ints
 from breastmorph.foundation.errors import AnyPath, BreastMorphError, MeshProblem, as_path, require

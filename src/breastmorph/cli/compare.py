@@ -78,7 +78,8 @@ def command(
     if len(landmarks) > 1 and len(landmarks) != len(scans):
         raise click.UsageError("Give --landmarks once, or once for every scan.")
     # Loaded here, so that --help and mistakes in the options answer at once.
-    from breastmorph.clinical.comparison import Comparer, load_repeatability
+    from breastmorph.clinical.comparison import Comparer
+    from breastmorph.clinical.repeatability import load_repeatability
     from breastmorph.registration.pipeline import Registrar
     from breastmorph.template import default_template
 
@@ -146,7 +147,7 @@ def _study(
     out: Path,
     as_json: bool,
 ) -> None:
-    from breastmorph.clinical.comparison import repeat_study, repeated_people
+    from breastmorph.clinical.repeatability import repeat_study, repeated_people
     from breastmorph.report.comparison_page import write_repeat_page
 
     people = repeated_people(folder, landmarks)

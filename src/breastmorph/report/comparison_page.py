@@ -9,20 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from breastmorph.clinical.comparison import (
-    SURE,
-    Comparison,
-    MeasureChange,
-    RepeatedMeasure,
-    RepeatStudy,
-    VisitChange,
-)
+from breastmorph.clinical.comparison import Comparison, MeasureChange, VisitChange
+from breastmorph.clinical.repeatability import SURE, RepeatedMeasure, RepeatStudy
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import measure_in_words, sentences
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.report.clinical_sheet import ClinicalSheet, in_cm, save_clinical_sheet
 from breastmorph.report.figures.panels import COLOURS, mark_sides, printed, round_end
-from breastmorph.report.page import Block, Column, Figure, Page, Section, Table, Text, write_page
+from breastmorph.report.page import Block, Cell, Column, Figure, Page, Section, Table, Text, write_page
 from breastmorph.report.render import SKIN, Camera, Picture, View, colormap, render
 from breastmorph.scan.scan import SIDES
 
@@ -222,7 +216,12 @@ def _what_changed(found: Comparison) -> tuple[Block, ...]:
 
 def _table(found: Comparison, visit: VisitChange) -> Table:
     names = (found.visits[0].id, visit.id)
-    columns = ("measure", *(Column(name, number=True) for name in names), Column("change", number=True), "")
+    columns: tuple[Column | str, ...] = (
+        "measure",
+        *(Column(name, number=True) for name in names),
+        Column("change", number=True),
+        "",
+    )
     rows = tuple(_row(one) for one in visit.all)
     return Table(
         "Distances are straight unless marked tape; left and right are the patient's.", columns, rows
@@ -258,7 +257,7 @@ def _stances(found: Comparison) -> tuple[Block, ...]:
         Column("left hidden", "%", 0),
         Column("right hidden", "%", 0),
     )
-    rows = tuple(
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
         (
             one.id,
             one.stance.depth,
