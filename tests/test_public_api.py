@@ -84,6 +84,18 @@ PROMISED = {
     "MeasureTable": "title measures remarks",
     "Ptosis": "side above_lower_pole above_fold grade reason",
     "Symmetry": "deviation sides thorax signed mirrored",
+    "compare": "scans template repeatability",
+    "compare_repeated": "people template source",
+    "load_repeatability": "path",
+    "Comparison": "visits changes mesh repeatability warnings",
+    "VisitChange": "id volumes measures skin stance hidden shape",
+    "MeasureChange": "name kind unit before after sd reason",
+    "SkinChange": "across along",
+    "Stance": "depth width posture misfit scale",
+    "Repeatability": "measures volume people source",
+    "VolumeNoise": "floor share hidden posture",
+    "RepeatStudy": "measures repeatability warnings",
+    "RepeatedMeasure": "name kind unit people first second within_sd",
     "edit": "model subject changes hold kind linear",
     "Edit": (
         "shape before faces coefficients coefficients_before length size_change changes movements "
@@ -100,7 +112,7 @@ PROMISED = {
     "Choice": "noise mirror_share log_likelihood best_noise",
     "picture": "mesh values low high colours yaw pitch size",
     "demo_model": "",
-    "make_phantoms": "folder n seed one_sided jobs colour",
+    "make_phantoms": "folder n seed one_sided jobs colour visits",
 }
 
 

@@ -71,6 +71,18 @@ _HOME = {
     "MeasureTable": "breastmorph.clinical.measures",
     "Ptosis": "breastmorph.clinical.examination",
     "Symmetry": "breastmorph.clinical.examination",
+    "compare": "breastmorph.api.clinic",
+    "compare_repeated": "breastmorph.api.clinic",
+    "load_repeatability": "breastmorph.clinical.repeatability",
+    "Comparison": "breastmorph.clinical.comparison",
+    "VisitChange": "breastmorph.clinical.comparison",
+    "MeasureChange": "breastmorph.clinical.comparison",
+    "SkinChange": "breastmorph.clinical.comparison",
+    "Stance": "breastmorph.clinical.comparison",
+    "Repeatability": "breastmorph.clinical.repeatability",
+    "VolumeNoise": "breastmorph.clinical.repeatability",
+    "RepeatStudy": "breastmorph.clinical.repeatability",
+    "RepeatedMeasure": "breastmorph.clinical.repeatability",
     "edit": "breastmorph.api.clinic",
     "Edit": "breastmorph.clinical.wishes",
     "Change": "breastmorph.clinical.wishes",
@@ -97,7 +109,7 @@ _NOW = {  # what earlier versions called it
 __all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:
-    from breastmorph.api.clinic import edit, measure, predict
+    from breastmorph.api.clinic import compare, compare_repeated, edit, measure, predict
     from breastmorph.api.models import build_model, demo_model, evaluate, fit, make_phantoms, picture
     from breastmorph.api.scans import (
         check_scan,
@@ -107,10 +119,18 @@ if TYPE_CHECKING:
         register,
         register_folder,
     )
+    from breastmorph.clinical.comparison import Comparison, MeasureChange, SkinChange, Stance, VisitChange
     from breastmorph.clinical.examination import Examination, Ptosis, Symmetry
     from breastmorph.clinical.measures import Measure, MeasureTable
     from breastmorph.clinical.missing_region import Choice, MissingRegion
     from breastmorph.clinical.predictor import Prediction
+    from breastmorph.clinical.repeatability import (
+        Repeatability,
+        RepeatedMeasure,
+        RepeatStudy,
+        VolumeNoise,
+        load_repeatability,
+    )
     from breastmorph.clinical.wishes import Change, Edit
     from breastmorph.cohort import Cohort, load_cohort
     from breastmorph.evaluation.model_evaluation import Evaluation, EvaluationParameters, RawScans

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace as changed
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from breastmorph.api.given import GIVE_MODEL, GIVE_SUBJECT, Subject, Subjects, as_cohort
+from breastmorph.api.given import (
+    GIVE_MODEL,
+    GIVE_SUBJECT,
+    Subject,
+    Subjects,
+    as_cohort,
+    as_template,
+    several_of,
+)
 from breastmorph.api.scans import register
+from breastmorph.clinical.comparison import Comparer, Comparison
 from breastmorph.clinical.distances import KINDS, STRAIGHT
 from breastmorph.clinical.examination import Examination, examiner_of, landmarks_of
 from breastmorph.clinical.features import Request, parse_request
 from breastmorph.clinical.measures import MeasureTable
 from breastmorph.clinical.patient import Patient, mean_patient, template_of
+from breastmorph.clinical.repeatability import Repeatability, RepeatStudy, load_repeatability, repeat_study
 from breastmorph.clinical.wishes import Edit, ModelFeatures
 from breastmorph.foundation.arrays import Bools, Ints
-from breastmorph.foundation.errors import BreastMorphError, MeshProblem, require
+from breastmorph.foundation.errors import AnyPath, BreastMorphError, MeshProblem, as_path, require
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
@@ -57,6 +67,69 @@ def measure(subject: Subject | ShapeModel, *, model: ShapeModel | None = None) -
         return examiner_of(template).scan(subject, result.vertices, result.absent_side, result.warnings)
     mesh = require(subject, TriangleMesh, "what shall be measured", GIVE_SUBJECT)
     return _of_mesh(mesh, default_template() if model is None else model)
+
+
+def compare(
+    scans: Sequence[Scan],
+    *,
+    template: Template | None = None,
+    repeatability: Repeatability | AnyPath | None = None,
+) -> Comparison:
+    """Say what changed between scans of one person, and whether it is more than noise; print the result to see it.
+
+    Parameters
+    ----------
+    scans : sequence of Scan
+        Two or more, in the order of the visits.
+    template : Template, optional
+        The default one when not given.
+    repeatability : Repeatability or path, optional
+        Where the +- come from: what :func:`compare_repeated` found, or its file; that of phantoms when not given.
+    """
+    visits = several_of(scans, Scan, _GIVE_VISITS)
+    if len(visits) < 2:
+        raise BreastMorphError.of("too-few-visits")
+    return _comparison(visits, as_template(template), _repeatability(repeatability))
+
+
+def compare_repeated(
+    people: Mapping[str, Sequence[Scan]], *, template: Template | None = None, source: str = ""
+) -> RepeatStudy:
+    """Say how well repeated scans of unchanged people agree.
+
+    Parameters
+    ----------
+    people : mapping from name to sequence of Scan
+        Everybody's scans, two or more each.
+    template : Template, optional
+        The default one when not given.
+    source : str
+        Who they were, in a few words; for the pages of later comparisons.
+
+    Returns
+    -------
+    RepeatStudy
+        ``study.repeatability`` can be given to :func:`compare`, and saved.
+    """
+    require(people, Mapping, "the people", 'Give their scans by name: {"A": [first, second]}')
+    found = {
+        str(name): compare(several_of(scans, Scan, _GIVE_VISITS), template=template)
+        for name, scans in people.items()
+    }
+    return repeat_study(found, source or f"{len(found)} people")
+
+
+_GIVE_VISITS = "Give two or more scans of one person (bm.load_scan)"
+
+
+def _repeatability(given: Repeatability | AnyPath | None) -> Repeatability | None:
+    return given if given is None or isinstance(given, Repeatability) else load_repeatability(as_path(given))
+
+
+def _comparison(
+    visits: Sequence[Scan], template: Template, repeatability: Repeatability | None
+) -> Comparison:
+    return Comparer(template, repeatability).compare(visits, register(visits[0], template=template))
 
 
 def edit(

@@ -265,7 +265,14 @@ def demo_model() -> ShapeModel:
 
 
 def make_phantoms(
-    folder: AnyPath, n: int, *, seed: int = 1, one_sided: int = 0, jobs: int = 1, colour: bool = False
+    folder: AnyPath,
+    n: int,
+    *,
+    seed: int = 1,
+    one_sided: int = 0,
+    jobs: int = 1,
+    colour: bool = False,
+    visits: int = 1,
 ) -> Path:
     """Make scans of synthetic adults with known truth, as `breastmorph phantom` does; returns the folder.
 
@@ -283,9 +290,11 @@ def make_phantoms(
         Worker processes.
     colour : bool
         Whether the scans have vertex colours; their shapes are the same with and without.
+    visits : int
+        How often everybody is scanned; from the second visit on one breast of half of the people has changed.
     """
     from breastmorph.phantom.scanner import write_cohort
 
     place = as_path(folder, "the name of the folder")
-    write_cohort(place, n, seed, jobs, one_sided, colour=colour)
+    write_cohort(place, n, seed, jobs, one_sided, colour=colour, visits=visits)
     return place

@@ -54,6 +54,10 @@ _COMMANDS = {
     "sample": ("breastmorph.cli.sample", "Draw random shapes from a model, or show its modes."),
     "convert": ("breastmorph.cli.convert", "Turn a model file into another format."),
     "measure": ("breastmorph.cli.measure", "Clinical distances, volumes and symmetry."),
+    "compare": (
+        "breastmorph.cli.compare",
+        "What changed between scans of one person, and is it more than noise?",
+    ),
     "edit": ("breastmorph.cli.edit", "Change a shape by its clinical measures."),
     "predict": ("breastmorph.cli.predict", "Predict a missing breast, with its uncertainty."),
     "fit": ("breastmorph.cli.fit", "Fit a model to a raw scan or point cloud."),

@@ -252,9 +252,13 @@ def provenance() -> dict[str, Any]:
     for name, value in sorted(context.params.items()):
         if value is None or name in _NO_INPUT:
             continue
-        if isinstance(value, Path):
-            inputs[name] = _folder_hash(value) if value.is_dir() else file_hash(value)
-        parameters[name] = shown(value.name) if isinstance(value, Path) else value
+        several = value if isinstance(value, tuple) else (value,)
+        paths = [one for one in several if isinstance(one, Path)]
+        for k, path in enumerate(paths, 1):
+            key = name if len(paths) == 1 else f"{name} {k}"
+            inputs[key] = _folder_hash(path) if path.is_dir() else file_hash(path)
+        plain = [shown(one.name) if isinstance(one, Path) else one for one in several]
+        parameters[name] = plain if isinstance(value, tuple) else plain[0]
     return {
         "software": f"BreastMorph {__version__}",
         "command": context.info_name,

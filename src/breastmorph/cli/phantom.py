@@ -39,9 +39,31 @@ from breastmorph.scan.scan import SIDES
     is_flag=True,
     help="Vertex colours: skin of every tone, areola, mottling, moles, scars, strap marks.",
 )
+@click.option(
+    "--visits",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How often everybody is scanned, in another posture and breath each time.",
+)
+@click.option(
+    "--changed",
+    type=click.FloatRange(0.0, 1.0),
+    default=0.5,
+    show_default=True,
+    help="Share of the people one of whose breasts really changes between visits.",
+)
 @json_option
 def command(
-    n: int, seed: int, out: Path, jobs: int | None, one_sided: int, colour: bool, as_json: bool
+    n: int,
+    seed: int,
+    out: Path,
+    jobs: int | None,
+    one_sided: int,
+    colour: bool,
+    visits: int,
+    changed: float,
+    as_json: bool,
 ) -> None:
     """Make a synthetic cohort of adult torso scans with known truth.
 
@@ -50,21 +72,30 @@ def command(
     as in the clinical cohort of the paper.
 
     \b
-    Example:
+    Examples:
       breastmorph phantom --n 12 --seed 1 --out cohort/
+      breastmorph phantom --n 12 --visits 2 --out twice/
     """
     # Loaded here, so that --help and mistakes in the options answer at once.
-    from breastmorph.phantom.scanner import write_cohort
+    from breastmorph.phantom import VisitParameters, write_cohort
 
     if one_sided > n:
         raise click.BadParameter(
             f"{one_sided} of {n} subjects cannot be one-sided.", param_hint="--one-sided"
         )
-    with progress_with("Scanning", n) as advance:
+    with progress_with("Scanning", n * visits) as advance:
         rows = write_cohort(
-            out, n, seed, jobs or cores(), one_sided, on_done=lambda done: advance(), colour=colour
+            out,
+            n,
+            seed,
+            jobs or cores(),
+            one_sided,
+            on_done=lambda done: advance(),
+            colour=colour,
+            visits=visits,
+            changes=VisitParameters(changed=changed),
         )
-    summary = _summary(rows)
+    summary = _summary([row for row in rows if row.get("visit", "1") == "1"])
     if as_json:
         print_json({"out": str(out), "seed": seed, "summary": summary, "subjects": rows})
     else:

@@ -413,4 +413,49 @@ _AROUND: dict[str, Words] = {
     "study/paper-max-faces": Words(" --max-faces {value}"),
 }
 
-CATALOGUE: Mapping[str, Words] = CHECK | REGISTRATION | _MODEL | _CLINICAL | _AROUND
+# --------------------------------------------------------------------------------------------------------------------
+# Comparing visits
+# --------------------------------------------------------------------------------------------------------------------
+
+_ONE_PERSON = "Check that both scans are of the same person"
+_COMPARISON: dict[str, Words] = {
+    "too-few-visits": Words("there is only one scan", "Give two or more scans of one person"),
+    "nothing-repeated": Words(
+        "nobody was scanned twice",
+        "Put the scans of a person into a folder of her own, or call them NAME_1, NAME_2 and so on",
+    ),
+    "few-repeated": Words(
+        "only {n} people were scanned again; their spread is known poorly", "Scan ten people or more"
+    ),
+    "no-repeatability": Words(
+        "this is not the result of a repeatability study",
+        command_apart(
+            "Make one with `breastmorph compare --repeat FOLDER` and give its repeatability.json",
+            "Make one with compare_repeated and give its repeatability.json",
+        ),
+    ),
+    "other-size": Words(
+        "the chest is {percent:+.0f} % larger than at the first visit: another unit, or another person",
+        command_apart(
+            "Check the unit of both files (--unit, --scale-by), and that they are of the same person",
+            "Check the unit of both files, and that they are of the same person",
+        ),
+    ),
+    "odd-size": Words(
+        "the chest of {visit} is {percent:+.1f} % larger than at the first visit: perhaps another scale or person",
+        _ONE_PERSON,
+    ),
+    "odd-person": Words(
+        "the chest of {visit} lies {misfit:.1f} mm off that of the first visit: perhaps another person",
+        _ONE_PERSON,
+    ),
+    "odd-sides": Words(
+        "{visit} looks like the mirror image of the first visit: sides exchanged, or a mirrored file",
+        "Check left and right of both scans",
+    ),
+    "side-not-compared": Words(
+        "the {side} breast is absent at one visit at least; its volume and the symmetry are not compared"
+    ),
+}
+
+CATALOGUE: Mapping[str, Words] = CHECK | REGISTRATION | _MODEL | _CLINICAL | _COMPARISON | _AROUND

@@ -237,6 +237,84 @@ def _draw_breasts(
 
 
 # --------------------------------------------------------------------------------------------------------------------
+# The same person at another time: other posture, breath and lie of the breasts, with or without a real change
+# --------------------------------------------------------------------------------------------------------------------
+
+_POSTURE = (
+    "sternum_lean", "kyphosis", "side_bend", "twist", "neck_tilt",
+    "shoulder_height", "shoulder_forward", "shoulder_tilt", "shoulder_turn",
+)  # fmt: skip
+_ARMS = ("arm_raise_left", "arm_raise_right", "arm_forward_left", "arm_forward_right")
+_DEPTH, _WIDTH = 5.5, 7.0  # mm that the chest's front and sides move with one score of depth and width
+
+
+@dataclass(frozen=True)
+class VisitParameters:
+    """How much a person differs between two visits; standard deviations where nothing else is said."""
+
+    breath: float = 2.5  # mm that the front of the chest moves
+    posture: float = 0.3  # standard scores of the traits of posture and shoulders
+    arms: float = 0.7  # standard scores of the arms' angles, 5 to 6 degrees each
+    bending: float = 0.06  # standard scores of the smooth fields: what no named trait says of posture
+    lie: float = 0.05  # scores of the breasts' small modes, and the share of the way that a breast sags
+    changed: float = 0.5  # share of the people one of whose breasts changes
+    change: tuple[float, float] = (20.0, 150.0)  # cc, of either sign
+    most: float = 0.4  # share of a breast's volume that a change may take or add
+
+
+@dataclass(frozen=True)
+class Visit:
+    """A person at a later visit.
+
+    Attributes
+    ----------
+    subject : Subject
+        As she is then.
+    breath : float
+        mm that the front of the chest lies further forward than at the first visit.
+    changed : str
+        The side with a real change of volume, or empty.
+    """
+
+    subject: Subject
+    breath: float
+    changed: str
+
+
+def later_visit(
+    subject: Subject, rng: np.random.Generator, parameters: VisitParameters | None = None
+) -> Visit:
+    """A subject at another time."""
+    p = parameters or VisitParameters()
+    t, breath = subject.thorax, p.breath * float(rng.normal())
+    moved = {name: p.posture * rng.normal() for name in _POSTURE}
+    moved |= {name: p.arms * rng.normal() for name in _ARMS}
+    # Ribs rise forward, and about half as far sideways; the belly goes along.
+    moved |= {
+        "chest_depth": breath / _DEPTH,
+        "chest_width": 0.5 * breath / _WIDTH,
+        "belly": 0.1 * rng.normal(),
+    }
+    bent = np.array(t.modes) + p.bending * rng.normal(size=len(t.modes))
+    named = {name: float(getattr(t, name) + by) for name, by in moved.items()}
+    thorax = replace(t, **named, modes=tuple(float(score) for score in bent))
+    sides = [side for side in SIDES if side != subject.absent]
+    changed = sides[int(rng.integers(len(sides)))] if rng.uniform() < p.changed else ""
+    by = float(rng.uniform(*p.change)) * (1.0 if rng.uniform() < 0.5 else -1.0)
+    breasts = {}
+    for side in SIDES:
+        old = subject.breast(side)
+        modes = np.array(old.modes) + p.lie * rng.normal(size=len(old.modes))
+        volume = old.volume
+        if side == changed:
+            volume += float(np.clip(by, -p.most * volume, p.most * volume))
+        sag = max(old.sag + p.lie * float(rng.normal()), 0.0)
+        breasts[side] = replace(old, volume=volume, sag=sag, modes=tuple(float(m) for m in modes))
+    there = replace(subject, thorax=thorax, left=breasts["left"], right=breasts["right"])
+    return Visit(there, breath, changed)
+
+
+# --------------------------------------------------------------------------------------------------------------------
 # The dense truth: a subject's torso on the fixed topology, with masks, landmarks and true volumes
 # --------------------------------------------------------------------------------------------------------------------
 

@@ -41,9 +41,11 @@ from breastmorph.phantom.cohort import (
     STERNUM_LEVELS,
     Subject,
     Torso,
+    VisitParameters,
     arm_length,
     build,
     draw_cohort,
+    later_visit,
     mean_torso,
     mirror_vertices,
     skin_chart,
@@ -394,6 +396,7 @@ def _annotated(
 COLUMNS = (
     "id", "age", "bmi", "volume_left", "volume_right", "ptosis_left", "ptosis_right", "operated", "absent",
 )  # fmt: skip
+VISIT_COLUMNS = ("person", "visit", "volume_change_left", "volume_change_right")  # where there are several
 _TOPOLOGY = -1  # in the list of work, beside the subjects' numbers
 _GRADES = (0.0, 10.0, 30.0)  # mm below the fold at which the nipple enters ptosis grades I, II, III
 
@@ -406,6 +409,8 @@ def write_cohort(
     one_sided: int = 0,
     on_done: Callable[[int], None] | None = None,
     colour: bool = False,
+    visits: int = 1,
+    changes: VisitParameters | None = None,
 ) -> list[dict[str, str]]:
     """Draw, scan and write a cohort; the same seed gives the same bytes whatever the number of jobs.
 
@@ -421,6 +426,11 @@ def write_cohort(
         Called with the number of finished subjects.
     colour : bool
         Whether the scans have vertex colours; their shapes are the same with and without.
+    visits : int
+        How often everybody is scanned (see :func:`breastmorph.phantom.cohort.later_visit`). With more than one, scans
+        are called ``000_1``, ``000_2`` ...; the first ones are the scans of the same cohort with one visit.
+    changes : VisitParameters, optional
+        What is other at each later visit, against the first: posture, breath, and in some people one breast.
 
     Returns
     -------
@@ -428,13 +438,16 @@ def write_cohort(
         The rows of ``cohort.csv``.
     """
     out = Path(out)
+    if visits < 1:
+        raise BreastMorphError(f"{visits} visits cannot be made", "Ask for at least one")
     subjects = draw_cohort(n, seed, one_sided)
-    _make_folders(out, {subject.id for subject in subjects})
+    calls = [_Call(index, visit, visits > 1) for index in range(n) for visit in range(1, visits + 1)]
+    _make_folders(out, {call.name_of(subjects[call.index]) for call in calls})
     # Processes even for one job: they all count with one thread, so that sums come out alike.
     rows: dict[int, dict[str, str]] = {}
-    items = [_TOPOLOGY, *range(n)]
-    writer = partial(_writer, out, subjects, seed, colour)
-    with closing(run_each(writer, items, max(1, min(jobs, n)))) as results:
+    items = [_TOPOLOGY, *range(len(calls))]
+    writer = partial(_writer, out, subjects, calls, seed, colour, changes)
+    with closing(run_each(writer, items, max(1, min(jobs, len(calls))))) as results:
         for index, row in results:
             if isinstance(row, Failure):
                 raise row.error or BreastMorphError.of("subject-not-made", index=index, why=row.reason)
@@ -442,33 +455,74 @@ def write_cohort(
                 rows[index] = row
                 if on_done:
                     on_done(len(rows))
-    write_file(out / "cohort.csv", csv_text(COLUMNS, (rows[index] for index in range(n))).encode())
-    return [rows[index] for index in range(n)]
+    columns = COLUMNS if visits == 1 else (*COLUMNS, *VISIT_COLUMNS)
+    ordered = [rows[index] for index in range(len(calls))]
+    write_file(out / "cohort.csv", csv_text(columns, ordered).encode())
+    return ordered
+
+
+@dataclass(frozen=True)
+class _Call:
+    """One scan to be made: of which subject, at which visit, and whether there are several."""
+
+    index: int
+    visit: int
+    one_of_several: bool
+
+    def name_of(self, subject: Subject) -> str:
+        return f"{subject.id}_{self.visit}" if self.one_of_several else subject.id
+
+    def rng(self, seed: int, purpose: int) -> np.random.Generator:
+        """A child of the seed per subject and visit: no scan depends on the order in which they are made."""
+        key = (purpose, self.index) if self.visit == 1 else (purpose, self.index, self.visit)
+        return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+_SCANNING, _COLOURS, _VISITING = 1, 2, 3  # what the children of the seed are for
 
 
 def _writer(
-    out: Path, subjects: Sequence[Subject], seed: int, colour: bool
+    out: Path,
+    subjects: Sequence[Subject],
+    calls: Sequence[_Call],
+    seed: int,
+    colour: bool,
+    changes: VisitParameters | None,
 ) -> Callable[[int], dict[str, str]]:
     def write(index: int) -> dict[str, str]:
         if index == _TOPOLOGY:
             _write_topology(out)
             return {}
-        return _write_subject(out, subjects[index], seed, index, colour)
+        call = calls[index]
+        return _write_subject(out, subjects[call.index], call, seed, colour, changes)
 
     return write
 
 
-def _write_subject(out: Path, subject: Subject, seed: int, index: int, colour: bool) -> dict[str, str]:
+def _write_subject(
+    out: Path, person: Subject, call: _Call, seed: int, colour: bool, changes: VisitParameters | None = None
+) -> dict[str, str]:
+    subject, breath, name = person, 0.0, call.name_of(person)
+    if call.visit > 1:
+        later = later_visit(person, call.rng(seed, _VISITING), changes)
+        subject, breath = later.subject, later.breath
     true = torso(subject)
-    # A child of the seed per subject: no scan depends on the order in which they are made; nor on colours.
-    rng, other = (np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(k, index))) for k in (1, 2))
-    complexion = Complexion.drawn(other) if colour else None
-    scan = scan_subject(true, rng, complexion=complexion)
-    save_mesh(scan.mesh, out / "scans" / f"{subject.id}.ply")
-    save_landmarks(scan.landmarks, out / "landmarks" / f"{subject.id}.json")
-    colours = _truth_of_colours(complexion) if complexion else {}
-    _save_arrays(out / "truth" / f"{subject.id}.npz", {**_truth(true, scan), **colours})
-    return _row(subject, true)
+    # Shapes do not depend on colours, and these are the same at all visits.
+    complexion = Complexion.drawn(replace(call, visit=1).rng(seed, _COLOURS)) if colour else None
+    scan = scan_subject(true, call.rng(seed, _SCANNING), complexion=complexion)
+    save_mesh(scan.mesh, out / "scans" / f"{name}.ply")
+    save_landmarks(scan.landmarks, out / "landmarks" / f"{name}.json")
+    arrays, row = _truth(true, scan), {**_row(subject, true), "id": name}
+    if complexion:
+        arrays |= _truth_of_colours(complexion)
+    if call.one_of_several:
+        change = {side: subject.breast(side).volume - person.breast(side).volume for side in SIDES}
+        arrays |= {f"volume_change_{side}": np.float64(change[side]) for side in SIDES}
+        arrays |= {"person": np.array(person.id), "visit": call.visit, "breathing_mm": np.float64(breath)}
+        row |= {"person": person.id, "visit": str(call.visit)}
+        row |= {f"volume_change_{side}": f"{change[side]:.1f}" for side in SIDES}
+    _save_arrays(out / "truth" / f"{name}.npz", arrays)
+    return row
 
 
 def _truth(true: Torso, scan: ScannedTorso) -> dict[str, object]:

@@ -1,0 +1,175 @@
+"""``breastmorph compare``: what changed between scans of one person; and how well repeated scans agree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from breastmorph.cli.options import (
+    FOLDER,
+    PATH,
+    json_option,
+    print_json,
+    print_table,
+    progress_with,
+    provenance,
+    scan_options,
+    warn,
+)
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, sentences
+from breastmorph.foundation.files import csv_text, json_text, make_folder, write_file
+from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan, find_scans
+
+if TYPE_CHECKING:
+    from breastmorph.clinical.comparison import Comparer, Comparison
+    from breastmorph.registration.pipeline import Registrar
+
+
+@click.command("compare")
+@click.argument("scans", metavar="BEFORE AFTER [MORE...]", type=PATH, nargs=-1)
+@click.option("--out", type=FOLDER, required=True, help="Folder for the page, the sheet and the tables.")
+@click.option(
+    "--landmarks",
+    type=PATH,
+    multiple=True,
+    help="Landmark file or folder: once, or once for every scan; beside the scans, or found, when not given.",
+)
+@click.option(
+    "--repeat",
+    type=FOLDER,
+    help="Instead of scans: repeated scans of unchanged people, a subfolder each or called NAME_1, NAME_2.",
+)
+@click.option(
+    "--repeatability",
+    "repeatability_file",
+    type=PATH,
+    help="repeatability.json of a study made with --repeat: where the ± come from.",
+)
+@scan_options
+@json_option
+def command(
+    scans: tuple[Path, ...],
+    out: Path,
+    landmarks: tuple[Path, ...],
+    repeat: Path | None,
+    repeatability_file: Path | None,
+    check: CheckParameters,
+    as_json: bool,
+) -> None:
+    """Say what changed between scans of one person, and whether it is more than noise.
+
+    The scans come in the order of the visits; landmarks that are not given are found. Written are comparison.html,
+    comparison.pdf, comparison.json, comparison.csv and maps of the change. With --repeat, repeated scans of
+    unchanged people give repeatability.json and its page: within-subject standard deviations, repeatability
+    coefficients and Bland-Altman plots.
+
+    \b
+    Examples:
+      breastmorph compare 2023.ply 2025.ply --out change/
+      breastmorph compare --repeat volunteers/ --out study/
+      breastmorph compare 2023.ply 2025.ply --repeatability study/repeatability.json --out change/
+    """
+    if repeat is not None and scans:
+        raise click.UsageError("Give scans of one person, or a folder with --repeat, not both.")
+    if repeat is None and len(scans) < 2:
+        raise click.UsageError("Give two or more scans of one person, in the order of the visits.")
+    if len(landmarks) > 1 and len(landmarks) != len(scans):
+        raise click.UsageError("Give --landmarks once, or once for every scan.")
+    # Loaded here, so that --help and mistakes in the options answer at once.
+    from breastmorph.clinical.comparison import Comparer
+    from breastmorph.clinical.repeatability import load_repeatability
+    from breastmorph.registration.pipeline import Registrar
+    from breastmorph.template import default_template
+
+    known = load_repeatability(repeatability_file) if repeatability_file is not None else None
+    make_folder(out)
+    template = default_template()
+    comparer, registrar = Comparer(template, known), Registrar(template)
+    if repeat is not None:
+        _study(comparer, registrar, repeat, next(iter(landmarks), None), check, out, as_json)
+    else:
+        given = landmarks if len(landmarks) > 1 else (next(iter(landmarks), None),) * len(scans)
+        visits = [_one(path, marks) for path, marks in zip(scans, given, strict=True)]
+        _compare(_compared(comparer, registrar, visits, check), out, as_json)
+
+
+def _one(path: Path, landmarks: Path | None) -> ScanFiles:
+    found = find_scans(path, landmarks)
+    if len(found) > 1:
+        raise FileProblem(f"the folder has {len(found)} scans", "Name the file of one scan", path)
+    return found[0]
+
+
+def _compared(
+    comparer: Comparer, registrar: Registrar, visits: list[ScanFiles], check: CheckParameters
+) -> Comparison:
+    scans = [check_scan(files, check, comparer.template.as_reference).accepted() for files in visits]
+    return comparer.compare(scans, registrar.register(scans[0]))
+
+
+def _compare(found: Comparison, out: Path, as_json: bool) -> None:
+    from breastmorph.clinical.comparison import COLUMNS, as_record, as_rows
+    from breastmorph.report.comparison_page import (
+        change_text,
+        save_comparison_sheet,
+        verdict_text,
+        write_comparison_page,
+    )
+
+    record = as_record(found) | {"made": provenance()}
+    write_file(out / "comparison.csv", csv_text(COLUMNS, as_rows(found)).encode())
+    save_comparison_sheet(found, out)
+    page = write_comparison_page(found, out)
+    write_file(out / "comparison.json", json_text(record).encode())
+    warn(sentences(found.warnings))
+    if as_json:
+        print_json(record)
+        return
+    for visit in found.changes:
+        click.echo(f"{found.visits[0].id} to {visit.id}:")
+        for side, volume in visit.volumes.items():
+            click.echo(f"  {verdict_text(volume, side)}")
+        beyond = [one for one in visit.measures if one.exceeds]
+        rows = [[one.name, one.kind, change_text(one)] for one in beyond]
+        if rows:
+            print_table("Distances that changed more than noise", ["measure", "kind", "change"], rows)
+    click.echo(f"Look at {page}")
+
+
+def _study(
+    comparer: Comparer,
+    registrar: Registrar,
+    folder: Path,
+    landmarks: Path | None,
+    check: CheckParameters,
+    out: Path,
+    as_json: bool,
+) -> None:
+    from breastmorph.clinical.repeatability import repeat_study, repeated_people
+    from breastmorph.report.comparison_page import write_repeat_page
+
+    people = repeated_people(folder, landmarks)
+    found: dict[str, Comparison] = {}
+    with progress_with("Comparing", len(people)) as advance:
+        for person, visits in people.items():
+            try:
+                found[person] = _compared(comparer, registrar, visits, check)
+            except BreastMorphError as error:
+                click.echo(f"{person}: {error.text('command')}", err=True)
+            advance()
+    study = repeat_study(found, f"{len(found)} people of {folder.name}")
+    study.repeatability.save(out / "repeatability.json")
+    page = write_repeat_page(study, out)
+    warn(sentences(study.warnings))
+    if as_json:
+        print_json(study.repeatability.as_record() | {"made": provenance()})
+        return
+    rows = [
+        [one.name, one.kind, one.unit, str(len(one.people)), f"{one.within_sd:.1f}", f"{one.coefficient:.1f}"]
+        for one in study.measures
+    ]
+    columns = ["measure", "kind", "unit", "pairs", "within-subject sd", "repeatability coefficient"]
+    print_table(f"Repeatability: {study.repeatability.source}", columns, rows)
+    click.echo(f"Look at {page}")
