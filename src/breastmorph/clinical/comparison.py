@@ -487,7 +487,8 @@ class Comparer:
             first.coarse,
             self._masks[1],
             lambda _, points: np.ones(len(points)),  # a point is left out where the first visit has a breast
-            (known.array(held), marks.array(held)),
+            known.array(held),
+            marks.only(held),
         )
         lay, _ = align_by_sliding(part, landmark_alignment(known, marks, p), p)
         pairs, kept = part.pairs(lay, p.mask_threshold)

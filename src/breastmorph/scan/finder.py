@@ -67,13 +67,9 @@ _AT_AN_EDGE = {"sternal_notch": 8.0, "xiphoid": 10.0, "nipple": 6.0}
 # Skin that a scan shows below a landmark, mm: where it ends sooner it was cut there, and the landmark lies lower.
 _BELOW = {"xiphoid": 10.0, "nipple": 12.0, "lower_pole": 8.0}
 _LOST = 8.0  # mm of deviation of a nipple on a side whose end was cut off: it was cut off too
-_SOUP = (
-    0.3  # of the vertices on an edge: the triangles of a cloud overlap, and their edges are not the scan's
-)
+_SOUP = 0.3  # of the vertices on an edge: the triangles of a cloud overlap, their edges are not the scan's
 _ABOVE = 15.0  # mm of skin above the notch without which it is doubtful
-_COLUMN = np.array(
-    [40.0, 90.0]
-)  # mm to the sides of a landmark and behind it in which that skin is looked for
+_COLUMN = (40.0, 90.0)  # mm to the sides of a landmark and behind it in which that skin is looked for
 _ANOTHER_BODY = 0.25  # of the surface in another piece of that share: not one person alone
 
 
@@ -648,9 +644,8 @@ def _cut_off(
         ends = part in _BELOW and _skin_beyond(body, point, -1.0) < _BELOW[part]
         if off_the_skin or (at_an_edge and vague) or ends:
             gone.add(name)
-    for (
-        side
-    ) in SIDES:  # nor is a nipple that nobody is sure of on a side that the scan does not show to its end
+    # Nor is a nipple that nobody is sure of on a side that the scan does not show to its end.
+    for side in SIDES:
         name, end = f"nipple_{side}", f"lateral_pole_{side}"
         if end in gone and np.sqrt(np.trace(merged[name].covariance) / 3.0) > _LOST:
             gone.add(name)
