@@ -11,7 +11,7 @@ from pathlib import Path
 
 from breastmorph.foundation.errors import AnyPath, FileProblem, MeshProblem, as_path, require
 from breastmorph.foundation.files import in_utf8, problems_of, read_bytes
-from breastmorph.mesh.files import gltf, plain, ply, vtk_legacy, vtk_xml
+from breastmorph.mesh.files import gltf, plain, ply, vtk
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 
 __all__ = ["READABLE", "WRITABLE", "load_mesh", "load_mesh_or_points", "needed_beside", "save_mesh"]
@@ -21,8 +21,8 @@ _READERS: dict[str, Callable[[bytes, Path], TriangleMesh]] = {
     "OBJ": plain.read_obj,
     "STL": plain.read_stl,
     "OFF": plain.read_off,
-    "VTK": vtk_legacy.read,
-    "VTP": vtk_xml.read,
+    "VTK": vtk.read_legacy,
+    "VTP": vtk.read_xml,
     "GLB": gltf.read,
     "GLTF": gltf.read_text,
 }
@@ -30,7 +30,7 @@ _WRITERS: dict[str, Callable[[TriangleMesh, Path], None]] = {
     ".ply": ply.write,
     ".obj": plain.write_obj,
     ".stl": plain.write_stl,
-    ".vtp": vtk_xml.write,
+    ".vtp": vtk.write_xml,
     ".glb": gltf.write,
 }
 READABLE = tuple(f".{kind.lower()}" for kind in _READERS)
@@ -122,9 +122,9 @@ def _kind(data: bytes, path: Path) -> str:
         return "PLY"
     if data.startswith(gltf.SIGNATURE):
         return "GLB"
-    if vtk_legacy.SIGNATURE.match(data):
+    if vtk.LEGACY_SIGNATURE.match(data):
         return "VTK"
-    if vtk_xml.SIGNATURE.match(data):
+    if vtk.XML_SIGNATURE.match(data):
         return "VTP"
     if plain.is_whole_stl(data):
         return "STL"

@@ -369,9 +369,9 @@ def _faces(tree: Tree, root: str) -> NDArray[Any]:
     name = tree.attribute(f"{root}/representer", "name") or ""
     raw = tree.array(f"{root}/representer/reference") if name in _RAW_REFERENCE else None
     if raw is not None and raw.dtype.kind in "iu":
-        from breastmorph.mesh.files import vtk_legacy
+        from breastmorph.mesh.files import vtk
 
-        mesh = vtk_legacy.read(raw.reshape(-1).astype(np.uint8).tobytes(), Path("reference.vtk"))
+        mesh = vtk.read_legacy(raw.reshape(-1).astype(np.uint8).tobytes(), Path("reference.vtk"))
         return np.array(mesh.faces)
     kind = tree.attribute(f"{root}/representer", "datasetType")
     if kind == "VOLUME_MESH":
