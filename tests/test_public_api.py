@@ -78,9 +78,10 @@ PROMISED = {
     "CohortTruth": "explained_breast explained_outside sd_ratio_breast sd_ratio_outside",
     "measure": "subject model",
     "Examination": (
-        "id source absent distances volumes uncertainties ptosis symmetry mesh symmetry_reason warnings"
+        "id source absent distances volumes uncertainties ptosis symmetry mesh symmetry_reason warnings "
+        "others landmarks borders"
     ),
-    "Measure": "name kind value unit reason sd",
+    "Measure": "name kind value unit reason sd source predicted",
     "MeasureTable": "title measures remarks",
     "Ptosis": "side above_lower_pole above_fold grade reason",
     "Symmetry": "deviation sides thorax signed mirrored",
