@@ -19,7 +19,7 @@ from breastmorph.foundation.errors import BreastMorphError, FileProblem, MeshPro
 from breastmorph.foundation.files import read_bytes
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh
-from breastmorph.mesh.geometry import Plane, Similarity, vertex_areas
+from breastmorph.mesh.geometry import Plane, Similarity, vertex_areas, vertex_normals
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.model.regions import Footprint, RegionParameters
 from breastmorph.model.shape_model import ShapeModel
@@ -32,6 +32,11 @@ from breastmorph.scan.scan import SIDES, SIGN, other_side
 NOT_SYMMETRIC = 10.0  # mm between a mesh and its own mirror image: too far to pair its vertices
 _ROUNDS = 5  # of finding the plane of a mean whose mirror image is not known by vertex
 _FEWEST = 60  # vertices of the thorax to lay a shape on
+# The plane of symmetry by the surface.
+_STEPS = 5  # of Gauss and Newton
+_EVERY = 3  # of the vertices: neighbours say the same
+_STANDS_OUT = 2.0  # times the usual distance: half the weight
+_FINEST = 0.5  # mm of usual distance at least
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,7 @@ class RegionLimits:
     margin: float = 20.0  # mm around the breast: there the prediction runs out into the scan
     midline: float = 3.0  # mm that the region stays on its own side
     ring: float = 20.0  # mm around the missing region and its mirror image that do not lie on the chest
+    sternum: float = 15.0  # mm beyond the midline that no operation of a breast reaches
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +89,13 @@ class MirrorFrame:
         twins = self.twin.at(shape)
         return plane_between(shape[by], twins[by]).reflected(twins)
 
+    def mirrored_by_surface(self, shape: Floats, by: Bools, along: float) -> Floats:
+        """The same by the surface at these vertices: where along the skin they lie counts by a share only."""
+        twins = self.twin.at(shape)
+        normals = vertex_normals(shape, self.faces)
+        chosen = np.flatnonzero(by)[::_EVERY]
+        return plane_by_surface(shape[chosen], twins[chosen], normals[chosen], along).reflected(twins)
+
 
 def mirror_frame(model: ShapeModel) -> MirrorFrame:
     """Prepare a model's mean; the mirror image of every vertex is found on it where the model does not say."""
@@ -122,6 +135,39 @@ def plane_between(points: Floats, twins: Floats) -> Plane:
     return Plane(normal, float(normal @ (points.mean(axis=0) + twins.mean(axis=0)) / 2.0))
 
 
+def plane_by_surface(points: Floats, twins: Floats, normals: Floats, along: float) -> Plane:
+    """The plane in which the surface at points (k, 3) is best mirrored onto itself.
+
+    Around a breast that is gone a registration lays points some millimetres beside their place, along the skin and
+    together, while across the skin it is right: the plane of the points turns with them, that of the surface does not.
+    So the distance from a twin's mirror image counts fully along the normal (k, 3), less where it stands out (skin that
+    an operation, or an old scar, changed), and only by the share ``along`` the skin.
+    """
+    plane = plane_between(points, twins)
+    apart = points - twins
+    for _ in range(_STEPS):
+        n, beyond = plane.normal, plane.distance(twins)
+        off = apart + 2.0 * beyond[:, None] * n  # from the mirror image of the twin to the point
+        across = (off * normals).sum(axis=1)
+        turns = np.linalg.svd(n[None])[2][1:]  # directions in which the normal can turn, (2, 3)
+        product, right = np.zeros((3, 3)), np.zeros(3)
+        usual = _STANDS_OUT * max(1.4826 * float(np.median(np.abs(across))), _FINEST)
+        for axes, weights in (
+            (normals, 1.0 / (1.0 + (across / usual) ** 2)),
+            *((np.broadcast_to(axis, normals.shape), np.full(len(off), along**2)) for axis in np.eye(3)),
+        ):
+            facing = axes @ n
+            by_turn = (twins @ turns.T) * facing[:, None] + beyond[:, None] * (axes @ turns.T)
+            slopes = 2.0 * np.column_stack([by_turn, -facing])
+            product += (slopes * weights[:, None]).T @ slopes
+            right -= (slopes * weights[:, None]).T @ (off * axes).sum(axis=1)
+        step = np.linalg.lstsq(product, right, rcond=None)[0]
+        normal = n + step[:2] @ turns
+        length = np.linalg.norm(normal)
+        plane = Plane(normal / length, float((plane.offset + step[2]) / length))
+    return plane
+
+
 @dataclass(frozen=True, eq=False)
 class MissingRegion:
     """The parts of a torso for a prediction, all (n,) bool.
@@ -138,6 +184,9 @@ class MissingRegion:
         The known mirror image of the missing region.
     thorax : (n,) bool
         Skin away from both; shapes are laid on each other by it.
+    untouched : (n,) bool
+        Of the skin beside both that of the sternum and of the healthy half, which no operation of the missing region
+        changed.
     """
 
     side: str
@@ -145,6 +194,13 @@ class MissingRegion:
     breast: Bools
     healthy: Bools
     thorax: Bools
+    untouched: Bools
+
+    @property
+    def around(self) -> Bools:
+        """Skin beside the missing region and its mirror image, (n,)."""
+        found: Bools = ~(self.missing | self.healthy)
+        return found
 
 
 def missing_region(
@@ -177,7 +233,10 @@ def missing_region(
             f"nothing is left on the {other_side(side)} side to predict from",
             "Paint the missing breast on one side only",
         )
-    return MissingRegion(side, region, breast, healthy, thorax)
+    untouched = ~(region | healthy) & (SIGN[side] * frame.mean[:, 0] < p.sternum)
+    return MissingRegion(
+        side, region, breast, healthy, thorax, untouched if untouched.sum() >= _FEWEST else thorax
+    )
 
 
 def painted_side(model: ShapeModel, painted: Bools) -> str:

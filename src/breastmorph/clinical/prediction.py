@@ -5,10 +5,15 @@ How the shape is predicted, is in :mod:`breastmorph.clinical.predictor`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+import numpy as np
+
 from breastmorph.clinical.distances import PAIRS
+from breastmorph.clinical.features import Reading, Request
+from breastmorph.clinical.knowledge import with_measures
 from breastmorph.clinical.measures import measured_features
 from breastmorph.clinical.missing_region import painted_side
 from breastmorph.clinical.predictor import (
@@ -22,6 +27,9 @@ from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.machine import in_one_thread
+from breastmorph.mesh.geometry import face_cross
+from breastmorph.mesh.topology import edge_table
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.scan import SIDES, other_side
 
@@ -95,6 +103,8 @@ def predict_breast(
     *,
     absent: bool | str | None = None,
     subjects: TrainingShapes | None = None,
+    earlier: Floats | None = None,
+    stated: Sequence[Request] = (),
 ) -> Prediction:
     """Predict a missing breast.
 
@@ -111,6 +121,10 @@ def predict_breast(
         points are). Judged by :func:`counts_as_gone` when not given, or from ``Registration.absent_side``: the side
         without landmarks, or empty.
     subjects : TrainingShapes, optional
+    earlier : (n, 3) float, optional
+        The same woman before the operation, registered, in any pose; mm.
+    stated : sequence of Request
+        Measures that the lost breast is known to have had.
 
     See Also
     --------
@@ -119,7 +133,10 @@ def predict_breast(
     if not isinstance(absent, bool):
         absent = counts_as_gone(model, shape, missing, absent or "", replace=not absent)
     predictor = learnt_predictor(model, missing, "surface" if absent else "points", parameters, subjects)
-    return predictor.predict(shape)
+    side = predictor.region.side
+    if earlier is not None and is_gone(model, earlier, side):
+        raise BreastMorphError.of("earlier-without-breast", side=side)
+    return with_measures(model, predictor.predict(shape, earlier), stated)
 
 
 def counts_as_gone(
@@ -183,3 +200,59 @@ def is_gone(model: ShapeModel, shape: Floats, side: str, *, stated: bool = False
             code="no-breast",
         )
     return own < (max(_STATED_GONE * other, _FLAT) if stated else max(_GONE * other, _NO_BREAST))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# What it would take: the solid between the chest as it is and the predicted one
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Lacking:
+    """What lies between a chest and its prediction.
+
+    Attributes
+    ----------
+    solid : TriangleMesh
+        Closed; its volume is the one below.
+    volume, deviation : float
+        cc, and its standard deviation by the prediction's; what lies above the prediction counts as negative.
+    """
+
+    solid: TriangleMesh
+    volume: float
+    deviation: float
+
+
+def lacking(shape: Floats, prediction: Prediction) -> Lacking:
+    """What a flap, an implant or a prosthesis would have to fill.
+
+    Parameters
+    ----------
+    shape : (n, 3) float
+        The chest as it is: what the prediction was made of.
+    prediction : Prediction
+    """
+    missing, faces = prediction.region.missing, prediction.faces
+    changed = faces[missing[faces].any(axis=1)]
+    # Skin of the prediction outside, the chest inside; a vertex that stays is the same one in both.
+    inner = np.arange(len(shape))
+    inner[missing] += len(shape)
+    walls = []
+    for a, b in edge_table(changed).boundary:
+        # At the rim of the scan nothing joins the two: a wall does.
+        walls += [[b, a, inner[a]]] if inner[a] != a else []
+        walls += [[b, inner[a], inner[b]]] if inner[b] != b else []
+    closed = np.vstack([changed, inner[changed][:, ::-1], np.array(walls, dtype=int).reshape(-1, 3)])
+    points = np.vstack([prediction.shape, shape])
+    used, numbered = np.unique(closed, return_inverse=True)
+    solid = TriangleMesh(points[used], numbered.reshape(closed.shape))
+    middle = solid.vertices.mean(axis=0)
+    corners = (solid.vertices - middle)[solid.faces]
+    volume = float(np.einsum("ij,ij->", corners[:, 0], np.cross(corners[:, 1], corners[:, 2]))) / 6000.0
+    gradient = np.zeros_like(shape)
+    outwards = face_cross(prediction.shape, changed) / 6000.0
+    for corner in range(3):
+        np.add.at(gradient, changed[:, corner], outwards)
+    found = Reading(volume, np.arange(len(shape)), gradient)
+    return Lacking(solid, volume, deviation_of(found, prediction))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -101,7 +101,7 @@ class Subject:
     left: Breast
     right: Breast
     absent: str = ""
-    operation: Mastectomy = Mastectomy()
+    operation: Mastectomy = field(default_factory=Mastectomy)
 
     def breast(self, side: str) -> Breast:
         """The breast of a side."""
