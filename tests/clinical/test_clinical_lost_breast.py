@@ -8,9 +8,10 @@ from scipy.spatial.transform import Rotation
 
 from breastmorph.clinical.features import parse_request
 from breastmorph.clinical.knowledge import with_measures
-from breastmorph.clinical.mastectomy import OperatedSkin
+from breastmorph.clinical.mastectomy import OperatedSkin, OperationLimits
 from breastmorph.clinical.missing_region import plane_between, plane_by_surface
 from breastmorph.clinical.prediction import lacking, predict_breast
+from breastmorph.clinical.predictor import PredictionParameters, learnt_predictor
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.geometry import Similarity, vertex_normals
@@ -126,3 +127,12 @@ def test_what_it_would_take_is_a_closed_solid_of_that_volume():
     assert take.volume > 0.0
     assert 0.0 < take.deviation < 400.0
     assert lacking(found.shape, found).volume == pytest.approx(0.0, abs=1e-6)
+
+
+def test_the_seam_has_no_step_where_the_skin_was_operated():
+    # What is learnt of the breast runs out at its own border, whatever an operation would have done to that.
+    found = predictor("surface")
+    gentle = PredictionParameters(operation=OperationLimits(sunken=0.0, slip=0.0))
+    untouched = learnt_predictor(model(), "right", "surface", gentle)
+    np.testing.assert_allclose(found.learnt.rows.inside[0], untouched.learnt.rows.inside[0], atol=1e-4)
+    assert not np.allclose(found.learnt.rows.border[0], untouched.learnt.rows.border[0], atol=0.1)

@@ -186,10 +186,10 @@ class Prediction(Shown):
         This subject's uncertainty relative to the average one: by that mismatch, and by how much worse the known skin
         fits than that of any subject.
     warnings : tuple of Finding
-    given : tuple of str
-        What else was known of the lost breast, in words: an earlier scan, measures.
     measures : MeasureTable
         Of the predicted breast with their standard deviations, and of the other one.
+    given : tuple of str
+        What else was known of the lost breast, in words: an earlier scan, measures.
     """
 
     shape: Floats
@@ -204,8 +204,8 @@ class Prediction(Shown):
     mismatch: float
     spread: float
     warnings: tuple[Finding, ...] = ()
-    given: tuple[str, ...] = ()
     measures: MeasureTable = field(default_factory=lambda: MeasureTable("not measured", ()))
+    given: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         mean = self.sd_normal[self.region.breast].mean()
@@ -531,7 +531,8 @@ class BreastPredictor:
         spread = (
             float(np.clip(np.exp(learnt.by_mismatch @ [1.0, np.log(max(off, 1e-9))]), *_SPREADS)) * excess
         )
-        part, own, given = mean[at] + inside, mean, ()
+        part, own = mean[at] + inside, mean
+        given: tuple[str, ...] = ()
         # A prediction's own border is that of the mean: what it has there beyond it, the parts hold already.
         if earlier is not None:
             own, ratio = self._earlier(shape, lay, earlier)
@@ -674,21 +675,22 @@ def _read(view: TorsoView, found: TrainingShapes, p: PredictionParameters) -> _R
     n, m, b = 2 * found.count, len(seam.region), len(seam.border)
     known: list[NDArray[np.float32]] = []
     inside, border = np.empty((2, n, m, 3), dtype=np.float32), np.empty((2, n, b, 3), dtype=np.float32)
-    off_chest = np.empty(n)
+    off_chest, beside = np.empty(n), np.empty((n, b, 3), dtype=np.float32)
     for row in range(n):
         shape = frame.to_frame.apply(found.shape(row // 2))
         laid = view.laid(frame.mirrored(shape) if row % 2 else shape)[1]
         known.append(view.known(laid).astype(np.float32))
         off_chest[row] = view.off_chest(laid)
-        # What is to be predicted is her breast; what it has to fit is the skin that an operation would leave.
+        # Her breast is to be predicted from the skin that an operation would leave.
         skin = operation.of(laid, row) if operation else laid
-        mirror = view.mirror_image(skin)
-        for which, (one, around) in enumerate(((laid, skin), (mirror, mirror))):
-            inside[which, row] = (one - frame.mean)[seam.region]
-            border[which, row] = (around - frame.mean)[seam.border]
+        for which, one in enumerate((laid, view.mirror_image(skin))):
+            off = one - frame.mean
+            inside[which, row], border[which, row] = off[seam.region], off[seam.border]
+        beside[row] = (skin - laid)[seam.border]
     for which in range(2):
         ends = border[which].transpose(1, 0, 2).astype(np.float64)
         inside[which] -= seam.continued(ends).transpose(1, 0, 2)
+    border[0] += beside
     return _Rows(
         np.arange(n) // 2, np.stack(known), (inside[0], inside[1]), (border[0], border[1]), off_chest
     )
