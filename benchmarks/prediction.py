@@ -26,17 +26,15 @@ import numpy as np
 from breastmorph.batch.engine import register_batch
 from breastmorph.batch.registered_folder import recipe
 from breastmorph.clinical.features import Request
-from breastmorph.clinical.knowledge import with_measures
 from breastmorph.clinical.measures import measured_features
-from breastmorph.clinical.prediction import is_gone
+from breastmorph.clinical.missing_region import TrainingShapes, training_shapes
+from breastmorph.clinical.prediction import is_gone, with_measures
 from breastmorph.clinical.predictor import (
     BreastPredictor,
     Evidence,
     Prediction,
-    TrainingShapes,
     deviation_of,
     learnt_predictor,
-    training_shapes,
 )
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort, load_cohort
@@ -87,6 +85,7 @@ class LostSkin:
 
     @classmethod
     def of(cls, whole: TriangleMesh, scanned: Floats) -> LostSkin:
+        """Skin that the operation moved by more than 3 mm."""
         moved = np.linalg.norm(whole.vertices - scanned, axis=1) > 3.0
         normals = vertex_normals(whole.vertices, whole.faces)
         areas = vertex_areas(whole.vertices, whole.faces)

@@ -10,13 +10,12 @@ from scipy.spatial.transform import Rotation
 
 from breast_cohort import breast_template
 from breastmorph.clinical import prediction
-from breastmorph.clinical.missing_region import mirror_frame
+from breastmorph.clinical.missing_region import mirror_frame, training_shapes
 from breastmorph.clinical.prediction import counts_as_gone, is_gone, predict_breast, predicted_measures
 from breastmorph.clinical.predictor import (
     PredictionParameters,
     deviation_of,
     learnt_predictor,
-    training_shapes,
 )
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort

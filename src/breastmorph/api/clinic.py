@@ -128,8 +128,8 @@ def predict(
     known : mapping, optional
         Measures that the lost breast had, as in ``edit``: ``{"volume-right": "420cc"}``.
     """
+    from breastmorph.clinical.missing_region import training_shapes
     from breastmorph.clinical.prediction import counts_as_gone, predict_breast, predicted_measures
-    from breastmorph.clinical.predictor import training_shapes
 
     if subject is None:
         raise BreastMorphError("there is no subject to predict for", GIVE_SUBJECT, code="wrong-argument")

@@ -29,7 +29,7 @@ from breastmorph.cli.options import (
     warn,
 )
 from breastmorph.clinical.features import parse_request
-from breastmorph.clinical.missing_region import load_painted
+from breastmorph.clinical.missing_region import load_painted, training_shapes
 from breastmorph.clinical.patient import Patient, registered_patient, scanned_patient
 from breastmorph.clinical.prediction import (
     Lacking,
@@ -39,7 +39,7 @@ from breastmorph.clinical.prediction import (
     predict_breast,
     predicted_measures,
 )
-from breastmorph.clinical.predictor import Prediction, training_shapes
+from breastmorph.clinical.predictor import Prediction
 from breastmorph.cohort import load_cohort
 from breastmorph.cohort.reading import OTHER_TRIANGLES
 from breastmorph.foundation.arrays import Bools, Floats

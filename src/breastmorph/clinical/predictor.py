@@ -25,7 +25,6 @@ chest wall (:meth:`MirrorFrame.mirrored_by_surface`); and left-out subjects are 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, Self
@@ -43,111 +42,20 @@ from breastmorph.clinical.missing_region import (
     MissingRegion,
     RegionLimits,
     Seam,
+    TrainingShapes,
     best_choice,
     mirror_frame,
     missing_region,
+    training_shapes,
 )
-from breastmorph.cohort import Cohort
-from breastmorph.cohort.cohort import alike, without_copies
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding, MeshProblem, warning
 from breastmorph.foundation.showing import Shown, doubted
 from breastmorph.mesh.geometry import Similarity, vertex_areas, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.model.building import built_with, usable
+from breastmorph.model.building import built_with
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.anatomy import SIZES_IN_MM
-
-# --------------------------------------------------------------------------------------------------------------------
-# The subjects behind a model: as they were where a cohort or the model keeps them, otherwise drawn to fit it
-# --------------------------------------------------------------------------------------------------------------------
-
-_FEWEST = 5  # subjects for a leave-one-out study
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingShapes:
-    """Shapes in a model's correspondence.
-
-    Attributes
-    ----------
-    count : int
-    shape : callable
-        From a subject's number to her shape (n, 3), mm, in a frame of her own.
-    source : str
-        Where they come from, in words.
-    lost_variance : float
-        Variance of a coordinate that the subjects have beyond these shapes, mm squared: what a truncation cut off.
-    """
-
-    count: int
-    shape: Callable[[int], Floats]
-    source: str
-    lost_variance: float
-
-
-def training_shapes(model: ShapeModel, cohort: Cohort | None = None, seed: int = 0) -> TrainingShapes:
-    """The subjects of a model.
-
-    Without a cohort and without stored coefficients, subjects are drawn such that their mean and covariance are exactly
-    the model's. Leave-one-out over them tells what a model of so many subjects misses, as far as people are normally
-    distributed about the mean; no data of a person is needed.
-
-    Parameters
-    ----------
-    model : ShapeModel
-    cohort : Cohort, optional
-        The registered scans that the model was built from.
-    seed : int
-        Of the drawn subjects.
-    """
-    if cohort is not None:
-        found = without_copies(usable(cohort))  # a left-out subject must not have a twin
-        if not np.array_equal(found.template.mesh.faces, model.faces):
-            raise BreastMorphError(
-                "the cohort does not have the model's triangles",
-                "Give the registered folder that the model was built from",
-            )
-        subjects = TrainingShapes(len(found), found.shape, f"{len(found)} registered subjects", 0.0)
-    elif model.training is not None:
-        scores = _different(model, model.training.scores)
-        subjects = _of_scores(model, scores, f"the model's {len(scores)} subjects")
-    else:
-        scores = _drawn(model, seed)
-        subjects = _of_scores(
-            model, scores, f"{len(scores)} subjects drawn to fit the model, which keeps none"
-        )
-    if subjects.count < _FEWEST:
-        enough = "a model of" if cohort is None else "a cohort with both breasts of"
-        raise BreastMorphError(
-            f"{subjects.count} subjects are too few to predict from", f"Use {enough} at least {_FEWEST}"
-        )
-    return subjects
-
-
-def _of_scores(model: ShapeModel, scores: Floats, source: str) -> TrainingShapes:
-    return TrainingShapes(len(scores), lambda i: model.instance(scores[i]), source, model.noise_variance)
-
-
-def _different(model: ShapeModel, scores: Floats) -> Floats:
-    """Scores (k, q) with every subject once."""
-    # Of a truncated model too little is left to tell two people from one: only equal scores are copies.
-    groups = alike(scores, model.n_vertices) if not model.noise_variance else np.round(scores, 2)
-    first = np.unique(groups, axis=0, return_index=True)[1]
-    return scores if len(first) == len(scores) else scores[np.sort(first)]
-
-
-def _drawn(model: ShapeModel, seed: int) -> Floats:
-    """Coefficients (k, q) with mean 0 and exactly the model's variances."""
-    known = model.info.get("subjects")
-    q = model.n_components
-    k = max(known if isinstance(known, int) else 0, q + 1)
-    columns = np.random.default_rng(seed).standard_normal((k, q))
-    columns -= columns.mean(axis=0)
-    orthonormal = np.linalg.qr(columns)[0]
-    found: Floats = orthonormal * (np.sqrt(k - 1.0) * model.deviations)
-    return found
-
 
 # --------------------------------------------------------------------------------------------------------------------
 # The value of a prediction: a torso with a predicted breast, its alternatives and its uncertainty
@@ -284,6 +192,7 @@ class PredictionParameters:
     region: RegionLimits = field(default_factory=RegionLimits)
     operation: OperationLimits = field(default_factory=OperationLimits)
     blend: float = 12.0  # mm over which a difference at the region's border fades out
+    rise: float = 5.0  # mm over which what an operation took beside the region is made good
     noise: float | None = None  # mm; chosen by leave-one-out likelihood when not given
     # By how much the registration of a woman with one breast lays the points of it elsewhere than that of a woman with
     # two, mm, and how far these go together, mm: with surface evidence the noise is at least theirs. Leave-one-out over
@@ -687,10 +596,14 @@ def _read(view: TorsoView, found: TrainingShapes, p: PredictionParameters) -> _R
             off = one - frame.mean
             inside[which, row], border[which, row] = off[seam.region], off[seam.border]
         beside[row] = (skin - laid)[seam.border]
+    border[0] += beside
     for which in range(2):
         ends = border[which].transpose(1, 0, 2).astype(np.float64)
         inside[which] -= seam.continued(ends).transpose(1, 0, 2)
-    border[0] += beside
+    if operation:
+        # Her breast rises out of sunken skin, on a short way but without a step.
+        rising = Seam(frame.mesh, view.region.missing, p.rise)
+        inside[0] += rising.continued(beside.transpose(1, 0, 2).astype(np.float64)).transpose(1, 0, 2)
     return _Rows(
         np.arange(n) // 2, np.stack(known), (inside[0], inside[1]), (border[0], border[1]), off_chest
     )

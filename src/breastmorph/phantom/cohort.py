@@ -30,7 +30,6 @@ from breastmorph.phantom.skin import (
     BreastMap,
     SkinChart,
     lattice,
-    straight_out,
     to_space,
 )
 from breastmorph.scan.scan import OF_A_BREAST, REQUIRED, SIDES, SIGN, STERNUM, Landmarks
@@ -336,7 +335,7 @@ def build(
         masks[side] = np.zeros(len(start), bool)
         masks[side][patch.ids[patch.inside]] = True
         if side == absent:
-            shaped = patch.operated(shaped, operation or Mastectomy())
+            shaped = patch.operated(shaped, operation or Mastectomy(), chest)
         else:
             shaped[masks[side]] = whole[masks[side]]
     landmarks = _landmarks(whole, masks)
@@ -423,13 +422,12 @@ class _Patch:
         out = self.raised(points, float(np.exp(height)), chest)
         return out, volume_between(out, bare, self.faces)
 
-    def operated(self, bare: Floats, operation: Mastectomy) -> Floats:
+    def operated(self, bare: Floats, operation: Mastectomy, chest: BareChest) -> Floats:
         """The bare torso's points with what the operation left of this breast."""
-        outwards = straight_out(self.skin.placed[0], SIGN[self.side])
 
         def raised(height: Floats) -> Floats:
             out = bare.copy()
-            out[self.ids] += height[:, None] * outwards
+            out[self.ids] = to_space(chest, *self.skin.placed, height, SIGN[self.side]) + self.rest
             return out
 
         faces = lattice().faces  # beyond the breast too

@@ -346,13 +346,10 @@ def across_footprint(around: Floats, nipple: tuple[float, float]) -> Floats:
 
 def to_space(chest: BareChest, around: Floats, level: Floats, height: Floats, sign: float) -> Floats:
     """Points in space, (n, 3), of skin coordinates on the side of ``sign`` (+1 left, -1 right)."""
-    return chest(sign * around, level) + height[:, None] * straight_out(around, sign)
-
-
-def straight_out(around: Floats, sign: float) -> Floats:
-    """Directions in which breasts rise over skin coordinates, (n, 3): outwards less than the rib cage faces."""
+    base = chest(sign * around, level)
+    # Straight out but turned towards the front: breasts point outwards less than the rib cage does.
     out = 0.55 * sign * around / AROUND
-    return np.column_stack([np.sin(out), np.zeros_like(out), np.cos(out)])
+    return base + height[:, None] * np.column_stack([np.sin(out), np.zeros_like(out), np.cos(out)])
 
 
 # --------------------------------------------------------------------------------------------------------------------
