@@ -17,7 +17,7 @@ import argparse
 import os
 import sys
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -25,21 +25,23 @@ import numpy as np
 
 from breastmorph.batch.engine import register_batch
 from breastmorph.batch.registered_folder import recipe
-from breastmorph.clinical.prediction import is_gone
+from breastmorph.clinical.features import Request
+from breastmorph.clinical.measures import measured_features
+from breastmorph.clinical.missing_region import TrainingShapes, training_shapes
+from breastmorph.clinical.prediction import is_gone, with_measures
 from breastmorph.clinical.predictor import (
     BreastPredictor,
     Evidence,
     Prediction,
-    TrainingShapes,
+    deviation_of,
     learnt_predictor,
-    training_shapes,
 )
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.evaluation.truth import Tie
-from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.geometry import vertex_normals
+from breastmorph.mesh.geometry import vertex_areas, vertex_normals
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.model.building import build_model
 from breastmorph.model.shape_model import ShapeModel
@@ -65,6 +67,35 @@ class Row:
     difference: float  # between the subject's breasts, cc
     covered: float
     perfect: float
+    volume_sd: float = np.nan
+    told: float = np.nan  # distance to the true surface, mm, once the volume was stated within 10 %
+    lost: tuple[tuple[float, float], ...] = ()  # see lost_skin; of the prediction and of the mirror image
+
+
+@dataclass(frozen=True, eq=False)
+class LostSkin:
+    """The skin that an operation took, as ``score/prediction.py`` of the torso sets compares it.
+
+    Distances run from the true skin to a predicted surface; the volume between them is signed, + = too large.
+    """
+
+    points: Floats
+    normals: Floats
+    areas: Floats
+
+    @classmethod
+    def of(cls, whole: TriangleMesh, scanned: Floats) -> LostSkin:
+        """Skin that the operation moved by more than 3 mm."""
+        moved = np.linalg.norm(whole.vertices - scanned, axis=1) > 3.0
+        normals = vertex_normals(whole.vertices, whole.faces)
+        areas = vertex_areas(whole.vertices, whole.faces)
+        return cls(whole.vertices[moved], normals[moved], areas[moved])
+
+    def errors(self, shape: Floats, faces: Ints) -> tuple[float, float]:
+        """Mean distance in mm and signed volume in cc."""
+        near = Surface(TriangleMesh(shape, faces)).closest(self.points)
+        along = ((near.points - self.points) * self.normals).sum(axis=1)
+        return float(near.distances.mean()), float((along * self.areas).sum() / 1000.0)
 
 
 def judge(
@@ -170,6 +201,7 @@ def after_mastectomy(
     """One-sided subjects, predicted by the model of the others; how many the volumes alone recognise."""
     rng = np.random.default_rng(0)
     volumes = volumes_of(model)
+    volume = next(one for one in measured_features(model) if one.name == "volume-right")
     mean = mean_torso()
     tie = Tie.of(cohort.template, mean.mesh, mean.landmarks)
     predictor = learnt_predictor(model, "right", "surface", None, subjects)
@@ -179,20 +211,91 @@ def after_mastectomy(
         if not side:
             continue
         with np.load(phantom / "truth" / f"{name}.npz") as truth:
-            true = cohort.to_file[i].inverse().apply(tie.at(truth["whole"].astype(float)))
+            back = cohort.to_file[i].inverse()
+            whole, points = (back.apply(truth[part].astype(float)) for part in ("whole", "points"))
+            true = tie.at(whole)
             cc = {one: float(truth[f"volume_{one}"]) for one in SIDES}
         shape = cohort.shape(i)
         recognised += is_gone(model, shape, side)
+        faces = mean.mesh.faces
         if side == "left":
             shape, true = mirrored(shape, model), mirrored(true, model)
+            whole, points, faces = whole * MIRROR, points * MIRROR, faces[:, ::-1]
         gap = abs(cc["left"] - cc["right"])
         found = predictor.predict(shape)
-        rows.append(judge(found, shape, true, cc[side], gap, predictor, volumes, False, rng))
+        lost = LostSkin.of(TriangleMesh(whole, faces), points)
+        row = judge(found, shape, true, cc[side], gap, predictor, volumes, False, rng)
+        told = np.nan
+        if gap > _CLASSES[-1][0]:
+            stated = Request("volume-right", cc[side] * rng.uniform(0.9, 1.1), "cc")
+            told = lost.errors(with_measures(model, found, [stated]).shape, model.faces)[0]
+        rows.append(
+            replace(
+                row,
+                volume_sd=deviation_of(volume.read(found.shape), found),
+                told=told,
+                lost=tuple(lost.errors(one, model.faces) for one in (found.shape, found.mirrored)),
+            )
+        )
         if side == "right":
             examples.append(Example(name, shape, found, true))
     if figure is not None:
         save_prediction_figure(examples[:3], figure)
     return rows, recognised
+
+
+def show_lost(title: str, rows: list[Row]) -> None:
+    """Print what is compared over the lost skin alone."""
+    lost = np.array([row.lost for row in rows])  # (k, 2, 2)
+    print(f"\n{title}, over the lost skin: {len(rows)} predictions")
+    for low, high in ((0.0, np.inf), *_CLASSES):
+        part = np.array([low <= row.difference < high for row in rows])
+        if not part.any():
+            continue
+        (ours, theirs), cc = lost[part, :, 0].mean(axis=0), np.abs(lost[part, :, 1])
+        print(
+            f"breasts that differed by {low:g} to {high:g} cc ({part.sum()}): surface {ours:.2f} and mirror "
+            f"{theirs:.2f} mm ({ours / theirs:.3f}), volume {np.median(cc[:, 0]):.0f} and "
+            f"{np.median(cc[:, 1]):.0f} cc, "
+            f"signed {lost[part, 0, 1].mean():+.0f} and {lost[part, 1, 1].mean():+.0f} cc"
+        )
+    near = (lost[:, 0, 0] <= lost[:, 1, 0] + 0.1).mean()
+    print(f"nearer than the mirror image or within 0.1 mm of it: {near:.0%}")
+    sds = np.array([row.volume_sd for row in rows])
+    if np.isfinite(sds).all():
+        within = np.abs([row.volume[0] for row in rows]) < sds
+        print(f"volume within one standard deviation: {within.mean():.0%}")
+    told = np.array([row.told for row in rows])
+    if np.isfinite(told).any():
+        was = lost[np.isfinite(told), 0, 0].mean()
+        now = float(np.nanmean(told))
+        print(
+            f"with the volume stated within 10 %: surface {was:.2f} to {now:.2f} mm ({now / was - 1.0:+.0%})"
+        )
+
+
+def torsos(model: ShapeModel, cohort: Cohort, folder: Path, subjects: TrainingShapes) -> list[Row]:
+    """One-sided torsos of another family, whose truth has ``points`` before and ``points_scanned`` after."""
+    predictor = learnt_predictor(model, "right", "surface", None, subjects)
+    rows = []
+    for i, (name, side) in enumerate(zip(cohort.ids, cohort.absent, strict=True)):
+        with np.load(folder / "truth" / f"{name}.npz") as truth:
+            back, faces = cohort.to_file[i].inverse(), truth["faces"].astype(int)
+            whole, points = (back.apply(truth[part].astype(float)) for part in ("points", "points_scanned"))
+            gap = abs(float(truth["volume_left"]) - float(truth["volume_right"]))
+        shape = cohort.shape(i)
+        if side == "left":
+            shape, whole, points, faces = (
+                mirrored(shape, model),
+                whole * MIRROR,
+                points * MIRROR,
+                faces[:, ::-1],
+            )
+        lost = LostSkin.of(TriangleMesh(whole, faces), points)
+        found = predictor.predict(shape)
+        scores = tuple(lost.errors(one, model.faces) for one in (found.shape, found.mirrored))
+        rows.append(Row((), (), (scores[0][1],), gap, np.nan, np.nan, lost=scores))
+    return rows
 
 
 def mirrored(shape: Floats, model: ShapeModel) -> Floats:
@@ -272,7 +375,9 @@ def main() -> int:
     parser.add_argument("--registered", type=Path, help="registered folder of subjects with two breasts")
     parser.add_argument("--one-registered", type=Path, help="registered folder of one-sided subjects")
     parser.add_argument("--one-phantom", type=Path, help="their phantom folder, for the truth")
-    parser.add_argument("--evidence", choices=["points", "surface", "both"], default="both")
+    parser.add_argument("--torsos", type=Path, help="folder of one-sided torsos with truth/")
+    parser.add_argument("--torsos-registered", type=Path, help="their registered folder")
+    parser.add_argument("--evidence", choices=["points", "surface", "both", "none"], default="both")
     parser.add_argument(
         "--figure", type=Path, help="PNG of three subjects after a mastectomy, with the truth"
     )
@@ -310,7 +415,11 @@ def main() -> int:
         if one is not None and phantom is not None:
             rows, recognised = after_mastectomy(model, load_cohort(one), phantom, subjects, arguments.figure)
             show("After a mastectomy, evidence: surface", rows)
+            show_lost("After a mastectomy", rows)
             print(f"recognised as flat by volume alone: {recognised} of {len(rows)}")
+        if arguments.torsos is not None:
+            found = torsos(model, load_cohort(arguments.torsos_registered), arguments.torsos, subjects)
+            show_lost("Torsos of another family", found)
     return 0
 
 

@@ -12,6 +12,7 @@ from breastmorph.clinical.predictor import BreastPredictor, learnt_predictor
 from breastmorph.cohort import Cohort
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.model.shape_model import ShapeModel
+from torso import torso
 
 
 def alike(k: int, seed: int) -> np.ndarray:
@@ -35,3 +36,11 @@ def predictor(evidence: str = "points", side: str = "right") -> BreastPredictor:
 @cache
 def strangers() -> np.ndarray:
     return alike(12, 77)
+
+
+def flattened(shape: np.ndarray, side: str) -> np.ndarray:
+    """The shape without a breast on one side: the template's flat twin there."""
+    flat, _ = torso(edge=10.0, size=0.0)
+    sign = 1.0 if side == "left" else -1.0
+    own = sign * breast_template().mesh.vertices[:, 0] > 0
+    return np.where(own[:, None], shape + flat.vertices - breast_template().mesh.vertices, shape)

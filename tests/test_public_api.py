@@ -104,12 +104,12 @@ PROMISED = {
     ),
     "Standing": "share level finding",
     "Change": "name unit before after requested held deviations",
-    "predict": "model subject missing replace subjects",
+    "predict": "model subject missing replace subjects earlier known",
     "Prediction": (
         "shape mirrored faces region modes rest_variance evidence choice source mismatch spread "
-        "warnings measures"
+        "warnings measures given"
     ),
-    "MissingRegion": "side missing breast healthy thorax",
+    "MissingRegion": "side missing breast healthy thorax untouched",
     "Choice": "noise mirror_share log_likelihood best_noise",
     "picture": "mesh values low high colours yaw pitch size",
     "demo_model": "",

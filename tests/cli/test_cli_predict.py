@@ -86,6 +86,8 @@ def test_a_breast_that_is_gone_is_predicted_into_the_scans_own_frame(folder, tmp
     } <= names
     assert {
         "mirrored.ply",
+        "difference.ply",
+        "difference.stl",
         "sample_2.ply",
         "prediction.json",
         "sheet.png",
@@ -100,6 +102,27 @@ def test_a_breast_that_is_gone_is_predicted_into_the_scans_own_frame(folder, tmp
     assert (deviation > 0).sum() == missing.sum()
     assert load_mesh(tmp_path / "uncertainty.ply").colors is not None
     assert len((tmp_path / "uncertainty.csv").read_text().splitlines()) == missing.sum() + 1
+    solid = load_mesh(tmp_path / "difference.ply")  # in the file's cm, which makes its volume cc
+    a, b, c = (solid.vertices[solid.faces[:, k]] for k in range(3))
+    volume = np.einsum("ij,ij->", a, np.cross(b, c)) / 6.0
+    assert volume == pytest.approx(told["difference"]["volume_cc"], rel=1e-3)
+    assert told["difference"]["sd_cc"] > 0.0
+    assert told["given"] == []
+
+
+def test_what_is_known_of_the_lost_breast_can_be_given(folder, tmp_path):
+    words = (folder / "registered/one.ply", "--missing", "right", "--no-sheet", "--samples", 0, "--json")
+    result = run(folder, *words, "--out", tmp_path / "told", "--set", "volume-right=300cc")
+    told = json.loads(result.stdout)
+    volume = next(one for one in told["measures"] if one["name"] == "volume")
+    assert volume["predicted"] == pytest.approx(300.0, rel=0.03)
+    assert told["given"] == ["volume-right 300 cc"]
+    result = run(folder, *words, "--out", tmp_path / "seen", "--before", folder / "registered/two.ply")
+    assert json.loads(result.stdout)["given"] == ["an earlier scan"]
+    refused = run(folder, *words, "--out", tmp_path / "no", "--set", "volume-left=300cc")
+    assert refused.exit_code == 2
+    assert "tells nothing of the right breast" in refused.stderr
+    assert not (tmp_path / "no").exists()
 
 
 def test_a_raw_scan_is_registered_first(folder, tmp_path, breast_template):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from breastmorph.clinical.features import Reading
-from breastmorph.clinical.missing_region import LeftOut, best_choice
+from breastmorph.clinical.missing_region import LeftOut, best_choice, training_shapes
 from breastmorph.clinical.prediction import predict_breast
-from breastmorph.clinical.predictor import deviation_of, learnt_predictor, training_shapes
+from breastmorph.clinical.predictor import deviation_of, learnt_predictor
 from breastmorph.cohort import Cohort
 from breastmorph.cohort.cohort import doubts
 from breastmorph.foundation.errors import BreastMorphError

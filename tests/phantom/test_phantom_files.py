@@ -13,7 +13,7 @@ from breastmorph.foundation.errors import FileProblem
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh
 from breastmorph.phantom import topology, write_cohort
-from breastmorph.scan.scan import REQUIRED
+from breastmorph.scan.scan import REQUIRED, SIGN
 from breastmorph.scan.views import to_lab
 
 pytestmark = pytest.mark.slow
@@ -120,7 +120,9 @@ def test_one_sided_subject_on_disk(written):
     assert str(truth["absent"]) == side
     gone = np.linalg.norm(truth["whole"] - truth["points"], axis=1)
     assert gone[truth[f"breast_{side}"]].max() > 10.0
-    assert gone[~truth[f"breast_{side}"]].max() < 1e-3
+    sign = SIGN[side] * (truth["bare"] - truth["translation"]) @ truth["rotation"][:, 0]
+    assert gone[sign < -20.0].max() < 1e-3
+    assert 0.0 < truth["remaining_volume"] < 0.41 * truth[f"volume_{side}"]
     assert "whole" not in np.load(out / "truth" / "000.npz")
 
 

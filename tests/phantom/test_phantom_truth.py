@@ -9,6 +9,7 @@ from scipy.spatial import cKDTree
 from breastmorph.mesh.geometry import Similarity, edge_lengths, face_angles, face_areas
 from breastmorph.mesh.topology import face_components, is_manifold
 from breastmorph.phantom import draw_cohort, mean_torso, mirror_vertices, topology, torso
+from breastmorph.phantom.mastectomy import Mastectomy
 from breastmorph.scan.scan import REQUIRED, SIDES
 
 pytestmark = pytest.mark.slow
@@ -162,12 +163,40 @@ def test_aligned_truth_needs_many_components(torsos):
 
 
 def test_one_sided_subject_is_flat_there_and_keeps_the_whole(cohort):
-    subject = replace(cohort[1], absent="left")
+    subject = replace(cohort[1], absent="left", operation=Mastectomy())
     one, both = torso(subject), torso(cohort[1])
     left, right = one.breast["left"], one.breast["right"]
-    np.testing.assert_array_equal(one.mesh.vertices[left], one.bare[left])
+    np.testing.assert_allclose(one.mesh.vertices[left], one.bare[left], atol=1e-9)
     np.testing.assert_array_equal(one.mesh.vertices[right], both.mesh.vertices[right])
     np.testing.assert_array_equal(one.whole, both.mesh.vertices)
     assert one.landmarks.absent_sides == ("left",)
     assert one.landmarks.complete_sides == ("right",)
     assert one.volumes["left"] == pytest.approx(subject.left.volume)
+
+
+def test_operations_leave_a_pad_and_reach_beyond_the_breast(cohort):
+    operation = Mastectomy(pad=70.0, blend=25.0, hollow=5.0, scar=2.5, scar_angle=30.0, dog_ear=6.0)
+    one = torso(replace(cohort[1], absent="left", operation=operation))
+    breast, faces = one.breast["left"], one.mesh.faces
+    left_over = one.remaining
+    assert left_over == pytest.approx(70.0, abs=5.0)
+    moved = np.linalg.norm(one.mesh.vertices - one.whole, axis=1)
+    beyond = moved[~breast & (one.bare[:, 0] > 0)]
+    assert 2.0 < beyond.max() < 8.0
+    assert moved[one.bare[:, 0] <= 0].max() < 1.0
+    # Smooth: no step at the border that a scanner would see as a cliff.
+    edges = np.vstack([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
+    height = np.linalg.norm(one.mesh.vertices - one.bare, axis=1)
+    steps = np.abs(np.diff(height[edges], axis=1))[:, 0]
+    lengths = np.linalg.norm(np.diff(one.bare[edges], axis=1)[:, 0], axis=1)
+    on_left = (one.bare[edges, 0] > 0).all(axis=1)
+    assert (steps / lengths)[on_left].max() < 1.0
+
+
+def test_operations_are_as_varied_as_they_are():
+    drawn = [Mastectomy.drawn(np.random.default_rng(seed)) for seed in range(200)]
+    for name, low, high in (("pad", 30, 120), ("blend", 12, 28), ("scar", -2, 2.5), ("scar_angle", 0, 40)):
+        values = [getattr(one, name) for one in drawn]
+        assert min(values) < low
+        assert max(values) > high
+    assert Mastectomy(pad=100.0).pad_volume(150.0) == pytest.approx(60.0)

@@ -181,6 +181,8 @@ def predict(
     *,
     replace: bool = False,
     subjects: Subjects | None = None,
+    earlier: Subject | None = None,
+    known: Mapping[str, str | float] | None = None,
 ) -> Prediction:
     """Predict a missing breast from the rest of the torso.
 
@@ -195,17 +197,29 @@ def predict(
         Predict a breast although it is there, as if it were missing.
     subjects : sequence of Registration, Cohort, or path, optional
         Those the model was built from: they choose noise and uncertainty.
+    earlier : Registration, TriangleMesh or Scan, optional
+        The same woman before the operation, in any pose.
+    known : mapping, optional
+        Measures that the lost breast had, as in ``edit``: ``{"volume-right": "420cc"}``.
     """
+    from breastmorph.clinical.missing_region import training_shapes
     from breastmorph.clinical.prediction import counts_as_gone, predict_breast, predicted_measures
-    from breastmorph.clinical.predictor import training_shapes
 
     if subject is None:
         raise BreastMorphError("there is no subject to predict for", GIVE_SUBJECT, code="wrong-argument")
     patient = _patient(model, subject)
     what = _side(missing) if isinstance(missing, str) else _vertices(model, missing)
     gone = counts_as_gone(model, patient.shape, what, patient.absent_side, replace=replace)
-    known = training_shapes(model, None if subjects is None else as_cohort(subjects))
-    found = predict_breast(model, patient.shape, what, absent=gone, subjects=known)
+    trained = training_shapes(model, None if subjects is None else as_cohort(subjects))
+    found = predict_breast(
+        model,
+        patient.shape,
+        what,
+        absent=gone,
+        subjects=trained,
+        earlier=None if earlier is None else _patient(model, earlier).shape,
+        stated=[_request(name, value) for name, value in (known or {}).items()],
+    )
     side = found.region.side
     rows = [one.measure for one in predicted_measures(model, found, patient.landmarks)]
     table = MeasureTable(f"{patient.id}: predicted {side} breast", tuple(rows))

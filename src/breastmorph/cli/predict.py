@@ -28,15 +28,18 @@ from breastmorph.cli.options import (
     template_options,
     warn,
 )
-from breastmorph.clinical.missing_region import load_painted
+from breastmorph.clinical.features import parse_request
+from breastmorph.clinical.missing_region import load_painted, training_shapes
 from breastmorph.clinical.patient import Patient, registered_patient, scanned_patient
 from breastmorph.clinical.prediction import (
+    Lacking,
     PredictedMeasure,
     counts_as_gone,
+    lacking,
     predict_breast,
     predicted_measures,
 )
-from breastmorph.clinical.predictor import Prediction, training_shapes
+from breastmorph.clinical.predictor import Prediction
 from breastmorph.cohort import load_cohort
 from breastmorph.cohort.reading import OTHER_TRIANGLES
 from breastmorph.foundation.arrays import Bools, Floats
@@ -59,6 +62,19 @@ from breastmorph.template import Template
     "--region",
     type=PATH,
     help="Instead of --missing: a list of missing vertices, or a registered mesh with these painted red.",
+)
+@click.option(
+    "--before",
+    type=PATH,
+    help="A scan of hers from before the operation, or its registered mesh; any pose and unit.",
+)
+@click.option("--before-landmarks", type=PATH, help="Landmarks of that scan; beside it when not given.")
+@click.option(
+    "--set",
+    "stated",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="What the lost breast is known to have had: volume-right=420cc, SN-NR=24cm; repeatable.",
 )
 @click.option("--replace", "replaced", is_flag=True, help="Predict a breast although it is there.")
 @click.option(
@@ -84,6 +100,9 @@ def command(
     landmarks: Path | None,
     missing: str | None,
     region: Path | None,
+    before: Path | None,
+    before_landmarks: Path | None,
+    stated: tuple[str, ...],
     replaced: bool,
     out: Path,
     samples: int,
@@ -99,15 +118,19 @@ def command(
     """Predict a missing breast of SCAN, a raw scan or OUT/registered/<id>.ply of `register`.
 
     The scan of a patient after a mastectomy lacks that side's nipple and poles, and so does its landmark file.
-    Known skin stays exactly as scanned. Written are the torso as PLY, STL and OBJ in the scan's frame and unit, the
-    uncertainty as colours and numbers, plausible alternatives, the mirror image for comparison, and a page for the
-    clinic.
+    Known skin stays exactly as scanned. Nothing on a flat chest tells which way the lost breast differed: what is
+    known of it can be given with --set and --before. Written are the torso as PLY, STL and OBJ in the scan's frame and
+    unit, the uncertainty as colours and numbers, plausible alternatives, the mirror image for comparison, the solid
+    between the chest and the prediction, and a page for the clinic.
 
     \b
     Examples:
       breastmorph predict model.h5 scan.ply --landmarks scan.json --missing right --out predicted/
       breastmorph predict model.h5 out/registered/017.ply --missing left --replace
+      breastmorph predict model.h5 scan.ply --missing right --set volume-right=420cc
+      breastmorph predict model.h5 scan.ply --missing right --before earlier.ply
     """
+    requests = [parse_request(text) for text in stated]
     if (missing is None) == (region is None):
         raise click.UsageError("Name the side with --missing left|right, or paint it with --region.")
     template = own_template(template_file, template_landmarks)
@@ -119,12 +142,25 @@ def command(
     with about(scan):
         gone = counts_as_gone(model, patient.shape, what, patient.absent_side, replace=replaced)
     subjects = training_shapes(model, load_cohort(cohort) if cohort is not None else None)
+    earlier = None
+    if before is not None:
+        earlier = _patient(model, before, before_landmarks, template, check).shape
     with about(scan):
-        found = predict_breast(model, patient.shape, what, absent=gone, subjects=subjects)
+        found = predict_breast(
+            model,
+            patient.shape,
+            what,
+            absent=gone,
+            subjects=subjects,
+            earlier=earlier,
+            stated=requests,
+        )
     found = replace(found, warnings=(*patient.warnings, *found.warnings))
     measures = predicted_measures(model, found, patient.landmarks)
+    take = lacking(patient.shape, found)
     record = {**_record(found, patient, model_file, gone, measures), "made": provenance()}
-    files = _write(found, patient, record, out, samples, seed)
+    record["difference"] = {"volume_cc": take.volume, "sd_cc": take.deviation}
+    files = _write(found, patient, take, record, out, samples, seed)
     if not no_sheet:
         from breastmorph.report.clinical_sheet import caution
 
@@ -133,6 +169,9 @@ def command(
         print_json({**record, "files": [str(path) for path in files]})
     else:
         _print(found, patient, measures)
+        click.echo(
+            f"Between the chest as it is and the prediction: {take.volume:.0f} ± {take.deviation:.0f} cc (1 sd)"
+        )
         click.echo(f"Look at {out / 'sheet.png'}" if not no_sheet else f"Written to {out}")
     warn(sentences(found.warnings))
 
@@ -157,7 +196,13 @@ def _patient(
 
 
 def _write(
-    found: Prediction, patient: Patient, record: dict[str, Any], out: Path, samples: int, seed: int
+    found: Prediction,
+    patient: Patient,
+    take: Lacking,
+    record: dict[str, Any],
+    out: Path,
+    samples: int,
+    seed: int,
 ) -> list[Path]:
     """Write all but the pictures, in the frame and unit of the patient's file; returns the files."""
     from breastmorph.report.clinical_sheet import vertex_colors
@@ -172,6 +217,8 @@ def _write(
     meshes = {out / f"prediction.{suffix}": predicted for suffix in ("ply", "stl", "obj")}
     meshes[out / "uncertainty.ply"] = replace(predicted, colors=colors)
     meshes[out / "mirrored.ply"] = mesh(found.mirrored)
+    solid = take.solid.with_vertices(patient.to_file.apply(take.solid.vertices))
+    meshes |= {out / f"difference.{suffix}": solid for suffix in ("ply", "stl")}
     rng = np.random.default_rng(seed)
     if samples:
         make_folder(out / "samples")
@@ -231,6 +278,7 @@ def _record(
         "side": found.region.side,
         "breast_was_there": not gone,
         "evidence": found.evidence,
+        "given": list(found.given),
         "noise": asdict(found.choice),
         "calibrated_on": found.source,
         "border_mismatch_mm": found.mismatch,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -14,13 +14,17 @@ from scipy.sparse.linalg import splu
 from scipy.spatial import cKDTree
 
 from breastmorph.clinical.distances import SkinPoints
+from breastmorph.cohort import Cohort
+from breastmorph.cohort.cohort import SAME, without_copies
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, MeshProblem
 from breastmorph.foundation.files import read_bytes
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh
-from breastmorph.mesh.geometry import Plane, Similarity, vertex_areas
+from breastmorph.mesh.geometry import Plane, Similarity, vertex_areas, vertex_normals
+from breastmorph.mesh.topology import linked
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
+from breastmorph.model.building import usable
 from breastmorph.model.regions import Footprint, RegionParameters
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.scan import SIDES, SIGN, other_side
@@ -32,6 +36,11 @@ from breastmorph.scan.scan import SIDES, SIGN, other_side
 NOT_SYMMETRIC = 10.0  # mm between a mesh and its own mirror image: too far to pair its vertices
 _ROUNDS = 5  # of finding the plane of a mean whose mirror image is not known by vertex
 _FEWEST = 60  # vertices of the thorax to lay a shape on
+# The plane of symmetry by the surface.
+_STEPS = 5  # of Gauss and Newton
+_EVERY = 3  # of the vertices: neighbours say the same
+_STANDS_OUT = 2.0  # times the usual distance: half the weight
+_FINEST = 0.5  # mm of usual distance at least
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,7 @@ class RegionLimits:
     margin: float = 20.0  # mm around the breast: there the prediction runs out into the scan
     midline: float = 3.0  # mm that the region stays on its own side
     ring: float = 20.0  # mm around the missing region and its mirror image that do not lie on the chest
+    sternum: float = 15.0  # mm beyond the midline that no operation of a breast reaches
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +93,13 @@ class MirrorFrame:
         twins = self.twin.at(shape)
         return plane_between(shape[by], twins[by]).reflected(twins)
 
+    def mirrored_by_surface(self, shape: Floats, by: Bools, along: float) -> Floats:
+        """The same by the surface at these vertices: where along the skin they lie counts by a share only."""
+        twins = self.twin.at(shape)
+        normals = vertex_normals(shape, self.faces)
+        chosen = np.flatnonzero(by)[::_EVERY]
+        return plane_by_surface(shape[chosen], twins[chosen], normals[chosen], along).reflected(twins)
+
 
 def mirror_frame(model: ShapeModel) -> MirrorFrame:
     """Prepare a model's mean; the mirror image of every vertex is found on it where the model does not say."""
@@ -122,6 +139,39 @@ def plane_between(points: Floats, twins: Floats) -> Plane:
     return Plane(normal, float(normal @ (points.mean(axis=0) + twins.mean(axis=0)) / 2.0))
 
 
+def plane_by_surface(points: Floats, twins: Floats, normals: Floats, along: float) -> Plane:
+    """The plane in which the surface at points (k, 3) is best mirrored onto itself.
+
+    Around a breast that is gone a registration lays points some millimetres beside their place, along the skin and
+    together, while across the skin it is right: the plane of the points turns with them, that of the surface does not.
+    So the distance from a twin's mirror image counts fully along the normal (k, 3), less where it stands out (skin that
+    an operation, or an old scar, changed), and only by the share ``along`` the skin.
+    """
+    plane = plane_between(points, twins)
+    apart = points - twins
+    for _ in range(_STEPS):
+        n, beyond = plane.normal, plane.distance(twins)
+        off = apart + 2.0 * beyond[:, None] * n  # from the mirror image of the twin to the point
+        across = (off * normals).sum(axis=1)
+        turns = np.linalg.svd(n[None])[2][1:]  # directions in which the normal can turn, (2, 3)
+        product, right = np.zeros((3, 3)), np.zeros(3)
+        usual = _STANDS_OUT * max(1.4826 * float(np.median(np.abs(across))), _FINEST)
+        for axes, weights in (
+            (normals, 1.0 / (1.0 + (across / usual) ** 2)),
+            *((np.broadcast_to(axis, normals.shape), np.full(len(off), along**2)) for axis in np.eye(3)),
+        ):
+            facing = axes @ n
+            by_turn = (twins @ turns.T) * facing[:, None] + beyond[:, None] * (axes @ turns.T)
+            slopes = 2.0 * np.column_stack([by_turn, -facing])
+            product += (slopes * weights[:, None]).T @ slopes
+            right -= (slopes * weights[:, None]).T @ (off * axes).sum(axis=1)
+        step = np.linalg.lstsq(product, right, rcond=None)[0]
+        normal = n + step[:2] @ turns
+        length = np.linalg.norm(normal)
+        plane = Plane(normal / length, float((plane.offset + step[2]) / length))
+    return plane
+
+
 @dataclass(frozen=True, eq=False)
 class MissingRegion:
     """The parts of a torso for a prediction, all (n,) bool.
@@ -138,6 +188,9 @@ class MissingRegion:
         The known mirror image of the missing region.
     thorax : (n,) bool
         Skin away from both; shapes are laid on each other by it.
+    untouched : (n,) bool
+        Of the skin beside both that of the sternum and of the healthy half, which no operation of the missing region
+        changed.
     """
 
     side: str
@@ -145,6 +198,13 @@ class MissingRegion:
     breast: Bools
     healthy: Bools
     thorax: Bools
+    untouched: Bools
+
+    @property
+    def around(self) -> Bools:
+        """Skin beside the missing region and its mirror image, (n,)."""
+        found: Bools = ~(self.missing | self.healthy)
+        return found
 
 
 def missing_region(
@@ -177,7 +237,10 @@ def missing_region(
             f"nothing is left on the {other_side(side)} side to predict from",
             "Paint the missing breast on one side only",
         )
-    return MissingRegion(side, region, breast, healthy, thorax)
+    untouched = ~(region | healthy) & (SIGN[side] * frame.mean[:, 0] < p.sternum)
+    return MissingRegion(
+        side, region, breast, healthy, thorax, untouched if untouched.sum() >= _FEWEST else thorax
+    )
 
 
 def painted_side(model: ShapeModel, painted: Bools) -> str:
@@ -315,6 +378,99 @@ def load_painted(path: Path, n_vertices: int) -> Bools:
     if not painted.any():
         raise FileProblem("no vertex is painted", "List or paint the missing vertices", path)
     return painted
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The subjects behind a model: as they were where a cohort or the model keeps them, otherwise drawn to fit it
+# --------------------------------------------------------------------------------------------------------------------
+
+_FEWEST_SUBJECTS = 5  # for a leave-one-out study
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingShapes:
+    """Shapes in a model's correspondence.
+
+    Attributes
+    ----------
+    count : int
+    shape : callable
+        From a subject's number to her shape (n, 3), mm, in a frame of her own.
+    source : str
+        Where they come from, in words.
+    lost_variance : float
+        Variance of a coordinate that the subjects have beyond these shapes, mm squared: what a truncation cut off.
+    """
+
+    count: int
+    shape: Callable[[int], Floats]
+    source: str
+    lost_variance: float
+
+
+def training_shapes(model: ShapeModel, cohort: Cohort | None = None, seed: int = 0) -> TrainingShapes:
+    """The subjects of a model.
+
+    Without a cohort and without stored coefficients, subjects are drawn such that their mean and covariance are exactly
+    the model's. Leave-one-out over them tells what a model of so many subjects misses, as far as people are normally
+    distributed about the mean; no data of a person is needed.
+
+    Parameters
+    ----------
+    model : ShapeModel
+    cohort : Cohort, optional
+        The registered scans that the model was built from.
+    seed : int
+        Of the drawn subjects.
+    """
+    if cohort is not None:
+        found = without_copies(usable(cohort))  # a left-out subject must not have a twin
+        if not np.array_equal(found.template.mesh.faces, model.faces):
+            raise BreastMorphError(
+                "the cohort does not have the model's triangles",
+                "Give the registered folder that the model was built from",
+            )
+        subjects = TrainingShapes(len(found), found.shape, f"{len(found)} registered subjects", 0.0)
+    elif model.training is not None:
+        scores = _different(model, model.training.scores)
+        subjects = _of_scores(model, scores, f"the model's {len(scores)} subjects")
+    else:
+        scores = _drawn(model, seed)
+        subjects = _of_scores(
+            model, scores, f"{len(scores)} subjects drawn to fit the model, which keeps none"
+        )
+    if subjects.count < _FEWEST_SUBJECTS:
+        enough = "a model of" if cohort is None else "a cohort with both breasts of"
+        raise BreastMorphError(
+            f"{subjects.count} subjects are too few to predict from",
+            f"Use {enough} at least {_FEWEST_SUBJECTS}",
+        )
+    return subjects
+
+
+def _of_scores(model: ShapeModel, scores: Floats, source: str) -> TrainingShapes:
+    return TrainingShapes(len(scores), lambda i: model.instance(scores[i]), source, model.noise_variance)
+
+
+def _different(model: ShapeModel, scores: Floats) -> Floats:
+    """Scores (k, q) with every subject once."""
+    # Of a truncated model too little is left to tell two people from one: only equal scores are copies.
+    copies = SAME * np.sqrt(model.n_vertices)
+    groups = linked(scores, copies) if not model.noise_variance else np.round(scores, 2)
+    first = np.unique(groups, axis=0, return_index=True)[1]
+    return scores if len(first) == len(scores) else scores[np.sort(first)]
+
+
+def _drawn(model: ShapeModel, seed: int) -> Floats:
+    """Coefficients (k, q) with mean 0 and exactly the model's variances."""
+    known = model.info.get("subjects")
+    q = model.n_components
+    k = max(known if isinstance(known, int) else 0, q + 1)
+    columns = np.random.default_rng(seed).standard_normal((k, q))
+    columns -= columns.mean(axis=0)
+    orthonormal = np.linalg.qr(columns)[0]
+    found: Floats = orthonormal * (np.sqrt(k - 1.0) * model.deviations)
+    return found
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -5,23 +5,29 @@ How the shape is predicted, is in :mod:`breastmorph.clinical.predictor`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from breastmorph.clinical.distances import PAIRS, STRAIGHT
 from breastmorph.clinical.examination import PredictedSide, examiner_of
-from breastmorph.clinical.measures import Measure
-from breastmorph.clinical.missing_region import painted_side
+from breastmorph.clinical.features import Feature, Reading, Request, named
+from breastmorph.clinical.measures import Measure, measured_features
+from breastmorph.clinical.missing_region import TrainingShapes, painted_side
 from breastmorph.clinical.predictor import (
     Prediction,
     PredictionParameters,
-    TrainingShapes,
     deviation_of,
     learnt_predictor,
 )
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.foundation.arrays import Bools, Floats
-from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.errors import BreastMorphError, warning
 from breastmorph.foundation.machine import in_one_thread
+from breastmorph.mesh.geometry import face_cross
+from breastmorph.mesh.topology import edge_table
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.scan import SIDES, Landmarks, other_side
 
@@ -125,6 +131,8 @@ def predict_breast(
     *,
     absent: bool | str | None = None,
     subjects: TrainingShapes | None = None,
+    earlier: Floats | None = None,
+    stated: Sequence[Request] = (),
 ) -> Prediction:
     """Predict a missing breast.
 
@@ -141,6 +149,10 @@ def predict_breast(
         points are). Judged by :func:`counts_as_gone` when not given, or from ``Registration.absent_side``: the side
         without landmarks, or empty.
     subjects : TrainingShapes, optional
+    earlier : (n, 3) float, optional
+        The same woman before the operation, registered, in any pose; mm.
+    stated : sequence of Request
+        Measures that the lost breast is known to have had.
 
     See Also
     --------
@@ -149,7 +161,10 @@ def predict_breast(
     if not isinstance(absent, bool):
         absent = counts_as_gone(model, shape, missing, absent or "", replace=not absent)
     predictor = learnt_predictor(model, missing, "surface" if absent else "points", parameters, subjects)
-    return predictor.predict(shape)
+    side = predictor.region.side
+    if earlier is not None and is_gone(model, earlier, side):
+        raise BreastMorphError.of("earlier-without-breast", side=side)
+    return with_measures(model, predictor.predict(shape, earlier), stated)
 
 
 def counts_as_gone(
@@ -213,3 +228,151 @@ def is_gone(model: ShapeModel, shape: Floats, side: str, *, stated: bool = False
             code="no-breast",
         )
     return own < (max(_STATED_GONE * other, _FLAT) if stated else max(_GONE * other, _NO_BREAST))
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# What is known of the lost breast beside the scan: a prediction moves in the directions that it was unsure in
+# --------------------------------------------------------------------------------------------------------------------
+
+_EXACT = 0.02  # of a value: how exactly a stated one is taken
+_OWN = 0.1  # of a measure's squared slope lies in missing skin: otherwise it is none of the lost breast
+_ROUNDS = 8  # measures are not linear in the shape
+_FAR = 3.0  # standard deviations from the prediction that are worth a word
+
+
+def with_measures(model: ShapeModel, prediction: Prediction, stated: Sequence[Request]) -> Prediction:
+    """A prediction that agrees with what is known of the lost breast.
+
+    Parameters
+    ----------
+    model : ShapeModel
+    prediction : Prediction
+    stated : sequence of Request
+        Measures of the predicted side, such as ``volume-right=420cc`` or ``SN-NR=24cm``; a value with a sign is added
+        to the predicted one.
+
+    Raises
+    ------
+    BreastMorphError
+        A measure is unknown to the model, or the missing skin does not change it.
+    """
+    if not stated:
+        return prediction
+    known = {feature.name: feature for feature in measured_features(model)}
+    features = [_found(known, request) for request in stated]
+    region, modes = prediction.region.missing, prediction.modes.astype(np.float64)
+    flat = modes.reshape(len(modes), -1)
+
+    def read(shape: Floats) -> tuple[Floats, Floats]:
+        """Values (r,) and their derivatives by the missing points (r, 3m)."""
+        values, slopes = [], []
+        for feature in features:
+            reading = feature.read(shape)
+            inside = (reading.gradient[region[reading.vertices]] ** 2).sum()
+            if inside < _OWN * (reading.gradient**2).sum():
+                raise BreastMorphError.of("not-of-missing", name=feature.name, side=prediction.region.side)
+            gradient = np.zeros_like(shape)
+            gradient[reading.vertices] = reading.gradient
+            values.append(reading.value)
+            slopes.append(gradient[region].ravel())
+        return np.array(values), np.array(slopes)
+
+    values, slopes = read(prediction.shape)
+    wanted = np.array(
+        [
+            request.in_unit(feature.unit) + (value if request.relative else 0.0)
+            for request, feature, value in zip(stated, features, values, strict=True)
+        ]
+    )
+    doubt = np.sqrt(((slopes @ flat.T) ** 2).sum(axis=1) + prediction.rest_variance * (slopes**2).sum(axis=1))
+    exactness = np.diag((_EXACT * np.maximum(np.abs(wanted), 1.0)) ** 2)
+    score = np.zeros(len(flat))
+    shape = prediction.shape
+    for _ in range(_ROUNDS):
+        now, slopes = read(shape)
+        by_mode = slopes @ flat.T  # (r, N)
+        spread = by_mode @ by_mode.T + exactness
+        score = by_mode.T @ np.linalg.solve(spread, wanted - now + by_mode @ score)
+        shape = prediction.shape.copy()
+        shape[region] += (score @ flat).reshape(-1, 3)
+    told = by_mode.T @ np.linalg.solve(spread, by_mode)
+    values_left, vectors = np.linalg.eigh(np.eye(len(flat)) - told)
+    root = (vectors * np.sqrt(np.maximum(values_left, 0.0))) @ vectors.T
+    far = [
+        warning("stated-far", name=request.name, deviations=abs(want - value) / sd)
+        for request, want, value, sd in zip(stated, wanted, values, doubt, strict=True)
+        if abs(want - value) > _FAR * sd
+    ]
+    words = tuple(
+        f"{feature.name} {want:.0f} {feature.unit}" for feature, want in zip(features, wanted, strict=True)
+    )
+    return replace(
+        prediction,
+        shape=shape,
+        modes=(root @ flat).reshape(modes.shape).astype(np.float32),
+        warnings=(*prediction.warnings, *far),
+        given=(*prediction.given, *words),
+    )
+
+
+def _found(known: Mapping[str, Feature], request: Request) -> Feature:
+    name = named(request.name, known)
+    if name is None:
+        raise BreastMorphError(f"this model does not know {request.name!r}", f"Choose of {', '.join(known)}")
+    return known[name]
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# What it would take: the solid between the chest as it is and the predicted one
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Lacking:
+    """What lies between a chest and its prediction.
+
+    Attributes
+    ----------
+    solid : TriangleMesh
+        Closed; its volume is the one below.
+    volume, deviation : float
+        cc, and its standard deviation by the prediction's; what lies above the prediction counts as negative.
+    """
+
+    solid: TriangleMesh
+    volume: float
+    deviation: float
+
+
+def lacking(shape: Floats, prediction: Prediction) -> Lacking:
+    """What a flap, an implant or a prosthesis would have to fill.
+
+    Parameters
+    ----------
+    shape : (n, 3) float
+        The chest as it is: what the prediction was made of.
+    prediction : Prediction
+    """
+    missing, faces = prediction.region.missing, prediction.faces
+    changed = faces[missing[faces].any(axis=1)]
+    # Skin of the prediction outside, the chest inside; a vertex that stays is the same one in both.
+    inner = np.arange(len(shape))
+    inner[missing] += len(shape)
+    walls = []
+    for a, b in edge_table(changed).boundary:
+        # At the rim of the scan nothing joins the two: a wall does.
+        walls += [[b, a, inner[a]]] if inner[a] != a else []
+        walls += [[b, inner[a], inner[b]]] if inner[b] != b else []
+    closed = np.vstack([changed, inner[changed][:, ::-1], np.array(walls, dtype=int).reshape(-1, 3)])
+    points = np.vstack([prediction.shape, shape])
+    used, numbered = np.unique(closed, return_inverse=True)
+    solid = TriangleMesh(points[used], numbered.reshape(closed.shape))
+    middle = solid.vertices.mean(axis=0)
+    corners = (solid.vertices - middle)[solid.faces]
+    volume = float(np.einsum("ij,ij->", corners[:, 0], np.cross(corners[:, 1], corners[:, 2]))) / 6000.0
+    gradient = np.zeros_like(shape)
+    outwards = face_cross(prediction.shape, changed) / 6000.0
+    for corner in range(3):
+        np.add.at(gradient, changed[:, corner], outwards)
+    found = Reading(volume, np.arange(len(shape)), gradient)
+    return Lacking(solid, volume, deviation_of(found, prediction))

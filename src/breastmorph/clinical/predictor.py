@@ -16,13 +16,15 @@ shapes instead of modes. It departs from it in four things:
 
 What counts as known depends on the case. Where the breast is gone, the position of a registered point *along* the skin
 must not count: the landmarks of both breasts steer one smooth registration, so in subjects with two breasts the points
-of one side tell of the other, which a scan after a mastectomy cannot. There only the surface of the other breast and of
-the thorax is evidence, not where on it a point lies. Where a breast that is there is replaced, all points count.
+of one side tell of the other, which a scan after a mastectomy cannot. Nor must the skin beside the lost breast: the
+operation changed it, and what it seems to tell of the breast is told by the operation. There only the surface of the
+other breast is evidence, seen from the sternum and the healthy half of the thorax; the mirror image stands on her own
+chest wall (:meth:`MirrorFrame.mirrored_by_surface`); and left-out subjects are operated first
+(:mod:`breastmorph.clinical.mastectomy`). Where a breast that is there is replaced, all points count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, Self
@@ -31,6 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.clinical.features import Reading
+from breastmorph.clinical.mastectomy import OperatedSkin, OperationLimits
 from breastmorph.clinical.measures import MeasureTable
 from breastmorph.clinical.missing_region import (
     Choice,
@@ -39,113 +42,20 @@ from breastmorph.clinical.missing_region import (
     MissingRegion,
     RegionLimits,
     Seam,
+    TrainingShapes,
     best_choice,
     mirror_frame,
     missing_region,
+    training_shapes,
 )
-from breastmorph.cohort import Cohort
-from breastmorph.cohort.cohort import SAME, without_copies
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding, MeshProblem, warning
 from breastmorph.foundation.showing import Shown, doubted
 from breastmorph.mesh.geometry import Similarity, vertex_areas, vertex_normals
-from breastmorph.mesh.topology import linked
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.model.building import built_with, usable
+from breastmorph.model.building import built_with
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.anatomy import SIZES_IN_MM
-
-# --------------------------------------------------------------------------------------------------------------------
-# The subjects behind a model: as they were where a cohort or the model keeps them, otherwise drawn to fit it
-# --------------------------------------------------------------------------------------------------------------------
-
-_FEWEST = 5  # subjects for a leave-one-out study
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingShapes:
-    """Shapes in a model's correspondence.
-
-    Attributes
-    ----------
-    count : int
-    shape : callable
-        From a subject's number to her shape (n, 3), mm, in a frame of her own.
-    source : str
-        Where they come from, in words.
-    lost_variance : float
-        Variance of a coordinate that the subjects have beyond these shapes, mm squared: what a truncation cut off.
-    """
-
-    count: int
-    shape: Callable[[int], Floats]
-    source: str
-    lost_variance: float
-
-
-def training_shapes(model: ShapeModel, cohort: Cohort | None = None, seed: int = 0) -> TrainingShapes:
-    """The subjects of a model.
-
-    Without a cohort and without stored coefficients, subjects are drawn such that their mean and covariance are exactly
-    the model's. Leave-one-out over them tells what a model of so many subjects misses, as far as people are normally
-    distributed about the mean; no data of a person is needed.
-
-    Parameters
-    ----------
-    model : ShapeModel
-    cohort : Cohort, optional
-        The registered scans that the model was built from.
-    seed : int
-        Of the drawn subjects.
-    """
-    if cohort is not None:
-        found = without_copies(usable(cohort))  # a left-out subject must not have a twin
-        if not np.array_equal(found.template.mesh.faces, model.faces):
-            raise BreastMorphError(
-                "the cohort does not have the model's triangles",
-                "Give the registered folder that the model was built from",
-            )
-        subjects = TrainingShapes(len(found), found.shape, f"{len(found)} registered subjects", 0.0)
-    elif model.training is not None:
-        scores = _different(model, model.training.scores)
-        subjects = _of_scores(model, scores, f"the model's {len(scores)} subjects")
-    else:
-        scores = _drawn(model, seed)
-        subjects = _of_scores(
-            model, scores, f"{len(scores)} subjects drawn to fit the model, which keeps none"
-        )
-    if subjects.count < _FEWEST:
-        enough = "a model of" if cohort is None else "a cohort with both breasts of"
-        raise BreastMorphError(
-            f"{subjects.count} subjects are too few to predict from", f"Use {enough} at least {_FEWEST}"
-        )
-    return subjects
-
-
-def _of_scores(model: ShapeModel, scores: Floats, source: str) -> TrainingShapes:
-    return TrainingShapes(len(scores), lambda i: model.instance(scores[i]), source, model.noise_variance)
-
-
-def _different(model: ShapeModel, scores: Floats) -> Floats:
-    """Scores (k, q) with every subject once."""
-    # Of a truncated model too little is left to tell two people from one: only equal scores are copies.
-    copies = SAME * np.sqrt(model.n_vertices)
-    groups = linked(scores, copies) if not model.noise_variance else np.round(scores, 2)
-    first = np.unique(groups, axis=0, return_index=True)[1]
-    return scores if len(first) == len(scores) else scores[np.sort(first)]
-
-
-def _drawn(model: ShapeModel, seed: int) -> Floats:
-    """Coefficients (k, q) with mean 0 and exactly the model's variances."""
-    known = model.info.get("subjects")
-    q = model.n_components
-    k = max(known if isinstance(known, int) else 0, q + 1)
-    columns = np.random.default_rng(seed).standard_normal((k, q))
-    columns -= columns.mean(axis=0)
-    orthonormal = np.linalg.qr(columns)[0]
-    found: Floats = orthonormal * (np.sqrt(k - 1.0) * model.deviations)
-    return found
-
 
 # --------------------------------------------------------------------------------------------------------------------
 # The value of a prediction: a torso with a predicted breast, its alternatives and its uncertainty
@@ -186,6 +96,8 @@ class Prediction(Shown):
     warnings : tuple of Finding
     measures : MeasureTable
         Of the predicted breast with their standard deviations, and of the other one.
+    given : tuple of str
+        What else was known of the lost breast, in words: an earlier scan, measures.
     """
 
     shape: Floats
@@ -201,6 +113,7 @@ class Prediction(Shown):
     spread: float
     warnings: tuple[Finding, ...] = ()
     measures: MeasureTable = field(default_factory=lambda: MeasureTable("not measured", ()))
+    given: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         mean = self.sd_normal[self.region.breast].mean()
@@ -277,12 +190,21 @@ class PredictionParameters:
     """How a breast is predicted."""
 
     region: RegionLimits = field(default_factory=RegionLimits)
+    operation: OperationLimits = field(default_factory=OperationLimits)
     blend: float = 12.0  # mm over which a difference at the region's border fades out
+    rise: float = 5.0  # mm over which what an operation took beside the region is made good
     noise: float | None = None  # mm; chosen by leave-one-out likelihood when not given
-    # Errors of a registration across the skin, mm, and how far they go together, mm: with surface evidence the noise is
-    # at least theirs. Leave-one-out over registered subjects cannot know them, since all share their habits.
-    registration_error: float = 0.7
-    registration_length: float = 20.0
+    # By how much the registration of a woman with one breast lays the points of it elsewhere than that of a woman with
+    # two, mm, and how far these go together, mm: with surface evidence the noise is at least theirs. Leave-one-out over
+    # registered subjects cannot know it, since the landmarks of both their breasts steered them.
+    registration_error: float = 3.5
+    registration_length: float = 60.0
+    along_shares: tuple[float, ...] = (
+        0.15,
+        0.4,
+        1.0,
+    )  # of distances along the skin in the plane of symmetry; tried
+    trial_subjects: int = 20  # on whom that share is chosen
     noise_ratios: tuple[float, ...] = tuple(
         10.0 ** np.arange(-4.0, 1.51, 0.5)
     )  # tried; to a shape's variance
@@ -308,6 +230,8 @@ class TorsoView:
         What counts as known; see the module.
     with_scale : bool
         Whether torsos are brought to one size.
+    along : float
+        How much distances along the skin count in the plane of symmetry, where only the surface is evidence.
     """
 
     frame: MirrorFrame
@@ -316,6 +240,7 @@ class TorsoView:
     normals: Floats
     evidence: Evidence
     with_scale: bool
+    along: float = 1.0
 
     @classmethod
     def of(cls, model: ShapeModel, missing: str | Bools, evidence: Evidence, p: PredictionParameters) -> Self:
@@ -328,7 +253,7 @@ class TorsoView:
 
     def laid(self, shape: Floats) -> tuple[Similarity, Floats]:
         """How a shape (n, 3) lies on the mean by its thorax, and the shape there."""
-        chest = self.region.thorax
+        chest = self.chest
         lay = Similarity.fit(shape[chest], self.frame.mean[chest], with_scale=self.with_scale)
         return lay, lay.apply(shape)
 
@@ -343,19 +268,34 @@ class TorsoView:
     @property
     def seen(self) -> Bools:
         """Skin that is evidence by its surface, (n,)."""
-        return self.region.healthy | self.region.thorax
+        return self.region.healthy
+
+    @property
+    def chest(self) -> Bools:
+        """Skin that shapes are laid on each other by, (n,)."""
+        return self.region.thorax if self.evidence == "points" else self.region.untouched
 
     def off_chest(self, laid: Floats) -> float:
         """Root mean square distance of a laid thorax from the mean's, mm."""
-        chest = self.region.thorax
+        chest = self.chest
         off = ((laid - self.frame.mean)[chest] * self.normals[chest]).sum(axis=1)
         return float(np.sqrt((off**2).mean()))
 
+    def plain_mirror_image(self, laid: Floats) -> Floats:
+        """A laid shape mirrored across its own plane, that of its points."""
+        return self.frame.own_mirror_image(self._without_missing(laid), self.region.around)
+
     def mirror_image(self, laid: Floats) -> Floats:
-        """A laid shape mirrored across its own plane."""
+        """The mirror image that a prediction starts from: across the plane of what can be relied on."""
+        if self.evidence == "points":
+            return self.plain_mirror_image(laid)
+        by = self.region.around.copy()
+        by[self.seam.border] = False  # their normals would be those of missing skin
+        return self.frame.mirrored_by_surface(self._without_missing(laid), by, self.along)
+
+    def _without_missing(self, laid: Floats) -> Floats:
         # Where mirror images lie between vertices, some of these may be missing ones: they must not be looked at.
-        seen = np.where(self.region.missing[:, None], self.frame.mean, laid)
-        return self.frame.own_mirror_image(seen, ~(self.region.missing | self.region.healthy))
+        return np.where(self.region.missing[:, None], self.frame.mean, laid)
 
     def parts(self, laid: Floats) -> tuple[Floats, Floats]:
         """A laid shape about the mean: inside the region less what the seam continues, and at its border."""
@@ -473,13 +413,15 @@ class BreastPredictor:
         others = self.learnt.rows.kept(self.learnt.rows.subjects != subject)
         return replace(self, learnt=_learnt(self.view, others, self.lost_variance, self.parameters))
 
-    def predict(self, shape: Floats) -> Prediction:
+    def predict(self, shape: Floats, earlier: Floats | None = None) -> Prediction:
         """Predict the missing region of a torso.
 
         Parameters
         ----------
         shape : (n, 3) float
             In the model's correspondence, mm, in any pose. What it has in the missing region does not matter.
+        earlier : (n, 3) float, optional
+            The same woman before the operation, in any pose. Then the breast of that time takes the place.
         """
         view, learnt, mean = self.view, self.learnt, self.frame.mean
         lay, laid = self._laid(shape)
@@ -487,7 +429,7 @@ class BreastPredictor:
         products = (learnt.centred @ known.astype(np.float32)).astype(np.float64)
         weights = learnt.left_out.solve(products, self.choice.noise)
         warnings, excess = self._judged(laid, known, weights)
-        mirror = view.mirror_image(laid)
+        mirror, plain = view.mirror_image(laid), view.plain_mirror_image(laid)
         inside, border = (
             self._combined(weights, rows, part)
             for rows, part in zip((learnt.rows.inside, learnt.rows.border), view.parts(mirror), strict=True)
@@ -498,11 +440,17 @@ class BreastPredictor:
         spread = (
             float(np.clip(np.exp(learnt.by_mismatch @ [1.0, np.log(max(off, 1e-9))]), *_SPREADS)) * excess
         )
+        part, own = mean[at] + inside, mean
+        given: tuple[str, ...] = ()
+        # A prediction's own border is that of the mean: what it has there beyond it, the parts hold already.
+        if earlier is not None:
+            own, ratio = self._earlier(shape, lay, earlier)
+            part, given, spread = own[at], ("an earlier scan",), ratio
         back = lay.inverse()
         turned = (spread * back.scale / np.sqrt(len(self.missed)) * back.rotation.T).astype(np.float32)
         return Prediction(
-            shape=self._completed(shape, back.apply(view.joined(mean[at] + inside, mean, laid))),
-            mirrored=self._completed(shape, back.apply(view.joined(mirror[at], mirror, laid))),
+            shape=self._completed(shape, back.apply(view.joined(part, own, laid))),
+            mirrored=self._completed(shape, back.apply(view.joined(plain[at], plain, laid))),
             faces=self.frame.faces,
             region=self.region,
             modes=self.missed @ turned,
@@ -513,7 +461,22 @@ class BreastPredictor:
             mismatch=off * back.scale,
             spread=spread,
             warnings=warnings,
+            given=given,
         )
+
+    def _earlier(self, shape: Floats, lay: Similarity, earlier: Floats) -> tuple[Floats, float]:
+        """A torso from before the operation laid on by skin that it left alone; the uncertainty's size.
+
+        How far the other breast, which nobody operated, is off its earlier shape, tells how far this one may be.
+        """
+        view = self.view
+        chest, healthy, inner = view.region.untouched, view.region.healthy, view.region.breast
+        at_own_size = Similarity.fit(earlier[chest], shape[chest], with_scale=False)
+        there, laid = lay.after(at_own_size).apply(earlier), lay.apply(shape)
+        off = ((there - laid)[healthy] * vertex_normals(laid, self.frame.faces)[healthy]).sum(axis=1)
+        normals = view.normals[inner]
+        usual = np.einsum("nmd,md->nm", self.missed[:, inner[view.seam.region]], normals)
+        return there, float(np.sqrt((off**2).mean() / max(float((usual**2).mean()), 1e-12)))
 
     def mean_shape(self, shape: Floats) -> Floats:
         """The torso with the model's mean breast joined to it, (n, 3): what is known without any evidence."""
@@ -593,28 +556,54 @@ def learnt_predictor(
     p = parameters or PredictionParameters()
     _require_whole_torsos(model)
     found = subjects or training_shapes(model, seed=p.synthetic_seed)
-    view = TorsoView.of(model, missing, evidence, p)
-    learnt = _learnt(view, _read(view, found), found.lost_variance, p)
+    view = _with_best_plane(TorsoView.of(model, missing, evidence, p), found, p)
+    learnt = _learnt(view, _read(view, found, p), found.lost_variance, p)
     return BreastPredictor(view, p, found.source, found.lost_variance, learnt)
 
 
-def _read(view: TorsoView, found: TrainingShapes) -> _Rows:
+def _with_best_plane(view: TorsoView, found: TrainingShapes, p: PredictionParameters) -> TorsoView:
+    """The view whose mirror images are nearest to the breasts of subjects operated on one side."""
+    if view.evidence == "points":
+        return view
+    operation = OperatedSkin(view.frame, view.region, p.operation)
+    breast = view.region.breast
+    tried = [replace(view, along=share) for share in p.along_shares]
+    missed = np.zeros(len(tried))
+    for subject in range(0, found.count, max(1, found.count // p.trial_subjects)):
+        laid = view.laid(view.frame.to_frame.apply(found.shape(subject)))[1]
+        skin = operation.of(laid, subject)
+        for k, one in enumerate(tried):
+            off = (one.mirror_image(skin) - laid)[breast]
+            missed[k] += ((off * view.normals[breast]).sum(axis=1) ** 2).mean()
+    return tried[int(missed.argmin())]
+
+
+def _read(view: TorsoView, found: TrainingShapes, p: PredictionParameters) -> _Rows:
     frame, seam = view.frame, view.seam
+    operation = OperatedSkin(frame, view.region, p.operation) if view.evidence == "surface" else None
     n, m, b = 2 * found.count, len(seam.region), len(seam.border)
     known: list[NDArray[np.float32]] = []
     inside, border = np.empty((2, n, m, 3), dtype=np.float32), np.empty((2, n, b, 3), dtype=np.float32)
-    off_chest = np.empty(n)
+    off_chest, beside = np.empty(n), np.empty((n, b, 3), dtype=np.float32)
     for row in range(n):
         shape = frame.to_frame.apply(found.shape(row // 2))
         laid = view.laid(frame.mirrored(shape) if row % 2 else shape)[1]
         known.append(view.known(laid).astype(np.float32))
         off_chest[row] = view.off_chest(laid)
-        for which, one in enumerate((laid, view.mirror_image(laid))):
+        # Her breast is to be predicted from the skin that an operation would leave.
+        skin = operation.of(laid, row) if operation else laid
+        for which, one in enumerate((laid, view.mirror_image(skin))):
             off = one - frame.mean
             inside[which, row], border[which, row] = off[seam.region], off[seam.border]
+        beside[row] = (skin - laid)[seam.border]
+    border[0] += beside
     for which in range(2):
         ends = border[which].transpose(1, 0, 2).astype(np.float64)
         inside[which] -= seam.continued(ends).transpose(1, 0, 2)
+    if operation:
+        # Her breast rises out of sunken skin, on a short way but without a step.
+        rising = Seam(frame.mesh, view.region.missing, p.rise)
+        inside[0] += rising.continued(beside.transpose(1, 0, 2).astype(np.float64)).transpose(1, 0, 2)
     return _Rows(
         np.arange(n) // 2, np.stack(known), (inside[0], inside[1]), (border[0], border[1]), off_chest
     )
@@ -632,7 +621,9 @@ def _learnt(view: TorsoView, rows: _Rows, lost_variance: float, p: PredictionPar
     trial = inner[:: max(1, len(inner) // p.trial_points)]
     shape, mirror = (np.einsum("nmd,md->nm", part[:, trial], normals[trial]) for part in rows.inside)
     noises = np.array([p.noise]) if p.noise is not None else _noises(view, left_out, p)
-    choice = best_choice(left_out, shape, mirror, noises, p.mirror_shares, lost_variance)
+    # Without a breast on that side nothing contradicts her own mirror image: only what it misses is predicted.
+    shares = p.mirror_shares if view.evidence == "points" else p.mirror_shares[-1:]
+    choice = best_choice(left_out, shape, mirror, noises, shares, lost_variance)
     weights = left_out.residual_weights(choice.noise)
     share = np.float32(choice.mirror_share)
     missed, mismatch = (

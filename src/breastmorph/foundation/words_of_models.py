@@ -237,6 +237,13 @@ _CLINICAL: dict[str, Words] = {
     "breast-there/without-landmarks": Words(
         "the {side} breast is there: it has no landmarks, but its skin shows it", _REPLACE
     ),
+    "not-of-missing": Words(
+        "{name} tells nothing of the {side} breast", "State measures of the side that is predicted"
+    ),
+    "stated-far": Words("the stated {name} is {deviations:.1f} standard deviations from what was predicted"),
+    "earlier-without-breast": Words(
+        "the earlier scan has no {side} breast either", "Give a scan from before the operation"
+    ),
     "needs-landmarks": Words("needs {names:landmark| and }"),
     "needs-fold": Words("needs {names:landmark| and }"),
     "needs-fold/grade": Words("needs {name:landmark} (the fold)"),

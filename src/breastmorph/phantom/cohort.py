@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -22,6 +22,7 @@ from breastmorph.phantom.body import (
     smooth_step,
     vary,
 )
+from breastmorph.phantom.mastectomy import Mastectomy
 from breastmorph.phantom.skin import (
     N_BREAST_MODES,
     BareChest,
@@ -87,6 +88,8 @@ class Subject:
     absent : str
         Side after a mastectomy ("left" or "right"), otherwise empty. The breast's parameters stay: they are
         the truth a prediction is compared with.
+    operation : Mastectomy
+        How that side was operated.
     """
 
     id: str
@@ -97,6 +100,7 @@ class Subject:
     left: Breast
     right: Breast
     absent: str = ""
+    operation: Mastectomy = field(default_factory=Mastectomy)
 
     def breast(self, side: str) -> Breast:
         """The breast of a side."""
@@ -148,6 +152,10 @@ def draw_cohort(
                 left=breasts[0],
                 right=breasts[1],
                 absent=SIDES[sides[i]] if i >= n - one_sided else "",
+                # A child of the seed: who is operated, and how, changes nobody else.
+                operation=Mastectomy.drawn(
+                    np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3, i)))
+                ),
             )
         )
     return subjects
@@ -332,7 +340,8 @@ class Torso:
     bare : (n, 3) float
         The same skin without breasts: the chest wall that volumes are measured over.
     whole : (n, 3) float
-        With both breasts; differs from ``mesh`` only on the absent side of a one-sided subject.
+        With both breasts; differs from ``mesh`` only on the absent side of a one-sided subject, in the breast and
+        as far beyond it as the operation reached.
     breast : dict of (n,) bool
         Vertices of each breast by side.
     landmarks : Landmarks
@@ -355,10 +364,17 @@ class Torso:
     below_fold: dict[str, float]
     absent: str = ""
 
+    @property
+    def remaining(self) -> float:
+        """What the operation left over the chest wall of the absent side, cc."""
+        there = sum(cc for side, cc in self.volumes.items() if side != self.absent)
+        return volume_between(self.mesh.vertices, self.bare, self.mesh.faces) - there
+
 
 def torso(subject: Subject) -> Torso:
     """The true torso of a subject."""
-    return build(subject.thorax, {side: subject.breast(side) for side in SIDES}, subject.absent)
+    breasts = {side: subject.breast(side) for side in SIDES}
+    return build(subject.thorax, breasts, subject.absent, subject.operation)
 
 
 def mean_torso() -> Torso:
@@ -376,8 +392,10 @@ def mirror_vertices() -> Ints:
     return lattice().mirror
 
 
-def build(thorax: Thorax, breasts: dict[str, Breast], absent: str = "") -> Torso:
-    """Shape the fixed topology into a torso with these breasts."""
+def build(
+    thorax: Thorax, breasts: dict[str, Breast], absent: str = "", operation: Mastectomy | None = None
+) -> Torso:
+    """Shape the fixed topology into a torso with these breasts, that of the ``absent`` side removed."""
     mean, chart = lattice(), skin_chart()
     start = vary(mean.points, thorax)
     chest = chart.chest(start)
@@ -394,7 +412,9 @@ def build(thorax: Thorax, breasts: dict[str, Breast], absent: str = "") -> Torso
         below[side] = patch.skin.below_fold
         masks[side] = np.zeros(len(start), bool)
         masks[side][patch.ids[patch.inside]] = True
-        if side != absent:
+        if side == absent:
+            shaped = patch.operated(shaped, operation or Mastectomy(), chest)
+        else:
             shaped[masks[side]] = whole[masks[side]]
     landmarks = _landmarks(whole, masks)
     if absent:
@@ -479,6 +499,20 @@ class _Patch:
         height = brentq(surplus, np.log(1.0), np.log(300.0), xtol=1e-10)
         out = self.raised(points, float(np.exp(height)), chest)
         return out, volume_between(out, bare, self.faces)
+
+    def operated(self, bare: Floats, operation: Mastectomy, chest: BareChest) -> Floats:
+        """The bare torso's points with what the operation left of this breast."""
+
+        def raised(height: Floats) -> Floats:
+            out = bare.copy()
+            out[self.ids] = to_space(chest, *self.skin.placed, height, SIGN[self.side]) + self.rest
+            return out
+
+        faces = lattice().faces  # beyond the breast too
+        layer, relief = operation.layer(self.skin), operation.relief(self.skin)
+        per_mm = volume_between(raised(layer), bare, faces)
+        lacking = operation.pad_volume(self.skin.breast.volume) - volume_between(raised(relief), bare, faces)
+        return raised(lacking / per_mm * layer + relief)
 
 
 def _landmarks(points: Floats, breast: dict[str, Bools]) -> Landmarks:

@@ -543,6 +543,7 @@ def _truth(true: Torso, scan: ScannedTorso) -> dict[str, object]:
     if true.absent:
         arrays["whole"] = scan.pose.apply(true.whole).astype(np.float32)
         arrays["removed_side"] = np.array(true.absent)
+        arrays["remaining_volume"] = np.float64(true.remaining)
     return arrays | _fixed_points(true, scan)
 
 

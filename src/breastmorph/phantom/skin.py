@@ -438,14 +438,14 @@ class BreastMap:
     @cached_property
     def placed(self) -> tuple[Floats, Floats]:
         """Skin coordinates after sliding the footprint into place."""
-        around, level = self._within
+        around, level = self.within
         return (
             around + self.weight * (self._place_around(around) - around),
             level + self.weight * (self._place_level(around, level) - level),
         )
 
     @cached_property
-    def _within(self) -> tuple[Floats, Floats]:
+    def within(self) -> tuple[Floats, Floats]:
         """Skin coordinates after moving the nipple inside the footprint and the small skin modes."""
         radius = self.material_radius
         window = np.clip(1.0 - radius**2, 0.0, None) ** 2
@@ -486,7 +486,7 @@ class BreastMap:
     def dome(self) -> Floats:
         """Height of the dome for unit projection, (n,)."""
         b = self.breast
-        radius, angle = footprint_polar(*self._within, self.nipple_at)
+        radius, angle = footprint_polar(*self.within, self.nipple_at)
         up, across = np.sin(angle), np.cos(angle)
         above, below = np.clip(up, 0, 1) ** 2, np.clip(-up, 0, 1) ** 2
         lateral, medial = np.clip(across, 0, 1) ** 2, np.clip(-across, 0, 1) ** 2
@@ -540,7 +540,7 @@ class BreastMap:
     @cached_property
     def _above_fold(self) -> tuple[Floats, Floats]:
         """Height above the fold in the column of every point, and how central that column is (1 to 0)."""
-        within = self._within[0]
+        within = self.within[0]
         across = across_footprint(within, self.nipple_at)
         inner = np.clip(1.0 - across**2, 0.0, 1.0)
         fold = self._place_level(within, self.nipple_at[1] - (self.nipple_at[1] - FOLD) * np.sqrt(inner))

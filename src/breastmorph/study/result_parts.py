@@ -10,8 +10,9 @@ import numpy as np
 from breastmorph.clinical.distances import PAPER
 from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.features import Request
+from breastmorph.clinical.missing_region import training_shapes
 from breastmorph.clinical.patient import Patient
-from breastmorph.clinical.predictor import BreastPredictor, Prediction, learnt_predictor, training_shapes
+from breastmorph.clinical.predictor import BreastPredictor, Prediction, learnt_predictor
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort
 from breastmorph.evaluation.experiments.clinical_generalization import (
