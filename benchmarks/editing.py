@@ -19,8 +19,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from scipy.stats import kstest
 
+from breastmorph.clinical.distances import Request
 from breastmorph.clinical.editing import Editor
-from breastmorph.clinical.features import Request
 from breastmorph.clinical.patient import Patient, mean_patient
 from breastmorph.clinical.wishes import ModelFeatures
 from breastmorph.cohort import Cohort, load_cohort

@@ -25,7 +25,7 @@ import numpy as np
 
 from breastmorph.batch.engine import register_batch
 from breastmorph.batch.registered_folder import recipe
-from breastmorph.clinical.features import Request
+from breastmorph.clinical.distances import Request
 from breastmorph.clinical.measures import measured_features
 from breastmorph.clinical.missing_region import TrainingShapes, training_shapes
 from breastmorph.clinical.prediction import is_gone, with_measures

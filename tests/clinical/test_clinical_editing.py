@@ -10,9 +10,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from breast_cohort import breast_model
+from breastmorph.clinical.distances import Request, parse_request
 from breastmorph.clinical.edit_space import EditSpace, JoinedBorder
 from breastmorph.clinical.editing import Editor, EditParameters
-from breastmorph.clinical.features import Request, parse_request
 from breastmorph.clinical.patient import Patient, mean_patient, place
 from breastmorph.clinical.wishes import ModelFeatures
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem

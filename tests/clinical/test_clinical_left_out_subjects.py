@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from breastmorph.clinical.features import Reading
+from breastmorph.clinical.distances import Reading
 from breastmorph.clinical.missing_region import LeftOut, best_choice, training_shapes
 from breastmorph.clinical.prediction import predict_breast
 from breastmorph.clinical.predictor import deviation_of, learnt_predictor

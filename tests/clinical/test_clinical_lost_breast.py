@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from breastmorph.clinical.features import parse_request
+from breastmorph.clinical.distances import parse_request
 from breastmorph.clinical.mastectomy import OperatedSkin, OperationLimits
 from breastmorph.clinical.missing_region import plane_between, plane_by_surface
 from breastmorph.clinical.prediction import lacking, predict_breast, with_measures

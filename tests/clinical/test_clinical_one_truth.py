@@ -129,7 +129,7 @@ def test_an_edit_has_the_same_measures_at_every_door(breast_model):
 
 
 def _request(text: str):
-    from breastmorph.clinical.features import parse_request
+    from breastmorph.clinical.distances import parse_request
 
     return parse_request(text)
 

@@ -19,9 +19,8 @@ from breastmorph.api.given import (
 )
 from breastmorph.api.scans import register
 from breastmorph.clinical.comparison import Comparer, Comparison
-from breastmorph.clinical.distances import KINDS, STRAIGHT
+from breastmorph.clinical.distances import KINDS, STRAIGHT, Request, parse_request
 from breastmorph.clinical.examination import Examination, examiner_of, landmarks_of
-from breastmorph.clinical.features import Request, parse_request
 from breastmorph.clinical.measures import MeasureTable
 from breastmorph.clinical.patient import Patient, mean_patient, template_of
 from breastmorph.clinical.repeatability import Repeatability, RepeatStudy, load_repeatability, repeat_study

@@ -26,10 +26,20 @@ from breastmorph.cli.options import (
     scan_options,
     warn,
 )
-from breastmorph.clinical.distances import DISTANCES, KINDS, PAIRS, PAPER, STRAIGHT, TAPE
+from breastmorph.clinical.distances import (
+    DISTANCES,
+    KINDS,
+    PAIRS,
+    PAPER,
+    REGIONS,
+    STRAIGHT,
+    TAPE,
+    Request,
+    named,
+    parse_request,
+)
 from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.examination import landmarks_of
-from breastmorph.clinical.features import REGIONS, Request, named, parse_request
 from breastmorph.clinical.patient import Patient, mean_patient, registered_patient, scanned_patient
 from breastmorph.clinical.wishes import Edit, ModelFeatures
 from breastmorph.foundation.arrays import Floats

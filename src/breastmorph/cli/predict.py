@@ -28,7 +28,7 @@ from breastmorph.cli.options import (
     template_options,
     warn,
 )
-from breastmorph.clinical.features import parse_request
+from breastmorph.clinical.distances import parse_request
 from breastmorph.clinical.missing_region import load_painted, training_shapes
 from breastmorph.clinical.patient import Patient, registered_patient, scanned_patient
 from breastmorph.clinical.prediction import (

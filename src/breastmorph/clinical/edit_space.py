@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
-from breastmorph.clinical.features import Feature, Reading
+from breastmorph.clinical.distances import Feature, Reading
 from breastmorph.clinical.missing_region import Seam
 from breastmorph.clinical.patient import Place
 from breastmorph.foundation.arrays import Bools, Floats, Ints

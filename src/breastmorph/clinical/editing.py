@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from breastmorph.clinical.distances import Feature, Request
 from breastmorph.clinical.edit_space import (
     EditSpace,
     JoinedBorder,
@@ -21,7 +22,6 @@ from breastmorph.clinical.edit_space import (
     regress,
 )
 from breastmorph.clinical.examination import landmarks_of
-from breastmorph.clinical.features import Feature, Request
 from breastmorph.clinical.missing_region import Seam
 from breastmorph.clinical.patient import Patient, place
 from breastmorph.clinical.wishes import (

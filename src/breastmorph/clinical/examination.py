@@ -14,11 +14,11 @@ from breastmorph.clinical.distances import (
     DISTANCES,
     KINDS,
     TAPE,
+    Reading,
     SkinLandmarks,
     reached,
     section_length,
 )
-from breastmorph.clinical.features import Reading
 from breastmorph.clinical.measures import (
     Gauge,
     Measure,

@@ -14,7 +14,9 @@ from breastmorph.clinical.distances import (
     STRAIGHT,
     TAPE,
     Distance,
+    Feature,
     Function,
+    Reading,
     SkinLandmarks,
     SkinPoints,
     TapeLine,
@@ -24,10 +26,10 @@ from breastmorph.clinical.distances import (
     midline,
     midline_point,
     over_chord,
+    same_name,
     tape_lines,
     to_midline,
 )
-from breastmorph.clinical.features import Feature, Reading, same_name
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding

@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from breastmorph.clinical.distances import PAIRS, STRAIGHT
+from breastmorph.clinical.distances import PAIRS, STRAIGHT, Feature, Reading, Request, named
 from breastmorph.clinical.examination import PredictedSide, examiner_of
-from breastmorph.clinical.features import Feature, Reading, Request, named
 from breastmorph.clinical.measures import Measure, measured_features
 from breastmorph.clinical.missing_region import TrainingShapes, painted_side
 from breastmorph.clinical.predictor import (

@@ -32,7 +32,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.clinical.features import Reading
+from breastmorph.clinical.distances import Reading
 from breastmorph.clinical.mastectomy import OperatedSkin, OperationLimits
 from breastmorph.clinical.measures import MeasureTable
 from breastmorph.clinical.missing_region import (

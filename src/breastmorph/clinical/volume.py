@@ -12,7 +12,7 @@ from scipy.linalg import lu_factor, lu_solve
 from scipy.sparse.linalg import splu
 from scipy.spatial.distance import cdist
 
-from breastmorph.clinical.features import Reading
+from breastmorph.clinical.distances import Reading
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import MeshProblem
 from breastmorph.mesh.geometry import face_areas

@@ -10,9 +10,17 @@ import numpy as np
 from scipy.stats import chi2, norm
 
 from breastmorph.clinical.borders import SubjectLandmarks
-from breastmorph.clinical.distances import KINDS, STRAIGHT, parse_measure
+from breastmorph.clinical.distances import (
+    KINDS,
+    REGIONS,
+    STRAIGHT,
+    Feature,
+    Request,
+    named,
+    parse_measure,
+    same_name,
+)
 from breastmorph.clinical.examination import examiner_of
-from breastmorph.clinical.features import REGIONS, Feature, Request, named, same_name
 from breastmorph.clinical.measures import DistanceFeature, measured_features
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding, sentences, warning

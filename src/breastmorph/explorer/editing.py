@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from breastmorph.clinical.distances import PAPER
+from breastmorph.clinical.distances import PAPER, REGIONS, Request, named
 from breastmorph.clinical.editing import UNATTAINABLE, Editor
-from breastmorph.clinical.features import REGIONS, Request, named
 from breastmorph.clinical.patient import Patient
 from breastmorph.clinical.wishes import Edit
 from breastmorph.explorer.answers import bad_request, preparing

@@ -436,8 +436,7 @@ def _fused(name: str, front: Estimate, close: Sequence[Estimate]) -> Estimate:
 def _sighted(expected: Estimate, seen: Estimate) -> Estimate:
     """What is expected and what was seen there, which may be something else: the mean of both readings.
 
-    A mole or a fold of the skin looks like the nipple of a breast whose own is flat. Where what was seen lies
-    about where it is expected nothing changes; where not, the spread holds both places.
+    A mole or a fold can look like a flat nipple: where the two disagree, the spread holds both places.
     """
     off, both = seen.point - expected.point, _merged([expected, seen])
     right = (1.0 - _OTHER) * _density(off, expected.covariance + seen.covariance)

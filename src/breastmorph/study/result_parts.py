@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from breastmorph.clinical.distances import PAPER
+from breastmorph.clinical.distances import PAPER, Request
 from breastmorph.clinical.editing import Editor
-from breastmorph.clinical.features import Request
 from breastmorph.clinical.missing_region import training_shapes
 from breastmorph.clinical.patient import Patient
 from breastmorph.clinical.predictor import BreastPredictor, Prediction, learnt_predictor
