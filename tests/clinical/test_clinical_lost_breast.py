@@ -7,8 +7,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from breastmorph.clinical.distances import parse_request
-from breastmorph.clinical.mastectomy import OperatedSkin, OperationLimits
-from breastmorph.clinical.missing_region import plane_between, plane_by_surface
+from breastmorph.clinical.missing_region import OperatedSkin, OperationLimits, plane_between, plane_by_surface
 from breastmorph.clinical.prediction import lacking, predict_breast, with_measures
 from breastmorph.clinical.predictor import PredictionParameters, learnt_predictor
 from breastmorph.clinical.volume import BreastVolumes

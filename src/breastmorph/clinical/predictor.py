@@ -20,7 +20,7 @@ of one side tell of the other, which a scan after a mastectomy cannot. Nor must 
 operation changed it, and what it seems to tell of the breast is told by the operation. There only the surface of the
 other breast is evidence, seen from the sternum and the healthy half of the thorax; the mirror image stands on her own
 chest wall (:meth:`MirrorFrame.mirrored_by_surface`); and left-out subjects are operated first
-(:mod:`breastmorph.clinical.mastectomy`). Where a breast that is there is replaced, all points count.
+(:mod:`breastmorph.clinical.missing_region`). Where a breast that is there is replaced, all points count.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.clinical.distances import Reading
-from breastmorph.clinical.mastectomy import OperatedSkin, OperationLimits
 from breastmorph.clinical.measures import MeasureTable
 from breastmorph.clinical.missing_region import (
     Choice,
     LeftOut,
     MirrorFrame,
     MissingRegion,
+    OperatedSkin,
+    OperationLimits,
     RegionLimits,
     Seam,
     TrainingShapes,
@@ -53,7 +54,6 @@ from breastmorph.foundation.errors import BreastMorphError, Finding, MeshProblem
 from breastmorph.foundation.showing import Shown, doubted
 from breastmorph.mesh.geometry import Similarity, vertex_areas, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.model.building import built_with
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.anatomy import SIZES_IN_MM
 
@@ -554,7 +554,8 @@ def learnt_predictor(
         See :func:`training_shapes`; the model's own when not given.
     """
     p = parameters or PredictionParameters()
-    _require_whole_torsos(model)
+    if not model.of_whole_torsos:
+        raise BreastMorphError.of("part-of-torso")
     found = subjects or training_shapes(model, seed=p.synthetic_seed)
     view = _with_best_plane(TorsoView.of(model, missing, evidence, p), found, p)
     learnt = _learnt(view, _read(view, found, p), found.lost_variance, p)
@@ -668,9 +669,3 @@ def _spread_by_mismatch(mismatch: Floats, size: Floats) -> Floats:
     slope = float(np.clip(((x - x0) @ y) / max(float((x - x0) @ (x - x0)), 1e-12), 0.0, 1.0))
     level = 0.5 * np.log((size**2 * np.exp(-2.0 * slope * (x - x0))).mean())
     return np.array([level - slope * x0, slope])
-
-
-def _require_whole_torsos(model: ShapeModel) -> None:
-    built = built_with(model)
-    if built.part or built.asymmetry:
-        raise BreastMorphError.of("part-of-torso")

@@ -463,7 +463,7 @@ def built_with(model: ShapeModel) -> BuildParameters:
     def mapping(value: Any) -> Mapping[str, Any]:
         return value if isinstance(value, Mapping) else {}
 
-    said = mapping(model.info.get("parameters"))
+    said = model.said_parameters
     frame: dict[str, Any] = {
         name: value
         for name, value in mapping(said.get("procrustes")).items()

@@ -23,7 +23,7 @@ from breastmorph.foundation.showing import Shown
 from breastmorph.mesh.geometry import Similarity, face_cross
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.scan.anatomy import SIZES_IN_MM, UNITS
-from breastmorph.scan.scan import NAMES, Landmarks, canonical_name
+from breastmorph.scan.scan import NAMES, SIDES, Landmarks, canonical_name
 
 _REGISTER = "Register the scan with the template that the model was built with, or fit the model to it"
 
@@ -331,6 +331,20 @@ class ShapeModel(Shown):
     def is_synthetic(self) -> bool:
         """Whether the model says that nobody was scanned for it."""
         return bool(self.info.get("synthetic"))
+
+    @property
+    def said_parameters(self) -> Mapping[str, Any]:
+        """What the model says of how it was built; empty where it says nothing, or no mapping."""
+        said = self.info.get("parameters")
+        return said if isinstance(said, Mapping) else {}
+
+    @property
+    def of_whole_torsos(self) -> bool:
+        """Whether its shapes are torsos, not one side of them or the difference of two."""
+        return (
+            self.said_parameters.get("part") not in SIDES
+            and self.said_parameters.get("asymmetry") is not True
+        )
 
     @property
     def keeps_size(self) -> bool:
