@@ -31,6 +31,8 @@ SMALLER = {  # what an example asks for, and what is enough to see that it works
     r"--phantom \d+": "--phantom 4",
     r"--one-sided \d+": "--one-sided 1",
     r"--grid \S+ --hold thorax": "--grid NL-NR",  # a model of five cannot hold the thorax at two deviations
+    r"(--set SN-NL=21.5cm --set NL-NR=20cm) --hold thorax": r"\1",  # nor while a nipple rises by 3 cm
+    r"--hold right --hold thorax": "--hold SN-NR",  # nor a breast, while the other one grows
 }
 LESS_CODE = {  # the same for Python; tests/test_api.py runs it as it stands
     "bm.evaluate(model, fits)": "bm.evaluate(model, fits, samples=20, surface=False)",
