@@ -114,7 +114,7 @@ def test_what_is_known_of_the_lost_breast_can_be_given(folder, tmp_path):
     words = (folder / "registered/one.ply", "--missing", "right", "--no-sheet", "--samples", 0, "--json")
     result = run(folder, *words, "--out", tmp_path / "told", "--set", "volume-right=300cc")
     told = json.loads(result.stdout)
-    volume = next(one for one in told["measures"] if one["name"] == "volume")
+    volume = next(one for one in told["measures"] if one["name"] == "volume-right")
     assert volume["predicted"] == pytest.approx(300.0, rel=0.03)
     assert told["given"] == ["volume-right 300 cc"]
     result = run(folder, *words, "--out", tmp_path / "seen", "--before", folder / "registered/two.ply")

@@ -360,12 +360,19 @@ class SkinLandmarks:
 
     @classmethod
     def on(cls, surface: Surface, landmarks: Landmarks) -> SkinLandmarks:
-        """Landmarks moved onto a surface, which they must nearly touch."""
+        """Landmarks moved onto a surface, which they must nearly touch.
+
+        Those that the program found (a fold that no view shows is an estimate) are left out where they do not.
+        """
         if len(landmarks):
             far = surface.closest(landmarks.points).distances
-            if far.max() > _OFF_SKIN:
-                name = landmarks.names[int(far.argmax())]
-                raise LandmarkProblem.of("unusable-landmarks/off-mesh", name=name, distance=float(far.max()))
+            off = {name: d for name, d in zip(landmarks.names, far, strict=True) if d > _OFF_SKIN}
+            for name, distance in off.items():
+                if name not in landmarks.found:
+                    raise LandmarkProblem.of(
+                        "unusable-landmarks/off-mesh", name=name, distance=float(distance)
+                    )
+            landmarks = landmarks.only(name for name in landmarks.names if name not in off)
         return cls(landmarks.names, SkinPoints.on(surface, landmarks.points))
 
     @classmethod
