@@ -161,8 +161,7 @@ class BorderFinder:
         if own is not None and len(own):
             skin = SkinLandmarks.on(Surface(TriangleMesh(shape, self._faces)), own)
             names, points = list(skin.names), skin.points
-            found = own.found
-            sd = {name: found[name].sd if name in found else repeatability(name) for name in names}
+            sd = spreads(own.only(names))
         for side, border in self.borders(shape).items():
             if side == absent:
                 continue
@@ -232,6 +231,12 @@ def repeatability(name: str) -> float:
     """Standard deviation along one direction of a landmark that is set by hand, mm."""
     part = name if name in _REPEATED else name.rpartition("_")[0]
     return _REPEATED.get(part, 4.0)
+
+
+def spreads(landmarks: Landmarks) -> dict[str, float]:
+    """Standard deviation of landmarks, mm: what the finder says of those it found, repeatability of those set."""
+    found = landmarks.found
+    return {name: found[name].sd if name in found else repeatability(name) for name in landmarks.names}
 
 
 def _is_measured(name: str) -> bool:

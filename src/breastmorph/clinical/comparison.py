@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from breastmorph.clinical.distances import DISTANCES, SkinPoints
-from breastmorph.clinical.examination import Examination, Examiner
+from breastmorph.clinical.examination import Examination, examiner_of
 from breastmorph.clinical.measures import Measure
 from breastmorph.clinical.repeatability import SURE, Repeatability, builtin_repeatability, key_of
 from breastmorph.clinical.volume import BreastVolumes, WallParameters
@@ -368,7 +368,7 @@ class Comparer:
         self.template = template
         self.repeatability = repeatability or builtin_repeatability()
         self.parameters = parameters or ComparisonParameters()
-        self._examiner = Examiner(template.mesh, template.landmark_ids, template.mirror)
+        self._examiner = examiner_of(template)
         self._volumes = BreastVolumes(template.mesh, template.landmarks)
         self._areas = vertex_areas(template.mesh.vertices, template.mesh.faces)
 

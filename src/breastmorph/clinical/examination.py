@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from breastmorph.clinical.borders import FOLD_HIDDEN, BorderFinder, SubjectLandmarks, repeatability
+from breastmorph.clinical.borders import FOLD_HIDDEN, BorderFinder, SubjectLandmarks, repeatability, spreads
 from breastmorph.clinical.distances import (
     DISTANCES,
     KINDS,
@@ -308,10 +308,7 @@ class Examiner:
         """What a scan's landmarks tell without a registration, on its own surface."""
         reason = Finding("needs-registration")
         nan = float("nan")
-        sd = {
-            name: scan.landmarks.found[name].sd if name in scan.landmarks.found else repeatability(name)
-            for name in scan.landmarks.names
-        }
+        sd = spreads(scan.landmarks)
         return Examination(
             scan.id,
             "scan",
