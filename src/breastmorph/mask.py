@@ -19,6 +19,7 @@ IN_BREAST = 0.2  # the paper's threshold: a mask above it means breast
 # Where a tape measure from the nipple ends, and how much longer than the straight line it usually is at most.
 _ENDS = (("lateral_pole_{}", 1.45), ("xiphoid", 1.1), ("lower_pole_{}", 1.35), ("sternal_notch", 1.03))
 _WIDER = (1.0, 1.3, np.inf)  # times that, tried in turn
+_BLOCK = 2**14  # points at once: they stay in the processor's cache
 _UPPER_SHIFT = 1.0 / 5.0  # of the way nipple - sternal notch, t in the paper
 
 
@@ -40,9 +41,11 @@ class BreastEllipsoids:
     def probability(self, points: Floats) -> Floats:
         """This breast's part of the mask at points (k, 3): a quarter of the sum of both ellipsoids, (k,)."""
         both = np.zeros(len(points))
-        for centre, semi_axes in zip(self.centres, self.semi_axes, strict=True):
-            x, y, z = ((points - centre) / semi_axes).T
-            both += np.exp(-(x * x + y * y + z * z))
+        for start in range(0, len(points), _BLOCK):
+            here = slice(start, start + _BLOCK)
+            for centre, semi_axes in zip(self.centres, self.semi_axes, strict=True):
+                x, y, z = ((points[here] - centre) / semi_axes).T
+                both[here] += np.exp(-(x * x + y * y + z * z))
         return 0.25 * both
 
     def mirrored(self, middle: float) -> BreastEllipsoids:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import trimesh
 
-from breastmorph.mesh import closest
+from breastmorph.mesh import box_tree, closest
 from breastmorph.mesh.box_tree import BoxTree
 from breastmorph.mesh.closest import Surface, closest_to_few
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -14,7 +14,7 @@ from torso import torso
 @pytest.fixture(autouse=True, params=["few faces", "many faces"])
 def search_tree(request, monkeypatch):
     """Every test asks both search trees."""
-    monkeypatch.setattr(closest, "_MANY", 0 if request.param == "many faces" else 10**9)
+    monkeypatch.setattr(closest, "MANY", 0 if request.param == "many faces" else 10**9)
 
 
 def test_closest_points_match_trimesh():
@@ -82,7 +82,7 @@ def test_both_search_trees_agree(monkeypatch):
     faces = np.concatenate([mesh.faces, broken])
     found = []
     for few in (0, 10**9):
-        monkeypatch.setattr(closest, "_MANY", few)
+        monkeypatch.setattr(closest, "MANY", few)
         found.append(Surface(TriangleMesh(mesh.vertices, faces)))
     assert [type(surface._tree) is BoxTree for surface in found] == [True, False]
     rng = np.random.default_rng(3)
@@ -109,3 +109,20 @@ def test_a_tree_of_boxes_of_few_faces_is_whole(n_faces):
     squared, found, _ = tree.closest(centres)
     assert found.tolist() == list(range(n_faces))
     assert squared.max() < 1e-20
+
+
+def test_the_faces_of_a_tree_follow_a_curve_through_space():
+    mesh, _ = torso(edge=10)
+    tree = BoxTree.of(mesh.vertices, mesh.faces)
+    a, b, c = (mesh.vertices[mesh.faces[:, k]] for k in range(3))
+    np.testing.assert_array_equal(tree.order, box_tree._along_a_curve(a + b + c))
+    np.testing.assert_array_equal(tree.corners, mesh.faces[tree.order])
+    one_place = BoxTree.of(np.zeros((3, 3)), np.array([[0, 1, 2], [2, 1, 0]]))
+    assert one_place.order.tolist() == [0, 1]
+
+
+def test_distances_alone_are_those_of_the_closest_points():
+    mesh, _ = torso(edge=10)
+    queries = np.random.default_rng(1).normal(size=(300, 3)) * 150
+    surface = Surface(mesh)
+    np.testing.assert_array_equal(surface.distances(queries), surface.closest(queries).distances)

@@ -93,3 +93,24 @@ def test_lengths_in_blocks_are_those_of_numpy(monkeypatch):
     np.testing.assert_array_equal(geometry.lengths(vertices, edges), exact)
     away = np.linalg.norm(vertices[:, None] - points, axis=2).min(axis=1)
     np.testing.assert_array_equal(geometry.distances_from(points, vertices), away)
+
+
+def test_compiled_geometry_is_that_of_numpy_to_the_bit(monkeypatch):
+    mesh, _ = torso(edge=15)
+    faces = np.concatenate([mesh.faces, [[0, 0, 5], [3, 3, 3]]])
+    vertices = np.concatenate([mesh.vertices, [[1e200, 0.0, 0.0], [0.0, 0.0, 0.0]]])  # in no face
+    edges = np.random.default_rng(0).integers(0, len(vertices), (5000, 2))
+    questions = (
+        (geometry.face_cross, vertices, faces),
+        (geometry.face_areas, vertices, faces),
+        (geometry.vertex_normals, vertices, faces),
+        (geometry.lengths, vertices, edges),
+        (geometry.distances_from, mesh.vertices[:7] + 0.1, vertices),
+        (geometry.distances_from, mesh.vertices[:1], np.asfortranarray(vertices)),
+    )
+    for ask, *given_ in questions:
+        found = []
+        for many in (10**9, 0):
+            monkeypatch.setattr(geometry, "MANY", many)
+            found.append(ask(*given_))
+        assert found[0].tobytes() == found[1].tobytes(), ask.__name__

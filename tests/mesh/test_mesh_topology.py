@@ -187,3 +187,43 @@ def test_rows_of_whole_numbers_are_joined_like_those_of_others():
         assert len(kept) == len(np.unique(rows, axis=0))
         assert all(first == np.flatnonzero((rows == rows[first]).all(axis=1))[0] for first in kept)
         assert kept.tolist() == sorted(kept)
+
+
+def _both_ways(monkeypatch, ask):
+    """The answers of numpy and of the compiled code, which must be the same to the byte."""
+    found = []
+    for many in (10**9, 0):
+        monkeypatch.setattr(topology, "MANY", many)
+        monkeypatch.setattr(topology, "_recent", ())
+        found.append(ask())
+    return found
+
+
+def _soups():
+    rng = np.random.default_rng(2)
+    for n_vertices, n_faces in ((4, 200), (300, 200), (1, 3), (5000, 2000)):
+        yield rng.integers(0, n_vertices, (n_faces, 3))  # pieces, pinches, twins, crowded edges, no area
+    mesh, _ = torso(edge=15)
+    yield mesh.faces
+    yield mesh.faces[rng.random(mesh.n_faces) < 0.6]
+    yield np.where(rng.random(mesh.n_faces)[:, None] < 0.1, mesh.faces[:, ::-1], mesh.faces)
+    sphere = np.asarray(trimesh.creation.icosphere(2).faces)
+    yield np.concatenate([sphere, np.where(sphere == 5, 7, sphere + sphere.max() + 1)])
+    yield np.array(
+        [[0, k, k + 1] for k in range(1, 600)]
+    )  # more edges in a vertex than are sorted one by one
+
+
+def test_compiled_topology_is_that_of_numpy(monkeypatch):
+    plain = 0
+    for faces in _soups():
+        one, other = _both_ways(monkeypatch, lambda faces=faces: topology.edge_table(faces))
+        for name in ("edges", "face_count", "of_half_edge", "partner", "corners"):
+            assert getattr(one, name).dtype == getattr(other, name).dtype
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+        assert one.is_plain == (one.face_count.max() <= 2 and not one.conflicts.any())
+        plain += one.is_plain
+        for ask in (topology.face_components, topology.is_manifold, topology.pinched_vertices):
+            one, other = _both_ways(monkeypatch, lambda faces=faces, ask=ask: ask(faces))
+            np.testing.assert_array_equal(one, other)
+    assert 3 <= plain <= 6

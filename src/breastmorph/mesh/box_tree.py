@@ -30,7 +30,7 @@ class BoxTree:
     vertices : (n, 3) float
     corners : (m, 3) int32
         Of the faces, in the tree's order.
-    order : (m,) int
+    order : (m,) int32
         Which face of the mesh each of them is.
     boxes : (b, 2, 3) float
         Least and greatest corner.
@@ -38,14 +38,13 @@ class BoxTree:
 
     vertices: Floats
     corners: _Indices
-    order: Ints
+    order: _Indices
     boxes: Floats
 
     @classmethod
     def of(cls, vertices: Floats, faces: Ints) -> BoxTree:
         """The tree of a surface with at least one face."""
-        order = _along_a_curve(vertices[faces[:, 0]] + vertices[faces[:, 1]] + vertices[faces[:, 2]])
-        corners = faces.astype(np.int32)[order]
+        order, corners = _in_order(faces, _keys(vertices, faces))
         n_leaves = 1 << (-(-len(faces) // _LEAF) - 1).bit_length()
         boxes = np.empty((2 * n_leaves - 1, 2, 3))
         _fill(vertices, corners, boxes, n_leaves)
@@ -62,7 +61,7 @@ class BoxTree:
         squared[order], place[order], points[order] = _closest(
             self.vertices, self.corners, self.boxes, queries[order]
         )
-        return squared, self.order[place], points
+        return squared, self.order[place].astype(np.int64), points
 
     def first_hit(self, origins: Floats, directions: Floats) -> tuple[Ints, Floats, Floats]:
         """First face that each ray meets (k,), -1 where none; how far along (k,); weights of corners 1, 2 (k, 2)."""
@@ -90,8 +89,69 @@ def _with_gaps(numbers: NDArray[np.uint32]) -> NDArray[np.uint32]:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# Compiled: filling the boxes, and both searches
+# Compiled: the order of the faces, filling the boxes, and both searches
 # --------------------------------------------------------------------------------------------------------------------
+
+
+@compiled()
+def _keys(vertices: Floats, faces: Ints) -> NDArray[np.uint32]:
+    """Places of the faces' middles on Morton's curve, (m,): as :func:`_along_a_curve` has them of points."""
+    low, high = np.full(3, np.inf), np.full(3, -np.inf)
+    for face in range(len(faces)):
+        a, b, c = faces[face, 0], faces[face, 1], faces[face, 2]
+        for axis in range(3):
+            x = vertices[a, axis] + vertices[b, axis] + vertices[c, axis]
+            low[axis], high[axis] = min(low[axis], x), max(high[axis], x)
+    size = (high - low).max()
+    scale = (2**_BITS - 1) / size if size > 0.0 else 0.0
+    keys = np.zeros(len(faces), np.uint32)
+    for face in range(len(faces)):
+        a, b, c = faces[face, 0], faces[face, 1], faces[face, 2]
+        key = 0
+        for axis in range(3):
+            x = vertices[a, axis] + vertices[b, axis] + vertices[c, axis]
+            place = int((x - low[axis]) * scale)
+            place = (place | (place << 16)) & 0x030000FF
+            place = (place | (place << 8)) & 0x0300F00F
+            place = (place | (place << 4)) & 0x030C30C3
+            place = (place | (place << 2)) & 0x09249249
+            key |= place << axis
+        keys[face] = key
+    return keys
+
+
+@compiled()
+def _in_order(faces: Ints, keys: NDArray[np.uint32]) -> Any:
+    """Faces by their keys of 30 bits, stable, and their corners: counted by one half of the bits, then by the other."""
+    half = np.uint32(2**15 - 1)
+    starts = np.zeros((2, 2**15 + 1), np.int32)
+    for face in range(len(keys)):
+        starts[0, (keys[face] & half) + 1] += 1
+        starts[1, (keys[face] >> 15) + 1] += 1
+    for k in range(2**15):
+        starts[0, k + 1] += starts[0, k]
+        starts[1, k + 1] += starts[1, k]
+    first, order, corners = (
+        np.empty(len(keys), np.int32),
+        np.empty(len(keys), np.int32),
+        np.empty((len(keys), 3), np.int32),
+    )
+    for k in range(len(keys)):
+        digit = keys[k] & half
+        first[starts[0, digit]] = k
+        starts[0, digit] += 1
+    for k in range(len(keys)):
+        face = first[k]
+        digit = keys[face] >> 15
+        place = starts[1, digit]
+        starts[1, digit] += 1
+        order[place] = face
+        corners[place, 0], corners[place, 1], corners[place, 2] = (
+            faces[face, 0],
+            faces[face, 1],
+            faces[face, 2],
+        )
+    return order, corners
 
 
 @compiled()
@@ -102,16 +162,16 @@ def _begin(leaf: int, n_faces: int, n_leaves: int) -> int:
 
 @compiled()
 def _fill(vertices: Floats, corners: _Indices, boxes: Floats, n_leaves: int) -> None:
-    boxes[:, 0] = np.inf
-    boxes[:, 1] = -np.inf
     for leaf in range(n_leaves):
         i = n_leaves - 1 + leaf
-        for face in range(_begin(leaf, len(corners), n_leaves), _begin(leaf + 1, len(corners), n_leaves)):
-            for k in range(3):
-                for axis in range(3):
+        begin, end = _begin(leaf, len(corners), n_leaves), _begin(leaf + 1, len(corners), n_leaves)
+        for axis in range(3):
+            low, high = np.inf, -np.inf
+            for face in range(begin, end):
+                for k in range(3):
                     x = vertices[corners[face, k], axis]
-                    boxes[i, 0, axis] = min(boxes[i, 0, axis], x)
-                    boxes[i, 1, axis] = max(boxes[i, 1, axis], x)
+                    low, high = min(low, x), max(high, x)
+            boxes[i, 0, axis], boxes[i, 1, axis] = low, high
     for i in range(n_leaves - 2, -1, -1):
         for axis in range(3):
             boxes[i, 0, axis] = min(boxes[2 * i + 1, 0, axis], boxes[2 * i + 2, 0, axis])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -11,7 +12,7 @@ import numpy as np
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import MeshProblem
 from breastmorph.mesh.geometry import distances_from, edge_lengths, without_pinches
-from breastmorph.mesh.topology import edge_table, face_components, faces_with_all, faces_with_any
+from breastmorph.mesh.topology import MANY, edge_table, face_components, faces_with_all, faces_with_any
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 # Closest points: on a surface, prepared once and asked many times; on segments. Exact
 # --------------------------------------------------------------------------------------------------------------------
 
-_MANY = 250_000  # faces from which on the tree of boxes is worth its compilation
 _ON_EDGE = 1e-7  # a barycentric weight below this puts the point on the opposite edge
 
 
@@ -63,8 +63,8 @@ def closest_to_few(mesh: TriangleMesh, queries: Floats) -> tuple[Floats, Floats,
         away = distances_from(query[None], mesh.vertices)
         near |= away <= 1.001 * (away.min() + longest)
     faces = np.flatnonzero(faces_with_all(near, mesh.faces))
-    found = Surface(TriangleMesh(mesh.vertices, mesh.faces[faces])).closest(queries)
-    return found.points, found.distances, faces[found.faces]
+    squared, found, points = _tree(TriangleMesh(mesh.vertices, mesh.faces[faces])).closest(queries)
+    return points, np.sqrt(np.maximum(squared, 0.0)), faces[found]
 
 
 _longest: WeakKeyDictionary[TriangleMesh, float] = (
@@ -83,19 +83,28 @@ class Surface:
 
     def __init__(self, mesh: TriangleMesh) -> None:
         self.mesh = mesh
-        self._border_opposite, self._border_vertex = _border(mesh)  # before the tree takes its memory
         self._tree = _tree(mesh)
+
+    @cached_property
+    def _border(self) -> tuple[Bools, Bools]:
+        return _border(self.mesh)
 
     def closest(self, queries: Floats) -> SurfacePoints:
         """Closest points of the surface to ``queries`` (k, 3)."""
         squared, faces, points = self._tree.closest(np.ascontiguousarray(queries, dtype=np.float64))
+        border_opposite, border_vertex = self._border
         weights = self._barycentric(points, faces)
         outside = weights <= _ON_EDGE
-        on_edge = (outside & self._border_opposite[faces]).any(axis=1)
+        on_edge = (outside & border_opposite[faces]).any(axis=1)
         corner = weights.argmax(axis=1)
         at_corner = outside.sum(axis=1) == 2
-        on_vertex = at_corner & self._border_vertex[self.mesh.faces[faces, corner]]
+        on_vertex = at_corner & border_vertex[self.mesh.faces[faces, corner]]
         return SurfacePoints(points, np.sqrt(np.maximum(squared, 0.0)), faces, weights, on_edge | on_vertex)
+
+    def distances(self, queries: Floats) -> Floats:
+        """How far points (k, 3) are from the surface, (k,)."""
+        squared, _, _ = self._tree.closest(np.ascontiguousarray(queries, dtype=np.float64))
+        return np.sqrt(np.maximum(squared, 0.0))
 
     def first_hit(self, origins: Floats, directions: Floats) -> tuple[Ints, Floats, Floats]:
         """First hit of rays: face (k,), -1 where none; distance along the ray (k,); barycentric (k, 3)."""
@@ -144,7 +153,7 @@ class _IglTree:
 
 def _tree(mesh: TriangleMesh) -> _IglTree | BoxTree:
     """igl's tree takes 240 bytes a face, thrice that of the other, which has to be compiled once."""
-    if mesh.n_faces <= _MANY:
+    if mesh.n_faces <= MANY:
         return _IglTree(mesh)
     from breastmorph.mesh.box_tree import BoxTree
 
@@ -154,7 +163,7 @@ def _tree(mesh: TriangleMesh) -> _IglTree | BoxTree:
 def _border(mesh: TriangleMesh) -> tuple[Bools, Bools]:
     """Whether the edge facing a face's corner is a border (m, 3), and whether a vertex lies on one (n,)."""
     table = edge_table(mesh.faces)
-    on_border = (table.face_count == 1)[table.of_half_edge].reshape(3, -1).T
+    on_border = (table.partner < 0).reshape(3, -1).T
     vertices: Bools = np.zeros(mesh.n_vertices, bool)
     vertices[table.boundary] = True
     return on_border[:, [1, 2, 0]], vertices
@@ -374,11 +383,9 @@ def near_lines(mesh: TriangleMesh, starts: Floats, ends: Floats, limits: Floats)
         How long the lines may be.
     """
     inside = np.zeros(mesh.n_vertices, bool)
-    points, number = np.unique(
-        np.vstack([starts, ends]), axis=0, return_inverse=True
-    )  # lines share their ends
-    away = [distances_from(point[None], mesh.vertices) for point in points]
-    for one, other, limit in zip(*number.reshape(2, -1), limits, strict=True):
-        inside |= away[one] + away[other] <= limit
+    for start in np.unique(starts, axis=0):  # lines share their starts
+        away, own = distances_from(start[None], mesh.vertices), (starts == start).all(axis=1)
+        for end, limit in zip(ends[own], limits[own], strict=True):
+            inside |= away + distances_from(end[None], mesh.vertices) <= limit
     faces = faces_with_any(inside, mesh.faces)
     return mesh.kept(faces) if faces.any() else mesh

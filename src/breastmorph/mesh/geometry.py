@@ -11,6 +11,7 @@ from scipy.sparse import csc_matrix
 
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.mesh.topology import (
+    MANY,
     edge_table,
     faces_with_all,
     has_twin_faces,
@@ -45,6 +46,10 @@ def vertex_areas(vertices: Floats, faces: Ints) -> Floats:
 
 def vertex_normals(vertices: Floats, faces: Ints) -> Floats:
     """Area-weighted unit normals, (n, 3); zero for a vertex without faces."""
+    if len(faces) > MANY:
+        from breastmorph.mesh import dense
+
+        return dense.vertex_normals(vertices, faces)
     return _unit(_summed(faces, face_cross(vertices, faces), len(vertices)))
 
 
@@ -88,6 +93,10 @@ def edge_lengths(vertices: Floats, faces: Ints) -> Floats:
 
 def lengths(vertices: Floats, edges: Ints) -> Floats:
     """Lengths of pairs of vertices (e, 2), (e,)."""
+    if len(edges) > MANY:
+        from breastmorph.mesh import dense
+
+        return dense.lengths(vertices, edges)
     found = np.empty(len(edges))
     for start in range(0, len(edges), _BLOCK):
         one, other = edges[start : start + _BLOCK].T
@@ -97,6 +106,10 @@ def lengths(vertices: Floats, edges: Ints) -> Floats:
 
 def distances_from(points: Floats, vertices: Floats) -> Floats:
     """Distances of vertices (n, 3) from the nearest of a few points (k, 3), (n,)."""
+    if len(vertices) > MANY:
+        from breastmorph.mesh import dense
+
+        return dense.distances_from(points, vertices)
     found = np.full(len(vertices), np.inf)
     for start in range(0, len(vertices), _BLOCK):
         here = slice(start, start + _BLOCK)
@@ -115,6 +128,10 @@ def norms(vectors: Floats) -> Floats:
 
 def face_cross(vertices: Floats, faces: Ints) -> Floats:
     """Cross products of two sides, (m, 3): along the normals, twice as long as the areas."""
+    if len(faces) > MANY:
+        from breastmorph.mesh import dense
+
+        return dense.face_cross(vertices, faces)
     cross = np.empty((len(faces), 3))
     for start in range(0, len(faces), _BLOCK):
         a, b, c = (vertices[corner] for corner in faces[start : start + _BLOCK].T)

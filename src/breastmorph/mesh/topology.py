@@ -16,6 +16,10 @@ from breastmorph.foundation.arrays import Bools, Floats, Ints
 
 _Indices = NDArray[np.int32]
 
+MANY = 250_000  # faces from which on compiled code is worth the second in which it is made ready
+
+_BLOCK = 2**16  # half-edges at once: numpy makes all numbers that it looks up by twice as long
+
 
 @dataclass(frozen=True)
 class EdgeTable:
@@ -49,7 +53,7 @@ class EdgeTable:
     @cached_property
     def boundary(self) -> Ints:
         """Directed border edges (b, 2), each as its face runs through it."""
-        side, face = np.divmod(np.flatnonzero(self.face_count[self.of_half_edge] == 1), len(self.corners))
+        side, face = np.divmod(np.flatnonzero(self.partner < 0), len(self.corners))
         return np.stack([self.corners[face, side], self.corners[face, (side + 1) % 3]], axis=1)
 
     @property
@@ -58,6 +62,17 @@ class EdgeTable:
         upwards = np.concatenate([self.corners[:, k] < self.corners[:, (k + 1) % 3] for k in range(3)])
         up = np.bincount(self.of_half_edge[upwards], minlength=len(self.edges))
         return np.maximum(up - 1, 0) + np.maximum(self.face_count - up - 1, 0)
+
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether every edge has one or two faces, and two run through it in opposite directions."""
+        if self.face_count.max(initial=0) > 2:
+            return False
+        upwards = np.concatenate([self.corners[:, k] < self.corners[:, (k + 1) % 3] for k in range(3)])
+        return not any(
+            ((upwards[here] == upwards[self.partner[here]]) & (self.partner[here] >= 0)).any()
+            for here in (slice(start, start + _BLOCK) for start in range(0, len(upwards), _BLOCK))
+        )
 
     def ids_of(self, pairs: Ints) -> Ints:
         """Row in ``edges`` of every vertex pair (k, 2), (k,); -1 where the pair is no edge."""
@@ -100,6 +115,12 @@ def _is_same_memory(one: Ints, other: Ints) -> bool:
 
 def _built(faces: Ints) -> EdgeTable:
     n = max(int(faces.max()) + 1, 1) if faces.size else 1
+    if len(faces) > MANY:
+        from breastmorph.mesh import dense
+
+        found = dense.edges_of(faces, n)
+        if found is not None:
+            return EdgeTable(*found, np.array(faces))
     low, high = np.empty((2, 3, len(faces)), np.int32)
     for k in range(3):
         start, end = faces[:, k], faces[:, (k + 1) % 3]
@@ -176,6 +197,10 @@ def boundary_loops(faces: Ints) -> list[Ints]:
 def face_components(faces: Ints) -> Ints:
     """Piece of every face, (m,): faces are joined where they share an edge."""
     m, partner = len(faces), edge_table(faces).partner
+    if m > MANY:
+        from breastmorph.mesh import dense
+
+        return dense.pieces(partner, m)
     second = np.flatnonzero((partner >= 0) & (partner < np.arange(len(partner), dtype=np.int32)))
     face, other = second % m, partner[second] % m
     graph = coo_matrix((np.ones(len(face), np.int8), (face, other)), shape=(m, m))
@@ -193,7 +218,8 @@ def vertex_neighbours(faces: Ints, n_vertices: int) -> tuple[Ints, Ints]:
 
 def orientation_conflicts(faces: Ints) -> int:
     """Inner edges that both faces run through in the same direction (0 when consistently oriented)."""
-    return int(edge_table(faces).conflicts.sum())
+    table = edge_table(faces)
+    return 0 if table.is_plain else int(table.conflicts.sum())
 
 
 def is_manifold(faces: Ints) -> bool:
@@ -265,8 +291,12 @@ def split_pinched(faces: Ints, n_vertices: int) -> tuple[Ints, Ints]:
 def _has_one_fan_each(faces: Ints) -> bool:
     """Whether, quickly told, the mesh is manifold: from one corner of every vertex, all its corners are reached."""
     table = edge_table(faces)
-    if not len(faces) or table.face_count.max() > 2 or table.conflicts.any():
+    if not len(faces) or not table.is_plain:
         return False
+    if len(faces) > MANY:
+        from breastmorph.mesh import dense
+
+        return dense.has_one_fan_each(faces, table.partner, int(table.edges.max()) + 1)
     # Corner k of face f and the half-edge that leaves it have the number k m + f.
     corners, numbers = faces.T.ravel(), np.arange(faces.size, dtype=np.int32)
     border = np.flatnonzero(table.partner < 0)

@@ -106,10 +106,9 @@ class Signs:
 def signs(mesh: TriangleMesh, landmarks: Landmarks) -> Signs:
     """Measure a scan in the canonical frame."""
     nipples = landmarks.only(f"nipple_{side}" for side in SIDES).points
-    front = _front(mesh, nipples)
+    front, edges, of_half_edge = _front(mesh, nipples)
     normals = vertex_normals(front.vertices, front.faces)
-    table = edge_table(front.faces)
-    edges, size = table.edges, lengths(front.vertices, table.edges)
+    size = lengths(front.vertices, edges)
     surface = Surface(front)
     stretched = 1.0
     if len(nipples):
@@ -117,7 +116,7 @@ def signs(mesh: TriangleMesh, landmarks: Landmarks) -> Signs:
         close = np.flatnonzero(away < _OUTER[0] + size)  # of no other edge is the middle near enough
         near = close[distances_from(nipples, front.vertices[edges[close]].mean(axis=1)) < _OUTER[0]]
         stretched = float(np.median(size[near]) / np.median(size)) if len(near) else 1.0
-    longest = size[table.of_half_edge].reshape(3, -1).max(axis=0)
+    longest = size[of_half_edge].reshape(3, -1).max(axis=0)
     points, directions = _evened(front, normals, longest)
     found = [_nipple(points, directions, nipple) for nipple in nipples]
     return Signs(
@@ -150,12 +149,23 @@ def suspicions(
     return []
 
 
-def _front(mesh: TriangleMesh, nipples: Floats) -> TriangleMesh:
-    if not len(nipples):
-        return mesh
+def _front(mesh: TriangleMesh, nipples: Floats) -> tuple[TriangleMesh, Ints, Ints]:
+    """The part that is looked at, its edges (e, 2) and which of them every half-edge is (3m,)."""
+    table = edge_table(mesh.faces)
     near = distances_from(nipples, mesh.vertices) < _FRONT
     chosen = faces_with_all(near, mesh.faces)
-    return mesh.kept(chosen) if chosen.any() else mesh
+    if not len(nipples) or not chosen.any():
+        return mesh, table.edges, table.of_half_edge
+    # What is left out of a surface changes no order: its edges need not be found again.
+    ids = np.flatnonzero(chosen)
+    sides = np.concatenate([of_side[ids] for of_side in table.of_half_edge.reshape(3, -1)])
+    is_used = np.zeros(len(table.edges), bool)
+    is_used[sides] = True
+    edges = table.edges[is_used]
+    is_corner = np.zeros(mesh.n_vertices, bool)
+    is_corner[edges] = True
+    new_id, place = (np.cumsum(part, dtype=np.int32) - 1 for part in (is_corner, is_used))
+    return mesh.kept(chosen), new_id[edges].astype(np.int64), place[sides].astype(np.int64)
 
 
 def _beside(surface: Surface, normals: Floats) -> tuple[float, float]:
@@ -176,16 +186,17 @@ def _off(surface: Surface, landmarks: Landmarks, nipples: Floats) -> float:
     if not len(nipples):
         return 0.0
     within = cKDTree(nipples).query(landmarks.points)[0] < _FRONT - 20.0
-    return float(np.percentile(surface.closest(landmarks.points[within]).distances, 75.0))
+    return float(np.percentile(surface.distances(landmarks.points[within]), 75.0))
 
 
 def _ragged(mesh: TriangleMesh, normals: Floats, edges: Ints) -> float:
     i, j = edges.T
-    ends, others = np.r_[i, j], np.r_[j, i]
-    count = np.bincount(ends, minlength=mesh.n_vertices)
-    total = [np.bincount(ends, mesh.vertices[others, k], mesh.n_vertices) for k in range(3)]
-    off = mesh.vertices - np.stack(total, axis=1) / np.maximum(count, 1)[:, None]
-    return float(np.median(np.abs((off * normals).sum(axis=1))))
+    n = mesh.n_vertices
+    count = np.maximum(np.bincount(i, minlength=n) + np.bincount(j, minlength=n), 1)
+    along = np.zeros(n)
+    for x, normal in zip(np.ascontiguousarray(mesh.vertices.T), normals.T, strict=True):
+        along += (x - (np.bincount(i, x[j], n) + np.bincount(j, x[i], n)) / count) * normal
+    return float(np.median(np.abs(along)))
 
 
 def _rough(points: Floats) -> float:
