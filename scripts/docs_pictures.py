@@ -37,8 +37,18 @@ from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.fitting import fit_model
 from breastmorph.registration.pipeline import Registrar
 from breastmorph.report.clinical_sheet import save_symmetry_map, scan_sheet, sheet_png
-from breastmorph.report.figures.panels import PanelPage, cameras, height_of, house_style, save_figure
-from breastmorph.report.render import Camera, Marker, View, look, render
+from breastmorph.report.render import (
+    Camera,
+    Marker,
+    PanelPage,
+    View,
+    cameras,
+    height_of,
+    house_style,
+    look,
+    render,
+    save_figure,
+)
 from breastmorph.report.shape_sheets import fit_sheet
 from breastmorph.report.summary_page import quality_sheet_png
 from breastmorph.scan.check import ScanFiles, check_scan, load_scan

@@ -130,12 +130,19 @@ def told():
 def _told():
     for path in sorted(_SOURCES.rglob("*.py")):
         for node in ast.walk(tree_of(path)):
-            called = ast.unparse(node.func) if isinstance(node, ast.Call) and node.args else ""
+            called = name_of(node.func) if isinstance(node, ast.Call) and node.args else ""
             if called in ("Finding", "warning", "self._refuse") or re.fullmatch(
                 r"\w+(Problem|Error)\.of", called
             ):
                 for name in names_in(node.args[called == "self._refuse"]):
                     yield name, keys_of(node, called)
+
+
+def name_of(function):
+    """Of what is called by a name or as an attribute of one."""
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+        return f"{function.value.id}.{function.attr}"
+    return function.id if isinstance(function, ast.Name) else ""
 
 
 def names_in(node):

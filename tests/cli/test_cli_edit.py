@@ -53,11 +53,11 @@ def distance(path, name="SN-NL", mm=1.0):
 def test_the_mean_is_edited_and_written_in_all_formats(folder, tmp_path, breast_model):
     out = tmp_path / "out"
     wishes = ("--set", "SN-NL=+1.5cm", "--hold", "NL-NR", "--hold", "thorax")
-    result = run(folder / "model.h5", *wishes, "--out", out, "--json", sheet=True)
+    result = run(folder / "model.h5", *wishes, "--out", out, "--json")
     assert result.exit_code == 0, result.stderr
     record = json.loads(result.stdout)
     written = {path.name for path in out.iterdir()}
-    assert written == {"edited.ply", "edited.stl", "edited.obj", "edit.json", "sheet.png", "sheet.pdf"}
+    assert written == {"edited.ply", "edited.stl", "edited.obj", "edit.json"}
     assert {path.split("/")[-1] for path in record["files"]} == written
     before = ModelFeatures(breast_model).find("SN-NL").value(breast_model.mean)
     for name in ("edited.ply", "edited.obj"):
@@ -72,9 +72,16 @@ def test_the_mean_is_edited_and_written_in_all_formats(folder, tmp_path, breast_
     assert kept["movement_mm"]["thorax"] == 0.0
     assert kept["linear_version"]["trained_on"] == "the 40 subjects of the model"
     assert set(kept["linear_version"]["error"]) == {"SN-NL", "NL-NR"}
-    with Image.open(out / "sheet.png") as picture:
+
+
+@pytest.mark.slow
+def test_a_sheet_is_drawn_unless_nobody_wants_it(folder, tmp_path):
+    result = run(folder / "model.h5", "--set", "SN-NL=+1.5cm", "--out", tmp_path, "--json", sheet=True)
+    assert result.exit_code == 0, result.stderr
+    assert {"sheet.png", "sheet.pdf"} <= {path.split("/")[-1] for path in json.loads(result.stdout)["files"]}
+    with Image.open(tmp_path / "sheet.png") as picture:
         assert picture.height > picture.width > 1000
-    assert (out / "sheet.pdf").read_bytes().startswith(b"%PDF")
+    assert (tmp_path / "sheet.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_the_table_names_before_requested_and_after(folder, tmp_path):
@@ -105,6 +112,7 @@ def test_a_registered_mesh_comes_back_in_its_own_unit_and_place(folder, tmp_path
     assert 1000.0 * np.abs(moved).max() > 5.0
 
 
+@pytest.mark.slow
 def test_a_scan_is_registered_first(folder, tmp_path):
     options = ("--scan", folder / "scan.ply", "--landmarks", folder / "marks.json", "--set", "SN-NR=-8mm")
     result = run(folder / "model.h5", *options, "--out", tmp_path, "--json")
@@ -188,6 +196,7 @@ def test_bad_wishes_end_with_2_a_reason_and_no_files(folder, tmp_path, options, 
     assert not out.exists()
 
 
+@pytest.mark.slow
 def test_a_value_out_of_reach_leaves_a_white_place_in_the_figure(folder, tmp_path):
     result = run(
         folder / "model.h5", "--grid", "SN-XI", "--hold", "thorax", "--hold", "SN-XI", "--out", tmp_path

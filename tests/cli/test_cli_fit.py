@@ -48,7 +48,7 @@ def folder(tmp_path_factory):
     landmarks = Landmarks(tuple(model.landmark_ids), mesh.vertices[list(model.landmark_ids.values())])
     save_landmarks(landmarks, here / "all.json")
     save_landmarks(landmarks.only(FIVE), here / "five.json")
-    save_landmarks(landmarks.only(FIVE).transformed(Similarity(scale=0.001)), here / "metres.json")
+    save_landmarks(landmarks.transformed(Similarity(scale=0.001)), here / "metres.json")
     mirrored = Landmarks(landmarks.names, landmarks.points * np.array([-1.0, 1.0, 1.0]))
     save_landmarks(mirrored, here / "mirrored.json")
     np.savetxt(here / "mirrored.xyz", points * np.array([-1.0, 1.0, 1.0]))

@@ -105,7 +105,9 @@ def oddly_named(tmp_path_factory):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere every name is text")
-@pytest.mark.parametrize("environment", [{}, _PLAIN], ids=["utf-8", "ascii"])
+@pytest.mark.parametrize(
+    "environment", [pytest.param({}, marks=pytest.mark.slow), _PLAIN], ids=["utf-8", "ascii"]
+)
 def test_odd_names_in_json_are_text_and_every_scan_is_judged(oddly_named, environment):
     done = in_shell("", b"check", oddly_named, b"--json", **environment)
     assert done.returncode == 1, done.stderr
@@ -141,7 +143,7 @@ def test_odd_names_do_not_end_a_registration_nor_does_silence(oddly_named, tmp_p
         ("--help", "2>&1 | head -c 0"),
         ("check", "<&- >&-"),
         ("check", "2>&1 | head -c 0"),
-        ("check --json", ">&-"),
+        pytest.param("check --json", ">&-", marks=pytest.mark.slow),
     ],
 )
 def test_whoever_stops_listening_gets_no_traceback(oddly_named, command, tail):

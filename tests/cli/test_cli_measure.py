@@ -109,6 +109,7 @@ def test_json_gives_null_and_a_reason_where_something_is_not_determinable(regist
     assert one["volumes"][1]["sd"] is None
 
 
+@pytest.mark.slow
 def test_maps_are_drawn_for_subjects_with_two_breasts(registered, tmp_path):
     result = measure(registered, "--figures", tmp_path / "maps")
     assert result.exit_code == 0

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
+import pkgutil
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import breastmorph
 from breast_cohort import breast_model, breast_shapes
 from breastmorph.cli import main
 from breastmorph.cohort import reading
@@ -23,7 +29,7 @@ from torso import torso
 def folder(tmp_path_factory, breast_template):
     """A model, a registered torso with two breasts and one without the right one, and a raw scan of the latter."""
     path = tmp_path_factory.mktemp("predict")
-    save_model(breast_model(20), path / "model.h5")
+    save_model(breast_model(12), path / "model.h5")
     flat = torso(edge=10.0, size=0.0)[0].vertices - breast_template.mesh.vertices
     shape = breast_shapes(1, seed=9)[0]
     right = (breast_template.mesh.vertices[:, 0] < 0)[:, None]
@@ -64,6 +70,7 @@ def test_a_breast_that_is_gone_is_predicted_into_the_scans_own_frame(folder, tmp
         tmp_path,
         "--samples",
         2,
+        "--no-sheet",
         "--json",
     )
     assert result.exit_code == 0
@@ -90,9 +97,6 @@ def test_a_breast_that_is_gone_is_predicted_into_the_scans_own_frame(folder, tmp
         "difference.stl",
         "sample_2.ply",
         "prediction.json",
-        "sheet.png",
-        "sheet.pdf",
-        "prediction.png",
     } <= names
     given, found = load_mesh(folder / "registered/one.ply"), load_mesh(tmp_path / "prediction.ply")
     with np.load(tmp_path / "uncertainty.npz") as arrays:
@@ -137,12 +141,26 @@ def test_a_raw_scan_is_registered_first(folder, tmp_path, breast_template):
     assert found.vertices[breast_template.landmark_ids["nipple_right"], 2] > 100.0
 
 
-def test_a_registered_mesh_is_read_once(folder, tmp_path, monkeypatch):
-    read = []
-    monkeypatch.setattr(reading, "load_mesh", lambda path: read.append(path) or load_mesh(path))
-    words = ("--missing", "right", "--out", tmp_path, "--samples", 0, "--no-sheet")
-    assert run(folder, folder / "registered/one.ply", *words).exit_code == 0
-    assert read == [folder / "registered/one.ply"]
+@pytest.mark.slow
+def test_the_way_from_a_scan_to_its_sheet_goes_through_few_files(folder, tmp_path):
+    for module in pkgutil.walk_packages(breastmorph.__path__, "breastmorph."):
+        importlib.import_module(module.name)  # what runs while a module is loaded is not on the way
+    passed = set()
+
+    def called(frame, event, _):
+        if event == "call" and frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+            passed.add(frame.f_code.co_filename)
+
+    sys.setprofile(called)
+    try:
+        words = (folder / "raw.ply", "--landmarks", folder / "raw.json", "--missing", "right")
+        result = run(folder, *words, "--out", tmp_path)
+    finally:
+        sys.setprofile(None)
+    assert result.exit_code == 0
+    assert {"sheet.png", "sheet.pdf", "prediction.png"} <= {path.name for path in tmp_path.iterdir()}
+    package = Path(breastmorph.__file__).parent
+    assert 35 < sum(Path(name).is_relative_to(package) for name in passed) <= 45
 
 
 def test_a_breast_that_is_there_is_not_missing(folder, tmp_path):
@@ -185,42 +203,32 @@ def test_the_wrong_side_is_named(folder, tmp_path):
     assert "the right side is the one without a breast" in result.stderr
 
 
-def test_a_painted_region(folder, tmp_path, breast_template):
-    nipple = breast_template.landmark_ids["nipple_right"]
-    points = breast_template.mesh.vertices
-    ids = np.flatnonzero(np.linalg.norm(points - points[nipple], axis=1) < 60.0)
-    (tmp_path / "region.txt").write_text("\n".join(map(str, ids)))
-    words = (
-        "--region",
-        tmp_path / "region.txt",
-        "--out",
-        tmp_path / "out",
-        "--no-sheet",
-        "--samples",
-        0,
-        "--json",
-    )
+def region(folder, template):
+    """A file of the vertices around the right nipple."""
+    points = template.mesh.vertices
+    away = np.linalg.norm(points - points[template.landmark_ids["nipple_right"]], axis=1)
+    (folder / "region.txt").write_text("\n".join(map(str, np.flatnonzero(away < 60.0))))
+    return folder / "region.txt"
+
+
+def test_a_painted_region_of_a_mesh_that_is_read_once(folder, tmp_path, breast_template, monkeypatch):
+    read = []
+    monkeypatch.setattr(reading, "load_mesh", lambda path: read.append(path) or load_mesh(path))
+    painted = region(tmp_path, breast_template)
+    words = ("--region", painted, "--out", tmp_path / "out", "--no-sheet", "--samples", 0, "--json")
     result = run(folder, folder / "registered/two.ply", *words)
     assert result.exit_code == 0
-    assert json.loads(result.stdout)["missing_vertices"] == len(ids)
+    assert json.loads(result.stdout)["missing_vertices"] == len(painted.read_text().splitlines())
+    assert read == [folder / "registered/two.ply"]
 
 
-def test_the_same_seed_gives_the_same_alternatives(folder, tmp_path):
+def test_the_same_seed_gives_the_same_alternatives(folder, tmp_path, breast_template):
+    words = ("--region", region(tmp_path, breast_template), "--samples", 1, "--no-sheet")
     drawn = []
     for k, seed in enumerate((3, 3, 4)):
-        words = (
-            "--missing",
-            "right",
-            "--seed",
-            seed,
-            "--samples",
-            1,
-            "--no-sheet",
-            "--out",
-            tmp_path / str(k),
-        )
-        assert run(folder, folder / "registered/one.ply", *words).exit_code == 0
-        drawn.append((tmp_path / str(k) / "samples/sample_1.ply").read_bytes())
+        out = tmp_path / str(k)
+        assert run(folder, folder / "registered/two.ply", *words, "--seed", seed, "--out", out).exit_code == 0
+        drawn.append((out / "samples/sample_1.ply").read_bytes())
     assert drawn[0] == drawn[1] != drawn[2]
 
 

@@ -124,6 +124,7 @@ def test_a_template_needs_its_landmarks(cohort):
     assert "--template-coarse belongs to --template" in result.output
 
 
+@pytest.mark.slow
 def test_pose_and_unit_of_the_file_do_not_matter(cohort):
     mesh, landmarks = torso(edge=6, size=0.8)
     rotation = Rotation.from_euler("xyz", [70, 25, 130], degrees=True).as_matrix()
@@ -151,6 +152,7 @@ def test_the_landmarks_of_another_scan_are_refused(cohort):
     assert "off the surface" in scan["message"]
 
 
+@pytest.mark.slow
 def test_a_result_whose_scan_now_fails_does_not_stay(cohort):
     run(cohort)
     (cohort / "landmarks" / "a.json").write_text("{")
@@ -196,6 +198,7 @@ def test_bare_lists_can_be_registered_too(cohort):
     assert code == 0
 
 
+@pytest.mark.slow
 def test_a_scan_in_no_unit_with_four_points_needs_one_measured_distance(cohort):
     mesh, k = torso(edge=6)
     shrink = 1 / 37.0

@@ -305,6 +305,7 @@ def command(template, monkeypatch):
     return lambda *words: CliRunner().invoke(main, ["compare", *map(str, words)])
 
 
+@pytest.mark.slow
 def test_the_command_writes_page_sheet_json_and_csv_that_agree(files, command, tmp_path):
     result = command(files / "a_1.ply", files / "later.ply", "--out", tmp_path / "c", "--json")
     assert result.exit_code == 0, result.output
@@ -322,6 +323,7 @@ def test_the_command_writes_page_sheet_json_and_csv_that_agree(files, command, t
     assert str(files) not in page
 
 
+@pytest.mark.slow
 def test_a_study_of_repeated_scans_feeds_a_later_comparison(files, command, tmp_path):
     result = command("--repeat", files, "--out", tmp_path / "s")
     assert result.exit_code == 0, result.output

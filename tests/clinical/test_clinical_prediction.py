@@ -234,6 +234,7 @@ def test_painted_skin_beside_the_side_without_a_breast_is_refused(predictor, str
         counts_as_gone(model(), shape, painted[:-1], "left")
 
 
+@pytest.mark.slow
 def test_a_breast_grows_where_there_was_none(strangers):
     volumes = BreastVolumes(model().mean_mesh, model().landmarks)
     for shape in strangers[:4]:

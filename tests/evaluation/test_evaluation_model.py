@@ -116,7 +116,7 @@ def test_a_symmetric_model_leaves_out_the_mirror_image_too():
     assert whole.mean[-1] > 0.1
 
 
-@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize("symmetric", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_the_shapes_of_a_large_cohort_are_in_memory_once(symmetric, small_template):
     cohort = Cohort.of(np.concatenate([random_shapes(6, seed) for seed in range(60)]), small_template)
     model = build_model(cohort, BuildParameters(components=2, symmetric=symmetric))

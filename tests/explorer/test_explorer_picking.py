@@ -492,6 +492,7 @@ def proposed(tmp_path_factory, model_file):
         yield home, explorer
 
 
+@pytest.mark.slow
 def test_all_scans_of_a_folder_are_proposed_in_the_background(proposed):
     folder, explorer = proposed
     visitor = Visitor.of(explorer)
@@ -515,6 +516,7 @@ def test_all_scans_of_a_folder_are_proposed_in_the_background(proposed):
     visitor.leave()
 
 
+@pytest.mark.slow
 def test_a_proposed_landmark_that_is_moved_is_set_and_the_others_stay_found(proposed):
     folder, explorer = proposed
     visitor = Visitor.of(explorer)
@@ -542,6 +544,7 @@ def test_a_proposed_landmark_that_is_moved_is_set_and_the_others_stay_found(prop
     visitor.leave()
 
 
+@pytest.mark.slow
 def test_the_background_can_be_stopped_and_goes_on(proposed):
     _, explorer = proposed
     visitor, queue = Visitor.of(explorer), explorer.queue
@@ -558,6 +561,7 @@ def test_the_background_can_be_stopped_and_goes_on(proposed):
     visitor.leave()
 
 
+@pytest.mark.slow
 def test_an_uploaded_scan_is_proposed_in_a_job(proposed):
     _, explorer = proposed
     visitor = Visitor.of(explorer)

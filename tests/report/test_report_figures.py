@@ -17,15 +17,6 @@ from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.report.clinical_sheet import Example
-from breastmorph.report.figures.panels import (
-    cameras,
-    house_style,
-    levelled,
-    mark_sides,
-    round_end,
-    save_figure,
-    save_png,
-)
 from breastmorph.report.figures.torsos import (
     EditedShape,
     EditedSubject,
@@ -36,7 +27,18 @@ from breastmorph.report.figures.torsos import (
     save_random_samples,
     save_variation_maps,
 )
-from breastmorph.report.render import Camera, View, look
+from breastmorph.report.render import (
+    Camera,
+    View,
+    cameras,
+    house_style,
+    levelled,
+    look,
+    mark_sides,
+    round_end,
+    save_figure,
+    save_png,
+)
 from breastmorph.scan.scan import Landmarks
 
 pytestmark = pytest.mark.slow

@@ -100,7 +100,7 @@ def test_a_value_between_gaps_is_a_dot(tmp_path):
     assert "model (no values)" in texts(tmp_path / "none")
 
 
-@pytest.mark.parametrize("q", [1, 2, 3])
+@pytest.mark.parametrize("q", [1, *(pytest.param(q, marks=pytest.mark.slow) for q in (2, 3))])
 def test_few_components_have_whole_numbers(tmp_path, q):
     save_model_curves(tmp_path / "curves", [curves("model", q)])
     root = ElementTree.fromstring((tmp_path / "curves.svg").read_text())
@@ -114,6 +114,7 @@ def test_few_components_have_whole_numbers(tmp_path, q):
     assert coloured(tmp_path / "curves").any()
 
 
+@pytest.mark.slow
 def test_many_points_stay_a_small_file(tmp_path):
     save_model_curves(tmp_path / "curves", [curves(f"model {k}", 3000) for k in range(4)])
     assert (tmp_path / "curves.svg").stat().st_size < 2_000_000

@@ -104,6 +104,7 @@ def test_a_mesh_3_per_cent_larger_than_its_landmarks_is_told(first):
     assert [found.code for found in suspicions(larger, first.landmarks)] == ["landmarks-off-skin"]
 
 
+@pytest.mark.slow
 def test_few_landmarks_are_enough(first):
     for names in (["sternal_notch", "nipple_right"], ["sternal_notch"]):
         assert codes(first.mesh, first.landmarks.only(names)) == []

@@ -59,7 +59,9 @@ def test_a_mesh_changed_behind_an_old_date_is_read_again(folder):
     np.testing.assert_allclose(load_cohort(folder).shape(2), mesh.vertices[:, [1, 0, 2]], atol=1e-3)
 
 
-@pytest.mark.parametrize("moment", [0, 4102444800], ids=["1970", "2100"])
+@pytest.mark.parametrize(
+    "moment", [pytest.param(0, marks=pytest.mark.slow), 4102444800], ids=["1970", "2100"]
+)
 def test_dates_of_files_do_not_matter_to_a_registration(moment, tmp_path):
     found, rules = write_scans(tmp_path / "scans", 2), tiny_recipe()
     register_batch(found, rules, tmp_path / "out", InProcess())

@@ -7,11 +7,14 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
-from functools import wraps
+from functools import lru_cache, wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from breastmorph.foundation.files import locked_file
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 # --------------------------------------------------------------------------------------------------------------------
 # What this machine, or the container around the process, offers: cores and memory
@@ -74,10 +77,19 @@ Result = TypeVar("Result")
 
 def one_thread() -> AbstractContextManager[object]:
     """Pin the BLAS pools to one thread while the context lasts."""
-    from threadpoolctl import threadpool_limits
-
-    limits: AbstractContextManager[object] = threadpool_limits(limits=1, user_api="blas")
+    limits: AbstractContextManager[object] = _pools(len(sys.modules)).limit(limits=1, user_api="blas")
     return limits
+
+
+@lru_cache(maxsize=1)
+def _pools(modules: int) -> ThreadpoolController:
+    """The pools of the libraries loaded so far: to look for them takes longer than many a function that is pinned.
+
+    A library with pools of its own comes with a module, so they are looked for anew once ``modules`` are more.
+    """
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
 
 
 def in_one_thread(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

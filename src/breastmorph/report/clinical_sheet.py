@@ -24,7 +24,6 @@ from breastmorph.foundation.words import MEASURES, PAIRS_IN_WORDS
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.report.figures.panels import house_style, mark_sides, round_end, save_figure, save_png
 from breastmorph.report.render import (
     SKIN,
     Camera,
@@ -34,8 +33,13 @@ from breastmorph.report.render import (
     View,
     box_around,
     colormap,
+    house_style,
     look,
+    mark_sides,
     render,
+    round_end,
+    save_figure,
+    save_png,
 )
 from breastmorph.scan.scan import Scan
 

@@ -15,9 +15,19 @@ from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import measure_in_words, sentences
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.report.clinical_sheet import ClinicalSheet, in_cm, save_clinical_sheet
-from breastmorph.report.figures.panels import COLOURS, mark_sides, printed, round_end
 from breastmorph.report.page import Block, Cell, Column, Figure, Page, Section, Table, Text, write_page
-from breastmorph.report.render import SKIN, Camera, Picture, View, colormap, render
+from breastmorph.report.render import (
+    COLOURS,
+    SKIN,
+    Camera,
+    Picture,
+    View,
+    colormap,
+    mark_sides,
+    printed,
+    render,
+    round_end,
+)
 from breastmorph.scan.scan import SIDES
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ from breastmorph.report.clinical_sheet import (
     save_sheet,
     with_unit,
 )
-from breastmorph.report.figures.panels import mark_sides, round_end, save_png
 from breastmorph.report.render import (
     Camera,
     Marker,
@@ -31,7 +30,10 @@ from breastmorph.report.render import (
     box_around,
     colormap,
     look,
+    mark_sides,
     render,
+    round_end,
+    save_png,
 )
 from breastmorph.scan.scan import Landmarks
 

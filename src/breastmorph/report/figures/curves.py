@@ -15,7 +15,7 @@ from breastmorph.evaluation.model_evaluation import Evaluation
 from breastmorph.evaluation.training_set import Curve
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError
-from breastmorph.report.figures.panels import (
+from breastmorph.report.render import (
     COLOURS,
     DASHES,
     NARROW,

@@ -28,22 +28,28 @@ from breastmorph.report.clinical_sheet import (
     scale_of,
     towards,
 )
-from breastmorph.report.figures.panels import (
+from breastmorph.report.render import (
     COLOURS,
     GREY,
     RELIEF,
     SIGNED,
+    SKIN,
     SPREAD,
     WIDE,
+    Camera,
     PanelPage,
+    View,
+    as_picture,
     cameras,
+    colormap,
     draw_levels,
     height_of,
     levelled,
+    look,
     printed,
+    render,
     round_end,
 )
-from breastmorph.report.render import SKIN, Camera, View, as_picture, colormap, look, render
 from breastmorph.scan.scan import Landmarks
 
 if TYPE_CHECKING:
