@@ -127,10 +127,14 @@ def gauge(cohort: Cohort, folds: int) -> None:
         )
     model = build_model(whole, BuildParameters(keep_scores=True))
     people, editor = population_of(model), Editor(model, mean_patient(model))
-    for mode in range(people.traits.modes):
-        at = np.zeros(mode + 1)
-        at[mode] = 2.5 * model.deviations[mode]
-        told(f"mode {mode + 1} at +2.5 sd", people.standing(at))
+    alone = [people.standing(row) for row in 2.5 * np.diag(model.deviations)]
+    noticed = np.array([one.level != LEVELS[0] for one in alone])
+    print(
+        f"gauge, one mode at +2.5 sd: noticed {noticed.sum()} of {len(noticed)}, of the {people.traits.modes} leading "
+        f"ones {noticed[: people.traits.modes].sum()}"
+    )
+    for mode in (0, people.traits.modes, len(alone) - 1):
+        told(f"mode {mode + 1} at +2.5 sd", alone[mode])
     apart = [Request("SN-NL", 15.0, relative=True), Request("SN-NR", -15.0, relative=True)]
     told("SN-NL and SN-NR 3 cm apart", editor.exact(apart, ["thorax"]).standing)
 

@@ -1,13 +1,16 @@
 """Two visits of one person: what is called changed where nothing changed, and what is found where something did.
 
     python benchmarks/visits.py [--n 110] [--seed 4242] [--rows rows.jsonl] [--calibrate repeatability.json]
+    python benchmarks/visits.py --phantom PHANTOM [--second-visits FOLDER] [--registered OUT]
     python benchmarks/visits.py --first FOLDER --second FOLDER
 
 Phantoms are scanned twice, in another posture and breath, half of them with a real change of one breast. The second
-form takes two folders with `scans/`, `landmarks/` and, in the second, `truth/` with `volume_change_left` and `_right`
-(cc); by default the realistic torsos beside the repository, where present. `--rows` keeps one line a pair, and a later
-run goes on from there. `--calibrate` fits the spread of unchanged sides by size, hidden skin and posture, and writes
-the file that comparisons take: the built-in one was made so, and says of how many people.
+form takes those that `phantom --visits 2` wrote (the second visits may lie elsewhere), and what `register` made of
+the first visits. The third takes two folders with `scans/`, `landmarks/` and, in the second, `truth/` with
+`volume_change_left` and `_right` (cc); by default the realistic torsos beside the repository, where present. `--rows`
+keeps one line a pair, and a later run goes on from there. `--calibrate` fits the spread of unchanged sides by size,
+hidden skin and posture, and writes the file that comparisons take: the built-in one was made so, and says of how many
+people.
 """
 
 from __future__ import annotations
@@ -15,50 +18,84 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 from scipy.optimize import nnls
 
 import measuring  # noqa: F401  (one core)
 from breastmorph.clinical.comparison import Comparer, Comparison
+from breastmorph.clinical.distances import DISTANCES
 from breastmorph.clinical.repeatability import SURE, Repeatability, VolumeNoise
+from breastmorph.cohort import load_cohort
 from breastmorph.phantom import write_cohort
 from breastmorph.registration.pipeline import Registrar
-from breastmorph.scan.check import find_scans, load_scan
+from breastmorph.scan.check import check_scan, find_scans
 from breastmorph.scan.scan import SIDES, Scan
 from breastmorph.template import default_template
 
 BESIDE = Path(__file__).parents[2] / "shared"
 UNCHANGED = 10.0  # cc: less is no change worth the name
 LARGE = 40.0  # cc
-KEPT = ("id", "true", "found", "before", "hidden", "posture", "measures")
+KEPT = ("id", "true", "found", "before", "hidden", "posture", "measures", "true_measures")
 
 
-def phantoms(n: int, seed: int, folder: Path) -> Iterator[tuple[str, Scan, Scan, Path]]:
-    """Pairs of scans with the second one's truth."""
-    write_cohort(folder, n, seed, visits=2)
-    for truth in sorted((folder / "truth").glob("*_2.npz")):
+@dataclass(frozen=True)
+class Pair:
+    """Where the two scans of one person are, each by its folder and name."""
+
+    id: str
+    first: tuple[Path, str]
+    second: tuple[Path, str]
+
+    def scans(self) -> tuple[Scan, Scan]:
+        """Both, read."""
+        return _scan(*self.first), _scan(*self.second)
+
+    def truths(self) -> tuple[Path, Path]:
+        """The files with what is known of them."""
+        first, second = (folder / "truth" / f"{name}.npz" for folder, name in (self.first, self.second))
+        return first, second
+
+
+def phantoms(folder: Path, second: Path | None = None) -> list[Pair]:
+    """Two visits in one folder (NAME_1 and NAME_2), or first visits (NAME) in one and second ones in another."""
+    found = []
+    for truth in sorted(((second or folder) / "truth").glob("*_2.npz")):
         name = truth.stem[:-2]
-        scans = (_scan(folder, f"{name}_{visit}") for visit in (1, 2))
-        yield (name, *scans, truth)
+        before = f"{name}_1" if second is None else name
+        if (folder / "truth" / f"{before}.npz").exists():
+            found.append(Pair(name, (folder, before), (second or folder, truth.stem)))
+    return found
 
 
-def folders(first: Path, second: Path) -> Iterator[tuple[str, Scan, Scan, Path]]:
-    """The same of two folders with scans of the same names."""
-    for truth in sorted((second / "truth").glob("*.npz")):
-        yield truth.stem, _scan(first, truth.stem), _scan(second, truth.stem), truth
+def folders(first: Path, second: Path) -> list[Pair]:
+    """Two folders with scans of the same names."""
+    names = [truth.stem for truth in sorted((second / "truth").glob("*.npz"))]
+    return [Pair(name, (first, name), (second, name)) for name in names]
 
 
 def _scan(folder: Path, name: str) -> Scan:
-    return load_scan(find_scans(folder / "scans" / f"{name}.ply", folder / "landmarks")[0])
+    files = find_scans(folder / "scans" / f"{name}.ply", folder / "landmarks")[0]
+    return check_scan(files, reference=default_template().as_reference).accepted()
 
 
-def row_of(name: str, found: Comparison, truth: Path) -> dict:
+def row_of(name: str, found: Comparison, truths: tuple[Path, Path]) -> dict:
     """What is kept of a pair."""
-    with np.load(truth) as known:
-        true = [float(known[f"volume_change_{side}"]) for side in SIDES]
+    places = []
+    for truth in truths:
+        with np.load(truth) as known:
+            places.append(dict(zip(known["landmark_names"].tolist(), known["landmark_true"], strict=True)))
+            if truth == truths[1]:
+                true = [float(known[f"volume_change_{side}"]) for side in SIDES]
+    really = {}
+    for measure in ("SN-NL", "SN-NR", "NL-NR"):
+        ends = DISTANCES[measure].landmarks
+        if all(end in known for end in ends for known in places):
+            before, after = (float(np.linalg.norm(known[ends[0]] - known[ends[1]])) for known in places)
+            really[f"{measure} straight"] = after - before
     last = found.last
     values = (
         name,
@@ -68,6 +105,7 @@ def row_of(name: str, found: Comparison, truth: Path) -> dict:
         [last.hidden[side] for side in SIDES],
         last.stance.posture,
         {f"{one.name} {one.kind}": one.change for one in last.measures},
+        really,
     )
     return dict(zip(KEPT, values, strict=True))
 
@@ -142,8 +180,11 @@ def report(title: str, rows: list[dict], known: Repeatability) -> None:
     print(f"  within one sd {100 * np.mean(np.abs(z) < 1):.0f} %, two {100 * np.mean(np.abs(z) < 2):.0f} %")
     for name in ("SN-NL straight", "SN-NR straight", "NL-NR straight"):
         still = [row for row in rows if max(map(abs, row["true"])) < UNCHANGED and name in row["measures"]]
-        changes = np.array([row["measures"][name] for row in still])
-        print(f"  {name}: sd of the change {changes.std():.2f} mm in {len(changes)} unchanged people")
+        changes, true = (np.array([row[key][name] for row in still]) for key in ("measures", "true_measures"))
+        print(
+            f"  {name}: sd of the change {changes.std():.2f} mm in {len(changes)} unchanged people, of whom it really "
+            f"changed by {true.std():.2f} mm with posture and breath; error {(changes - true).std():.2f} mm"
+        )
 
 
 def main() -> None:
@@ -154,6 +195,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=4242)
     parser.add_argument("--rows", type=Path)
     parser.add_argument("--calibrate", type=Path)
+    parser.add_argument("--phantom", type=Path)
+    parser.add_argument("--second-visits", type=Path)
+    parser.add_argument("--registered", type=Path)
     parser.add_argument("--first", type=Path, default=BESIDE / "torsos")
     parser.add_argument("--second", type=Path, default=BESIDE / "torsos-visit2")
     given = parser.parse_args()
@@ -165,20 +209,33 @@ def main() -> None:
         else []
     )
 
-    def compared(pairs: Iterator[tuple[str, Scan, Scan, Path]], known: list[dict]) -> list[dict]:
-        done = {row["id"] for row in known}
-        for name, first, second, truth in pairs:
-            if name not in done:
-                row = row_of(name, comparer.compare([first, second], registrar.register(first)), truth)
-                known.append(row)
-                if given.rows and known is rows:
-                    with given.rows.open("a") as file:
-                        file.write(json.dumps(row) + "\n")
+    def compared(pairs: list[Pair], known: list[dict], registered: Path | None = None) -> list[dict]:
+        done, shapes = {row["id"] for row in known}, {}
+        if registered is not None:
+            cohort = load_cohort(registered, packed_in=Path(scratch))
+            shapes = {name: (cohort.shape(k), cohort.absent[k]) for k, name in enumerate(cohort.ids)}
+        for pair in pairs:
+            if pair.id in done:
+                continue
+            scans = pair.scans()
+            if pair.first[1] in shapes:
+                vertices, absent = shapes[pair.first[1]]
+                first = SimpleNamespace(vertices=vertices, absent_side=absent, warnings=())
+            else:
+                first = registrar.register(scans[0])
+            row = row_of(pair.id, comparer.compare(scans, first), pair.truths())
+            known.append(row)
+            if given.rows and known is rows:
+                with given.rows.open("a") as file:
+                    file.write(json.dumps(row) + "\n")
         return known
 
-    if given.n > len(rows):
-        with tempfile.TemporaryDirectory() as folder:
-            compared(phantoms(given.n, given.seed, Path(folder)), rows)
+    with tempfile.TemporaryDirectory() as scratch:
+        if given.phantom is not None:
+            compared(phantoms(given.phantom, given.second_visits), rows, given.registered)
+        elif given.n > len(rows):
+            write_cohort(Path(scratch) / "phantoms", given.n, given.seed, visits=2)
+            compared(phantoms(Path(scratch) / "phantoms"), rows)
     known = comparer.repeatability
     if given.calibrate:
         known = calibrated(rows, f"phantoms scanned twice, seed {given.seed}")

@@ -1,17 +1,19 @@
 """Distances on surfaces where they are known, names, missing landmarks, derivatives, ptosis."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from breastmorph.clinical.distances import DISTANCES, SkinLandmarks, parse_measure
-from breastmorph.clinical.examination import ptosis
+from breastmorph.clinical.examination import Examiner, ptosis
 from breastmorph.clinical.measures import Gauge, asymmetries, measure_distances, measured_features
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.scan import Landmarks
+from breastmorph.scan.scan import Found, Landmarks
 from torso import torso
 
 RADIUS = 120.0
@@ -163,6 +165,25 @@ def test_landmarks_of_another_mesh_are_refused():
     mesh, landmarks = torso(12.0)
     with pytest.raises(LandmarkProblem, match="off the surface"):
         measure_distances(mesh, landmarks.transformed(Similarity(scale=10.0)))
+
+
+def test_the_landmark_farthest_off_the_skin_is_named():
+    mesh, landmarks = cylinder()
+    moved = dict(landmarks)
+    moved["sternal_notch"] = moved["sternal_notch"] + [0.0, 0.0, 30.0]
+    moved["nipple_right"] = moved["nipple_right"] + [0.0, 0.0, 90.0]
+    with pytest.raises(LandmarkProblem, match="nipple_right lies"):
+        SkinLandmarks.on(Surface(mesh), Landmarks.of(moved))
+
+
+def test_found_landmarks_keep_their_own_spread_where_no_borders_are_found():
+    mesh, landmarks = cylinder()
+    known = ("sternal_notch", "nipple_left")  # they do not say where the breasts are
+    ids = {name: int(np.linalg.norm(mesh.vertices - landmarks[name], axis=1).argmin()) for name in known}
+    own = replace(landmarks.only(known), found={"nipple_left": Found("shape", 7.5, 56.0 * np.eye(3))})
+    spread = Examiner(mesh, ids).landmarks(mesh.vertices, annotated=own).sd
+    assert spread["nipple_left"] == 7.5
+    assert spread["sternal_notch"] < 7.5
 
 
 @pytest.mark.parametrize(

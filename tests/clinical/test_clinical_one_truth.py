@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import breastmorph.report.clinical_sheet as sheets
+import breastmorph.report.shape_sheets as shape_sheets
 from breastmorph.cli import main
 from breastmorph.clinical.borders import BorderFinder
 from breastmorph.clinical.distances import DISTANCES, section_length
@@ -26,8 +27,15 @@ from breastmorph.clinical.patient import mean_patient, registered_patient
 from breastmorph.clinical.prediction import predicted_measures, predicted_side
 from breastmorph.cohort import load_cohort
 from breastmorph.explorer.model_view import ModelOrigin, ModelView, NamedShape
+from breastmorph.foundation.errors import measure_in_words
 from breastmorph.foundation.words import MEASURES, PAIRS_IN_WORDS
-from breastmorph.report.clinical_sheet import save_measure_sheet, shown_measure
+from breastmorph.report.clinical_sheet import (
+    in_cm,
+    save_measure_sheet,
+    save_prediction_sheet,
+    shown_measure,
+)
+from breastmorph.report.shape_sheets import save_editing_sheet
 from breastmorph.scan.scan import Landmarks
 from edited_people import editor
 from predicted_people import model as predicted_model
@@ -100,8 +108,11 @@ def test_a_subject_has_the_same_measures_at_every_door(registered, tmp_path, mon
     by_name = {(m["name"], m["kind"]): m for m in page["measures"]}
     own = landmarks_of(model, patient).at(patient.shape)
     np.testing.assert_allclose(own["lower_pole_left"], cohort.landmarks[0]["lower_pole_left"], atol=1e-6)
-    for m in one.distances:  # volumes of another model have other borders
-        if m.known:
+    # Volumes and areas: this model's mean has other borders than the template.
+    by_model = examiner_of(model).shape("000", patient.shape, landmarks=places)
+    assert_same(page["measures"], by_model.measures)
+    for m in one.measures:
+        if m.known and m.kind not in ("volume", "area"):
             assert by_name[m.name, m.kind]["value"] == pytest.approx(m.value, abs=1e-6)
             assert by_name[m.name, m.kind]["sd"] == pytest.approx(m.sd, abs=0.02)
     # Table of the command and sheet
@@ -117,15 +128,46 @@ def test_a_subject_has_the_same_measures_at_every_door(registered, tmp_path, mon
         assert "\N{PLUS-MINUS SIGN}" in shown
 
 
-def test_an_edit_has_the_same_measures_at_every_door(breast_model):
+def test_an_edit_has_the_same_measures_at_every_door(breast_model, tmp_path, monkeypatch):
     found = editor("mean").exact([_request("SN-NL=+6mm")], ["NL-NR"])
     model = breast_model
-    shape = NamedShape("edit", found.shape, landmarks=landmarks_of(model, mean_patient(model)))
-    page = ModelView(ModelOrigin(), model, 3).measures(shape)["measures"]
-    by_name = {one["name"]: one for one in page}
+    places = landmarks_of(model, mean_patient(model))
+    shape = NamedShape("edit", found.shape, landmarks=places)
+    page = ModelView(ModelOrigin(), model, 3).measures(shape, tape=True)["measures"]
+    written = examiner_of(model).shape("edit", found.shape, landmarks=places)
+    # Page, JSON, CSV and the sheet of measures: everything
+    record, row = as_record(written), as_row(written)
+    assert_same(page, written.measures)
+    assert_same(record["distances"] + record["others"] + record["volumes"], written.measures)
+    drawn = _drawn(monkeypatch)
+    save_measure_sheet(written, tmp_path)
+    save_editing_sheet(found, model.faces, "edit", tmp_path)
+    cells = {cell for line in drawn[0].rows for cell in line}
+    for m in written.measures:
+        column = f"{m.name}{'' if m.kind == 'volume' else f' {m.kind}'} {m.unit}"
+        assert row[column] == (f"{m.value:.2f}" if m.known else "")
+        assert row[f"{column} sd"] == (f"{m.sd:.2f}" if m.known else "")
+        if m.known and m.kind != "tape":
+            assert shown_measure(m) in cells, m.name
+    # What the edit itself tells: edit.json, its sheet
+    told = {one["name"]: one for one in found.as_dict()["changes"]}
+    on_sheet = {line[0]: line for line in drawn[1].rows}
+    straight = {one["name"]: one for one in page if one["kind"] != "tape"}
+    assert {change.name for change in found.changes} > {"SN-NL", "NL-NR", "volume-left"}
     for change in found.changes:
-        assert by_name[change.name]["value"] == pytest.approx(change.after, abs=1e-6), change.name
-        assert by_name[change.name]["unit"] == change.unit
+        value = straight[change.name]["value"]
+        assert value == pytest.approx(change.after, abs=1e-6), change.name
+        assert straight[change.name]["unit"] == change.unit == told[change.name]["unit"]
+        assert told[change.name]["after"] == pytest.approx(value, abs=1e-6)
+        assert on_sheet[measure_in_words(change.name)][3] == in_cm(value, change.unit, 2)
+
+
+def _drawn(monkeypatch) -> list:
+    """What sheets are made of, instead of the sheets."""
+    drawn: list = []
+    for module in (sheets, shape_sheets):
+        monkeypatch.setattr(module, "save_clinical_sheet", lambda sheet, *_: drawn.append(sheet) or [])
+    return drawn
 
 
 def _request(text: str):
@@ -134,7 +176,7 @@ def _request(text: str):
     return parse_request(text)
 
 
-def test_a_prediction_has_the_same_measures_at_every_door(tmp_path, predictor, strangers):
+def test_a_prediction_has_the_same_measures_at_every_door(tmp_path, predictor, strangers, monkeypatch):
     model, found = predicted_model(), predictor.predict(strangers[0])
     measures = {one.name: one for one in predicted_measures(model, found)}
     shape = NamedShape("p", found.shape, predicted=predicted_side(found))
@@ -142,14 +184,34 @@ def test_a_prediction_has_the_same_measures_at_every_door(tmp_path, predictor, s
     written = examiner_of(model).shape("p", found.shape, predicted=predicted_side(found))
     row, record = as_row(written), as_record(written)
     assert row["predicted_side"] == "right"
-    for name in ("volume-right", "SN-NR", "NL-NR", "NR-IMFR"):
-        one = measures[name]
+    drawn = _drawn(monkeypatch)
+    save_prediction_sheet(found, strangers[0], list(measures.values()), "p", tmp_path)
+    save_measure_sheet(written, tmp_path)
+    on_sheet = {line[0]: line for line in drawn[0].rows}
+    cells = {cell for line in drawn[1].rows for cell in line}
+    records = {(m["name"], m["kind"]): m for m in record["distances"] + record["others"] + record["volumes"]}
+    assert set(measures) > {"volume-right", "SN-NR", "NL-NR", "NR-IMFR", "surface-right"}
+    for name, one in measures.items():
+        own = next(m for m in written.measures if (m.name, m.kind) == (name, one.kind))
+        column = f"{name}{'' if one.kind == 'volume' else f' {one.kind}'} {one.unit}"
         assert page[name]["predicted"]
-        assert page[name]["value"] == pytest.approx(one.predicted, abs=1e-6)
-        assert page[name]["sd"] == pytest.approx(one.deviation, rel=1e-6)
-        assert written[name].predicted
-        assert written[name].sd == pytest.approx(one.deviation, rel=1e-6)
-        assert shown_measure(written[name]).endswith("predicted")
+        assert own.predicted
+        assert records[name, one.kind]["predicted"]
+        for value in (page[name]["value"], own.value, records[name, one.kind]["value"]):
+            assert value == pytest.approx(one.predicted, abs=1e-6), name
+        assert row[column] == f"{one.predicted:.2f}"
+        assert shown_measure(own).endswith("predicted")
+        assert shown_measure(own) in cells, name
+        assert on_sheet[measure_in_words(name)][2] == in_cm(
+            one.predicted, one.unit, 1 if one.unit == "mm" else 0
+        )
+        if one.deviation == one.deviation:
+            assert page[name]["sd"] == pytest.approx(one.deviation, rel=1e-6)
+            assert own.sd == pytest.approx(one.deviation, rel=1e-6)
+            assert row[f"{column} sd"] == f"{one.deviation:.2f}"
+        else:
+            assert page[name]["sd"] is None
+            assert records[name, one.kind]["sd"] is None
     assert row["volume-right cc sd"] == f"{measures['volume-right'].deviation:.2f}"
     assert not page["volume-left"]["predicted"]
     # No deviation of a fixed border on a breast that is not there.

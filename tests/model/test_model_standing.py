@@ -39,11 +39,16 @@ def test_shares_of_people_the_model_does_not_know_are_uniform(scores):
 def test_what_is_unusual_is_noticed_and_named(scores, sign):
     one, people = model(scores), population_of(model(scores))
     assert people.standing(np.zeros(one.n_components)).share == 0.0
-    for k in range(people.traits.modes):
+    for k in reversed(range(one.n_components)):  # also those that hardly show
         coefficients = np.zeros(one.n_components)
-        coefficients[k] = 2.6 * sign * one.deviations[k]
-        found = people.standing(coefficients)
+        coefficients[k] = 2.5 * sign * one.deviations[k]
+        found = people.standing(coefficients * (1.04 if k < people.traits.modes else 1.0))
         assert found.level == "unusual"
+        if k >= people.traits.modes:
+            assert (
+                f"mode {k + 1} is {'larger' if sign > 0 else 'smaller'} than"
+                in found.finding.said("command").cause
+            )
         far = people.standing(2.0 * coefficients)
         assert far.level == "implausible"
         assert far.share > found.share > 0.6

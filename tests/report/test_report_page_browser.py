@@ -13,6 +13,7 @@ from PIL import Image
 
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.report.page import (
+    Column,
     Figure,
     ModelSliders,
     Page,
@@ -327,6 +328,26 @@ def test_the_page_is_never_wider_than_the_screen(browser, address, width):
         assert tab.page.evaluate("document.documentElement.scrollWidth") <= width
         box = tab.page.locator(".bv-canvas").bounding_box()
         assert box["width"] >= 0.5 * min(width, 1000)
+
+
+def test_every_column_of_a_comparison_is_seen_on_a_phone(browser, tmp_path):
+    numbers = (Column(name, number=True) for name in ("scan_2023-05-01", "scan_2025-06-12", "change"))
+    rows = (
+        (
+            "Half-chest width, right (tape)",
+            "15.4 cm",
+            "16.8 cm",
+            "+1.5 \N{PLUS-MINUS SIGN} 1.2 cm",
+            "within noise",
+        ),
+    )
+    table = Table("Measures", ("measure", *numbers, ""), rows)
+    write_page(tmp_path / "page.html", Page("Comparison", (Section("Measures", (table,)),)))
+    with browser.tab((tmp_path / "page.html").as_uri(), width=390) as tab:
+        inner, shown = tab.page.evaluate(
+            "(box => [box.scrollWidth, box.clientWidth])(document.querySelector('.scroll'))"
+        )
+        assert inner <= shown
 
 
 def test_text_that_looks_like_markup_cannot_run(browser, tmp_path):

@@ -22,7 +22,7 @@ from breastmorph.clinical.distances import DISTANCES, SkinPoints
 from breastmorph.clinical.examination import Examination, examiner_of
 from breastmorph.clinical.measures import Measure
 from breastmorph.clinical.repeatability import SURE, Repeatability, builtin_repeatability, key_of
-from breastmorph.clinical.volume import BreastVolumes, WallParameters
+from breastmorph.clinical.volume import WallParameters
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import (
     BreastMorphError,
@@ -369,7 +369,7 @@ class Comparer:
         self.repeatability = repeatability or builtin_repeatability()
         self.parameters = parameters or ComparisonParameters()
         self._examiner = examiner_of(template)
-        self._volumes = BreastVolumes(template.mesh, template.landmarks)
+        self._volumes = self._examiner.volumes
         self._areas = vertex_areas(template.mesh.vertices, template.mesh.faces)
 
     @cached_property

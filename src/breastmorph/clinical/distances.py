@@ -367,11 +367,12 @@ class SkinLandmarks:
         if len(landmarks):
             far = surface.closest(landmarks.points).distances
             off = {name: d for name, d in zip(landmarks.names, far, strict=True) if d > _OFF_SKIN}
-            for name, distance in off.items():
-                if name not in landmarks.found:
-                    raise LandmarkProblem.of(
-                        "unusable-landmarks/off-mesh", name=name, distance=float(distance)
-                    )
+            set_ones = {name: d for name, d in off.items() if name not in landmarks.found}
+            if set_ones:
+                name = max(set_ones, key=lambda one: float(set_ones[one]))
+                raise LandmarkProblem.of(
+                    "unusable-landmarks/off-mesh", name=name, distance=float(set_ones[name])
+                )
             landmarks = landmarks.only(name for name in landmarks.names if name not in off)
         return cls(landmarks.names, SkinPoints.on(surface, landmarks.points))
 

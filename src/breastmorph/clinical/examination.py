@@ -209,7 +209,7 @@ class Examiner:
             found = self._borders.landmarks(shape, self.ids, absent, own)
         elif own:
             skin = SkinLandmarks.on(Surface(self.mesh.with_vertices(shape)), own)
-            found = SubjectLandmarks(skin, {name: repeatability(name) for name in skin.names})
+            found = SubjectLandmarks(skin, spreads(own.only(skin.names)))
         else:
             skin = SkinLandmarks.of_vertices(self.ids)
             found = SubjectLandmarks(skin, {name: repeatability(name) for name in skin.names})
@@ -393,9 +393,20 @@ class Examiner:
         return Landmarks.at_vertices(self.ids, self.mesh.vertices)
 
     @cached_property
+    def volumes(self) -> BreastVolumes:
+        """The volumes' borders and walls.
+
+        Raises
+        ------
+        BreastMorphError
+            The landmarks do not say where the breasts are, or the mesh shows too little chest.
+        """
+        return BreastVolumes(self.mesh, self._landmarks)
+
+    @cached_property
     def _volumes(self) -> BreastVolumes | Finding:
         try:
-            return BreastVolumes(self.mesh, self._landmarks)
+            return self.volumes
         except BreastMorphError as error:
             return Finding.of(error)
 

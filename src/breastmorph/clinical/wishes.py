@@ -238,7 +238,11 @@ _WORSE = 0.005  # share of the subjects: who was as unusual before is not warned
 
 
 def usual_length(model: ShapeModel, deviations: float) -> float:
-    """Mahalanobis distance that is as rare in the model as so many standard deviations are for a single number."""
+    """Mahalanobis distance that is as rare in the model as so many standard deviations are for a single number.
+
+    It bounds the length of a change, whoever is changed. How unusual the shape is that comes out, the gauge says
+    (:mod:`breastmorph.model.standing`): the two differ for a patient who was unusual before.
+    """
     return float(np.sqrt(chi2.isf(2.0 * norm.sf(deviations), max(model.n_components, 1))))
 
 

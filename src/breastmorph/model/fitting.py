@@ -89,7 +89,8 @@ class FitLimits:
     misfit : float
         Most that the surface may stay off, mm.
     unusual : float
-        Largest root mean square of the scores; 1 is the model's own population.
+        Largest root mean square of the scores; 1 is the model's own population. It tells whether the target is such
+        a body at all, where every mode goes wrong a little; how unusual a person is, :attr:`Fit.plausibility` says.
     """
 
     explained: float = 0.6

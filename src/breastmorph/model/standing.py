@@ -1,9 +1,9 @@
 """Where a shape stands among a model's subjects: how unusual it is, in shares of them, and what is unusual about it.
 
 A shape is looked at from several sides (its traits): every leading mode, the size of each breast, three distances, how
-far the sides differ (in size, in height, from the notch), and what the leading modes cannot express. A person is as
-unusual as her most unusual trait. How unusual that makes her is read off the subjects, each judged by a model of the
-others, so that the share of a new person is uniform.
+far the sides differ (in size, in height, from the notch), what the leading modes cannot express, and whether one of the
+smaller modes stands out alone. A person is as unusual as her most unusual trait. How unusual that makes her is read off
+the subjects, each judged by a model of the others, so that the share of a new person is uniform.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ _IMPLAUSIBLE = 0.9999  # and from there on, by the tail of a normal distribution
 _NOTABLE = 0.95  # share of the subjects that a trait must exceed to be named
 _MODE_SHARE = 0.03  # of the variance: modes with less hardly show, and are judged together
 _LEADING = 60  # coefficients in which leading modes are found again without a subject
+_LEAST_SPREAD = 0.1  # of the logarithm of how far a small mode stands out
 _FEWEST = 12  # subjects that show how people differ
 _DRAWN = 400  # left-out subjects of a model that keeps none
 _DISTANCES = {
@@ -85,6 +86,8 @@ class Population:
         Of the traits with a sign in left-out subjects, in those of the others.
     rest, rest_variance : float
         Mean and variance of the square of what the leading modes do not express of left-out subjects.
+    alone : (2,) float
+        Mean and standard deviation of the logarithm of how far a smaller mode stands out in left-out subjects.
     independent : float
         As how many independent ones the traits are together.
     ranks : (k,) float
@@ -97,6 +100,7 @@ class Population:
     spreads: Floats
     rest: float
     rest_variance: float
+    alone: Floats
     independent: float
     ranks: Floats
     subjects: int
@@ -115,18 +119,26 @@ class Population:
         asked : mapping from measure to float, optional
             Further measures of the shape, in standard deviations from the mean: what an edit was asked for.
         """
-        signed, rest = self.traits.of(np.asarray(coefficients, dtype=float), outside)
+        whole = np.zeros(self.traits.model.n_components)
+        whole[: len(coefficients)] = coefficients
+        signed, rest = self.traits.of(whole, outside)
         signed = signed / self.spreads
-        names = list(self.traits.names)
+        smaller = self.traits.smaller(whole)
+        names = [*self.traits.names, "rest"]
         if asked:
             names = [*asked, *names]
             signed = np.concatenate([np.array(list(asked.values())), signed])
         rare = np.array([*(2.0 * norm.sf(np.abs(signed))), self._rare_rest(rest)])
+        if len(smaller):
+            most = int(np.abs(smaller).argmax())
+            names.append(f"mode {self.traits.modes + most + 1}")
+            rare = np.append(rare, self._rare_alone(np.abs(smaller[most]), _stands_out(smaller[None])[0]))
         rank = float(self._ranked(rare[None])[0])
         share = float(np.interp(rank, [0.0, *self.ranks, 1.0], np.linspace(0.0, 1.0, len(self.ranks) + 2)))
         first = int(rare.argmin())
         level = LEVELS[int(share >= _UNUSUAL or rare[first] <= _RARE) + int(rank >= _IMPLAUSIBLE)]
-        more = first == len(signed) or bool(signed[first] > 0.0)
+        above = [*signed, 1.0, *(smaller[[most]] if len(smaller) else [])]  # a rest can only be large
+        more = bool(above[first] > 0.0)
         return Standing(share, level, self._said(share, names[first], float(rare[first]), more))
 
     def standing_of_shape(self, shape: Floats, asked: Mapping[str, float] | None = None) -> Standing:
@@ -142,6 +154,11 @@ class Population:
     def _rare_rest(self, square: Floats | float) -> Any:
         """Share of people of whom the leading modes express less."""
         return gamma.sf(square, self.rest**2 / self.rest_variance, scale=self.rest_variance / self.rest)
+
+    def _rare_alone(self, score: Floats | float, out: Floats | float) -> Any:
+        """Share of people in whom a smaller mode stands out so far: no rarer than that mode's score by itself."""
+        mean, deviation = self.alone
+        return np.maximum(2.0 * norm.sf(score), norm.sf((np.log(out) - mean) / deviation))
 
     def _ranked(self, rare: Floats) -> Floats:
         """How unusual the most unusual trait of every row (k, t) is, were there so many independent ones, (k,)."""
@@ -190,15 +207,19 @@ def population_of(model: ShapeModel) -> Population:
         subjects = 0
     lost = model.noise_variance * model.mean.size
     parts = [traits.left_out(scores, lost) for scores in cohorts]
-    signed, rest = np.vstack([one for one, _ in parts]), np.concatenate([one for _, one in parts])
+    signed, rest, smaller = (np.concatenate(several) for several in zip(*parts, strict=True))
     spreads = np.maximum(np.sqrt((signed**2).mean(axis=0)), 1e-9)
     # One for all modes: without a subject, two of nearly the same variance may change places.
     spreads[: traits.modes] = np.sqrt((spreads[: traits.modes] ** 2).mean())
     # Where every mode is a trait nothing is left, and what rounding leaves is no trait.
     least = 1e-6 * float(model.variances.sum()) + 1e-12
     mean, variance = max(float(rest.mean()), least), max(float(rest.var()), least**2)
-    found = Population(traits, spreads, mean, variance, 1.0, np.empty(0), subjects)
+    out = _stands_out(smaller)
+    alone = np.array([np.log(out).mean(), max(float(np.log(out).std()), _LEAST_SPREAD)])
+    found = Population(traits, spreads, mean, variance, alone, 1.0, np.empty(0), subjects)
     rare = np.column_stack([2.0 * norm.sf(np.abs(signed / spreads)), found._rare_rest(rest)])
+    if smaller.shape[1]:
+        rare = np.column_stack([rare, found._rare_alone(np.abs(smaller).max(axis=1), out)])
     # For t independent traits 1 - p of the rarest is the t-th root of a uniform number: the likeliest t.
     roots = np.log1p(-np.minimum(rare.min(axis=1), 1.0 - 1e-9))
     found = replace(found, independent=max(-len(rare) / float(roots.sum()), 1.0))
@@ -258,22 +279,28 @@ class _Traits:
 
     @property
     def names(self) -> Sequence[str]:
-        """Of the traits with a sign, then "rest": what the leading modes do not express."""
-        return [*(f"mode {k + 1}" for k in range(self.modes)), *self.linear, "rest"]
+        """Of the traits with a sign."""
+        return [*(f"mode {k + 1}" for k in range(self.modes)), *self.linear]
 
     def of(self, coefficients: Floats, outside: float) -> tuple[Floats, float]:
         """Traits with a sign, in standard deviations (a,), and the square of the rest, mm squared."""
-        model, q = self.model, self.model.n_components
-        c = np.zeros(q)
-        c[: len(coefficients)] = coefficients
-        deviations = np.where(model.deviations > 0.0, model.deviations, np.inf)
-        modes = (c / deviations)[: self.modes]
-        linear = [one @ c / np.linalg.norm(one * model.deviations) for one in self.linear.values()]
+        c, deviations = coefficients, self.model.deviations
+        modes = self._scores(c)[: self.modes]
+        linear = [one @ c / np.linalg.norm(one * deviations) for one in self.linear.values()]
         rest = float((c[self.modes :] ** 2).sum()) + outside
         return np.array([*modes, *linear]), rest
 
-    def left_out(self, scores: Floats, lost: float) -> tuple[Floats, Floats]:
-        """The same of subjects (k, q), every one judged by the others, (k, a) and (k,).
+    def smaller(self, coefficients: Floats) -> Floats:
+        """Scores of the modes after the leading ones, in standard deviations."""
+        return self._scores(coefficients)[self.modes :]
+
+    def _scores(self, coefficients: Floats) -> Floats:
+        deviations = self.model.deviations
+        scores: Floats = coefficients / np.where(deviations > 0.0, deviations, np.inf)
+        return scores
+
+    def left_out(self, scores: Floats, lost: float) -> tuple[Floats, Floats, Floats]:
+        """Traits, rest and smaller modes of subjects (k, q), each judged by the others, (k, a), (k,) and (k, b).
 
         ``lost`` is the square of what is not known of a subject, mm squared.
         """
@@ -283,14 +310,32 @@ class _Traits:
         leading = centred[:, :_LEADING]
         # Covariance of all, less each subject's part in it.
         whole = leading.T @ leading * ((n - 1.0) / n) ** 2
+        # The others of n subjects differ in n - 2 ways.
         size = leading.shape[1]
+        found = max(min(size, n - 2), self.modes)
+        smaller = np.empty((n, found - self.modes))
         for i, one in enumerate(leading):
             others = (whole - np.outer(one, one) * ((n - 1.0) / n)) / (n - 2.0)
-            variances, axes = eigh(others, subset_by_index=[size - self.modes, size - 1])
+            variances, axes = eigh(others, subset_by_index=[size - found, size - 1])
             along = (one @ axes)[::-1]
-            modes[i] = along / np.sqrt(np.maximum(variances[::-1], 1e-12))
-            rest[i] = (centred[i] ** 2).sum() - (along**2).sum() + lost
+            standard = along / np.sqrt(np.maximum(variances[::-1], 1e-12))
+            modes[i], smaller[i] = standard[: self.modes], standard[self.modes :]
+            rest[i] = (centred[i] ** 2).sum() - (along[: self.modes] ** 2).sum() + lost
         values = centred @ np.array(list(self.linear.values())).reshape(-1, scores.shape[1]).T
         squares = (values * (n - 1.0) / n) ** 2
         spread = np.sqrt(np.maximum((squares.sum(axis=0) - values**2 * ((n - 1.0) / n)) / (n - 2.0), 1e-300))
-        return np.column_stack([modes, values / spread]), rest
+        return np.column_stack([modes, values / spread]), rest, smaller
+
+
+def _stands_out(scores: Floats) -> Floats:
+    """How far the largest of every row (k, b) of scores exceeds the root mean square of its others, (k,).
+
+    In a person all of the many small modes differ a little from the mean. One that does so alone is nobody's, however
+    small it is, and its own score says how much that is worth.
+    """
+    if not scores.shape[1]:
+        return np.ones(len(scores))
+    squares = np.sort(scores**2, axis=1)
+    others = squares[:, :-1].mean(axis=1) if scores.shape[1] > 1 else np.zeros(len(scores))
+    out: Floats = np.sqrt(np.maximum(squares[:, -1], 1e-12) / np.maximum(others, 1e-12))
+    return out
