@@ -490,19 +490,24 @@ class LeftOut:
         Eigenvalues, mm squared, and eigenvectors of the centred inner products of what is known of the shapes.
     groups : tuple of (r,) int
         The rows of every subject, who is left out with all of them.
+    weights : (N,) float
+        How much every shape counts, 1 on average. Values and vectors are those of shapes times the root of it.
     """
 
     values: Floats
     vectors: Floats
     groups: tuple[Ints, ...]
+    weights: Floats
 
     @classmethod
-    def of(cls, gram: Floats, subjects: Ints) -> Self:
+    def of(cls, gram: Floats, subjects: Ints, weights: Floats | None = None) -> Self:
         """From inner products (N, N) of what is known of the shapes, and whose shape each is (N,)."""
-        centre = np.eye(len(gram)) - 1.0 / len(gram)
-        values, vectors = np.linalg.eigh(centre @ gram @ centre)
+        w = np.ones(len(gram)) if weights is None else weights / weights.mean()
+        centre = np.eye(len(gram)) - w / len(gram)
+        root = np.sqrt(w)
+        values, vectors = np.linalg.eigh(root[:, None] * (centre @ gram @ centre.T) * root)
         groups = tuple(np.flatnonzero(subjects == subject) for subject in np.unique(subjects))
-        return cls(np.maximum(values, 0.0), vectors, groups)
+        return cls(np.maximum(values, 0.0), vectors, groups, w)
 
     @property
     def n(self) -> int:
@@ -520,20 +525,31 @@ class LeftOut:
 
     def residual_weights(self, noise: float) -> Floats:
         """A with: residuals of left-out subjects = A @ targets, (N, N)."""
-        strength = self.strength(noise)
+        strength, root = self.strength(noise), np.sqrt(self.weights)
         shrunk = self.values / (self.values + strength)
-        rest = np.eye(self.n) - 1.0 / self.n - (self.vectors * shrunk) @ self.vectors.T
+        rest = np.eye(self.n) - np.outer(root, root) / self.n - (self.vectors * shrunk) @ self.vectors.T
         out = np.empty_like(rest)
         for group in self.groups:
             own = rest[np.ix_(group, group)]
             out[group] = np.linalg.solve(own + 1e-12 * np.eye(len(group)), rest[group])
-        found: Floats = out
+        found: Floats = out * root / root[:, None]
         return found
 
     def solve(self, products: Floats, noise: float) -> Floats:
         """Weights of the targets for a new shape, whose centred products with the others are given, (N,)."""
-        weights: Floats = self.vectors @ ((self.vectors.T @ products) / (self.values + self.strength(noise)))
+        root = np.sqrt(self.weights)
+        scores = (self.vectors.T @ (root * products)) / (self.values + self.strength(noise))
+        weights: Floats = root * (self.vectors @ scores)
         return weights
+
+    def usual(self, squared: Floats, freedom: float) -> Floats:
+        """Weights (N,) of shapes that were missed by so much (N,): those of Student's distribution, one a subject."""
+        by_subject = self.by_subject(squared)
+        middle = max(float(np.median(by_subject)), 1e-30)
+        found = np.empty(self.n)
+        for group, missed in zip(self.groups, by_subject, strict=True):
+            found[group] = (freedom + 1.0) / (freedom + missed / middle)
+        return found
 
     def by_subject(self, rows: Floats) -> Floats:
         """Means over the rows of every subject, (k,)."""

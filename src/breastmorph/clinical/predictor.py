@@ -182,6 +182,7 @@ def deviation_of(reading: Reading, prediction: Prediction) -> float:
 # Predicting a missing breast: the likeliest shape given the rest of the torso, and how sure that is
 # --------------------------------------------------------------------------------------------------------------------
 
+_ROUNDS = 4  # of weighing the training shapes by how usual they are
 _SPREADS = (0.5, 3.0)  # a subject's uncertainty relative to the average one
 
 
@@ -209,6 +210,9 @@ class PredictionParameters:
         10.0 ** np.arange(-4.0, 1.51, 0.5)
     )  # tried; to a shape's variance
     mirror_shares: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)  # tried
+    # Degrees of freedom of Student's distribution of what mirror images miss, with surface evidence: most women's
+    # breasts are alike, and the few pairs that differ much must not decide what all others are told.
+    outlying: float = 1.0
     trial_points: int = 400  # of the missing breast, on which noise and share are chosen
     unusual: float = 1.5  # times the worst subject's misfit: worth a warning ...
     refused: float = 4.0  # ... and not a torso of this model
@@ -510,7 +514,7 @@ class BreastPredictor:
         """Prediction of a part: the share of the mirror image, and the weighted rest of the training shapes."""
         share = self.choice.mirror_share
         # The weights sum to zero, so the mean of the rest need not be taken off.
-        mixed = weights + 1.0 / len(weights)
+        mixed = weights + self.learnt.left_out.weights / len(weights)
         rest = [np.tensordot(mixed.astype(np.float32), part, (0, 0)) for part in parts]
         combined: Floats = rest[0] - share * rest[1] + share * mirror
         return combined
@@ -611,8 +615,8 @@ def _read(view: TorsoView, found: TrainingShapes, p: PredictionParameters) -> _R
 
 
 def _learnt(view: TorsoView, rows: _Rows, lost_variance: float, p: PredictionParameters) -> _Learnt:
-    known_mean: Floats = rows.known.mean(axis=0, dtype=np.float64)
-    centred: NDArray[np.float32] = rows.known - known_mean.astype(np.float32)
+    about: Floats = rows.known.mean(axis=0, dtype=np.float64)
+    centred: NDArray[np.float32] = rows.known - about.astype(np.float32)
     gram = (centred @ centred.T).astype(np.float64)
     # What a truncation cut off, every real torso has, and each another one: products with itself hold it.
     gram += lost_variance * rows.known.shape[1] * np.eye(len(gram))
@@ -625,6 +629,14 @@ def _learnt(view: TorsoView, rows: _Rows, lost_variance: float, p: PredictionPar
     # Without a breast on that side nothing contradicts her own mirror image: only what it misses is predicted.
     shares = p.mirror_shares if view.evidence == "points" else p.mirror_shares[-1:]
     choice = best_choice(left_out, shape, mirror, noises, shares, lost_variance)
+    if view.evidence == "surface":
+        for _ in range(_ROUNDS):
+            off = left_out.residual_weights(choice.noise) @ (shape - choice.mirror_share * mirror)
+            usual = left_out.usual((off**2).mean(axis=1), p.outlying)
+            left_out = LeftOut.of(gram, rows.subjects, usual)
+        choice = best_choice(left_out, shape, mirror, noises, shares, lost_variance)
+    known_mean = about + left_out.weights @ centred / len(centred)
+    centred = rows.known - known_mean.astype(np.float32)
     weights = left_out.residual_weights(choice.noise)
     share = np.float32(choice.mirror_share)
     missed, mismatch = (
