@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -107,6 +108,12 @@ def test_a_breast_that_is_gone_is_predicted_into_the_scans_own_frame(folder, tmp
     volume = np.einsum("ij,ij->", a, np.cross(b, c)) / 6.0
     assert volume == pytest.approx(told["difference"]["volume_cc"], rel=1e-3)
     assert told["difference"]["sd_cc"] > 0.0
+    vertex = breast_model(20).landmark_ids["nipple_right"]
+    (nipple,) = told["nipples"]
+    assert (nipple["name"], nipple["predicted"]) == ("nipple_right", True)
+    assert np.allclose(nipple["position"], found.vertices[vertex], atol=1e-4)  # cm, as the file
+    assert nipple["sd_mm"] == pytest.approx(float(deviation[vertex]), rel=1e-4)
+    assert 0.0 < nipple["sd_normal_mm"] < nipple["sd_mm"]
     assert told["given"] == []
 
 
@@ -130,6 +137,9 @@ def test_a_raw_scan_is_registered_first(folder, tmp_path, breast_template):
     result = run(folder, *words, "--out", tmp_path)
     assert result.exit_code == 0
     assert "predicted right breast" in result.stdout
+    assert "The right nipple's predicted place: ±" in result.stdout
+    assert " cm" in result.stdout  # people read lengths in cm, as `measure` shows them
+    assert not re.search(r"SN-NR.* mm", result.stdout)
     assert result.stderr.count("right side absent") == 1
     found = load_mesh(tmp_path / "prediction.ply")
     assert np.array_equal(found.faces, breast_template.mesh.faces)

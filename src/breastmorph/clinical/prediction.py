@@ -70,6 +70,51 @@ class PredictedMeasure:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class PredictedNipple:
+    """Where a predicted nipple lies, and how surely.
+
+    Attributes
+    ----------
+    name : str
+        Of the landmark.
+    position : (3,) float
+        mm, in the frame of the shape that was given.
+    deviation : float
+        Standard deviation of its place, mm, all directions together.
+    across : float
+        Of that, what lies along the skin's normal, mm.
+    """
+
+    name: str
+    position: Floats
+    deviation: float
+    across: float
+
+    @property
+    def in_words(self) -> str:
+        """For people."""
+        side = self.name.rsplit("_", 1)[-1]
+        return (
+            f"The {side} nipple's predicted place: \N{PLUS-MINUS SIGN} {self.deviation / 10.0:.1f} cm in all "
+            f"directions together, {self.across / 10.0:.1f} cm of it across the skin (one standard deviation)."
+        )
+
+
+def predicted_nipples(model: ShapeModel, prediction: Prediction) -> tuple[PredictedNipple, ...]:
+    """The nipples in the missing region; none where the model does not know them."""
+    return tuple(
+        PredictedNipple(
+            name,
+            prediction.shape[vertex],
+            float(prediction.sd[vertex]),
+            float(prediction.sd_normal[vertex]),
+        )
+        for name, vertex in sorted(model.landmark_ids.items())
+        if name.startswith("nipple_") and prediction.region.missing[vertex]
+    )
+
+
 def predicted_side(prediction: Prediction) -> PredictedSide:
     """What measures of a predicted shape are told of the side that is predicted."""
     return PredictedSide(prediction.region.side, lambda reading: deviation_of(reading, prediction))

@@ -15,7 +15,7 @@ import numpy as np
 from breastmorph.clinical.distances import CALIPER, DISTANCES, KINDS, PAIRS, SkinPoints, densely, tape_lines
 from breastmorph.clinical.examination import Examination, Symmetry
 from breastmorph.clinical.measures import Measure
-from breastmorph.clinical.prediction import PredictedMeasure
+from breastmorph.clinical.prediction import PredictedMeasure, PredictedNipple
 from breastmorph.clinical.predictor import Prediction
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import measure_in_words, sentences
@@ -476,6 +476,7 @@ def save_prediction_sheet(
     title: str,
     folder: Path,
     warning: str = "",
+    nipples: Sequence[PredictedNipple] = (),
 ) -> list[Path]:
     """Write a prediction as a page: scan, prediction, uncertainty, mirror image, and the measures; PNG and PDF.
 
@@ -489,6 +490,7 @@ def save_prediction_sheet(
     folder : Path
     warning : str
         What nobody may overlook, for example that the model is a synthetic one.
+    nipples : sequence of PredictedNipple
     """
     faces, most = prediction.faces, scale_of([prediction])
     box = box_around([scan, prediction.shape, prediction.mirrored])
@@ -522,6 +524,7 @@ def save_prediction_sheet(
         f"{prediction.choice.mirror_share:g}, by leave-one-out likelihood over {prediction.source}.",
         f"At the border the prediction met the scan within {prediction.mismatch:.1f} mm; outside the region the scan "
         "is unchanged.",
+        *(one.in_words for one in nipples),
         *(f"Warning: {sentence}." for sentence in sentences(prediction.warnings, "page")),
         disclaimer(warning),
     ]
@@ -531,7 +534,7 @@ def save_prediction_sheet(
         f"\N{PLUS-MINUS SIGN} {inside.mean():.1f} mm on average (one standard deviation).",
         pictures,
         ["measure (straight)", "other side", "predicted", "\N{PLUS-MINUS SIGN} 1 sd", "mirror image"],
-        [measure_row(one, for_people=True) for one in measures],
+        [measure_row(one, in_words=True) for one in measures],
         frozenset({0}) if measures else frozenset(),
         notes,
         warning,
@@ -539,19 +542,15 @@ def save_prediction_sheet(
     return save_clinical_sheet(sheet, folder)
 
 
-def measure_row(one: PredictedMeasure, *, for_people: bool) -> list[str]:
-    """A measure as text: name, other side, predicted, standard deviation, mirror image.
-
-    See :mod:`breastmorph.report.clinical_sheet`.
-    """
+def measure_row(one: PredictedMeasure, *, in_words: bool) -> list[str]:
+    """A measure for people: name, other side, predicted, standard deviation, mirror image."""
     digits = 1 if one.unit == "mm" else 0
-    shown = in_cm if for_people else with_unit
     other, predicted, spread, mirrored = (
-        shown(value, one.unit, digits) for value in (one.other, one.predicted, one.deviation, one.mirrored)
+        in_cm(value, one.unit, digits) for value in (one.other, one.predicted, one.deviation, one.mirrored)
     )
     if spread.startswith(zero := f"{0:.{digits}f} "):  # too small for the digits shown, but not zero
         spread = f"< {10.0**-digits:g} {spread.removeprefix(zero)}"
-    return [measure_in_words(one.name) if for_people else one.name, other, predicted, spread, mirrored]
+    return [measure_in_words(one.name) if in_words else one.name, other, predicted, spread, mirrored]
 
 
 @dataclass(frozen=True, eq=False)
