@@ -31,17 +31,12 @@ import numpy as np
 from breastmorph.batch.engine import register_batch
 from breastmorph.batch.registered_folder import recipe
 from breastmorph.clinical.distances import Request
+from breastmorph.clinical.left_out import TrainingShapes, training_shapes
 from breastmorph.clinical.measures import measured_features
-from breastmorph.clinical.missing_region import (
-    TrainingShapes,
-    mirror_frame,
-    missing_region,
-    training_shapes,
-)
+from breastmorph.clinical.missing_region import Evidence, mirror_frame, missing_region
 from breastmorph.clinical.prediction import is_gone, predict_breast, with_measures
 from breastmorph.clinical.predictor import (
     BreastPredictor,
-    Evidence,
     Prediction,
     deviation_of,
     learnt_predictor,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from breastmorph.clinical.distances import Reading
-from breastmorph.clinical.missing_region import LeftOut, best_choice, training_shapes
+from breastmorph.clinical.left_out import LeftOut, best_choice, training_shapes
 from breastmorph.clinical.prediction import predict_breast
 from breastmorph.clinical.predictor import deviation_of, learnt_predictor
 from breastmorph.cohort import Cohort

@@ -201,7 +201,7 @@ def predict(
     known : mapping, optional
         Measures that the lost breast had, as in ``edit``: ``{"volume-right": "420cc"}``.
     """
-    from breastmorph.clinical.missing_region import training_shapes
+    from breastmorph.clinical.left_out import training_shapes
     from breastmorph.clinical.prediction import counts_as_gone, predict_breast, predicted_measures
 
     if subject is None:

@@ -29,7 +29,8 @@ from breastmorph.cli.options import (
     warn,
 )
 from breastmorph.clinical.distances import parse_request
-from breastmorph.clinical.missing_region import load_painted, training_shapes
+from breastmorph.clinical.left_out import training_shapes
+from breastmorph.clinical.missing_region import load_painted
 from breastmorph.clinical.patient import Patient, registered_patient, scanned_patient
 from breastmorph.clinical.prediction import (
     Lacking,

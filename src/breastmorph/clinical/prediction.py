@@ -12,8 +12,9 @@ import numpy as np
 
 from breastmorph.clinical.distances import PAIRS, STRAIGHT, Feature, Reading, Request, named
 from breastmorph.clinical.examination import PredictedSide, examiner_of
+from breastmorph.clinical.left_out import TrainingShapes
 from breastmorph.clinical.measures import Measure, measured_features
-from breastmorph.clinical.missing_region import TrainingShapes, painted_side
+from breastmorph.clinical.missing_region import painted_side
 from breastmorph.clinical.predictor import (
     Prediction,
     PredictionParameters,

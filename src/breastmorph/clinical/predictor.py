@@ -27,27 +27,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.clinical.distances import Reading
+from breastmorph.clinical.left_out import Choice, LeftOut, TrainingShapes, best_choice, training_shapes
 from breastmorph.clinical.measures import MeasureTable
 from breastmorph.clinical.missing_region import (
-    Choice,
-    LeftOut,
+    Evidence,
     MirrorFrame,
     MissingRegion,
     OperatedSkin,
     OperationLimits,
     RegionLimits,
     Seam,
-    TrainingShapes,
-    best_choice,
-    mirror_frame,
-    missing_region,
-    training_shapes,
+    TorsoView,
 )
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding, MeshProblem, warning
@@ -60,8 +56,6 @@ from breastmorph.scan.anatomy import SIZES_IN_MM
 # --------------------------------------------------------------------------------------------------------------------
 # The value of a prediction: a torso with a predicted breast, its alternatives and its uncertainty
 # --------------------------------------------------------------------------------------------------------------------
-
-Evidence = Literal["surface", "points"]
 
 _SAMPLED = 0.95  # share of the variance that samples show
 
@@ -217,100 +211,6 @@ class PredictionParameters:
     unusual: float = 1.5  # times the worst subject's misfit: worth a warning ...
     refused: float = 4.0  # ... and not a torso of this model
     synthetic_seed: int = 0  # of the subjects drawn where the model keeps none
-
-
-@dataclass(frozen=True, eq=False)
-class TorsoView:
-    """How torsos are looked at to predict one region: laid on each other, told into known and missing.
-
-    Attributes
-    ----------
-    frame : MirrorFrame
-    region : MissingRegion
-    seam : Seam
-    normals : (n, 3) float
-        Of the mean.
-    evidence : {"surface", "points"}
-        What counts as known; see the module.
-    with_scale : bool
-        Whether torsos are brought to one size.
-    along : float
-        How much distances along the skin count in the plane of symmetry, where only the surface is evidence.
-    """
-
-    frame: MirrorFrame
-    region: MissingRegion
-    seam: Seam
-    normals: Floats
-    evidence: Evidence
-    with_scale: bool
-    along: float = 1.0
-
-    @classmethod
-    def of(cls, model: ShapeModel, missing: str | Bools, evidence: Evidence, p: PredictionParameters) -> Self:
-        """Prepare a model's mean; ``missing`` is a side, or painted vertices (n,)."""
-        frame = mirror_frame(model)
-        region = missing_region(model, frame, missing, p.region)
-        seam = Seam(frame.mesh, region.missing, p.blend)
-        normals = vertex_normals(frame.mean, frame.faces)
-        return cls(frame, region, seam, normals, evidence, not model.keeps_size)
-
-    def laid(self, shape: Floats) -> tuple[Similarity, Floats]:
-        """How a shape (n, 3) lies on the mean by its thorax, and the shape there."""
-        chest = self.chest
-        lay = Similarity.fit(shape[chest], self.frame.mean[chest], with_scale=self.with_scale)
-        return lay, lay.apply(shape)
-
-    def known(self, laid: Floats) -> Floats:
-        """Evidence of a laid shape, (f,)."""
-        off = laid - self.frame.mean
-        if self.evidence == "points":
-            return off[~self.region.missing].ravel()
-        along: Floats = (off[self.seen] * self.normals[self.seen]).sum(axis=1)
-        return along
-
-    @property
-    def seen(self) -> Bools:
-        """Skin that is evidence by its surface, (n,)."""
-        return self.region.healthy
-
-    @property
-    def chest(self) -> Bools:
-        """Skin that shapes are laid on each other by, (n,)."""
-        return self.region.thorax if self.evidence == "points" else self.region.untouched
-
-    def off_chest(self, laid: Floats) -> float:
-        """Root mean square distance of a laid thorax from the mean's, mm."""
-        chest = self.chest
-        off = ((laid - self.frame.mean)[chest] * self.normals[chest]).sum(axis=1)
-        return float(np.sqrt((off**2).mean()))
-
-    def plain_mirror_image(self, laid: Floats) -> Floats:
-        """A laid shape mirrored across its own plane, that of its points."""
-        return self.frame.own_mirror_image(self._without_missing(laid), self.region.around)
-
-    def mirror_image(self, laid: Floats) -> Floats:
-        """The mirror image that a prediction starts from: across the plane of what can be relied on."""
-        if self.evidence == "points":
-            return self.plain_mirror_image(laid)
-        by = self.region.around.copy()
-        by[self.seam.border] = False  # their normals would be those of missing skin
-        return self.frame.mirrored_by_surface(self._without_missing(laid), by, self.along)
-
-    def _without_missing(self, laid: Floats) -> Floats:
-        # Where mirror images lie between vertices, some of these may be missing ones: they must not be looked at.
-        return np.where(self.region.missing[:, None], self.frame.mean, laid)
-
-    def parts(self, laid: Floats) -> tuple[Floats, Floats]:
-        """A laid shape about the mean: inside the region less what the seam continues, and at its border."""
-        off = laid - self.frame.mean
-        border = off[self.seam.border]
-        return off[self.seam.region] - self.seam.continued(border), border
-
-    def joined(self, part: Floats, own: Floats, laid: Floats) -> Floats:
-        """Missing skin (m, 3) that fits the border of a shape ``own`` (n, 3), made to fit that of a laid torso."""
-        edge = self.seam.border
-        return part + self.seam.continued(laid[edge] - own[edge])
 
 
 @dataclass(frozen=True, eq=False)
@@ -561,7 +461,7 @@ def learnt_predictor(
     if not model.of_whole_torsos:
         raise BreastMorphError.of("part-of-torso")
     found = subjects or training_shapes(model, seed=p.synthetic_seed)
-    view = _with_best_plane(TorsoView.of(model, missing, evidence, p), found, p)
+    view = _with_best_plane(TorsoView.of(model, missing, evidence, p.region, p.blend), found, p)
     learnt = _learnt(view, _read(view, found, p), found.lost_variance, p)
     return BreastPredictor(view, p, found.source, found.lost_variance, learnt)
 
