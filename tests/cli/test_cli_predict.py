@@ -33,6 +33,7 @@ def folder(tmp_path_factory, breast_template):
     for name, points, absent in (
         ("two", shape, ""),
         ("one", shape + right * flat, "right"),
+        ("none", shape + flat, ""),
         ("between", shape + 0.7 * right * flat, ""),
         ("between_unmarked", shape + 0.7 * right * flat, "right"),
     ):
@@ -130,6 +131,31 @@ def test_what_is_known_of_the_lost_breast_can_be_given(folder, tmp_path):
     assert refused.exit_code == 2
     assert "tells nothing of the right breast" in refused.stderr
     assert not (tmp_path / "no").exists()
+
+
+def test_both_breasts_are_predicted_from_the_thorax(folder, tmp_path):
+    words = ("--missing", "both", "--samples", 0, "--json")
+    result = run(folder, folder / "registered/none.ply", *words, "--out", tmp_path)
+    assert result.exit_code == 0
+    told = json.loads(result.stdout)
+    assert (told["side"], told["evidence"], told["breast_was_there"]) == ("both", "surface", False)
+    assert told["noise"]["mirror_share"] == 0.0
+    measures = {one["name"]: one for one in told["measures"]}
+    for side in ("left", "right"):
+        volume = measures[f"volume-{side}"]
+        assert volume["predicted"] > 100.0
+        assert volume["deviation"] > 0.0
+        assert volume["mirrored"] is None
+        assert volume["other"] is None
+    assert [one["name"] for one in told["nipples"]] == ["nipple_left", "nipple_right"]
+    assert not (tmp_path / "mirrored.ply").exists()  # of what?
+    given, found = load_mesh(folder / "registered/none.ply"), load_mesh(tmp_path / "prediction.ply")
+    with np.load(tmp_path / "uncertainty.npz") as arrays:
+        missing = arrays["missing"]
+    assert np.allclose(found.vertices[~missing], given.vertices[~missing], atol=1e-4)
+    refused = run(folder, folder / "registered/one.ply", *words, "--out", tmp_path / "no")
+    assert refused.exit_code == 2
+    assert "the left breast is there" in refused.stderr
 
 
 def test_a_raw_scan_is_registered_first(folder, tmp_path, breast_template):

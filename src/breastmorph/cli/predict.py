@@ -30,7 +30,7 @@ from breastmorph.cli.options import (
 )
 from breastmorph.clinical.distances import parse_request
 from breastmorph.clinical.left_out import training_shapes
-from breastmorph.clinical.missing_region import load_painted
+from breastmorph.clinical.missing_region import BOTH, load_painted
 from breastmorph.clinical.patient import Patient, registered_patient, scanned_patient
 from breastmorph.clinical.prediction import (
     Lacking,
@@ -60,7 +60,9 @@ from breastmorph.template import Template
 @model_argument
 @click.argument("scan", type=PATH)
 @landmarks_option
-@click.option("--missing", type=click.Choice(SIDES), help="The patient's side without a breast.")
+@click.option(
+    "--missing", type=click.Choice((*SIDES, BOTH)), help="The patient's side without a breast, or both."
+)
 @click.option(
     "--region",
     type=PATH,
@@ -132,10 +134,11 @@ def command(
       breastmorph predict model.h5 out/registered/017.ply --missing left --replace
       breastmorph predict model.h5 scan.ply --missing right --set volume-right=420cc
       breastmorph predict model.h5 scan.ply --missing right --before earlier.ply
+      breastmorph predict model.h5 out/registered/017.ply --missing both
     """
     requests = [parse_request(text) for text in stated]
     if (missing is None) == (region is None):
-        raise click.UsageError("Name the side with --missing left|right, or paint it with --region.")
+        raise click.UsageError("Name the side with --missing left|right|both, or paint it with --region.")
     template = own_template(template_file, template_landmarks)
     model = opened_model(model_file, landmark_ids)
     what: str | Bools = missing or ""
@@ -222,7 +225,8 @@ def _write(
     colors, most = vertex_colors(found)
     meshes = {out / f"prediction.{suffix}": predicted for suffix in ("ply", "stl", "obj")}
     meshes[out / "uncertainty.ply"] = replace(predicted, colors=colors)
-    meshes[out / "mirrored.ply"] = mesh(found.mirrored)
+    if found.region.side != BOTH:
+        meshes[out / "mirrored.ply"] = mesh(found.mirrored)
     solid = take.solid.with_vertices(patient.to_file.apply(take.solid.vertices))
     meshes |= {out / f"difference.{suffix}": solid for suffix in ("ply", "stl")}
     rng = np.random.default_rng(seed)
@@ -269,7 +273,7 @@ def _draw(
 ) -> list[Path]:
     from breastmorph.report.clinical_sheet import Example, save_prediction_figure, save_prediction_sheet
 
-    title = f"{patient.id}: predicted {found.region.side} breast"
+    title = f"{patient.id}: predicted {found.region.called}"
     files = save_prediction_sheet(
         found, patient.shape, measures, title, out, warning=warning, nipples=nipples
     )
@@ -322,7 +326,7 @@ def _print(found: Prediction, patient: Patient, measures: tuple[PredictedMeasure
     from breastmorph.report.clinical_sheet import measure_row
 
     print_table(
-        f"{escape(patient.id)}: predicted {found.region.side} breast",
+        f"{escape(patient.id)}: predicted {found.region.called}",
         ["measure (straight)", "other side", "predicted", "1 sd", "mirror image"],
         [[escape(cell) for cell in measure_row(one, in_words=False)] for one in measures],
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 import numpy as np
@@ -36,12 +36,15 @@ class TrainingShapes:
         Where they come from, in words.
     lost_variance : float
         Variance of a coordinate that the subjects have beyond these shapes, mm squared: what a truncation cut off.
+    columns : mapping from name to (count,) float
+        Numbers that a table has of them (age, weight), NaN where unknown.
     """
 
     count: int
     shape: Callable[[int], Floats]
     source: str
     lost_variance: float
+    columns: Mapping[str, Floats] = field(default_factory=dict)
 
 
 def training_shapes(model: ShapeModel, cohort: Cohort | None = None, seed: int = 0) -> TrainingShapes:
@@ -68,8 +71,11 @@ def training_shapes(model: ShapeModel, cohort: Cohort | None = None, seed: int =
             )
         subjects = TrainingShapes(len(found), found.shape, f"{len(found)} registered subjects", 0.0)
     elif model.training is not None:
-        scores = _different(model, model.training.scores)
-        subjects = _of_scores(model, scores, f"the model's {len(scores)} subjects")
+        once, known = _different(model, model.training.scores), model.training.columns
+        subjects = replace(
+            _of_scores(model, model.training.scores[once], f"the model's {len(once)} subjects"),
+            columns={name: values[once] for name, values in known.items()},
+        )
     else:
         scores = _drawn(model, seed)
         subjects = _of_scores(
@@ -88,13 +94,13 @@ def _of_scores(model: ShapeModel, scores: Floats, source: str) -> TrainingShapes
     return TrainingShapes(len(scores), lambda i: model.instance(scores[i]), source, model.noise_variance)
 
 
-def _different(model: ShapeModel, scores: Floats) -> Floats:
-    """Scores (k, q) with every subject once."""
+def _different(model: ShapeModel, scores: Floats) -> Ints:
+    """Which of the scores (k, q) have every subject once."""
     # Of a truncated model too little is left to tell two people from one: only equal scores are copies.
     copies = SAME * np.sqrt(model.n_vertices)
     groups = linked(scores, copies) if not model.noise_variance else np.round(scores, 2)
-    first = np.unique(groups, axis=0, return_index=True)[1]
-    return scores if len(first) == len(scores) else scores[np.sort(first)]
+    found: Ints = np.sort(np.unique(groups, axis=0, return_index=True)[1])
+    return found
 
 
 def _drawn(model: ShapeModel, seed: int) -> Floats:

@@ -29,6 +29,7 @@ from breastmorph.scan.scan import SIDES, SIGN, other_side
 # --------------------------------------------------------------------------------------------------------------------
 
 NOT_SYMMETRIC = 10.0  # mm between a mesh and its own mirror image: too far to pair its vertices
+BOTH = "both"  # sides
 _ROUNDS = 5  # of finding the plane of a mean whose mirror image is not known by vertex
 _FEWEST = 60  # vertices of the thorax to lay a shape on
 # The plane of symmetry by the surface.
@@ -174,7 +175,7 @@ class MissingRegion:
     Attributes
     ----------
     side : str
-        On which side the missing region lies.
+        On which side the missing region lies: "left", "right" or "both".
     missing : (n,) bool
         What is predicted; everything else stays as scanned.
     breast : (n,) bool
@@ -185,7 +186,7 @@ class MissingRegion:
         Skin away from both; shapes are laid on each other by it.
     untouched : (n,) bool
         Of the skin beside both that of the sternum and of the healthy half, which no operation of the missing region
-        changed.
+        changed; where both breasts are missing, the thorax.
     """
 
     side: str
@@ -194,6 +195,16 @@ class MissingRegion:
     healthy: Bools
     thorax: Bools
     untouched: Bools
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The sides of which a breast is missing."""
+        return SIDES if self.side == BOTH else (self.side,)
+
+    @property
+    def called(self) -> str:
+        """What is missing, in words."""
+        return "both breasts" if self.side == BOTH else f"{self.side} breast"
 
     @property
     def around(self) -> Bools:
@@ -208,12 +219,15 @@ def missing_region(
     """The regions for a side of the body, or for painted vertices (n,) bool."""
     p = limits or RegionLimits()
     if isinstance(missing, str):
-        if missing not in SIDES:
-            raise BreastMorphError(f"there is no side {missing!r}", "Choose left or right")
-        marks = model.landmarks.transformed(frame.to_frame)
-        inside = Footprint.of(frame.mesh, marks).inside(missing, RegionParameters())
-        side, own = missing, SIGN[missing] * frame.mean[:, 0] > p.midline
-        region, breast = (inside > -p.margin) & own, (inside > 0.0) & own
+        if missing not in (*SIDES, BOTH):
+            raise BreastMorphError(f"there is no side {missing!r}", "Choose left, right or both")
+        footprint = Footprint.of(frame.mesh, model.landmarks.transformed(frame.to_frame))
+        side, region, breast = missing, np.zeros(model.n_vertices, bool), np.zeros(model.n_vertices, bool)
+        for one in SIDES if missing == BOTH else (missing,):
+            inside = footprint.inside(one, RegionParameters())
+            own = SIGN[one] * frame.mean[:, 0] > p.midline
+            region |= (inside > -p.margin) & own
+            breast |= (inside > 0.0) & own
     else:
         region = _checked(missing, model.n_vertices)
         if region.all():
@@ -227,6 +241,8 @@ def missing_region(
     thorax = away > p.ring
     if thorax.sum() < max(_FEWEST, 0.02 * len(thorax)):
         raise _no_thorax()
+    if side == BOTH:
+        return MissingRegion(side, region, breast, np.zeros_like(region), thorax, thorax)
     if not healthy.any():
         raise BreastMorphError(
             f"nothing is left on the {other_side(side)} side to predict from",
@@ -413,10 +429,12 @@ class OperatedSkin:
     ) -> None:
         self._limits = limits or OperationLimits()
         self._faces = frame.faces
-        self._changed = np.flatnonzero(region.around & ~region.untouched)
+        both = region.side == BOTH
+        self._changed = np.flatnonzero(region.around if both else region.around & ~region.untouched)
         at = frame.mean[self._changed]
         self._beyond = cKDTree(frame.mean[region.missing]).query(at)[0]
-        from_midline = SIGN[region.side] * at[:, 0] / self._limits.midline
+        beside = np.abs(at[:, 0]) if both else SIGN[region.side] * at[:, 0]
+        from_midline = beside / self._limits.midline
         self._loose = np.clip(from_midline, 0.0, 1.0) * np.exp(-self._beyond / self._limits.slip_reach)
         # Where along the region's border a point lies: slips go together, but not all around.
         middle = frame.mean[region.missing].mean(axis=0)
@@ -497,8 +515,13 @@ class TorsoView:
 
     @property
     def seen(self) -> Bools:
-        """Skin that is evidence by its surface, (n,)."""
-        return self.region.healthy
+        """Skin that is evidence by its surface, (n,): the other breast, or the thorax where there is none."""
+        return self.region.healthy if self.mirrors else self.region.thorax
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether there is a breast whose mirror image tells of the missing one."""
+        return self.region.side != BOTH
 
     @property
     def chest(self) -> Bools:

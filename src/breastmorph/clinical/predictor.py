@@ -20,11 +20,13 @@ of one side tell of the other, which a scan after a mastectomy cannot. Nor must 
 operation changed it, and what it seems to tell of the breast is told by the operation. There only the surface of the
 other breast is evidence, seen from the sternum and the healthy half of the thorax; the mirror image stands on her own
 chest wall (:meth:`MirrorFrame.mirrored_by_surface`); and left-out subjects are operated first
-(:mod:`breastmorph.clinical.missing_region`). Where a breast that is there is replaced, all points count.
+(:mod:`breastmorph.clinical.missing_region`). Where a breast that is there is replaced, all points count. Where both are
+missing, nothing is mirrored: the surface of the thorax is all the evidence there is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
@@ -36,6 +38,7 @@ from breastmorph.clinical.distances import Reading
 from breastmorph.clinical.left_out import Choice, LeftOut, TrainingShapes, best_choice, training_shapes
 from breastmorph.clinical.measures import MeasureTable
 from breastmorph.clinical.missing_region import (
+    BOTH,
     Evidence,
     MirrorFrame,
     MissingRegion,
@@ -69,7 +72,8 @@ class Prediction(Shown):
     shape : (n, 3) float
         The likeliest shape; outside ``region.missing`` exactly what was given.
     mirrored : (n, 3) float
-        The same with the mirror image of the other breast, joined in the same way.
+        The same with the mirror image of the other breast, joined in the same way; where both are missing, with the
+        model's mean breasts.
     faces : (f, 3) int
     region : MissingRegion
     modes : (N, m, 3) float32
@@ -112,7 +116,7 @@ class Prediction(Shown):
     def __repr__(self) -> str:
         mean = self.sd_normal[self.region.breast].mean()
         doubts = doubted(self.warnings)
-        return f"Prediction({self.region.side} breast, ± {mean:.1f} mm along the normal on average{doubts})"
+        return f"Prediction({self.region.called}, ± {mean:.1f} mm along the normal on average{doubts})"
 
     @property
     def mesh(self) -> TriangleMesh:
@@ -281,6 +285,8 @@ class BreastPredictor:
     lost_variance : float
         Variance of a coordinate that they lack, mm squared.
     learnt : _Learnt
+    columns : mapping from name to (k,) float
+        What a table says of them; see :class:`TrainingShapes`.
     """
 
     view: TorsoView
@@ -288,6 +294,7 @@ class BreastPredictor:
     source: str
     lost_variance: float
     learnt: _Learnt
+    columns: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
     def frame(self) -> MirrorFrame:
@@ -317,7 +324,9 @@ class BreastPredictor:
         others = self.learnt.rows.kept(self.learnt.rows.subjects != subject)
         return replace(self, learnt=_learnt(self.view, others, self.lost_variance, self.parameters))
 
-    def predict(self, shape: Floats, earlier: Floats | None = None) -> Prediction:
+    def predict(
+        self, shape: Floats, earlier: Floats | None = None, told: Mapping[str, float] | None = None
+    ) -> Prediction:
         """Predict the missing region of a torso.
 
         Parameters
@@ -326,6 +335,7 @@ class BreastPredictor:
             In the model's correspondence, mm, in any pose. What it has in the missing region does not matter.
         earlier : (n, 3) float, optional
             The same woman before the operation, in any pose. Then the breast of that time takes the place.
+        told : mapping from a name of ``columns`` to her number, optional
         """
         view, learnt, mean = self.view, self.learnt, self.frame.mean
         lay, laid = self._laid(shape)
@@ -344,8 +354,11 @@ class BreastPredictor:
         spread = (
             float(np.clip(np.exp(learnt.by_mismatch @ [1.0, np.log(max(off, 1e-9))]), *_SPREADS)) * excess
         )
-        part, own = mean[at] + inside, mean
+        part, own, missed = mean[at] + inside, mean, self.missed
         given: tuple[str, ...] = ()
+        if told and earlier is None:
+            further, missed = self._further(weights, told)
+            part, given = part + further, tuple(f"{name} {value:g}" for name, value in told.items())
         # A prediction's own border is that of the mean: what it has there beyond it, the parts hold already.
         if earlier is not None:
             own, ratio = self._earlier(shape, lay, earlier)
@@ -357,7 +370,7 @@ class BreastPredictor:
             mirrored=self._completed(shape, back.apply(view.joined(plain[at], plain, laid))),
             faces=self.frame.faces,
             region=self.region,
-            modes=self.missed @ turned,
+            modes=missed @ turned,
             rest_variance=self.lost_variance * (spread * back.scale) ** 2,
             evidence=view.evidence,
             choice=self.choice,
@@ -368,13 +381,33 @@ class BreastPredictor:
             given=given,
         )
 
+    def _further(self, weights: Floats, told: Mapping[str, float]) -> tuple[Floats, NDArray[np.float32]]:
+        """How numbers of her change the missing skin, (m, 3), and what is then missed on left-out shapes.
+
+        What the known skin does not tell of a number goes with what it does not tell of the breast.
+        """
+        rows, left_out = self.learnt.rows, self.learnt.left_out
+        table = np.stack([self.columns[name][rows.subjects] for name in told], axis=1)
+        known = np.isfinite(table.sum(axis=1))
+        values = np.where(known[:, None], table, table[known].mean(axis=0))
+        off = np.where(known[:, None], left_out.residual_weights(self.choice.noise) @ values, 0.0)
+        expected = (weights + left_out.weights / len(weights)) @ values
+        flat = self.missed.reshape(len(off), -1)
+        slopes = (np.linalg.pinv(off) @ flat).astype(np.float32)
+        further = (np.array(list(told.values())) - expected) @ slopes
+        # Slopes were fitted to the very shapes: they miss a little more on others.
+        free = len(left_out.groups)
+        rest = (flat - off.astype(np.float32) @ slopes) * np.float32(np.sqrt(free / max(free - len(told), 1)))
+        return further.reshape(-1, 3), rest.reshape(self.missed.shape)
+
     def _earlier(self, shape: Floats, lay: Similarity, earlier: Floats) -> tuple[Floats, float]:
         """A torso from before the operation laid on by skin that it left alone; the uncertainty's size.
 
         How far the other breast, which nobody operated, is off its earlier shape, tells how far this one may be.
         """
         view = self.view
-        chest, healthy, inner = view.region.untouched, view.region.healthy, view.region.breast
+        chest, inner = view.region.untouched, view.region.breast
+        healthy = view.region.healthy if view.mirrors else chest
         at_own_size = Similarity.fit(earlier[chest], shape[chest], with_scale=False)
         there, laid = lay.after(at_own_size).apply(earlier), lay.apply(shape)
         off = ((there - laid)[healthy] * vertex_normals(laid, self.frame.faces)[healthy]).sum(axis=1)
@@ -449,10 +482,10 @@ def learnt_predictor(
     Parameters
     ----------
     model : ShapeModel
-    missing : {"left", "right"} or (n,) bool
+    missing : {"left", "right", "both"} or (n,) bool
         The side, or painted vertices.
     evidence : {"surface", "points"}
-        What counts as known; see the module.
+        What counts as known; see the module. Where both are missing, it is the surface of the thorax.
     parameters : PredictionParameters, optional
     subjects : TrainingShapes, optional
         See :func:`training_shapes`; the model's own when not given.
@@ -461,14 +494,16 @@ def learnt_predictor(
     if not model.of_whole_torsos:
         raise BreastMorphError.of("part-of-torso")
     found = subjects or training_shapes(model, seed=p.synthetic_seed)
+    if isinstance(missing, str) and missing == BOTH:
+        evidence = "surface"
     view = _with_best_plane(TorsoView.of(model, missing, evidence, p.region, p.blend), found, p)
     learnt = _learnt(view, _read(view, found, p), found.lost_variance, p)
-    return BreastPredictor(view, p, found.source, found.lost_variance, learnt)
+    return BreastPredictor(view, p, found.source, found.lost_variance, learnt, found.columns)
 
 
 def _with_best_plane(view: TorsoView, found: TrainingShapes, p: PredictionParameters) -> TorsoView:
     """The view whose mirror images are nearest to the breasts of subjects operated on one side."""
-    if view.evidence == "points":
+    if view.evidence == "points" or not view.mirrors:
         return view
     operation = OperatedSkin(view.frame, view.region, p.operation)
     breast = view.region.breast
@@ -493,10 +528,13 @@ def _read(view: TorsoView, found: TrainingShapes, p: PredictionParameters) -> _R
     for row in range(n):
         shape = frame.to_frame.apply(found.shape(row // 2))
         laid = view.laid(frame.mirrored(shape) if row % 2 else shape)[1]
-        known.append(view.known(laid).astype(np.float32))
-        off_chest[row] = view.off_chest(laid)
         # Her breast is to be predicted from the skin that an operation would leave.
         skin = operation.of(laid, row) if operation else laid
+        if not view.mirrors:  # the skin that she is laid on by is operated too
+            again, skin = view.laid(skin)
+            laid = again.apply(laid)
+        known.append(view.known(skin).astype(np.float32))
+        off_chest[row] = view.off_chest(skin)
         for which, one in enumerate((laid, view.mirror_image(skin))):
             off = one - frame.mean
             inside[which, row], border[which, row] = off[seam.region], off[seam.border]
@@ -527,9 +565,11 @@ def _learnt(view: TorsoView, rows: _Rows, lost_variance: float, p: PredictionPar
     shape, mirror = (np.einsum("nmd,md->nm", part[:, trial], normals[trial]) for part in rows.inside)
     noises = np.array([p.noise]) if p.noise is not None else _noises(view, left_out, p)
     # Without a breast on that side nothing contradicts her own mirror image: only what it misses is predicted.
-    shares = p.mirror_shares if view.evidence == "points" else p.mirror_shares[-1:]
+    shares = (
+        p.mirror_shares if view.evidence == "points" else p.mirror_shares[-1:] if view.mirrors else (0.0,)
+    )
     choice = best_choice(left_out, shape, mirror, noises, shares, lost_variance)
-    if view.evidence == "surface":
+    if view.evidence == "surface" and view.mirrors:
         for _ in range(_ROUNDS):
             off = left_out.residual_weights(choice.noise) @ (shape - choice.mirror_share * mirror)
             usual = left_out.usual((off**2).mean(axis=1), p.outlying)

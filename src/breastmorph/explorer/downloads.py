@@ -128,7 +128,7 @@ def _prediction_sheet(session: Session, folder: Path) -> tuple[Sequence[Path], s
     predicted, patient = session.required_prediction, session.required_patient.patient
     found = predicted.prediction
     as_if = ", as if it were missing" if predicted.record["breast_was_there"] else ""
-    title = f"{patient.id}: predicted {found.region.side} breast{as_if}"
+    title = f"{patient.id}: predicted {found.region.called}{as_if}"
     files = save_prediction_sheet(
         found,
         patient.shape,

@@ -15,6 +15,7 @@ import numpy as np
 from breastmorph.clinical.distances import CALIPER, DISTANCES, KINDS, PAIRS, SkinPoints, densely, tape_lines
 from breastmorph.clinical.examination import Examination, Symmetry
 from breastmorph.clinical.measures import Measure
+from breastmorph.clinical.missing_region import BOTH
 from breastmorph.clinical.prediction import PredictedMeasure, PredictedNipple
 from breastmorph.clinical.predictor import Prediction
 from breastmorph.foundation.arrays import Bools, Floats
@@ -502,8 +503,9 @@ def save_prediction_sheet(
             prediction.shape,
             _heat(prediction, most),
         ),
-        ("For comparison: the mirror image of the other breast", prediction.mirrored, None),
     ]
+    if prediction.region.side != BOTH:
+        rows.append(("For comparison: the mirror image of the other breast", prediction.mirrored, None))
     pictures = []
     for k, (label, shape, colors) in enumerate(rows):
         mesh = TriangleMesh(shape, faces)
@@ -517,7 +519,8 @@ def save_prediction_sheet(
             else np.full((_PREDICTION_SIZE[1], _BAR, 3), 255, np.uint8)
         )
         pictures.append((label, row))
-    known = "the surface of the other breast" if prediction.evidence == "surface" else "all known points"
+    seen = "the thorax" if prediction.region.side == BOTH else "the other breast"
+    known = f"the surface of {seen}" if prediction.evidence == "surface" else "all known points"
     inside = prediction.sd_normal[prediction.region.breast]
     notes = [
         f"Predicted from {known}. Details: noise {prediction.choice.noise:.1f} mm and mirror share "
@@ -530,7 +533,7 @@ def save_prediction_sheet(
     ]
     sheet = ClinicalSheet(
         title,
-        f"The {prediction.region.side} breast from the rest of the torso: "
+        f"{prediction.region.called.capitalize()} from the rest of the torso: "
         f"\N{PLUS-MINUS SIGN} {inside.mean():.1f} mm on average (one standard deviation).",
         pictures,
         ["measure (straight)", "other side", "predicted", "\N{PLUS-MINUS SIGN} 1 sd", "mirror image"],
@@ -606,12 +609,13 @@ def example_columns(one: Example, most: float, with_truth: bool) -> list[tuple[s
     ]
     if with_truth and one.truth is not None:
         columns.append(("truth", one.truth, None))
-    return [*columns, (UNCERTAINTY, found.shape, _heat(found, most)), (MIRRORED, found.mirrored, None)]
+    columns.append((UNCERTAINTY, found.shape, _heat(found, most)))
+    return columns if found.region.side == BOTH else [*columns, (MIRRORED, found.mirrored, None)]
 
 
 def towards(prediction: Prediction) -> View:
     """From the front and somewhat from the side of the predicted breast."""
-    return View(yaw=25.0 if prediction.region.side == "left" else -25.0)
+    return View(yaw={"left": 25.0, "right": -25.0}.get(prediction.region.side, 0.0))
 
 
 def scale_of(predictions: Sequence[Prediction]) -> float:
