@@ -1,14 +1,18 @@
 """Predicting a missing breast: leave-one-out over a phantom cohort, and on subjects after a mastectomy.
 
-    python benchmarks/prediction.py                                        # a cohort of its own, some 15 minutes
+    python benchmarks/prediction.py                                        # a cohort of its own, some 10 minutes
     python benchmarks/prediction.py --registered REG --one-registered REG1 --one-phantom PH1 --figure predicted.png
+    python benchmarks/prediction.py --registered REG --evidence none --torsos T --torsos-registered REGT \
+        --earlier-registered REGV --unchanged 000,002
 
 Each left-out subject is predicted twice, each side once, by a model and an uncertainty that do not know her. Beside the
 model stand mirroring (the other breast across the thorax's plane of symmetry) and the mean shape, all joined to the
 scan in the same way. Errors are means over the breast in mm: point to point, and point to surface. Volumes in cc:
 against the subject's own registered breast, and for subjects after a mastectomy against the phantom's true one.
-Calibration: the share of a subject's points whose normal error is within 1.96 standard deviations. "perfect" is what a
-normal distribution with exactly these correlations would give, since errors within one breast go together.
+Over the lost skin, distances and the volume between run from the true skin to the nearest predicted one. That volume is
+too small on average wherever two shapes differ, also between the two breasts of women who have both; how much, is
+printed. Calibration: the share of a subject's points whose normal error is within 1.96 standard deviations. "perfect"
+is what a normal distribution with exactly these correlations would give, since errors within one breast go together.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import argparse
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -26,12 +31,12 @@ import numpy as np
 from breastmorph.batch.engine import register_batch
 from breastmorph.batch.registered_folder import recipe
 from breastmorph.clinical.distances import Request
+from breastmorph.clinical.left_out import TrainingShapes, training_shapes
 from breastmorph.clinical.measures import measured_features
-from breastmorph.clinical.missing_region import TrainingShapes, training_shapes
-from breastmorph.clinical.prediction import is_gone, with_measures
+from breastmorph.clinical.missing_region import Evidence, mirror_frame, missing_region
+from breastmorph.clinical.prediction import is_gone, predict_breast, with_measures
 from breastmorph.clinical.predictor import (
     BreastPredictor,
-    Evidence,
     Prediction,
     deviation_of,
     learnt_predictor,
@@ -150,11 +155,11 @@ def predictor_normals(predictor: BreastPredictor) -> Floats:
     return vertex_normals(predictor.frame.mean, predictor.frame.faces)[predictor.region.missing]
 
 
-def leave_one_out(model: ShapeModel, cohort: Cohort, evidence: Evidence) -> list[Row]:
-    """Every subject, each side, predicted by the others."""
+def leave_one_out(model: ShapeModel, cohort: Cohort, evidence: Evidence, most: int) -> list[Row]:
+    """Of the subjects so many, evenly chosen, each side predicted by all others."""
     whole = learnt_predictor(model, "right", evidence, None, training_shapes(model, cohort))
     rows = []
-    for i in range(len(cohort)):
+    for i in np.unique(np.linspace(0, len(cohort) - 1, min(most, len(cohort))).round().astype(int)).tolist():
         rows += both_sides(model, cohort.shape(i), whole.without(i), np.random.default_rng(i))
         if sys.stderr.isatty():
             print(f"\r{evidence}: {i + 1} of {len(cohort)}", end="", file=sys.stderr)
@@ -298,6 +303,50 @@ def torsos(model: ShapeModel, cohort: Cohort, folder: Path, subjects: TrainingSh
     return rows
 
 
+def nearest_point_bias(model: ShapeModel, cohort: Cohort) -> float:
+    """Mean signed volume, cc, between both breasts of everybody and their mirror images, as LostSkin measures it.
+
+    Whichever is larger counts once with each sign: of the volumes themselves it would be zero.
+    """
+    frame = mirror_frame(model)
+    region = missing_region(model, frame, "right")
+    found = []
+    for i in range(len(cohort)):
+        shape = cohort.shape(i)
+        image = frame.own_mirror_image(shape, region.around)
+        normals, areas = vertex_normals(shape, model.faces), vertex_areas(shape, model.faces)
+        for part in (region.missing, region.healthy):
+            skin = LostSkin(shape[part], normals[part], areas[part])
+            found.append(skin.errors(image, model.faces)[1])
+    return float(np.mean(found))
+
+
+def by_earlier_scans(
+    model: ShapeModel,
+    now: Cohort,
+    before: Cohort,
+    folder: Path,
+    names: Sequence[str],
+    subjects: TrainingShapes,
+) -> list[tuple[float, float]]:
+    """Errors over the lost skin, with an earlier scan of the same woman in another posture, and by the mirror image."""
+    rows = []
+    for name in names:
+        i, k = now.ids.index(name), before.ids.index(name)
+        side = now.absent[i]
+        with np.load(folder / "truth" / f"{name}.npz") as truth:
+            back, faces = now.to_file[i].inverse(), truth["faces"].astype(int)
+            whole, points = (back.apply(truth[part].astype(float)) for part in ("points", "points_scanned"))
+        found = predict_breast(
+            model, now.shape(i), side, absent=side, subjects=subjects, earlier=before.shape(k)
+        )
+        lost = LostSkin.of(TriangleMesh(whole, faces), points)
+        ours, theirs = (lost.errors(one, model.faces)[0] for one in (found.shape, found.mirrored))
+        print(f"{name}: with an earlier scan {ours:.2f} mm, mirror image {theirs:.2f} mm")
+        rows.append((ours, theirs))
+    return rows
+
+
 def mirrored(shape: Floats, model: ShapeModel) -> Floats:
     """The mirror image in the same correspondence."""
     if model.mirror is None:
@@ -373,10 +422,27 @@ def main() -> int:
     parser.add_argument("--one-sided", type=int, default=12, help="subjects after a mastectomy")
     parser.add_argument("--seed", type=int, default=2024)
     parser.add_argument("--registered", type=Path, help="registered folder of subjects with two breasts")
-    parser.add_argument("--one-registered", type=Path, help="registered folder of one-sided subjects")
-    parser.add_argument("--one-phantom", type=Path, help="their phantom folder, for the truth")
+    parser.add_argument(
+        "--one-registered",
+        type=Path,
+        nargs="+",
+        default=[],
+        help="registered folders of one-sided subjects",
+    )
+    parser.add_argument(
+        "--one-phantom", type=Path, nargs="+", default=[], help="their phantom folders, for the truth"
+    )
     parser.add_argument("--torsos", type=Path, help="folder of one-sided torsos with truth/")
     parser.add_argument("--torsos-registered", type=Path, help="their registered folder")
+    parser.add_argument(
+        "--earlier-registered", type=Path, help="registered folder of an earlier visit of these torsos"
+    )
+    parser.add_argument(
+        "--unchanged", default="", help="ids of torsos with an earlier visit, with commas between"
+    )
+    parser.add_argument(
+        "--left-out", type=int, default=40, help="subjects with two breasts to leave out, evenly chosen"
+    )
     parser.add_argument("--evidence", choices=["points", "surface", "both", "none"], default="both")
     parser.add_argument(
         "--figure", type=Path, help="PNG of three subjects after a mastectomy, with the truth"
@@ -391,10 +457,10 @@ def main() -> int:
         if arguments.registered:
             two, one, phantom = arguments.registered, arguments.one_registered, arguments.one_phantom
         else:
-            two, phantom = registered(
+            two, made = registered(
                 Path(temporary), arguments.n + arguments.one_sided, arguments.seed, arguments.one_sided
             )
-            one = two
+            one, phantom = [two], [made]
         everybody = load_cohort(two)
         cohort = everybody.chosen(np.array([not side for side in everybody.absent]))
         model = build_model(cohort)
@@ -411,15 +477,40 @@ def main() -> int:
                 continue
             choice = learnt_predictor(model, "right", evidence, None, subjects).choice
             title = f"Leave-one-out, evidence: {evidence} (noise {choice.noise:.1f} mm, mirror share "
-            show(f"{title}{choice.mirror_share:g})", leave_one_out(model, cohort, evidence))
-        if one is not None and phantom is not None:
-            rows, recognised = after_mastectomy(model, load_cohort(one), phantom, subjects, arguments.figure)
+            show(
+                f"{title}{choice.mirror_share:g})",
+                leave_one_out(model, cohort, evidence, arguments.left_out),
+            )
+        rows: list[Row] = []
+        recognised = 0
+        for folder, whole in zip(one, phantom, strict=True):
+            some, flat = after_mastectomy(model, load_cohort(folder), whole, subjects, arguments.figure)
+            rows, recognised = rows + some, recognised + flat
+        if rows:
             show("After a mastectomy, evidence: surface", rows)
             show_lost("After a mastectomy", rows)
             print(f"recognised as flat by volume alone: {recognised} of {len(rows)}")
         if arguments.torsos is not None:
             found = torsos(model, load_cohort(arguments.torsos_registered), arguments.torsos, subjects)
-            show_lost("Torsos of another family", found)
+            show_lost("Torsos", found)
+            if arguments.earlier_registered is not None:
+                ours, theirs = np.mean(
+                    by_earlier_scans(
+                        model,
+                        load_cohort(arguments.torsos_registered),
+                        load_cohort(arguments.earlier_registered),
+                        arguments.torsos,
+                        [name for name in arguments.unchanged.split(",") if name],
+                        subjects,
+                    ),
+                    axis=0,
+                )
+                compare("With an earlier scan: distance to the lost skin", "mm", ours, "mirror", theirs)
+        if rows or arguments.torsos is not None:
+            print(
+                "both breasts of the model's subjects and their mirror images, signed volume to the nearest skin: "
+                f"{nearest_point_bias(model, cohort):+.0f} cc"
+            )
     return 0
 
 

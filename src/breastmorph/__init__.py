@@ -90,7 +90,7 @@ _HOME = {
     "predict": "breastmorph.api.clinic",
     "Prediction": "breastmorph.clinical.predictor",
     "MissingRegion": "breastmorph.clinical.missing_region",
-    "Choice": "breastmorph.clinical.missing_region",
+    "Choice": "breastmorph.clinical.left_out",
     # to look at, and to try with
     "picture": "breastmorph.api.models",
     "demo_model": "breastmorph.api.models",
@@ -121,8 +121,9 @@ if TYPE_CHECKING:
     )
     from breastmorph.clinical.comparison import Comparison, MeasureChange, SkinChange, Stance, VisitChange
     from breastmorph.clinical.examination import Examination, Ptosis, Symmetry
+    from breastmorph.clinical.left_out import Choice
     from breastmorph.clinical.measures import Measure, MeasureTable
-    from breastmorph.clinical.missing_region import Choice, MissingRegion
+    from breastmorph.clinical.missing_region import MissingRegion
     from breastmorph.clinical.predictor import Prediction
     from breastmorph.clinical.repeatability import (
         Repeatability,

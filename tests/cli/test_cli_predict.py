@@ -6,6 +6,7 @@ import importlib
 import inspect
 import json
 import pkgutil
+import re
 import sys
 from pathlib import Path
 
@@ -38,6 +39,7 @@ def folder(tmp_path_factory, breast_template):
     for name, points, absent in (
         ("two", shape, ""),
         ("one", shape + right * flat, "right"),
+        ("none", shape + flat, ""),
         ("between", shape + 0.7 * right * flat, ""),
         ("between_unmarked", shape + 0.7 * right * flat, "right"),
     ):
@@ -111,6 +113,12 @@ def test_a_breast_that_is_gone_is_predicted_into_the_scans_own_frame(folder, tmp
     volume = np.einsum("ij,ij->", a, np.cross(b, c)) / 6.0
     assert volume == pytest.approx(told["difference"]["volume_cc"], rel=1e-3)
     assert told["difference"]["sd_cc"] > 0.0
+    vertex = breast_model(20).landmark_ids["nipple_right"]
+    (nipple,) = told["nipples"]
+    assert (nipple["name"], nipple["predicted"]) == ("nipple_right", True)
+    assert np.allclose(nipple["position"], found.vertices[vertex], atol=1e-4)  # cm, as the file
+    assert nipple["sd_mm"] == pytest.approx(float(deviation[vertex]), rel=1e-4)
+    assert 0.0 < nipple["sd_normal_mm"] < nipple["sd_mm"]
     assert told["given"] == []
 
 
@@ -129,11 +137,39 @@ def test_what_is_known_of_the_lost_breast_can_be_given(folder, tmp_path):
     assert not (tmp_path / "no").exists()
 
 
+def test_both_breasts_are_predicted_from_the_thorax(folder, tmp_path):
+    words = ("--missing", "both", "--samples", 0, "--json")
+    result = run(folder, folder / "registered/none.ply", *words, "--out", tmp_path)
+    assert result.exit_code == 0
+    told = json.loads(result.stdout)
+    assert (told["side"], told["evidence"], told["breast_was_there"]) == ("both", "surface", False)
+    assert told["noise"]["mirror_share"] == 0.0
+    measures = {one["name"]: one for one in told["measures"]}
+    for side in ("left", "right"):
+        volume = measures[f"volume-{side}"]
+        assert volume["predicted"] > 100.0
+        assert volume["deviation"] > 0.0
+        assert volume["mirrored"] is None
+        assert volume["other"] is None
+    assert [one["name"] for one in told["nipples"]] == ["nipple_left", "nipple_right"]
+    assert not (tmp_path / "mirrored.ply").exists()  # of what?
+    given, found = load_mesh(folder / "registered/none.ply"), load_mesh(tmp_path / "prediction.ply")
+    with np.load(tmp_path / "uncertainty.npz") as arrays:
+        missing = arrays["missing"]
+    assert np.allclose(found.vertices[~missing], given.vertices[~missing], atol=1e-4)
+    refused = run(folder, folder / "registered/one.ply", *words, "--out", tmp_path / "no")
+    assert refused.exit_code == 2
+    assert "the left breast is there" in refused.stderr
+
+
 def test_a_raw_scan_is_registered_first(folder, tmp_path, breast_template):
     words = (folder / "raw.ply", "--landmarks", folder / "raw.json", "--missing", "right", "--no-sheet")
     result = run(folder, *words, "--out", tmp_path)
     assert result.exit_code == 0
     assert "predicted right breast" in result.stdout
+    assert "The right nipple's predicted place: ±" in result.stdout
+    assert " cm" in result.stdout  # people read lengths in cm, as `measure` shows them
+    assert not re.search(r"SN-NR.* mm", result.stdout)
     assert result.stderr.count("right side absent") == 1
     found = load_mesh(tmp_path / "prediction.ply")
     assert np.array_equal(found.faces, breast_template.mesh.faces)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from breastmorph.clinical.distances import Reading
-from breastmorph.clinical.missing_region import LeftOut, best_choice, training_shapes
+from breastmorph.clinical.left_out import LeftOut, best_choice, training_shapes
 from breastmorph.clinical.prediction import predict_breast
 from breastmorph.clinical.predictor import deviation_of, learnt_predictor
 from breastmorph.cohort import Cohort
@@ -21,20 +21,46 @@ from predicted_people import alike, model, predictor
 pytestmark = pytest.mark.slow
 
 
-def test_residuals_of_left_out_subjects_are_those_of_refitting():
+@pytest.mark.parametrize("weighted", [False, True])
+def test_residuals_of_left_out_subjects_are_those_of_refitting(weighted):
     rng = np.random.default_rng(0)
     known, targets = rng.normal(size=(12, 30)), rng.normal(size=(12, 4))
     subjects = np.repeat(np.arange(6), 2)
-    left_out = LeftOut.of(known @ known.T, subjects)
+    left_out = LeftOut.of(known @ known.T, subjects, rng.uniform(0.1, 3.0, 12) if weighted else None)
+    w = left_out.weights
+    assert np.allclose(w, 1.0) != weighted
     noise = 0.8
     residuals = left_out.residual_weights(noise) @ targets
     for subject in range(6):
         rest, own = subjects != subject, subjects == subject
-        centre, mean = known[rest].mean(axis=0), targets[rest].mean(axis=0)
+        centre, mean = (np.average(part[rest], axis=0, weights=w[rest]) for part in (known, targets))
         a = known[rest] - centre
-        solved = np.linalg.solve(a @ a.T + left_out.strength(noise) * np.eye(10), targets[rest] - mean)
+        solved = np.linalg.solve(
+            a @ a.T + left_out.strength(noise) * np.diag(1.0 / w[rest]), targets[rest] - mean
+        )
         refitted = targets[own] - mean - (known[own] - centre) @ a.T @ solved
         assert np.allclose(residuals[own], refitted)
+
+
+def test_a_pair_that_differs_much_hardly_teaches_the_others():
+    """Of 40 subjects one has a target far off; with weights by what is missed the others' slope comes out."""
+    rng = np.random.default_rng(1)
+    known = rng.normal(size=(40, 1))
+    targets = 0.5 * known + 0.05 * rng.normal(size=(40, 1))
+    known[0], targets[0] = 3.0, -8.0
+    gram, subjects, noise = known @ known.T, np.arange(40), 0.01
+    left_out = LeftOut.of(gram, subjects)
+
+    def told(by: LeftOut) -> float:
+        mean = np.average(known[:, 0], weights=by.weights)
+        return float((by.solve((known[:, 0] - mean) * (2.0 - mean), noise) + by.weights / 40) @ targets[:, 0])
+
+    assert abs(told(left_out) - 1.0) > 0.5
+    for _ in range(4):
+        squared = ((left_out.residual_weights(noise) @ targets) ** 2).mean(axis=1)
+        left_out = LeftOut.of(gram, subjects, left_out.usual(squared, 1.0))
+    assert abs(told(left_out) - 1.0) < 0.1
+    assert left_out.weights[0] < 0.05
 
 
 @pytest.mark.parametrize(("told", "expected"), [(True, "little"), (False, "much")])

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
 from breastmorph.clinical.distances import parse_request
+from breastmorph.clinical.measures import measured_features
 from breastmorph.clinical.missing_region import OperatedSkin, OperationLimits, plane_between, plane_by_surface
 from breastmorph.clinical.prediction import lacking, predict_breast, with_measures
-from breastmorph.clinical.predictor import PredictionParameters, learnt_predictor
+from breastmorph.clinical.predictor import PredictionParameters, deviation_of, learnt_predictor
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.geometry import Similarity, vertex_normals
-from predicted_people import flattened, model, predictor
+from predicted_people import alike, flattened, model, predictor
 
 
 def operated(shape: np.ndarray, seed: int = 5) -> np.ndarray:
@@ -140,3 +143,45 @@ def test_the_seam_has_no_step_where_the_skin_was_operated():
     made_good = np.linalg.norm(rows.inside[0] - plain.inside[0], axis=2).max(axis=0)
     assert made_good[away < 12.0].max() < 0.7 * taken
     assert made_good[away > 50.0].max() < 0.05 * taken
+
+
+def test_of_both_breasts_the_population_tells_and_says_how_little(strangers):
+    """On flat chests: what the thorax tells, joined to it, with an uncertainty that holds for strangers."""
+    both = predictor("surface", "both")
+    within, volumes = [], BreastVolumes(model().mean_mesh, model().landmarks)
+    for shape in strangers:
+        flat = flattened(flattened(shape, "left"), "right")
+        found = both.predict(flat)
+        assert np.array_equal(found.shape[~found.region.missing], flat[~found.region.missing])
+        assert min(volumes.cc(found.shape, side) for side in ("left", "right")) > 100.0
+        breast = found.region.breast
+        off = ((found.shape - shape) * vertex_normals(found.shape, found.faces)).sum(axis=1)[breast]
+        within.append((np.abs(off) <= 1.96 * found.sd_normal[breast]).mean())
+    assert 0.85 < np.mean(within) <= 1.0
+
+
+def test_weight_tells_of_both_breasts_where_the_models_subjects_have_it(strangers):
+    """A number of the table that goes with the breasts moves both, and makes them surer; unknown ones are refused."""
+    plain = model()
+    volumes = BreastVolumes(plain.mean_mesh, plain.landmarks)
+
+    def weight(shape: np.ndarray) -> float:
+        return 50.0 + sum(volumes.cc(shape, side) for side in ("left", "right")) / 40.0
+
+    weights = np.array([weight(shape) for shape in alike(30, 1)])
+    weights[3] = np.nan  # nobody asked her
+    known = replace(plain, training=replace(plain.training, columns={"weight": weights}))
+    feature = next(one for one in measured_features(known) if one.name == "volume-left")
+    errors = []
+    for shape in strangers[:6]:
+        flat = flattened(flattened(shape, "left"), "right")
+        told = parse_request(f"weight={weight(shape):.3f}")
+        both = [predict_breast(known, flat, "both", absent=True, stated=some) for some in ((), (told,))]
+        errors.append([abs(weight(one.shape) - weight(shape)) for one in both])
+        spread = [deviation_of(feature.read(one.shape), one) for one in both]
+        assert spread[1] < 0.9 * spread[0]
+        assert both[1].given[0].startswith("weight ")
+    without, with_weight = np.mean(errors, axis=0)
+    assert with_weight < 0.8 * without
+    with pytest.raises(BreastMorphError, match="does not know 'weight'"):
+        predict_breast(plain, flat, "both", absent=True, stated=(told,))

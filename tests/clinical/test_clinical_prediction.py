@@ -9,7 +9,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from breastmorph.clinical import prediction
-from breastmorph.clinical.missing_region import mirror_frame, training_shapes
+from breastmorph.clinical.left_out import training_shapes
+from breastmorph.clinical.missing_region import mirror_frame
 from breastmorph.clinical.prediction import counts_as_gone, is_gone, predict_breast, predicted_measures
 from breastmorph.clinical.predictor import (
     PredictionParameters,

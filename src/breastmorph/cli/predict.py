@@ -29,15 +29,18 @@ from breastmorph.cli.options import (
     warn,
 )
 from breastmorph.clinical.distances import parse_request
-from breastmorph.clinical.missing_region import load_painted, training_shapes
+from breastmorph.clinical.left_out import training_shapes
+from breastmorph.clinical.missing_region import BOTH, load_painted
 from breastmorph.clinical.patient import Patient, registered_patient, scanned_patient
 from breastmorph.clinical.prediction import (
     Lacking,
     PredictedMeasure,
+    PredictedNipple,
     counts_as_gone,
     lacking,
     predict_breast,
     predicted_measures,
+    predicted_nipples,
 )
 from breastmorph.clinical.predictor import Prediction
 from breastmorph.cohort import load_cohort
@@ -57,7 +60,9 @@ from breastmorph.template import Template
 @model_argument
 @click.argument("scan", type=PATH)
 @landmarks_option
-@click.option("--missing", type=click.Choice(SIDES), help="The patient's side without a breast.")
+@click.option(
+    "--missing", type=click.Choice((*SIDES, BOTH)), help="The patient's side without a breast, or both."
+)
 @click.option(
     "--region",
     type=PATH,
@@ -129,10 +134,11 @@ def command(
       breastmorph predict model.h5 out/registered/017.ply --missing left --replace
       breastmorph predict model.h5 scan.ply --missing right --set volume-right=420cc
       breastmorph predict model.h5 scan.ply --missing right --before earlier.ply
+      breastmorph predict model.h5 out/registered/017.ply --missing both
     """
     requests = [parse_request(text) for text in stated]
     if (missing is None) == (region is None):
-        raise click.UsageError("Name the side with --missing left|right, or paint it with --region.")
+        raise click.UsageError("Name the side with --missing left|right|both, or paint it with --region.")
     template = own_template(template_file, template_landmarks)
     model = opened_model(model_file, landmark_ids)
     what: str | Bools = missing or ""
@@ -157,18 +163,21 @@ def command(
         )
     found = replace(found, warnings=(*patient.warnings, *found.warnings))
     measures = predicted_measures(model, found, patient.landmarks)
-    take = lacking(patient.shape, found)
+    take, nipples = lacking(patient.shape, found), predicted_nipples(model, found)
     record = {**_record(found, patient, model_file, gone, measures), "made": provenance()}
     record["difference"] = {"volume_cc": take.volume, "sd_cc": take.deviation}
+    record["nipples"] = [_place(one, patient) for one in nipples]
     files = _write(found, patient, take, record, out, samples, seed)
     if not no_sheet:
         from breastmorph.report.clinical_sheet import caution
 
-        files += _draw(found, patient, measures, out, caution(model))
+        files += _draw(found, patient, measures, nipples, out, caution(model))
     if as_json:
         print_json({**record, "files": [str(path) for path in files]})
     else:
         _print(found, patient, measures)
+        for one in nipples:
+            click.echo(one.in_words)
         click.echo(
             f"Between the chest as it is and the prediction: {take.volume:.0f} ± {take.deviation:.0f} cc (1 sd)"
         )
@@ -216,7 +225,8 @@ def _write(
     colors, most = vertex_colors(found)
     meshes = {out / f"prediction.{suffix}": predicted for suffix in ("ply", "stl", "obj")}
     meshes[out / "uncertainty.ply"] = replace(predicted, colors=colors)
-    meshes[out / "mirrored.ply"] = mesh(found.mirrored)
+    if found.region.side != BOTH:
+        meshes[out / "mirrored.ply"] = mesh(found.mirrored)
     solid = take.solid.with_vertices(patient.to_file.apply(take.solid.vertices))
     meshes |= {out / f"difference.{suffix}": solid for suffix in ("ply", "stl")}
     rng = np.random.default_rng(seed)
@@ -254,12 +264,19 @@ def _table(missing: Bools, deviation: Floats, normal: Floats) -> bytes:
 
 
 def _draw(
-    found: Prediction, patient: Patient, measures: tuple[PredictedMeasure, ...], out: Path, warning: str
+    found: Prediction,
+    patient: Patient,
+    measures: tuple[PredictedMeasure, ...],
+    nipples: tuple[PredictedNipple, ...],
+    out: Path,
+    warning: str,
 ) -> list[Path]:
     from breastmorph.report.clinical_sheet import Example, save_prediction_figure, save_prediction_sheet
 
-    title = f"{patient.id}: predicted {found.region.side} breast"
-    files = save_prediction_sheet(found, patient.shape, measures, title, out, warning=warning)
+    title = f"{patient.id}: predicted {found.region.called}"
+    files = save_prediction_sheet(
+        found, patient.shape, measures, title, out, warning=warning, nipples=nipples
+    )
     save_prediction_figure([Example(patient.id, patient.shape, found)], out / "prediction.png")
     return [*files, out / "prediction.png"]
 
@@ -294,13 +311,24 @@ def _record(
     }
 
 
+def _place(one: PredictedNipple, patient: Patient) -> dict[str, Any]:
+    """A nipple in the frame and unit of the patient's file."""
+    return {
+        "name": one.name,
+        "position": patient.to_file.apply(one.position[None])[0].tolist(),
+        "sd_mm": one.deviation,
+        "sd_normal_mm": one.across,
+        "predicted": True,
+    }
+
+
 def _print(found: Prediction, patient: Patient, measures: tuple[PredictedMeasure, ...]) -> None:
     from breastmorph.report.clinical_sheet import measure_row
 
     print_table(
-        f"{escape(patient.id)}: predicted {found.region.side} breast",
+        f"{escape(patient.id)}: predicted {found.region.called}",
         ["measure (straight)", "other side", "predicted", "1 sd", "mirror image"],
-        [[escape(cell) for cell in measure_row(one, for_people=False)] for one in measures],
+        [[escape(cell) for cell in measure_row(one, in_words=False)] for one in measures],
     )
     inside = found.sd_normal[found.region.breast]
     click.echo(

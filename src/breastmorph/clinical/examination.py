@@ -160,22 +160,22 @@ class Examination:
 
 @dataclass(frozen=True, eq=False)
 class PredictedSide:
-    """A side of a shape that was not there but is predicted.
+    """A side of a shape, or both, that was not there but is predicted.
 
     Attributes
     ----------
-    side : str
+    sides : tuple of str
     deviation : callable
         Standard deviation of a measure from its derivative by the vertices.
     """
 
-    side: str
+    sides: tuple[str, ...]
     deviation: Callable[[Reading], float]
 
     def concerns(self, name: str) -> bool:
-        """Whether a measure depends on that side."""
+        """Whether a measure depends on it."""
         marks = DISTANCES[name].landmarks if name in DISTANCES else (name,)
-        return any(mark.endswith(self.side) for mark in marks)
+        return any(mark.endswith(self.sides) for mark in marks)
 
 
 class Examiner:

@@ -1,12 +1,11 @@
-"""Which skin is missing, how a prediction is joined to the rest, and what women who have it teach of it."""
+"""Which skin is missing, what an operation leaves beside it, and how a prediction is joined to the rest."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 from scipy.sparse import diags
@@ -14,17 +13,13 @@ from scipy.sparse.linalg import splu
 from scipy.spatial import cKDTree
 
 from breastmorph.clinical.distances import SkinPoints
-from breastmorph.cohort import Cohort
-from breastmorph.cohort.cohort import SAME, without_copies
-from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, MeshProblem
 from breastmorph.foundation.files import read_bytes
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh
 from breastmorph.mesh.geometry import Plane, Similarity, vertex_areas, vertex_normals
-from breastmorph.mesh.topology import linked
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
-from breastmorph.model.building import usable
 from breastmorph.model.regions import Footprint, RegionParameters
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.scan import SIDES, SIGN, other_side
@@ -34,6 +29,7 @@ from breastmorph.scan.scan import SIDES, SIGN, other_side
 # --------------------------------------------------------------------------------------------------------------------
 
 NOT_SYMMETRIC = 10.0  # mm between a mesh and its own mirror image: too far to pair its vertices
+BOTH = "both"  # sides
 _ROUNDS = 5  # of finding the plane of a mean whose mirror image is not known by vertex
 _FEWEST = 60  # vertices of the thorax to lay a shape on
 # The plane of symmetry by the surface.
@@ -179,7 +175,7 @@ class MissingRegion:
     Attributes
     ----------
     side : str
-        On which side the missing region lies.
+        On which side the missing region lies: "left", "right" or "both".
     missing : (n,) bool
         What is predicted; everything else stays as scanned.
     breast : (n,) bool
@@ -190,7 +186,7 @@ class MissingRegion:
         Skin away from both; shapes are laid on each other by it.
     untouched : (n,) bool
         Of the skin beside both that of the sternum and of the healthy half, which no operation of the missing region
-        changed.
+        changed; where both breasts are missing, the thorax.
     """
 
     side: str
@@ -199,6 +195,16 @@ class MissingRegion:
     healthy: Bools
     thorax: Bools
     untouched: Bools
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The sides of which a breast is missing."""
+        return SIDES if self.side == BOTH else (self.side,)
+
+    @property
+    def called(self) -> str:
+        """What is missing, in words."""
+        return "both breasts" if self.side == BOTH else f"{self.side} breast"
 
     @property
     def around(self) -> Bools:
@@ -213,12 +219,15 @@ def missing_region(
     """The regions for a side of the body, or for painted vertices (n,) bool."""
     p = limits or RegionLimits()
     if isinstance(missing, str):
-        if missing not in SIDES:
-            raise BreastMorphError(f"there is no side {missing!r}", "Choose left or right")
-        marks = model.landmarks.transformed(frame.to_frame)
-        inside = Footprint.of(frame.mesh, marks).inside(missing, RegionParameters())
-        side, own = missing, SIGN[missing] * frame.mean[:, 0] > p.midline
-        region, breast = (inside > -p.margin) & own, (inside > 0.0) & own
+        if missing not in (*SIDES, BOTH):
+            raise BreastMorphError(f"there is no side {missing!r}", "Choose left, right or both")
+        footprint = Footprint.of(frame.mesh, model.landmarks.transformed(frame.to_frame))
+        side, region, breast = missing, np.zeros(model.n_vertices, bool), np.zeros(model.n_vertices, bool)
+        for one in SIDES if missing == BOTH else (missing,):
+            inside = footprint.inside(one, RegionParameters())
+            own = SIGN[one] * frame.mean[:, 0] > p.midline
+            region |= (inside > -p.margin) & own
+            breast |= (inside > 0.0) & own
     else:
         region = _checked(missing, model.n_vertices)
         if region.all():
@@ -232,6 +241,8 @@ def missing_region(
     thorax = away > p.ring
     if thorax.sum() < max(_FEWEST, 0.02 * len(thorax)):
         raise _no_thorax()
+    if side == BOTH:
+        return MissingRegion(side, region, breast, np.zeros_like(region), thorax, thorax)
     if not healthy.any():
         raise BreastMorphError(
             f"nothing is left on the {other_side(side)} side to predict from",
@@ -381,239 +392,6 @@ def load_painted(path: Path, n_vertices: int) -> Bools:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# The subjects behind a model: as they were where a cohort or the model keeps them, otherwise drawn to fit it
-# --------------------------------------------------------------------------------------------------------------------
-
-_FEWEST_SUBJECTS = 5  # for a leave-one-out study
-
-
-@dataclass(frozen=True, eq=False)
-class TrainingShapes:
-    """Shapes in a model's correspondence.
-
-    Attributes
-    ----------
-    count : int
-    shape : callable
-        From a subject's number to her shape (n, 3), mm, in a frame of her own.
-    source : str
-        Where they come from, in words.
-    lost_variance : float
-        Variance of a coordinate that the subjects have beyond these shapes, mm squared: what a truncation cut off.
-    """
-
-    count: int
-    shape: Callable[[int], Floats]
-    source: str
-    lost_variance: float
-
-
-def training_shapes(model: ShapeModel, cohort: Cohort | None = None, seed: int = 0) -> TrainingShapes:
-    """The subjects of a model.
-
-    Without a cohort and without stored coefficients, subjects are drawn such that their mean and covariance are exactly
-    the model's. Leave-one-out over them tells what a model of so many subjects misses, as far as people are normally
-    distributed about the mean; no data of a person is needed.
-
-    Parameters
-    ----------
-    model : ShapeModel
-    cohort : Cohort, optional
-        The registered scans that the model was built from.
-    seed : int
-        Of the drawn subjects.
-    """
-    if cohort is not None:
-        found = without_copies(usable(cohort))  # a left-out subject must not have a twin
-        if not np.array_equal(found.template.mesh.faces, model.faces):
-            raise BreastMorphError(
-                "the cohort does not have the model's triangles",
-                "Give the registered folder that the model was built from",
-            )
-        subjects = TrainingShapes(len(found), found.shape, f"{len(found)} registered subjects", 0.0)
-    elif model.training is not None:
-        scores = _different(model, model.training.scores)
-        subjects = _of_scores(model, scores, f"the model's {len(scores)} subjects")
-    else:
-        scores = _drawn(model, seed)
-        subjects = _of_scores(
-            model, scores, f"{len(scores)} subjects drawn to fit the model, which keeps none"
-        )
-    if subjects.count < _FEWEST_SUBJECTS:
-        enough = "a model of" if cohort is None else "a cohort with both breasts of"
-        raise BreastMorphError(
-            f"{subjects.count} subjects are too few to predict from",
-            f"Use {enough} at least {_FEWEST_SUBJECTS}",
-        )
-    return subjects
-
-
-def _of_scores(model: ShapeModel, scores: Floats, source: str) -> TrainingShapes:
-    return TrainingShapes(len(scores), lambda i: model.instance(scores[i]), source, model.noise_variance)
-
-
-def _different(model: ShapeModel, scores: Floats) -> Floats:
-    """Scores (k, q) with every subject once."""
-    # Of a truncated model too little is left to tell two people from one: only equal scores are copies.
-    copies = SAME * np.sqrt(model.n_vertices)
-    groups = linked(scores, copies) if not model.noise_variance else np.round(scores, 2)
-    first = np.unique(groups, axis=0, return_index=True)[1]
-    return scores if len(first) == len(scores) else scores[np.sort(first)]
-
-
-def _drawn(model: ShapeModel, seed: int) -> Floats:
-    """Coefficients (k, q) with mean 0 and exactly the model's variances."""
-    known = model.info.get("subjects")
-    q = model.n_components
-    k = max(known if isinstance(known, int) else 0, q + 1)
-    columns = np.random.default_rng(seed).standard_normal((k, q))
-    columns -= columns.mean(axis=0)
-    orthonormal = np.linalg.qr(columns)[0]
-    found: Floats = orthonormal * (np.sqrt(k - 1.0) * model.deviations)
-    return found
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Left-out subjects in closed form: what a linear prediction misses on everybody it has not seen, and its best noise
-# --------------------------------------------------------------------------------------------------------------------
-
-_FLOOR = 1e-9  # of the largest variance: targets that do not vary say nothing
-
-
-@dataclass(frozen=True, eq=False)
-class LeftOut:
-    """Residuals of left-out subjects by noise.
-
-    Attributes
-    ----------
-    values, vectors : (N,) and (N, N) float
-        Eigenvalues, mm squared, and eigenvectors of the centred inner products of what is known of the shapes.
-    groups : tuple of (r,) int
-        The rows of every subject, who is left out with all of them.
-    """
-
-    values: Floats
-    vectors: Floats
-    groups: tuple[Ints, ...]
-
-    @classmethod
-    def of(cls, gram: Floats, subjects: Ints) -> Self:
-        """From inner products (N, N) of what is known of the shapes, and whose shape each is (N,)."""
-        centre = np.eye(len(gram)) - 1.0 / len(gram)
-        values, vectors = np.linalg.eigh(centre @ gram @ centre)
-        groups = tuple(np.flatnonzero(subjects == subject) for subject in np.unique(subjects))
-        return cls(np.maximum(values, 0.0), vectors, groups)
-
-    @property
-    def n(self) -> int:
-        """Number of shapes."""
-        return len(self.values)
-
-    def strength(self, noise: float) -> float:
-        """Ridge parameter of a noise in mm."""
-        return (self.n - 1) * noise**2
-
-    def noises(self, ratios: Sequence[float]) -> Floats:
-        """Noises in mm from ratios: noise variance, summed over what is known, to the variance of one shape."""
-        found: Floats = np.sqrt(np.asarray(ratios) * self.values.sum() / (self.n * (self.n - 1)))
-        return found
-
-    def residual_weights(self, noise: float) -> Floats:
-        """A with: residuals of left-out subjects = A @ targets, (N, N)."""
-        strength = self.strength(noise)
-        shrunk = self.values / (self.values + strength)
-        rest = np.eye(self.n) - 1.0 / self.n - (self.vectors * shrunk) @ self.vectors.T
-        out = np.empty_like(rest)
-        for group in self.groups:
-            own = rest[np.ix_(group, group)]
-            out[group] = np.linalg.solve(own + 1e-12 * np.eye(len(group)), rest[group])
-        found: Floats = out
-        return found
-
-    def solve(self, products: Floats, noise: float) -> Floats:
-        """Weights of the targets for a new shape, whose centred products with the others are given, (N,)."""
-        weights: Floats = self.vectors @ ((self.vectors.T @ products) / (self.values + self.strength(noise)))
-        return weights
-
-    def by_subject(self, rows: Floats) -> Floats:
-        """Means over the rows of every subject, (k,)."""
-        return np.array([rows[group].mean() for group in self.groups])
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The noise and the share of the mirror image that predict left-out subjects best.
-
-    Attributes
-    ----------
-    noise : float
-        mm, of every known number as if it were independent of the others.
-    mirror_share : float
-        What part of the mirror image is taken as it is (0 to 1); the model predicts the rest.
-    log_likelihood : float
-        Mean over the points of left-out subjects, with a variance of its own for every point.
-    best_noise : float
-        The noise of the highest likelihood, before the rule of one standard error.
-    """
-
-    noise: float
-    mirror_share: float
-    log_likelihood: float
-    best_noise: float
-
-
-def best_choice(
-    left_out: LeftOut,
-    targets: Floats,
-    mirrors: Floats,
-    noises: Floats,
-    shares: Sequence[float],
-    lost_variance: float = 0.0,
-) -> Choice:
-    """Choose noise and share by the likelihood of left-out subjects.
-
-    Among the choices that are worse than the best by less than one standard error over the subjects, the one with the
-    most noise is taken: it relies least on small differences, which another scanner or registration may not keep.
-
-    Parameters
-    ----------
-    left_out : LeftOut
-    targets, mirrors : (N, t) float
-        Numbers to be predicted, mm, and what the mirror image says of them.
-    noises : (a,) float
-    shares : sequence of float
-    lost_variance : float
-        Variance that real targets have beyond the given ones, mm squared; nothing tells of it.
-    """
-    found = []
-    for noise in noises:
-        weights = left_out.residual_weights(float(noise))
-        of_targets, of_mirrors = weights @ targets, weights @ mirrors
-        for share in shares:
-            # The left-out subject's own mirror image is known: only the rest is predicted.
-            squared = (of_targets - share * of_mirrors) ** 2 + lost_variance
-            variance = squared.mean(axis=0)
-            found.append((float(noise), float(share), squared, variance))
-    floor = _FLOOR * max(float(variance.max()) for *_, variance in found) + 1e-300
-    scores = np.array([-0.5 * (np.log(2 * np.pi * (v + floor)) + 1.0).mean() for *_, v in found])
-    best = int(scores.argmax())
-    scale = found[best][3] + floor
-
-    def losses(k: int) -> Floats:
-        return left_out.by_subject((found[k][2] / scale).mean(axis=1))
-
-    least = losses(best)
-    allowed = []
-    for k in range(len(found)):
-        worse = losses(k) - least
-        error = worse.std(ddof=1) / np.sqrt(len(worse)) if len(worse) > 1 else 0.0
-        if worse.mean() <= error:
-            allowed.append(k)
-    taken = max(allowed, key=lambda k: (found[k][0], scores[k]))
-    return Choice(found[taken][0], found[taken][1], float(scores[taken]), found[best][0])
-
-
-# --------------------------------------------------------------------------------------------------------------------
 # What a mastectomy does to the skin around the breast, as a registration shows it: simulated on women who have both.
 # What chooses noise and shares and what measures the uncertainty must look like the patient. Her scan is flat where the
 # breast was, and beside it the skin is not quite her own either: the loss runs out 10 to 30 mm beyond the breast, and
@@ -651,10 +429,12 @@ class OperatedSkin:
     ) -> None:
         self._limits = limits or OperationLimits()
         self._faces = frame.faces
-        self._changed = np.flatnonzero(region.around & ~region.untouched)
+        both = region.side == BOTH
+        self._changed = np.flatnonzero(region.around if both else region.around & ~region.untouched)
         at = frame.mean[self._changed]
         self._beyond = cKDTree(frame.mean[region.missing]).query(at)[0]
-        from_midline = SIGN[region.side] * at[:, 0] / self._limits.midline
+        beside = np.abs(at[:, 0]) if both else SIGN[region.side] * at[:, 0]
+        from_midline = beside / self._limits.midline
         self._loose = np.clip(from_midline, 0.0, 1.0) * np.exp(-self._beyond / self._limits.slip_reach)
         # Where along the region's border a point lies: slips go together, but not all around.
         middle = frame.mean[region.missing].mean(axis=0)
@@ -672,3 +452,111 @@ class OperatedSkin:
         out = np.array(shape, dtype=np.float64)
         out[self._changed] += slip - (depth * fading)[:, None] * normals
         return out
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# How torsos are looked at to predict one region
+# --------------------------------------------------------------------------------------------------------------------
+
+Evidence = Literal["surface", "points"]
+
+
+@dataclass(frozen=True, eq=False)
+class TorsoView:
+    """How torsos are looked at to predict one region: laid on each other, told into known and missing.
+
+    Attributes
+    ----------
+    frame : MirrorFrame
+    region : MissingRegion
+    seam : Seam
+    normals : (n, 3) float
+        Of the mean.
+    evidence : {"surface", "points"}
+        What counts as known; see :mod:`breastmorph.clinical.predictor`.
+    with_scale : bool
+        Whether torsos are brought to one size.
+    along : float
+        How much distances along the skin count in the plane of symmetry, where only the surface is evidence.
+    """
+
+    frame: MirrorFrame
+    region: MissingRegion
+    seam: Seam
+    normals: Floats
+    evidence: Evidence
+    with_scale: bool
+    along: float = 1.0
+
+    @classmethod
+    def of(
+        cls, model: ShapeModel, missing: str | Bools, evidence: Evidence, limits: RegionLimits, blend: float
+    ) -> Self:
+        """Prepare a model's mean; ``missing`` is a side, or painted vertices (n,); see ``PredictionParameters``."""
+        frame = mirror_frame(model)
+        region = missing_region(model, frame, missing, limits)
+        seam = Seam(frame.mesh, region.missing, blend)
+        normals = vertex_normals(frame.mean, frame.faces)
+        return cls(frame, region, seam, normals, evidence, not model.keeps_size)
+
+    def laid(self, shape: Floats) -> tuple[Similarity, Floats]:
+        """How a shape (n, 3) lies on the mean by its thorax, and the shape there."""
+        chest = self.chest
+        lay = Similarity.fit(shape[chest], self.frame.mean[chest], with_scale=self.with_scale)
+        return lay, lay.apply(shape)
+
+    def known(self, laid: Floats) -> Floats:
+        """Evidence of a laid shape, (f,)."""
+        off = laid - self.frame.mean
+        if self.evidence == "points":
+            return off[~self.region.missing].ravel()
+        along: Floats = (off[self.seen] * self.normals[self.seen]).sum(axis=1)
+        return along
+
+    @property
+    def seen(self) -> Bools:
+        """Skin that is evidence by its surface, (n,): the other breast, or the thorax where there is none."""
+        return self.region.healthy if self.mirrors else self.region.thorax
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether there is a breast whose mirror image tells of the missing one."""
+        return self.region.side != BOTH
+
+    @property
+    def chest(self) -> Bools:
+        """Skin that shapes are laid on each other by, (n,)."""
+        return self.region.thorax if self.evidence == "points" else self.region.untouched
+
+    def off_chest(self, laid: Floats) -> float:
+        """Root mean square distance of a laid thorax from the mean's, mm."""
+        chest = self.chest
+        off = ((laid - self.frame.mean)[chest] * self.normals[chest]).sum(axis=1)
+        return float(np.sqrt((off**2).mean()))
+
+    def plain_mirror_image(self, laid: Floats) -> Floats:
+        """A laid shape mirrored across its own plane, that of its points."""
+        return self.frame.own_mirror_image(self._without_missing(laid), self.region.around)
+
+    def mirror_image(self, laid: Floats) -> Floats:
+        """The mirror image that a prediction starts from: across the plane of what can be relied on."""
+        if self.evidence == "points":
+            return self.plain_mirror_image(laid)
+        by = self.region.around.copy()
+        by[self.seam.border] = False  # their normals would be those of missing skin
+        return self.frame.mirrored_by_surface(self._without_missing(laid), by, self.along)
+
+    def _without_missing(self, laid: Floats) -> Floats:
+        # Where mirror images lie between vertices, some of these may be missing ones: they must not be looked at.
+        return np.where(self.region.missing[:, None], self.frame.mean, laid)
+
+    def parts(self, laid: Floats) -> tuple[Floats, Floats]:
+        """A laid shape about the mean: inside the region less what the seam continues, and at its border."""
+        off = laid - self.frame.mean
+        border = off[self.seam.border]
+        return off[self.seam.region] - self.seam.continued(border), border
+
+    def joined(self, part: Floats, own: Floats, laid: Floats) -> Floats:
+        """Missing skin (m, 3) that fits the border of a shape ``own`` (n, 3), made to fit that of a laid torso."""
+        edge = self.seam.border
+        return part + self.seam.continued(laid[edge] - own[edge])

@@ -12,8 +12,9 @@ import numpy as np
 
 from breastmorph.clinical.distances import PAIRS, STRAIGHT, Feature, Reading, Request, named
 from breastmorph.clinical.examination import PredictedSide, examiner_of
+from breastmorph.clinical.left_out import TrainingShapes
 from breastmorph.clinical.measures import Measure, measured_features
-from breastmorph.clinical.missing_region import TrainingShapes, painted_side
+from breastmorph.clinical.missing_region import BOTH, painted_side
 from breastmorph.clinical.predictor import (
     Prediction,
     PredictionParameters,
@@ -44,12 +45,12 @@ class PredictedMeasure:
     name, unit : str
         Distances are straight, in mm; volumes in cc.
     other : float
-        Of the other side, as scanned; NaN where the measure belongs to both.
+        Of the other side, as scanned; NaN where the measure belongs to both, or both are predicted.
     predicted : float
     deviation : float
         Standard deviation of the prediction; NaN where nobody knows it.
     mirrored : float
-        With the mirror image instead.
+        With the mirror image instead; NaN where there is none.
     kind : str
         Of :class:`~breastmorph.clinical.measures.Measure`.
     """
@@ -70,16 +71,61 @@ class PredictedMeasure:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class PredictedNipple:
+    """Where a predicted nipple lies, and how surely.
+
+    Attributes
+    ----------
+    name : str
+        Of the landmark.
+    position : (3,) float
+        mm, in the frame of the shape that was given.
+    deviation : float
+        Standard deviation of its place, mm, all directions together.
+    across : float
+        Of that, what lies along the skin's normal, mm.
+    """
+
+    name: str
+    position: Floats
+    deviation: float
+    across: float
+
+    @property
+    def in_words(self) -> str:
+        """For people."""
+        side = self.name.rsplit("_", 1)[-1]
+        return (
+            f"The {side} nipple's predicted place: \N{PLUS-MINUS SIGN} {self.deviation / 10.0:.1f} cm in all "
+            f"directions together, {self.across / 10.0:.1f} cm of it across the skin (one standard deviation)."
+        )
+
+
+def predicted_nipples(model: ShapeModel, prediction: Prediction) -> tuple[PredictedNipple, ...]:
+    """The nipples in the missing region; none where the model does not know them."""
+    return tuple(
+        PredictedNipple(
+            name,
+            prediction.shape[vertex],
+            float(prediction.sd[vertex]),
+            float(prediction.sd_normal[vertex]),
+        )
+        for name, vertex in sorted(model.landmark_ids.items())
+        if name.startswith("nipple_") and prediction.region.missing[vertex]
+    )
+
+
 def predicted_side(prediction: Prediction) -> PredictedSide:
     """What measures of a predicted shape are told of the side that is predicted."""
-    return PredictedSide(prediction.region.side, lambda reading: deviation_of(reading, prediction))
+    return PredictedSide(prediction.region.sides, lambda reading: deviation_of(reading, prediction))
 
 
 def known_landmarks(prediction: Prediction, landmarks: Landmarks | None) -> Landmarks | None:
-    """Of a subject's own landmarks those that are not on the predicted side."""
+    """Of a subject's own landmarks those that are not on a predicted side."""
     if landmarks is None:
         return None
-    return landmarks.only(name for name in landmarks.names if not name.endswith(prediction.region.side))
+    return landmarks.only(name for name in landmarks.names if not name.endswith(prediction.region.sides))
 
 
 def predicted_measures(
@@ -98,17 +144,26 @@ def predicted_measures(
         return {one.name: one for one in found if one.known}
 
     with_prediction = measured(prediction.shape, predicted_side(prediction))
-    with_mirror = measured(prediction.mirrored, None)
-    side = SIDES.index(prediction.region.side)
-    pairs = {name: (pair[side], pair[1 - side]) for name, pair in PAIRS.items()}
+    unknown, both = float("nan"), prediction.region.side == BOTH
+    # Of both breasts there is nothing to compare with: neither another side nor a mirror image.
+    with_mirror = {} if both else measured(prediction.mirrored, None)
+    names = [(own, "" if both else PAIRS[pair][1 - k]) for pair, k, own in _of_sides(prediction.region.sides)]
+    volumes = len(prediction.region.sides)
     found = []
-    for own_name, beside in [pairs.pop("volume"), ("NL-NR", ""), ("intermammary", ""), *pairs.values()]:
-        one, mirrored = with_prediction.get(own_name), with_mirror.get(own_name)
-        if one is None or mirrored is None or (beside and beside not in with_prediction):
+    for name, beside in [*names[:volumes], ("NL-NR", ""), ("intermammary", ""), *names[volumes:]]:
+        one = with_prediction.get(name)
+        if one is None or not (both or name in with_mirror) or (beside and beside not in with_prediction):
             continue
-        other = with_prediction[beside].value if beside else float("nan")
-        found.append(PredictedMeasure(own_name, one.unit, other, one.value, one.sd, mirrored.value, one.kind))
+        other = with_prediction[beside].value if beside else unknown
+        mirrored = unknown if both else with_mirror[name].value
+        found.append(PredictedMeasure(name, one.unit, other, one.value, one.sd, mirrored, one.kind))
     return tuple(found)
+
+
+def _of_sides(sides: Sequence[str]) -> list[tuple[str, int, str]]:
+    """The pair, number of the side, and name of every measure that these sides have; volumes first."""
+    pairs = ["volume", *(name for name in PAIRS if name != "volume")]
+    return [(pair, k, PAIRS[pair][k]) for pair in pairs for k in map(SIDES.index, sides)]
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -140,7 +195,7 @@ def predict_breast(
     model : ShapeModel
     shape : (n, 3) float
         A registered scan in its own frame and size, mm.
-    missing : {"left", "right"} or (n,) bool
+    missing : {"left", "right", "both"} or (n,) bool
         The side, or painted vertices.
     parameters : PredictionParameters, optional
     absent : bool or str, optional
@@ -151,7 +206,8 @@ def predict_breast(
     earlier : (n, 3) float, optional
         The same woman before the operation, registered, in any pose; mm.
     stated : sequence of Request
-        Measures that the lost breast is known to have had.
+        Measures that the lost breast is known to have had; or numbers of the patient that the model's subjects have
+        too (age, weight), where it keeps them.
 
     See Also
     --------
@@ -160,10 +216,13 @@ def predict_breast(
     if not isinstance(absent, bool):
         absent = counts_as_gone(model, shape, missing, absent or "", replace=not absent)
     predictor = learnt_predictor(model, missing, "surface" if absent else "points", parameters, subjects)
-    side = predictor.region.side
-    if earlier is not None and is_gone(model, earlier, side):
-        raise BreastMorphError.of("earlier-without-breast", side=side)
-    return with_measures(model, predictor.predict(shape, earlier), stated)
+    for side in predictor.region.sides:
+        if earlier is not None and is_gone(model, earlier, side):
+            raise BreastMorphError.of("earlier-without-breast", side=side)
+    columns = [one for one in stated if one.name in predictor.columns and not one.relative]
+    told = {one.name: one.in_unit("") for one in columns}
+    found = predictor.predict(shape, earlier, told)
+    return with_measures(model, found, [one for one in stated if one not in columns])
 
 
 def counts_as_gone(
@@ -178,7 +237,7 @@ def counts_as_gone(
     model : ShapeModel
     shape : (n, 3) float
         A registered scan, mm.
-    missing : {"left", "right"} or (n,) bool
+    missing : {"left", "right", "both"} or (n,) bool
         The side, or painted vertices. Painted ones may be part of a breast: of them only ``absent_side`` tells.
     absent_side : str
         The side that the scan has no landmarks of, or empty. Points there are worth nothing, so it counts as gone.
@@ -191,10 +250,16 @@ def counts_as_gone(
         The other side is the one without a breast, neither side has one, or it is there and not to be replaced.
     """
     side = missing if isinstance(missing, str) else (absent_side and painted_side(model, missing))
-    if side and absent_side == other_side(side):
+    if side in SIDES and absent_side == other_side(side):
         raise BreastMorphError.of("other-side-absent", absent=absent_side, side=side)
     if not isinstance(missing, str):
         return bool(absent_side)
+    if missing == BOTH:
+        volumes = BreastVolumes(model.mean_mesh, model.landmarks)
+        there = [one for one in SIDES if volumes.cc(shape, one) > _NO_BREAST + _FLAT]
+        if there and not replace:
+            raise BreastMorphError.of("breast-there", side=there[0])
+        return not there
     gone = is_gone(model, shape, missing, stated=bool(absent_side))
     if not gone and not replace:
         raise BreastMorphError.of(f"breast-there{'/without-landmarks' if absent_side else ''}", side=missing)
@@ -269,7 +334,7 @@ def with_measures(model: ShapeModel, prediction: Prediction, stated: Sequence[Re
             reading = feature.read(shape)
             inside = (reading.gradient[region[reading.vertices]] ** 2).sum()
             if inside < _OWN * (reading.gradient**2).sum():
-                raise BreastMorphError.of("not-of-missing", name=feature.name, side=prediction.region.side)
+                raise BreastMorphError.of("not-of-missing", name=feature.name, what=prediction.region.called)
             gradient = np.zeros_like(shape)
             gradient[reading.vertices] = reading.gradient
             values.append(reading.value)

@@ -20,34 +20,33 @@ of one side tell of the other, which a scan after a mastectomy cannot. Nor must 
 operation changed it, and what it seems to tell of the breast is told by the operation. There only the surface of the
 other breast is evidence, seen from the sternum and the healthy half of the thorax; the mirror image stands on her own
 chest wall (:meth:`MirrorFrame.mirrored_by_surface`); and left-out subjects are operated first
-(:mod:`breastmorph.clinical.missing_region`). Where a breast that is there is replaced, all points count.
+(:mod:`breastmorph.clinical.missing_region`). Where a breast that is there is replaced, all points count. Where both are
+missing, nothing is mirrored: the surface of the thorax is all the evidence there is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.clinical.distances import Reading
+from breastmorph.clinical.left_out import Choice, LeftOut, TrainingShapes, best_choice, training_shapes
 from breastmorph.clinical.measures import MeasureTable
 from breastmorph.clinical.missing_region import (
-    Choice,
-    LeftOut,
+    BOTH,
+    Evidence,
     MirrorFrame,
     MissingRegion,
     OperatedSkin,
     OperationLimits,
     RegionLimits,
     Seam,
-    TrainingShapes,
-    best_choice,
-    mirror_frame,
-    missing_region,
-    training_shapes,
+    TorsoView,
 )
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding, MeshProblem, warning
@@ -61,8 +60,6 @@ from breastmorph.scan.anatomy import SIZES_IN_MM
 # The value of a prediction: a torso with a predicted breast, its alternatives and its uncertainty
 # --------------------------------------------------------------------------------------------------------------------
 
-Evidence = Literal["surface", "points"]
-
 _SAMPLED = 0.95  # share of the variance that samples show
 
 
@@ -75,7 +72,8 @@ class Prediction(Shown):
     shape : (n, 3) float
         The likeliest shape; outside ``region.missing`` exactly what was given.
     mirrored : (n, 3) float
-        The same with the mirror image of the other breast, joined in the same way.
+        The same with the mirror image of the other breast, joined in the same way; where both are missing, with the
+        model's mean breasts.
     faces : (f, 3) int
     region : MissingRegion
     modes : (N, m, 3) float32
@@ -118,7 +116,7 @@ class Prediction(Shown):
     def __repr__(self) -> str:
         mean = self.sd_normal[self.region.breast].mean()
         doubts = doubted(self.warnings)
-        return f"Prediction({self.region.side} breast, ± {mean:.1f} mm along the normal on average{doubts})"
+        return f"Prediction({self.region.called}, ± {mean:.1f} mm along the normal on average{doubts})"
 
     @property
     def mesh(self) -> TriangleMesh:
@@ -182,6 +180,7 @@ def deviation_of(reading: Reading, prediction: Prediction) -> float:
 # Predicting a missing breast: the likeliest shape given the rest of the torso, and how sure that is
 # --------------------------------------------------------------------------------------------------------------------
 
+_ROUNDS = 4  # of weighing the training shapes by how usual they are
 _SPREADS = (0.5, 3.0)  # a subject's uncertainty relative to the average one
 
 
@@ -209,104 +208,13 @@ class PredictionParameters:
         10.0 ** np.arange(-4.0, 1.51, 0.5)
     )  # tried; to a shape's variance
     mirror_shares: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)  # tried
+    # Degrees of freedom of Student's distribution of what mirror images miss, with surface evidence: most women's
+    # breasts are alike, and the few pairs that differ much must not decide what all others are told.
+    outlying: float = 1.0
     trial_points: int = 400  # of the missing breast, on which noise and share are chosen
     unusual: float = 1.5  # times the worst subject's misfit: worth a warning ...
     refused: float = 4.0  # ... and not a torso of this model
     synthetic_seed: int = 0  # of the subjects drawn where the model keeps none
-
-
-@dataclass(frozen=True, eq=False)
-class TorsoView:
-    """How torsos are looked at to predict one region: laid on each other, told into known and missing.
-
-    Attributes
-    ----------
-    frame : MirrorFrame
-    region : MissingRegion
-    seam : Seam
-    normals : (n, 3) float
-        Of the mean.
-    evidence : {"surface", "points"}
-        What counts as known; see the module.
-    with_scale : bool
-        Whether torsos are brought to one size.
-    along : float
-        How much distances along the skin count in the plane of symmetry, where only the surface is evidence.
-    """
-
-    frame: MirrorFrame
-    region: MissingRegion
-    seam: Seam
-    normals: Floats
-    evidence: Evidence
-    with_scale: bool
-    along: float = 1.0
-
-    @classmethod
-    def of(cls, model: ShapeModel, missing: str | Bools, evidence: Evidence, p: PredictionParameters) -> Self:
-        """Prepare a model's mean; ``missing`` is a side, or painted vertices (n,)."""
-        frame = mirror_frame(model)
-        region = missing_region(model, frame, missing, p.region)
-        seam = Seam(frame.mesh, region.missing, p.blend)
-        normals = vertex_normals(frame.mean, frame.faces)
-        return cls(frame, region, seam, normals, evidence, not model.keeps_size)
-
-    def laid(self, shape: Floats) -> tuple[Similarity, Floats]:
-        """How a shape (n, 3) lies on the mean by its thorax, and the shape there."""
-        chest = self.chest
-        lay = Similarity.fit(shape[chest], self.frame.mean[chest], with_scale=self.with_scale)
-        return lay, lay.apply(shape)
-
-    def known(self, laid: Floats) -> Floats:
-        """Evidence of a laid shape, (f,)."""
-        off = laid - self.frame.mean
-        if self.evidence == "points":
-            return off[~self.region.missing].ravel()
-        along: Floats = (off[self.seen] * self.normals[self.seen]).sum(axis=1)
-        return along
-
-    @property
-    def seen(self) -> Bools:
-        """Skin that is evidence by its surface, (n,)."""
-        return self.region.healthy
-
-    @property
-    def chest(self) -> Bools:
-        """Skin that shapes are laid on each other by, (n,)."""
-        return self.region.thorax if self.evidence == "points" else self.region.untouched
-
-    def off_chest(self, laid: Floats) -> float:
-        """Root mean square distance of a laid thorax from the mean's, mm."""
-        chest = self.chest
-        off = ((laid - self.frame.mean)[chest] * self.normals[chest]).sum(axis=1)
-        return float(np.sqrt((off**2).mean()))
-
-    def plain_mirror_image(self, laid: Floats) -> Floats:
-        """A laid shape mirrored across its own plane, that of its points."""
-        return self.frame.own_mirror_image(self._without_missing(laid), self.region.around)
-
-    def mirror_image(self, laid: Floats) -> Floats:
-        """The mirror image that a prediction starts from: across the plane of what can be relied on."""
-        if self.evidence == "points":
-            return self.plain_mirror_image(laid)
-        by = self.region.around.copy()
-        by[self.seam.border] = False  # their normals would be those of missing skin
-        return self.frame.mirrored_by_surface(self._without_missing(laid), by, self.along)
-
-    def _without_missing(self, laid: Floats) -> Floats:
-        # Where mirror images lie between vertices, some of these may be missing ones: they must not be looked at.
-        return np.where(self.region.missing[:, None], self.frame.mean, laid)
-
-    def parts(self, laid: Floats) -> tuple[Floats, Floats]:
-        """A laid shape about the mean: inside the region less what the seam continues, and at its border."""
-        off = laid - self.frame.mean
-        border = off[self.seam.border]
-        return off[self.seam.region] - self.seam.continued(border), border
-
-    def joined(self, part: Floats, own: Floats, laid: Floats) -> Floats:
-        """Missing skin (m, 3) that fits the border of a shape ``own`` (n, 3), made to fit that of a laid torso."""
-        edge = self.seam.border
-        return part + self.seam.continued(laid[edge] - own[edge])
 
 
 @dataclass(frozen=True, eq=False)
@@ -377,6 +285,8 @@ class BreastPredictor:
     lost_variance : float
         Variance of a coordinate that they lack, mm squared.
     learnt : _Learnt
+    columns : mapping from name to (k,) float
+        What a table says of them; see :class:`TrainingShapes`.
     """
 
     view: TorsoView
@@ -384,6 +294,7 @@ class BreastPredictor:
     source: str
     lost_variance: float
     learnt: _Learnt
+    columns: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
     def frame(self) -> MirrorFrame:
@@ -413,7 +324,9 @@ class BreastPredictor:
         others = self.learnt.rows.kept(self.learnt.rows.subjects != subject)
         return replace(self, learnt=_learnt(self.view, others, self.lost_variance, self.parameters))
 
-    def predict(self, shape: Floats, earlier: Floats | None = None) -> Prediction:
+    def predict(
+        self, shape: Floats, earlier: Floats | None = None, told: Mapping[str, float] | None = None
+    ) -> Prediction:
         """Predict the missing region of a torso.
 
         Parameters
@@ -422,6 +335,7 @@ class BreastPredictor:
             In the model's correspondence, mm, in any pose. What it has in the missing region does not matter.
         earlier : (n, 3) float, optional
             The same woman before the operation, in any pose. Then the breast of that time takes the place.
+        told : mapping from a name of ``columns`` to her number, optional
         """
         view, learnt, mean = self.view, self.learnt, self.frame.mean
         lay, laid = self._laid(shape)
@@ -440,8 +354,11 @@ class BreastPredictor:
         spread = (
             float(np.clip(np.exp(learnt.by_mismatch @ [1.0, np.log(max(off, 1e-9))]), *_SPREADS)) * excess
         )
-        part, own = mean[at] + inside, mean
+        part, own, missed = mean[at] + inside, mean, self.missed
         given: tuple[str, ...] = ()
+        if told and earlier is None:
+            further, missed = self._further(weights, told)
+            part, given = part + further, tuple(f"{name} {value:g}" for name, value in told.items())
         # A prediction's own border is that of the mean: what it has there beyond it, the parts hold already.
         if earlier is not None:
             own, ratio = self._earlier(shape, lay, earlier)
@@ -453,7 +370,7 @@ class BreastPredictor:
             mirrored=self._completed(shape, back.apply(view.joined(plain[at], plain, laid))),
             faces=self.frame.faces,
             region=self.region,
-            modes=self.missed @ turned,
+            modes=missed @ turned,
             rest_variance=self.lost_variance * (spread * back.scale) ** 2,
             evidence=view.evidence,
             choice=self.choice,
@@ -464,13 +381,33 @@ class BreastPredictor:
             given=given,
         )
 
+    def _further(self, weights: Floats, told: Mapping[str, float]) -> tuple[Floats, NDArray[np.float32]]:
+        """How numbers of her change the missing skin, (m, 3), and what is then missed on left-out shapes.
+
+        What the known skin does not tell of a number goes with what it does not tell of the breast.
+        """
+        rows, left_out = self.learnt.rows, self.learnt.left_out
+        table = np.stack([self.columns[name][rows.subjects] for name in told], axis=1)
+        known = np.isfinite(table.sum(axis=1))
+        values = np.where(known[:, None], table, table[known].mean(axis=0))
+        off = np.where(known[:, None], left_out.residual_weights(self.choice.noise) @ values, 0.0)
+        expected = (weights + left_out.weights / len(weights)) @ values
+        flat = self.missed.reshape(len(off), -1)
+        slopes = (np.linalg.pinv(off) @ flat).astype(np.float32)
+        further = (np.array(list(told.values())) - expected) @ slopes
+        # Slopes were fitted to the very shapes: they miss a little more on others.
+        free = len(left_out.groups)
+        rest = (flat - off.astype(np.float32) @ slopes) * np.float32(np.sqrt(free / max(free - len(told), 1)))
+        return further.reshape(-1, 3), rest.reshape(self.missed.shape)
+
     def _earlier(self, shape: Floats, lay: Similarity, earlier: Floats) -> tuple[Floats, float]:
         """A torso from before the operation laid on by skin that it left alone; the uncertainty's size.
 
         How far the other breast, which nobody operated, is off its earlier shape, tells how far this one may be.
         """
         view = self.view
-        chest, healthy, inner = view.region.untouched, view.region.healthy, view.region.breast
+        chest, inner = view.region.untouched, view.region.breast
+        healthy = view.region.healthy if view.mirrors else chest
         at_own_size = Similarity.fit(earlier[chest], shape[chest], with_scale=False)
         there, laid = lay.after(at_own_size).apply(earlier), lay.apply(shape)
         off = ((there - laid)[healthy] * vertex_normals(laid, self.frame.faces)[healthy]).sum(axis=1)
@@ -510,7 +447,7 @@ class BreastPredictor:
         """Prediction of a part: the share of the mirror image, and the weighted rest of the training shapes."""
         share = self.choice.mirror_share
         # The weights sum to zero, so the mean of the rest need not be taken off.
-        mixed = weights + 1.0 / len(weights)
+        mixed = weights + self.learnt.left_out.weights / len(weights)
         rest = [np.tensordot(mixed.astype(np.float32), part, (0, 0)) for part in parts]
         combined: Floats = rest[0] - share * rest[1] + share * mirror
         return combined
@@ -545,10 +482,10 @@ def learnt_predictor(
     Parameters
     ----------
     model : ShapeModel
-    missing : {"left", "right"} or (n,) bool
+    missing : {"left", "right", "both"} or (n,) bool
         The side, or painted vertices.
     evidence : {"surface", "points"}
-        What counts as known; see the module.
+        What counts as known; see the module. Where both are missing, it is the surface of the thorax.
     parameters : PredictionParameters, optional
     subjects : TrainingShapes, optional
         See :func:`training_shapes`; the model's own when not given.
@@ -557,14 +494,16 @@ def learnt_predictor(
     if not model.of_whole_torsos:
         raise BreastMorphError.of("part-of-torso")
     found = subjects or training_shapes(model, seed=p.synthetic_seed)
-    view = _with_best_plane(TorsoView.of(model, missing, evidence, p), found, p)
+    if isinstance(missing, str) and missing == BOTH:
+        evidence = "surface"
+    view = _with_best_plane(TorsoView.of(model, missing, evidence, p.region, p.blend), found, p)
     learnt = _learnt(view, _read(view, found, p), found.lost_variance, p)
-    return BreastPredictor(view, p, found.source, found.lost_variance, learnt)
+    return BreastPredictor(view, p, found.source, found.lost_variance, learnt, found.columns)
 
 
 def _with_best_plane(view: TorsoView, found: TrainingShapes, p: PredictionParameters) -> TorsoView:
     """The view whose mirror images are nearest to the breasts of subjects operated on one side."""
-    if view.evidence == "points":
+    if view.evidence == "points" or not view.mirrors:
         return view
     operation = OperatedSkin(view.frame, view.region, p.operation)
     breast = view.region.breast
@@ -589,10 +528,13 @@ def _read(view: TorsoView, found: TrainingShapes, p: PredictionParameters) -> _R
     for row in range(n):
         shape = frame.to_frame.apply(found.shape(row // 2))
         laid = view.laid(frame.mirrored(shape) if row % 2 else shape)[1]
-        known.append(view.known(laid).astype(np.float32))
-        off_chest[row] = view.off_chest(laid)
         # Her breast is to be predicted from the skin that an operation would leave.
         skin = operation.of(laid, row) if operation else laid
+        if not view.mirrors:  # the skin that she is laid on by is operated too
+            again, skin = view.laid(skin)
+            laid = again.apply(laid)
+        known.append(view.known(skin).astype(np.float32))
+        off_chest[row] = view.off_chest(skin)
         for which, one in enumerate((laid, view.mirror_image(skin))):
             off = one - frame.mean
             inside[which, row], border[which, row] = off[seam.region], off[seam.border]
@@ -611,8 +553,8 @@ def _read(view: TorsoView, found: TrainingShapes, p: PredictionParameters) -> _R
 
 
 def _learnt(view: TorsoView, rows: _Rows, lost_variance: float, p: PredictionParameters) -> _Learnt:
-    known_mean: Floats = rows.known.mean(axis=0, dtype=np.float64)
-    centred: NDArray[np.float32] = rows.known - known_mean.astype(np.float32)
+    about: Floats = rows.known.mean(axis=0, dtype=np.float64)
+    centred: NDArray[np.float32] = rows.known - about.astype(np.float32)
     gram = (centred @ centred.T).astype(np.float64)
     # What a truncation cut off, every real torso has, and each another one: products with itself hold it.
     gram += lost_variance * rows.known.shape[1] * np.eye(len(gram))
@@ -623,8 +565,18 @@ def _learnt(view: TorsoView, rows: _Rows, lost_variance: float, p: PredictionPar
     shape, mirror = (np.einsum("nmd,md->nm", part[:, trial], normals[trial]) for part in rows.inside)
     noises = np.array([p.noise]) if p.noise is not None else _noises(view, left_out, p)
     # Without a breast on that side nothing contradicts her own mirror image: only what it misses is predicted.
-    shares = p.mirror_shares if view.evidence == "points" else p.mirror_shares[-1:]
+    shares = (
+        p.mirror_shares if view.evidence == "points" else p.mirror_shares[-1:] if view.mirrors else (0.0,)
+    )
     choice = best_choice(left_out, shape, mirror, noises, shares, lost_variance)
+    if view.evidence == "surface" and view.mirrors:
+        for _ in range(_ROUNDS):
+            off = left_out.residual_weights(choice.noise) @ (shape - choice.mirror_share * mirror)
+            usual = left_out.usual((off**2).mean(axis=1), p.outlying)
+            left_out = LeftOut.of(gram, rows.subjects, usual)
+        choice = best_choice(left_out, shape, mirror, noises, shares, lost_variance)
+    known_mean = about + left_out.weights @ centred / len(centred)
+    centred = rows.known - known_mean.astype(np.float32)
     weights = left_out.residual_weights(choice.noise)
     share = np.float32(choice.mirror_share)
     missed, mismatch = (

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from breastmorph.clinical.examination import Examination, as_row
+from breastmorph.clinical.prediction import predicted_nipples
 from breastmorph.explorer.answering import Asked, Download
 from breastmorph.explorer.answers import bad_request
 from breastmorph.explorer.jobs import Job
@@ -127,9 +128,15 @@ def _prediction_sheet(session: Session, folder: Path) -> tuple[Sequence[Path], s
     predicted, patient = session.required_prediction, session.required_patient.patient
     found = predicted.prediction
     as_if = ", as if it were missing" if predicted.record["breast_was_there"] else ""
-    title = f"{patient.id}: predicted {found.region.side} breast{as_if}"
+    title = f"{patient.id}: predicted {found.region.called}{as_if}"
     files = save_prediction_sheet(
-        found, patient.shape, predicted.measures, title, folder, warning=_warning(session)
+        found,
+        patient.shape,
+        predicted.measures,
+        title,
+        folder,
+        warning=_warning(session),
+        nipples=predicted_nipples(session.view.model, found),
     )
     return files, f"{patient.id}-prediction"
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from breastmorph.clinical.missing_region import Evidence
 from breastmorph.clinical.patient import Patient
 from breastmorph.clinical.prediction import PredictedMeasure, counts_as_gone, predicted_measures
-from breastmorph.clinical.predictor import BreastPredictor, Evidence, Prediction, learnt_predictor
+from breastmorph.clinical.predictor import BreastPredictor, Prediction, learnt_predictor
 from breastmorph.explorer.answers import bad_request, packed
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.model_view import ModelOrigin

@@ -238,7 +238,7 @@ _CLINICAL: dict[str, Words] = {
         "the {side} breast is there: it has no landmarks, but its skin shows it", _REPLACE
     ),
     "not-of-missing": Words(
-        "{name} tells nothing of the {side} breast", "State measures of the side that is predicted"
+        "{name} tells nothing of the {what}", "State measures of the side that is predicted"
     ),
     "stated-far": Words("the stated {name} is {deviations:.1f} standard deviations from what was predicted"),
     "earlier-without-breast": Words(

@@ -15,7 +15,8 @@ import numpy as np
 from breastmorph.clinical.distances import CALIPER, DISTANCES, KINDS, PAIRS, SkinPoints, densely, tape_lines
 from breastmorph.clinical.examination import Examination, Symmetry
 from breastmorph.clinical.measures import Measure
-from breastmorph.clinical.prediction import PredictedMeasure
+from breastmorph.clinical.missing_region import BOTH
+from breastmorph.clinical.prediction import PredictedMeasure, PredictedNipple
 from breastmorph.clinical.predictor import Prediction
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import measure_in_words, sentences
@@ -480,6 +481,7 @@ def save_prediction_sheet(
     title: str,
     folder: Path,
     warning: str = "",
+    nipples: Sequence[PredictedNipple] = (),
 ) -> list[Path]:
     """Write a prediction as a page: scan, prediction, uncertainty, mirror image, and the measures; PNG and PDF.
 
@@ -493,6 +495,7 @@ def save_prediction_sheet(
     folder : Path
     warning : str
         What nobody may overlook, for example that the model is a synthetic one.
+    nipples : sequence of PredictedNipple
     """
     faces, most = prediction.faces, scale_of([prediction])
     box = box_around([scan, prediction.shape, prediction.mirrored])
@@ -504,8 +507,9 @@ def save_prediction_sheet(
             prediction.shape,
             _heat(prediction, most),
         ),
-        ("For comparison: the mirror image of the other breast", prediction.mirrored, None),
     ]
+    if prediction.region.side != BOTH:
+        rows.append(("For comparison: the mirror image of the other breast", prediction.mirrored, None))
     pictures = []
     for k, (label, shape, colors) in enumerate(rows):
         mesh = TriangleMesh(shape, faces)
@@ -519,23 +523,25 @@ def save_prediction_sheet(
             else np.full((_PREDICTION_SIZE[1], _BAR, 3), 255, np.uint8)
         )
         pictures.append((label, row))
-    known = "the surface of the other breast" if prediction.evidence == "surface" else "all known points"
+    seen = "the thorax" if prediction.region.side == BOTH else "the other breast"
+    known = f"the surface of {seen}" if prediction.evidence == "surface" else "all known points"
     inside = prediction.sd_normal[prediction.region.breast]
     notes = [
         f"Predicted from {known}. Details: noise {prediction.choice.noise:.1f} mm and mirror share "
         f"{prediction.choice.mirror_share:g}, by leave-one-out likelihood over {prediction.source}.",
         f"At the border the prediction met the scan within {prediction.mismatch:.1f} mm; outside the region the scan "
         "is unchanged.",
+        *(one.in_words for one in nipples),
         *(f"Warning: {sentence}." for sentence in sentences(prediction.warnings, "page")),
         disclaimer(warning),
     ]
     sheet = ClinicalSheet(
         title,
-        f"The {prediction.region.side} breast from the rest of the torso: "
+        f"{prediction.region.called.capitalize()} from the rest of the torso: "
         f"\N{PLUS-MINUS SIGN} {inside.mean():.1f} mm on average (one standard deviation).",
         pictures,
         ["measure (straight)", "other side", "predicted", "\N{PLUS-MINUS SIGN} 1 sd", "mirror image"],
-        [measure_row(one, for_people=True) for one in measures],
+        [measure_row(one, in_words=True) for one in measures],
         frozenset({0}) if measures else frozenset(),
         notes,
         warning,
@@ -543,19 +549,15 @@ def save_prediction_sheet(
     return save_clinical_sheet(sheet, folder)
 
 
-def measure_row(one: PredictedMeasure, *, for_people: bool) -> list[str]:
-    """A measure as text: name, other side, predicted, standard deviation, mirror image.
-
-    See :mod:`breastmorph.report.clinical_sheet`.
-    """
+def measure_row(one: PredictedMeasure, *, in_words: bool) -> list[str]:
+    """A measure for people: name, other side, predicted, standard deviation, mirror image."""
     digits = 1 if one.unit == "mm" else 0
-    shown = in_cm if for_people else with_unit
     other, predicted, spread, mirrored = (
-        shown(value, one.unit, digits) for value in (one.other, one.predicted, one.deviation, one.mirrored)
+        in_cm(value, one.unit, digits) for value in (one.other, one.predicted, one.deviation, one.mirrored)
     )
     if spread.startswith(zero := f"{0:.{digits}f} "):  # too small for the digits shown, but not zero
         spread = f"< {10.0**-digits:g} {spread.removeprefix(zero)}"
-    return [measure_in_words(one.name) if for_people else one.name, other, predicted, spread, mirrored]
+    return [measure_in_words(one.name) if in_words else one.name, other, predicted, spread, mirrored]
 
 
 @dataclass(frozen=True, eq=False)
@@ -611,12 +613,13 @@ def example_columns(one: Example, most: float, with_truth: bool) -> list[tuple[s
     ]
     if with_truth and one.truth is not None:
         columns.append(("truth", one.truth, None))
-    return [*columns, (UNCERTAINTY, found.shape, _heat(found, most)), (MIRRORED, found.mirrored, None)]
+    columns.append((UNCERTAINTY, found.shape, _heat(found, most)))
+    return columns if found.region.side == BOTH else [*columns, (MIRRORED, found.mirrored, None)]
 
 
 def towards(prediction: Prediction) -> View:
     """From the front and somewhat from the side of the predicted breast."""
-    return View(yaw=25.0 if prediction.region.side == "left" else -25.0)
+    return View(yaw={"left": 25.0, "right": -25.0}.get(prediction.region.side, 0.0))
 
 
 def scale_of(predictions: Sequence[Prediction]) -> float:

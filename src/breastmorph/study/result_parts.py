@@ -9,7 +9,7 @@ import numpy as np
 
 from breastmorph.clinical.distances import PAPER, Request
 from breastmorph.clinical.editing import Editor
-from breastmorph.clinical.missing_region import training_shapes
+from breastmorph.clinical.left_out import training_shapes
 from breastmorph.clinical.patient import Patient
 from breastmorph.clinical.predictor import BreastPredictor, Prediction, learnt_predictor
 from breastmorph.clinical.volume import BreastVolumes

@@ -1,0 +1,271 @@
+"""The subjects behind a model, and what they teach when each is left out in turn: noise, shares, uncertainty."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import numpy as np
+
+from breastmorph.cohort import Cohort
+from breastmorph.cohort.cohort import SAME, without_copies
+from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.mesh.topology import linked
+from breastmorph.model.building import usable
+from breastmorph.model.shape_model import ShapeModel
+
+# --------------------------------------------------------------------------------------------------------------------
+# The subjects behind a model: as they were where a cohort or the model keeps them, otherwise drawn to fit it
+# --------------------------------------------------------------------------------------------------------------------
+
+_FEWEST_SUBJECTS = 5  # for a leave-one-out study
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingShapes:
+    """Shapes in a model's correspondence.
+
+    Attributes
+    ----------
+    count : int
+    shape : callable
+        From a subject's number to her shape (n, 3), mm, in a frame of her own.
+    source : str
+        Where they come from, in words.
+    lost_variance : float
+        Variance of a coordinate that the subjects have beyond these shapes, mm squared: what a truncation cut off.
+    columns : mapping from name to (count,) float
+        Numbers that a table has of them (age, weight), NaN where unknown.
+    """
+
+    count: int
+    shape: Callable[[int], Floats]
+    source: str
+    lost_variance: float
+    columns: Mapping[str, Floats] = field(default_factory=dict)
+
+
+def training_shapes(model: ShapeModel, cohort: Cohort | None = None, seed: int = 0) -> TrainingShapes:
+    """The subjects of a model.
+
+    Without a cohort and without stored coefficients, subjects are drawn such that their mean and covariance are exactly
+    the model's. Leave-one-out over them tells what a model of so many subjects misses, as far as people are normally
+    distributed about the mean; no data of a person is needed.
+
+    Parameters
+    ----------
+    model : ShapeModel
+    cohort : Cohort, optional
+        The registered scans that the model was built from.
+    seed : int
+        Of the drawn subjects.
+    """
+    if cohort is not None:
+        found = without_copies(usable(cohort))  # a left-out subject must not have a twin
+        if not np.array_equal(found.template.mesh.faces, model.faces):
+            raise BreastMorphError(
+                "the cohort does not have the model's triangles",
+                "Give the registered folder that the model was built from",
+            )
+        subjects = TrainingShapes(len(found), found.shape, f"{len(found)} registered subjects", 0.0)
+    elif model.training is not None:
+        once, known = _different(model, model.training.scores), model.training.columns
+        subjects = replace(
+            _of_scores(model, model.training.scores[once], f"the model's {len(once)} subjects"),
+            columns={name: values[once] for name, values in known.items()},
+        )
+    else:
+        scores = _drawn(model, seed)
+        subjects = _of_scores(
+            model, scores, f"{len(scores)} subjects drawn to fit the model, which keeps none"
+        )
+    if subjects.count < _FEWEST_SUBJECTS:
+        enough = "a model of" if cohort is None else "a cohort with both breasts of"
+        raise BreastMorphError(
+            f"{subjects.count} subjects are too few to predict from",
+            f"Use {enough} at least {_FEWEST_SUBJECTS}",
+        )
+    return subjects
+
+
+def _of_scores(model: ShapeModel, scores: Floats, source: str) -> TrainingShapes:
+    return TrainingShapes(len(scores), lambda i: model.instance(scores[i]), source, model.noise_variance)
+
+
+def _different(model: ShapeModel, scores: Floats) -> Ints:
+    """Which of the scores (k, q) have every subject once."""
+    # Of a truncated model too little is left to tell two people from one: only equal scores are copies.
+    copies = SAME * np.sqrt(model.n_vertices)
+    groups = linked(scores, copies) if not model.noise_variance else np.round(scores, 2)
+    found: Ints = np.sort(np.unique(groups, axis=0, return_index=True)[1])
+    return found
+
+
+def _drawn(model: ShapeModel, seed: int) -> Floats:
+    """Coefficients (k, q) with mean 0 and exactly the model's variances."""
+    known = model.info.get("subjects")
+    q = model.n_components
+    k = max(known if isinstance(known, int) else 0, q + 1)
+    columns = np.random.default_rng(seed).standard_normal((k, q))
+    columns -= columns.mean(axis=0)
+    orthonormal = np.linalg.qr(columns)[0]
+    found: Floats = orthonormal * (np.sqrt(k - 1.0) * model.deviations)
+    return found
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Left-out subjects in closed form: what a linear prediction misses on everybody it has not seen, and its best noise
+# --------------------------------------------------------------------------------------------------------------------
+
+_FLOOR = 1e-9  # of the largest variance: targets that do not vary say nothing
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """Residuals of left-out subjects by noise.
+
+    Attributes
+    ----------
+    values, vectors : (N,) and (N, N) float
+        Eigenvalues, mm squared, and eigenvectors of the centred inner products of what is known of the shapes.
+    groups : tuple of (r,) int
+        The rows of every subject, who is left out with all of them.
+    weights : (N,) float
+        How much every shape counts, 1 on average. Values and vectors are those of shapes times the root of it.
+    """
+
+    values: Floats
+    vectors: Floats
+    groups: tuple[Ints, ...]
+    weights: Floats
+
+    @classmethod
+    def of(cls, gram: Floats, subjects: Ints, weights: Floats | None = None) -> Self:
+        """From inner products (N, N) of what is known of the shapes, and whose shape each is (N,)."""
+        w = np.ones(len(gram)) if weights is None else weights / weights.mean()
+        centre = np.eye(len(gram)) - w / len(gram)
+        root = np.sqrt(w)
+        values, vectors = np.linalg.eigh(root[:, None] * (centre @ gram @ centre.T) * root)
+        groups = tuple(np.flatnonzero(subjects == subject) for subject in np.unique(subjects))
+        return cls(np.maximum(values, 0.0), vectors, groups, w)
+
+    @property
+    def n(self) -> int:
+        """Number of shapes."""
+        return len(self.values)
+
+    def strength(self, noise: float) -> float:
+        """Ridge parameter of a noise in mm."""
+        return (self.n - 1) * noise**2
+
+    def noises(self, ratios: Sequence[float]) -> Floats:
+        """Noises in mm from ratios: noise variance, summed over what is known, to the variance of one shape."""
+        found: Floats = np.sqrt(np.asarray(ratios) * self.values.sum() / (self.n * (self.n - 1)))
+        return found
+
+    def residual_weights(self, noise: float) -> Floats:
+        """A with: residuals of left-out subjects = A @ targets, (N, N)."""
+        strength, root = self.strength(noise), np.sqrt(self.weights)
+        shrunk = self.values / (self.values + strength)
+        rest = np.eye(self.n) - np.outer(root, root) / self.n - (self.vectors * shrunk) @ self.vectors.T
+        out = np.empty_like(rest)
+        for group in self.groups:
+            own = rest[np.ix_(group, group)]
+            out[group] = np.linalg.solve(own + 1e-12 * np.eye(len(group)), rest[group])
+        found: Floats = out * root / root[:, None]
+        return found
+
+    def solve(self, products: Floats, noise: float) -> Floats:
+        """Weights of the targets for a new shape, whose centred products with the others are given, (N,)."""
+        root = np.sqrt(self.weights)
+        scores = (self.vectors.T @ (root * products)) / (self.values + self.strength(noise))
+        weights: Floats = root * (self.vectors @ scores)
+        return weights
+
+    def usual(self, squared: Floats, freedom: float) -> Floats:
+        """Weights (N,) of shapes that were missed by so much (N,): those of Student's distribution, one a subject."""
+        by_subject = self.by_subject(squared)
+        middle = max(float(np.median(by_subject)), 1e-30)
+        found = np.empty(self.n)
+        for group, missed in zip(self.groups, by_subject, strict=True):
+            found[group] = (freedom + 1.0) / (freedom + missed / middle)
+        return found
+
+    def by_subject(self, rows: Floats) -> Floats:
+        """Means over the rows of every subject, (k,)."""
+        return np.array([rows[group].mean() for group in self.groups])
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The noise and the share of the mirror image that predict left-out subjects best.
+
+    Attributes
+    ----------
+    noise : float
+        mm, of every known number as if it were independent of the others.
+    mirror_share : float
+        What part of the mirror image is taken as it is (0 to 1); the model predicts the rest.
+    log_likelihood : float
+        Mean over the points of left-out subjects, with a variance of its own for every point.
+    best_noise : float
+        The noise of the highest likelihood, before the rule of one standard error.
+    """
+
+    noise: float
+    mirror_share: float
+    log_likelihood: float
+    best_noise: float
+
+
+def best_choice(
+    left_out: LeftOut,
+    targets: Floats,
+    mirrors: Floats,
+    noises: Floats,
+    shares: Sequence[float],
+    lost_variance: float = 0.0,
+) -> Choice:
+    """Choose noise and share by the likelihood of left-out subjects.
+
+    Among the choices that are worse than the best by less than one standard error over the subjects, the one with the
+    most noise is taken: it relies least on small differences, which another scanner or registration may not keep.
+
+    Parameters
+    ----------
+    left_out : LeftOut
+    targets, mirrors : (N, t) float
+        Numbers to be predicted, mm, and what the mirror image says of them.
+    noises : (a,) float
+    shares : sequence of float
+    lost_variance : float
+        Variance that real targets have beyond the given ones, mm squared; nothing tells of it.
+    """
+    found = []
+    for noise in noises:
+        weights = left_out.residual_weights(float(noise))
+        of_targets, of_mirrors = weights @ targets, weights @ mirrors
+        for share in shares:
+            # The left-out subject's own mirror image is known: only the rest is predicted.
+            squared = (of_targets - share * of_mirrors) ** 2 + lost_variance
+            variance = squared.mean(axis=0)
+            found.append((float(noise), float(share), squared, variance))
+    floor = _FLOOR * max(float(variance.max()) for *_, variance in found) + 1e-300
+    scores = np.array([-0.5 * (np.log(2 * np.pi * (v + floor)) + 1.0).mean() for *_, v in found])
+    best = int(scores.argmax())
+    scale = found[best][3] + floor
+
+    def losses(k: int) -> Floats:
+        return left_out.by_subject((found[k][2] / scale).mean(axis=1))
+
+    least = losses(best)
+    allowed = []
+    for k in range(len(found)):
+        worse = losses(k) - least
+        error = worse.std(ddof=1) / np.sqrt(len(worse)) if len(worse) > 1 else 0.0
+        if worse.mean() <= error:
+            allowed.append(k)
+    taken = max(allowed, key=lambda k: (found[k][0], scores[k]))
+    return Choice(found[taken][0], found[taken][1], float(scores[taken]), found[best][0])
