@@ -28,9 +28,9 @@ from breastmorph.clinical.measures import Gauge, asymmetries
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.mask import Footprint
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.model.regions import Footprint
 from breastmorph.phantom import write_cohort
 from breastmorph.phantom.cohort import volume_between
 from breastmorph.registration import Registrar

@@ -25,8 +25,8 @@ from breastmorph.clinical.patient import Patient, mean_patient
 from breastmorph.clinical.wishes import ModelFeatures
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.mask import breast_regions
 from breastmorph.model.building import BuildParameters, build_model
-from breastmorph.model.regions import breast_regions
 from breastmorph.model.standing import LEVELS, Standing, population_of
 from breastmorph.template import template_from
 from measuring import compare, cpu_seconds

@@ -43,6 +43,7 @@ from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.evaluation.truth import Tie
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.mask import breast_regions
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh
 from breastmorph.mesh.geometry import Similarity, rotation_about
@@ -51,7 +52,6 @@ from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.model.fit_steps import points_of, pose_by_landmarks, shared_landmarks
 from breastmorph.model.fitting import fit_model
-from breastmorph.model.regions import breast_regions
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.phantom import draw_cohort, mean_torso, scan_subject, topology, torso
 from breastmorph.scan.landmark_files import load_landmarks

@@ -12,10 +12,10 @@ from PIL import Image
 from breast_cohort import breast_model, breast_shapes
 from breastmorph.cli import main
 from breastmorph.clinical.wishes import ModelFeatures
+from breastmorph.mask import breast_regions
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.files import save_model
-from breastmorph.model.regions import breast_regions
 from breastmorph.scan.landmark_files import save_landmarks
 from torso import torso
 

@@ -9,9 +9,9 @@ from scipy.spatial.transform import Rotation
 
 from breastmorph.clinical.volume import BreastVolumes, chest_walls
 from breastmorph.foundation.errors import MeshProblem
+from breastmorph.mask import Footprint, RegionParameters, breast_regions
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.model.regions import Footprint, RegionParameters, breast_regions
 from breastmorph.phantom import draw_cohort, mean_torso
 from breastmorph.phantom import torso as phantom_torso
 from breastmorph.scan.scan import SIDES, Landmarks

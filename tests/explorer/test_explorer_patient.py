@@ -14,9 +14,9 @@ import pytest
 
 from breastmorph.explorer.jobs import Cancelled, Job, SharedCalls
 from breastmorph.foundation.workers import Limits
+from breastmorph.mask import breast_regions
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh
-from breastmorph.model.regions import breast_regions
 from breastmorph.scan.landmark_files import load_landmarks
 from explored_patient import model, uploaded
 from explorer_client import Visitor

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from breastmorph.foundation.errors import LandmarkProblem
+from breastmorph.mask import RegionParameters, breast_regions
 from breastmorph.mesh.topology import face_components
-from breastmorph.model.regions import RegionParameters, breast_regions
 from breastmorph.scan.scan import SIDES
 from torso import torso
 

@@ -15,10 +15,10 @@ import numpy as np
 from breastmorph.clinical.distances import SkinLandmarks, SkinPoints, densely, midline, tape_lines
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.mask import completed_landmarks
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.model.regions import completed_landmarks
 from breastmorph.scan.scan import SIDES, STERNUM, Landmarks
 
 _STEP = 2.0  # mm between the places of a line

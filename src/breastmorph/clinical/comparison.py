@@ -32,9 +32,9 @@ from breastmorph.foundation.errors import (
 )
 from breastmorph.foundation.files import plain
 from breastmorph.foundation.machine import one_thread
+from breastmorph.mask import Footprint
 from breastmorph.mesh.geometry import Similarity, vertex_areas, vertex_normals
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
-from breastmorph.model.regions import Footprint
 from breastmorph.registration.parameters import RigidParameters, WarpParameters
 from breastmorph.registration.result import Registration, landmarks_on_surface
 from breastmorph.registration.rigid import Pairs, RigidPart, Target, align_by_sliding, landmark_alignment

@@ -39,7 +39,7 @@ from breastmorph.clinical.wishes import (
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError, Finding, LandmarkProblem, warning
 from breastmorph.foundation.machine import in_one_thread
-from breastmorph.model.regions import breast_regions
+from breastmorph.mask import breast_regions
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.model.standing import Standing, population_of
 from breastmorph.registration.result import shape_metrics

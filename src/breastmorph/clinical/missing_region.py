@@ -16,11 +16,11 @@ from breastmorph.clinical.distances import SkinPoints
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, MeshProblem
 from breastmorph.foundation.files import read_bytes
+from breastmorph.mask import Footprint, RegionParameters
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh
 from breastmorph.mesh.geometry import Plane, Similarity, vertex_areas, vertex_normals
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
-from breastmorph.model.regions import Footprint, RegionParameters
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.scan import SIDES, SIGN, other_side
 

@@ -12,10 +12,10 @@ from breastmorph.clinical.distances import SkinPoints
 from breastmorph.clinical.missing_region import NOT_SYMMETRIC
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import Finding, MeshProblem
+from breastmorph.mask import breast_regions
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, face_normals, vertex_areas
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
-from breastmorph.model.regions import breast_regions
 from breastmorph.scan.scan import SIDES, Landmarks
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ class SymmetryGauge:
     mesh : TriangleMesh
         The template or the model's mean, upright, in mm.
     landmarks : Landmarks
-        As for :func:`breastmorph.model.regions.breast_regions`.
+        As for :func:`breastmorph.mask.breast_regions`.
     mirror : (n,) int, optional
         The vertex at every vertex's mirror image; found on the mesh, which must be nearly symmetric, when not given.
     """

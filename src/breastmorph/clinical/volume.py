@@ -15,10 +15,10 @@ from scipy.spatial.distance import cdist
 from breastmorph.clinical.distances import Reading
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import MeshProblem
+from breastmorph.mask import Footprint, RegionParameters
 from breastmorph.mesh.geometry import face_areas
 from breastmorph.mesh.topology import boundary_vertices, edge_table
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.model.regions import Footprint, RegionParameters
 from breastmorph.scan.scan import SIDES, SIGN, Landmarks
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ class BreastVolumes:
     mesh : TriangleMesh
         The template or the model's mean: upright, in mm. It says which vertices are breast and which bare chest.
     landmarks : Landmarks
-        As for :func:`breastmorph.model.regions.breast_regions`.
+        As for :func:`breastmorph.mask.breast_regions`.
     parameters : WallParameters, optional
     """
 

@@ -32,9 +32,8 @@ from breastmorph.clinical.wishes import FOLDED, Edit
 from breastmorph.explorer.answers import RequestProblem, as_record, bad_request, packed, preparing
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, sentences
-from breastmorph.mask import measure_breasts
+from breastmorph.mask import completed_landmarks, measure_breasts
 from breastmorph.mesh.geometry import Similarity
-from breastmorph.model.regions import completed_landmarks
 from breastmorph.model.shape_model import ShapeModel, Training
 from breastmorph.model.standing import LEVELS, population_of
 from breastmorph.scan.scan import REQUIRED

@@ -38,7 +38,7 @@ def face_normals(vertices: Floats, faces: Ints) -> Floats:
 def face_areas(vertices: Floats, faces: Ints) -> Floats:
     """Areas, (m,)."""
     found = np.empty(len(faces))
-    for start in range(0, len(faces), _MANY_AT_ONCE):  # a large array of cross products would only be thrown away
+    for start in range(0, len(faces), _MANY_AT_ONCE):  # no large array that is thrown away
         here = slice(start, start + _MANY_AT_ONCE)
         found[here] = 0.5 * norms(face_cross(vertices, faces[here]))
     return found

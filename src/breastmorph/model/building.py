@@ -18,10 +18,10 @@ from breastmorph.cohort import Cohort
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, name_of
 from breastmorph.foundation.machine import in_one_thread
+from breastmorph.mask import breast_regions
 from breastmorph.mesh.geometry import vertex_areas, vertex_normals
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.model.procrustes import CommonFrame, ProcrustesParameters, common_frame, mirrored
-from breastmorph.model.regions import breast_regions
 from breastmorph.model.shape_model import ShapeModel, Training
 from breastmorph.scan.scan import SIDES, Landmarks
 from breastmorph.template import template_hash
@@ -364,7 +364,7 @@ class BuildParameters:
         A model of the difference from symmetric: every subject minus its own symmetrisation, about the mean.
     part : {"left", "right"}, optional
         Only the vertices of one breast on the mean shape, in the frame of the whole torso; see
-        :func:`breastmorph.model.regions.breast_regions`.
+        :func:`breastmorph.mask.breast_regions`.
     keep_scores : bool
         Keep the subjects' coefficients, scales and numbers of the table; off because they describe people.
     with_absent : bool

@@ -20,8 +20,8 @@ from scipy.stats import gamma, norm
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import BreastMorphError, Finding
 from breastmorph.foundation.machine import in_one_thread
+from breastmorph.mask import breast_regions
 from breastmorph.mesh.geometry import vertex_areas, vertex_normals
-from breastmorph.model.regions import breast_regions
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.scan import SIDES
 
