@@ -39,8 +39,8 @@ class WallParameters:
     # Where surface and wall are compared: somewhat wider, to where the two have met.
     compared: RegionParameters = field(default_factory=lambda: RegionParameters(level=0.02, below=25.0))
     spacing: float = 8.0  # mm between the bare points that are used
-    # Of the thin plate: how far the wall may pass beside a bare point. On phantoms whose skin is known exactly, a wall
-    # that keeps closer is better down to about this; registered skin lies beside the true one, so none closer.
+    # Of the thin plate: how far the wall may pass beside a bare point. A compromise: a closer wall is better on
+    # phantoms whose skin is known exactly, a looser one on registered phantoms (docs/measures.md).
     smoothing: float = 3e-4
     # Beyond this share of the nipple's distance from the midline, above the nipple and more than this below the notch
     # are the folds of the armpit (breast, muscle, arm), which are no chest wall ...
