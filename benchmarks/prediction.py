@@ -197,7 +197,7 @@ def both_sides(
 @lru_cache(maxsize=2)
 def volumes_of(model: ShapeModel) -> BreastVolumes:
     """Volumes prepared for a model."""
-    return BreastVolumes(model.mean_mesh, model.landmarks)
+    return BreastVolumes.of_model(model)
 
 
 def after_mastectomy(

@@ -80,7 +80,7 @@ def test_mirror_image_for_comparison_is_the_plain_one(strangers):
 def test_a_stated_volume_moves_the_breast_and_is_no_longer_doubted(strangers):
     shape = operated(strangers[3])
     found = predictor("surface").predict(shape)
-    volumes = BreastVolumes(model().mean_mesh, model().landmarks)
+    volumes = BreastVolumes.of_model(model())
     wanted = 1.25 * volumes.cc(found.shape, "right")
     told = with_measures(model(), found, [parse_request(f"volume-right={wanted:.1f}cc")])
     assert volumes.cc(told.shape, "right") == pytest.approx(wanted, rel=0.02)
@@ -148,7 +148,7 @@ def test_the_seam_has_no_step_where_the_skin_was_operated():
 def test_of_both_breasts_the_population_tells_and_says_how_little(strangers):
     """On flat chests: what the thorax tells, joined to it, with an uncertainty that holds for strangers."""
     both = predictor("surface", "both")
-    within, volumes = [], BreastVolumes(model().mean_mesh, model().landmarks)
+    within, volumes = [], BreastVolumes.of_model(model())
     for shape in strangers:
         flat = flattened(flattened(shape, "left"), "right")
         found = both.predict(flat)
@@ -163,7 +163,7 @@ def test_of_both_breasts_the_population_tells_and_says_how_little(strangers):
 def test_weight_tells_of_both_breasts_where_the_models_subjects_have_it(strangers):
     """A number of the table that goes with the breasts moves both, and makes them surer; unknown ones are refused."""
     plain = model()
-    volumes = BreastVolumes(plain.mean_mesh, plain.landmarks)
+    volumes = BreastVolumes.of_model(plain)
 
     def weight(shape: np.ndarray) -> float:
         return 50.0 + sum(volumes.cc(shape, side) for side in ("left", "right")) / 40.0

@@ -26,7 +26,7 @@ from breastmorph.clinical.measures import Measure
 from breastmorph.clinical.patient import mean_patient, registered_patient
 from breastmorph.clinical.prediction import predicted_measures, predicted_side
 from breastmorph.cohort import load_cohort
-from breastmorph.explorer.model_view import ModelOrigin, ModelView, NamedShape
+from breastmorph.explorer.model_view import ModelOrigin, ModelView, NamedShape, demo_model
 from breastmorph.foundation.errors import measure_in_words
 from breastmorph.foundation.words import MEASURES, PAIRS_IN_WORDS
 from breastmorph.report.clinical_sheet import (
@@ -37,6 +37,7 @@ from breastmorph.report.clinical_sheet import (
 )
 from breastmorph.report.shape_sheets import save_editing_sheet
 from breastmorph.scan.scan import Landmarks
+from breastmorph.template import default_template
 from edited_people import editor
 from predicted_people import model as predicted_model
 from small_cohort import built, random_shapes, small_cohort, write_registered
@@ -259,3 +260,15 @@ def test_the_girth_of_a_level_cut():
     assert section_length(skin, faces, 40.0) == pytest.approx(100.0 * np.pi, rel=1e-3)
     assert np.isnan(section_length(skin, faces, 1e4))
     assert DISTANCES["base-width-left"].kinds == ("straight",)
+
+
+def test_a_shape_has_the_same_measures_by_the_template_and_in_a_model_of_it():
+    model = demo_model()
+    shape = model.instance(np.array([1.5, -1.0, 0.5]))
+    by_template, in_model = (
+        keys(examiner_of(one).shape("x", shape).measures) for one in (default_template(), model)
+    )
+    assert {"volume-left", "surface-left", "base-width-left"} <= {name for name, _ in by_template}
+    assert set(in_model) == set(by_template)
+    for name, one in by_template.items():
+        assert (in_model[name].value, in_model[name].sd) == pytest.approx((one.value, one.sd), abs=1e-9), name

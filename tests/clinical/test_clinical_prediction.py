@@ -118,7 +118,7 @@ def test_samples_are_as_wide_as_the_deviation_says(predictor, strangers):
     assert np.array_equal(drawn[0][~missing], found.shape[~missing])
     wide = np.sqrt(((drawn - found.shape) ** 2).sum(axis=2).mean(axis=0))[missing]
     assert np.allclose(wide.mean(), found.sd[missing].mean(), rtol=0.1)
-    volumes = BreastVolumes(model().mean_mesh, model().landmarks)
+    volumes = BreastVolumes.of_model(model())
     sampled = np.std([volumes.cc(shape, "right") for shape in drawn])
     assert deviation_of(volumes.read(found.shape, "right"), found) == pytest.approx(sampled, rel=0.2)
 
@@ -237,7 +237,7 @@ def test_painted_skin_beside_the_side_without_a_breast_is_refused(predictor, str
 
 @pytest.mark.slow
 def test_a_breast_grows_where_there_was_none(strangers):
-    volumes = BreastVolumes(model().mean_mesh, model().landmarks)
+    volumes = BreastVolumes.of_model(model())
     for shape in strangers[:4]:
         flat = flattened(shape, "right")
         found = predict_breast(model(), flat, "right", absent=True)

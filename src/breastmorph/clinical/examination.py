@@ -36,7 +36,7 @@ from breastmorph.clinical.ptosis_and_symmetry import (
     both_sides,
     ptosis,
 )
-from breastmorph.clinical.volume import BreastVolumes
+from breastmorph.clinical.volume import BreastVolumes, reference_of
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding, sentences, warning
 from breastmorph.foundation.files import plain
@@ -442,7 +442,7 @@ class Examiner:
 @lru_cache(maxsize=4)
 def examiner_of(known: Template | ShapeModel) -> Examiner:
     """A template or a model prepared to measure, kept for the next who asks."""
-    mesh = known.mesh if isinstance(known, Template) else known.mean_mesh
+    mesh = known.mesh if isinstance(known, Template) else reference_of(known)
     return Examiner(mesh, known.landmark_ids, known.mirror)
 
 

@@ -449,7 +449,7 @@ def measured_features(model: ShapeModel, landmarks: SkinLandmarks | None = None)
         if not gauge.lacks(distance.name)
     ]
     try:
-        volumes = BreastVolumes(model.mean_mesh, model.landmarks)
+        volumes = BreastVolumes.of_model(model)
     except BreastMorphError:
         return tuple(found)
     return (*found, *(VolumeFeature(volumes, side) for side in SIDES))

@@ -255,7 +255,7 @@ def counts_as_gone(
     if not isinstance(missing, str):
         return bool(absent_side)
     if missing == BOTH:
-        volumes = BreastVolumes(model.mean_mesh, model.landmarks)
+        volumes = BreastVolumes.of_model(model)
         there = [one for one in SIDES if volumes.cc(shape, one) > _NO_BREAST + _FLAT]
         if there and not replace:
             raise BreastMorphError.of("breast-there", side=there[0])
@@ -282,7 +282,7 @@ def is_gone(model: ShapeModel, shape: Floats, side: str, *, stated: bool = False
     BreastMorphError
         When neither side has one.
     """
-    volumes = BreastVolumes(model.mean_mesh, model.landmarks)
+    volumes = BreastVolumes.of_model(model)
     own, other = volumes.cc(shape, side), volumes.cc(shape, other_side(side))
     if other < _NO_BREAST:
         raise BreastMorphError(

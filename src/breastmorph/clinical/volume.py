@@ -19,7 +19,9 @@ from breastmorph.mask import Footprint, RegionParameters
 from breastmorph.mesh.geometry import face_areas
 from breastmorph.mesh.topology import boundary_vertices, edge_table
 from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.scan import SIDES, SIGN, Landmarks
+from breastmorph.template import default_template
 
 # --------------------------------------------------------------------------------------------------------------------
 # The virtual chest wall under the breasts: what the skin would be if it lay on the chest there
@@ -229,6 +231,18 @@ class Volume:
     uncertainty: float
 
 
+def reference_of(model: ShapeModel) -> TriangleMesh:
+    """What says where the breasts are on a model's shapes: the built-in template where its triangles are the model's.
+
+    So a registered scan, measured by its template, and the same shape in a model have the same borders.
+    """
+    default = default_template()
+    same = np.array_equal(default.mesh.faces, model.faces) and all(
+        default.landmark_ids.get(name, vertex) == vertex for name, vertex in model.landmark_ids.items()
+    )
+    return default.mesh if same else model.mean_mesh
+
+
 class BreastVolumes:
     """Volumes of shapes in correspondence: prepared once per template or model, asked for every shape.
 
@@ -247,6 +261,18 @@ class BreastVolumes:
         self._footprint = Footprint.of(mesh, landmarks)
         self._parameters = parameters or WallParameters()
         self.walls: Mapping[str, ChestWall] = chest_walls(self._footprint, self._parameters)
+
+    @classmethod
+    def of_model(cls, model: ShapeModel) -> BreastVolumes:
+        """Of a model's shapes.
+
+        Raises
+        ------
+        BreastMorphError
+            The landmarks do not say where the breasts are, or the mesh shows too little chest.
+        """
+        mesh = reference_of(model)
+        return cls(mesh, Landmarks.at_vertices(model.landmark_ids, mesh.vertices))
 
     def cc(self, shape: Floats, side: str) -> float:
         """Volume of a shape's breast, (n, 3) in mm and in any pose; in cc."""

@@ -216,7 +216,7 @@ def predict_breasts(job: PartJob) -> Made:
             f"{_FEWEST_TO_LEARN + 1} are needed"
         )
     everybody = learnt_predictor(model, "right", "surface", None, training_shapes(model, cohort))
-    volumes = BreastVolumes(model.mean_mesh, model.landmarks)
+    volumes = BreastVolumes.of_model(model)
     errors: list[_Errors] = []
     chosen = _drawn(cohort, settings["subjects"], settings["seed"], "predict")
     examples = []
