@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2, norm
+from scipy.special import chdtri, ndtr
 
 from breastmorph.clinical.borders import SubjectLandmarks
 from breastmorph.clinical.distances import (
@@ -239,7 +239,7 @@ _WORSE = 0.005  # share of the subjects: who was as unusual before is not warned
 
 def usual_length(model: ShapeModel, deviations: float) -> float:
     """Mahalanobis distance that is as rare in the model as so many standard deviations are for a single number."""
-    return float(np.sqrt(chi2.isf(2.0 * norm.sf(deviations), max(model.n_components, 1))))
+    return float(np.sqrt(chdtri(max(model.n_components, 1), 2.0 * ndtr(-deviations))))
 
 
 FOLDED = "edit-folded"  # code of a warning: look at the shape

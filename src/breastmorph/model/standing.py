@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.stats import gamma, norm
+from scipy.special import gammaincc, ndtr
 
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import BreastMorphError, Finding
@@ -121,7 +121,7 @@ class Population:
         if asked:
             names = [*asked, *names]
             signed = np.concatenate([np.array(list(asked.values())), signed])
-        rare = np.array([*(2.0 * norm.sf(np.abs(signed))), self._rare_rest(rest)])
+        rare = np.array([*(2.0 * ndtr(-np.abs(signed))), self._rare_rest(rest)])
         rank = float(self._ranked(rare[None])[0])
         share = float(np.interp(rank, [0.0, *self.ranks, 1.0], np.linspace(0.0, 1.0, len(self.ranks) + 2)))
         first = int(rare.argmin())
@@ -141,7 +141,8 @@ class Population:
 
     def _rare_rest(self, square: Floats | float) -> Any:
         """Share of people of whom the leading modes express less."""
-        return gamma.sf(square, self.rest**2 / self.rest_variance, scale=self.rest_variance / self.rest)
+        scale = self.rest_variance / self.rest
+        return gammaincc(self.rest / scale, np.maximum(square, 0.0) / scale)  # of a gamma distribution
 
     def _ranked(self, rare: Floats) -> Floats:
         """How unusual the most unusual trait of every row (k, t) is, were there so many independent ones, (k,)."""
@@ -198,7 +199,7 @@ def population_of(model: ShapeModel) -> Population:
     least = 1e-6 * float(model.variances.sum()) + 1e-12
     mean, variance = max(float(rest.mean()), least), max(float(rest.var()), least**2)
     found = Population(traits, spreads, mean, variance, 1.0, np.empty(0), subjects)
-    rare = np.column_stack([2.0 * norm.sf(np.abs(signed / spreads)), found._rare_rest(rest)])
+    rare = np.column_stack([2.0 * ndtr(-np.abs(signed / spreads)), found._rare_rest(rest)])
     # For t independent traits 1 - p of the rarest is the t-th root of a uniform number: the likeliest t.
     roots = np.log1p(-np.minimum(rare.min(axis=1), 1.0 - 1e-9))
     found = replace(found, independent=max(-len(rare) / float(roots.sum()), 1.0))
