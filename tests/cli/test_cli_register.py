@@ -87,6 +87,7 @@ def test_a_batch_goes_on_and_every_scan_keeps_its_own_frame(cohort):
     assert float(rows["a"]["distance_inside"]) < 0.5
 
 
+@pytest.mark.slow
 def test_a_second_run_does_only_what_is_missing_or_changed(cohort):
     run(cohort)
     first = (cohort / "out" / "registered" / "a.ply").read_bytes()
