@@ -305,8 +305,7 @@ def command(template, monkeypatch):
     return lambda *words: CliRunner().invoke(main, ["compare", *map(str, words)])
 
 
-@pytest.mark.slow
-def test_the_command_writes_page_sheet_json_and_csv_that_agree(files, command, tmp_path):
+def test_the_command_writes_page_sheet_json_and_csv_that_agree(files, command, tmp_path, blank_pictures):
     result = command(files / "a_1.ply", files / "later.ply", "--out", tmp_path / "c", "--json")
     assert result.exit_code == 0, result.output
     record = json.loads((tmp_path / "c" / "comparison.json").read_text())
