@@ -67,6 +67,7 @@ def test_results_that_do_not_fit_on_the_disk_are_no_traceback(tmp_path):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_name_that_the_output_cannot_show_does_not_end_the_command(tmp_path):
     (tmp_path / "\u60a3\u8005.ply").write_bytes(
         b"ply"

@@ -51,7 +51,7 @@ def border_gap(one: TriangleMesh, other: TriangleMesh) -> float:
     return max(gap(one, other), gap(other, one))
 
 
-@pytest.mark.parametrize("edge", [1.2, 2.5, 6.0])
+@pytest.mark.parametrize("edge", [pytest.param(1.2, marks=pytest.mark.slow), 2.5, 6.0])
 def test_isotropic_flat_sheet_keeps_its_shape(edge):
     mesh = rectangle()
     made, _ = isotropic(mesh, edge)

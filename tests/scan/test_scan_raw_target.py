@@ -35,7 +35,7 @@ def files(tmp_path):
     [
         pytest.param("a.ply", None, marks=pytest.mark.slow),
         ("a.xyz", None),
-        ("a.ply", STERNUM),
+        pytest.param("a.ply", STERNUM, marks=pytest.mark.slow),
         ("a.xyz", ("nipple_left",)),
         ("a.ply", "all"),
         ("a.xyz", "all"),
