@@ -142,7 +142,7 @@ def test_odd_names_do_not_end_a_registration_nor_does_silence(oddly_named, tmp_p
     [
         ("--help", ">&- 2>&-"),
         ("--help", "2>&1 | head -c 0"),
-        ("check", "<&- >&-"),
+        pytest.param("check", "<&- >&-", marks=pytest.mark.slow),
         pytest.param("check", "2>&1 | head -c 0", marks=pytest.mark.slow),
         pytest.param("check --json", ">&-", marks=pytest.mark.slow),
     ],

@@ -110,6 +110,7 @@ def test_the_map_is_outwards_where_the_breast_grew_and_still_elsewhere(grown, te
     assert abs(grown.changes[0].stance.posture) < 1.5
 
 
+@pytest.mark.slow
 def test_there_and_back_give_opposite_changes(compared, grown):
     back = compared(scanned(*person(left=1.0), "b", 1), scanned(*person(), "a"))
     assert back.last.volumes["left"].change == pytest.approx(
