@@ -1,5 +1,6 @@
 """What all tests start from, on whatever machine: what property tests draw, Ctrl-C, the terminal, a browser, people."""
 
+import gc
 import os
 import pickle
 import signal
@@ -110,11 +111,26 @@ def stranger():
     return stranger()
 
 
+@pytest.fixture
+def blank_pictures(monkeypatch):
+    """Figures are composed but their pages stay empty: drawing takes most of the time of who only wants the files."""
+    from matplotlib.figure import Figure
+
+    save = Figure.savefig
+
+    def saved(figure, *where, **how):
+        figure.clear()
+        figure.set_layout_engine("none")
+        save(figure, *where, **how)
+
+    monkeypatch.setattr(Figure, "savefig", saved)
+
+
 _found: dict[bytes, object] = {}
 _seen: list[tuple] = []
 # Where the check's second look at the landmarks that a person set is asked about. Elsewhere it would only cost half a
 # second for every scan, for a warning that no test there waits for.
-_LOOKED_AT = {"docs", "test_explorer_picking", "test_check_broken", "test_scan_finder"}
+_LOOKED_AT = {"docs", "test_explorer_picking", "test_scan_finder"}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -165,6 +181,11 @@ def _seen_again(look):
         return answer
 
     return seen
+
+
+def pytest_collection_finish():
+    """What is loaded by now stays until the end: the collector of unused memory need not look at it over and over."""
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items):

@@ -74,8 +74,7 @@ def test_the_mean_is_edited_and_written_in_all_formats(folder, tmp_path, breast_
     assert set(kept["linear_version"]["error"]) == {"SN-NL", "NL-NR"}
 
 
-@pytest.mark.slow
-def test_a_sheet_is_drawn_unless_nobody_wants_it(folder, tmp_path):
+def test_a_sheet_is_drawn_unless_nobody_wants_it(folder, tmp_path, blank_pictures):
     result = run(folder / "model.h5", "--set", "SN-NL=+1.5cm", "--out", tmp_path, "--json", sheet=True)
     assert result.exit_code == 0, result.stderr
     assert {"sheet.png", "sheet.pdf"} <= {path.split("/")[-1] for path in json.loads(result.stdout)["files"]}

@@ -80,6 +80,7 @@ def test_a_cloud_with_five_landmarks(folder, tmp_path):
     assert (tmp_path / "out" / "fit.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_the_result_stays_in_the_files_unit(folder, tmp_path):
     result = run(folder, tmp_path / "out", "metres.csv", "--landmarks", str(folder / "metres.json"))
     assert result.exit_code == 0, result.output

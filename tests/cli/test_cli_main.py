@@ -67,6 +67,7 @@ def test_results_that_do_not_fit_on_the_disk_are_no_traceback(tmp_path):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_a_name_that_the_output_cannot_show_does_not_end_the_command(tmp_path):
     (tmp_path / "\u60a3\u8005.ply").write_bytes(
         b"ply"
@@ -141,8 +142,8 @@ def test_odd_names_do_not_end_a_registration_nor_does_silence(oddly_named, tmp_p
     [
         ("--help", ">&- 2>&-"),
         ("--help", "2>&1 | head -c 0"),
-        ("check", "<&- >&-"),
-        ("check", "2>&1 | head -c 0"),
+        pytest.param("check", "<&- >&-", marks=pytest.mark.slow),
+        pytest.param("check", "2>&1 | head -c 0", marks=pytest.mark.slow),
         pytest.param("check --json", ">&-", marks=pytest.mark.slow),
     ],
 )

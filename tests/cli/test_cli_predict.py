@@ -122,6 +122,7 @@ def test_a_breast_that_is_gone_is_predicted_into_the_scans_own_frame(folder, tmp
     assert told["given"] == []
 
 
+@pytest.mark.slow
 def test_what_is_known_of_the_lost_breast_can_be_given(folder, tmp_path):
     words = (folder / "registered/one.ply", "--missing", "right", "--no-sheet", "--samples", 0, "--json")
     result = run(folder, *words, "--out", tmp_path / "told", "--set", "volume-right=300cc")
@@ -211,12 +212,15 @@ def test_a_breast_that_is_there_is_not_missing(folder, tmp_path):
     assert json.loads(taken.stdout)["evidence"] == "points"
 
 
-@pytest.mark.parametrize(("name", "exit_code"), [("between", 2), ("between_unmarked", 0)])
+@pytest.mark.parametrize(
+    ("name", "exit_code"), [("between", 2), pytest.param("between_unmarked", 0, marks=pytest.mark.slow)]
+)
 def test_of_a_breast_between_flat_and_whole_its_landmarks_tell(folder, tmp_path, name, exit_code):
     words = (folder / f"registered/{name}.ply", "--missing", "right", "--out", tmp_path / "out", "--no-sheet")
     assert run(folder, *words, "--samples", 0).exit_code == exit_code
 
 
+@pytest.mark.slow
 def test_a_breast_without_landmarks_is_seen_all_the_same(folder, tmp_path):
     words = (
         folder / "whole.ply",
@@ -258,6 +262,7 @@ def test_a_painted_region_of_a_mesh_that_is_read_once(folder, tmp_path, breast_t
     assert read == [folder / "registered/two.ply"]
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_alternatives(folder, tmp_path, breast_template):
     words = ("--region", region(tmp_path, breast_template), "--samples", 1, "--no-sheet")
     drawn = []

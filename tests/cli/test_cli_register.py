@@ -87,6 +87,7 @@ def test_a_batch_goes_on_and_every_scan_keeps_its_own_frame(cohort):
     assert float(rows["a"]["distance_inside"]) < 0.5
 
 
+@pytest.mark.slow
 def test_a_second_run_does_only_what_is_missing_or_changed(cohort):
     run(cohort)
     first = (cohort / "out" / "registered" / "a.ply").read_bytes()
@@ -140,6 +141,7 @@ def test_pose_and_unit_of_the_file_do_not_matter(cohort):
     assert np.linalg.norm(move.inverse().apply(turned) - plain, axis=1).max() < 0.1
 
 
+@pytest.mark.slow
 def test_the_landmarks_of_another_scan_are_refused(cohort):
     _, landmarks = torso(edge=6, size=0.8)
     other = Landmarks.of(
@@ -189,6 +191,7 @@ def test_a_sheet_never_shows_an_older_result(cohort):
     assert sheet.exists()
 
 
+@pytest.mark.slow
 def test_bare_lists_can_be_registered_too(cohort):
     _, landmarks = torso(edge=6, size=0.8)
     points = landmarks.points + [10.0, 20.0, 30.0]

@@ -110,6 +110,7 @@ def test_the_map_is_outwards_where_the_breast_grew_and_still_elsewhere(grown, te
     assert abs(grown.changes[0].stance.posture) < 1.5
 
 
+@pytest.mark.slow
 def test_there_and_back_give_opposite_changes(compared, grown):
     back = compared(scanned(*person(left=1.0), "b", 1), scanned(*person(), "a"))
     assert back.last.volumes["left"].change == pytest.approx(
@@ -305,8 +306,7 @@ def command(template, monkeypatch):
     return lambda *words: CliRunner().invoke(main, ["compare", *map(str, words)])
 
 
-@pytest.mark.slow
-def test_the_command_writes_page_sheet_json_and_csv_that_agree(files, command, tmp_path):
+def test_the_command_writes_page_sheet_json_and_csv_that_agree(files, command, tmp_path, blank_pictures):
     result = command(files / "a_1.ply", files / "later.ply", "--out", tmp_path / "c", "--json")
     assert result.exit_code == 0, result.output
     record = json.loads((tmp_path / "c" / "comparison.json").read_text())

@@ -84,7 +84,7 @@ def registered(tmp_path_factory, small_template) -> Path:
 def test_a_subject_has_the_same_measures_at_every_door(registered, tmp_path, monkeypatch):
     command = CliRunner().invoke(
         main,
-        ["measure", str(registered), "--json", "--csv", str(tmp_path / "m.csv"), "--figures", str(tmp_path)],
+        ["measure", str(registered), "--json", "--csv", str(tmp_path / "m.csv")],
     )
     assert command.exit_code == 0, command.output
     [told] = json.loads(command.stdout)["subjects"]

@@ -166,8 +166,8 @@ main()
     [
         ("click", signal.SIGINT),
         ("breastmorph.cli.explore", signal.SIGTERM),
-        ("breastmorph.explorer.server", signal.SIGINT),
-        ("uvicorn", signal.SIGTERM),
+        pytest.param("breastmorph.explorer.server", signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param("uvicorn", signal.SIGTERM, marks=pytest.mark.slow),
         # The other signal at the same moments.
         pytest.param("click", signal.SIGTERM, marks=pytest.mark.slow),
         pytest.param("breastmorph.cli.explore", signal.SIGINT, marks=pytest.mark.slow),

@@ -18,14 +18,12 @@ from breastmorph.batch.registered_folder import FailedScan, RegisteredFolder
 from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.patient import mean_patient
 from breastmorph.explorer.answers import as_record
-from breastmorph.explorer.model_view import demo_model
 from breastmorph.explorer.patients import failure
 from breastmorph.explorer.settings import Settings
 from breastmorph.foundation.errors import MeshProblem
 from breastmorph.foundation.words import MEASURES
 from breastmorph.mesh.files import load_mesh
-from breastmorph.model.files import load_model, save_model
-from breastmorph.report.clinical_sheet import caution
+from breastmorph.model.files import save_model
 from breastmorph.scan.check import ScanFiles
 from explorer_client import Visitor, running
 
@@ -208,12 +206,3 @@ def test_a_glb_is_in_metres(visitor, breast_model):
     data = visitor.post("/api/download/mesh", {"shape": {"kind": "mean"}, "format": "glb"}).content
     wanted = np.ptp(breast_model.mean, axis=0) / 1000.0
     np.testing.assert_allclose(glb_extent(data), wanted, rtol=1e-3)
-
-
-def test_the_demo_model_says_that_it_is_synthetic_also_as_a_file(tmp_path, visitor):
-    found = demo_model()
-    assert found.is_synthetic
-    save_model(found.truncate(2), tmp_path / "demo.h5")
-    assert load_model(tmp_path / "demo.h5").is_synthetic
-    assert not visitor.get("/api/model").json["synthetic"]
-    assert "not for planning" in caution(found)

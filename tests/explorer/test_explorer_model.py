@@ -13,6 +13,7 @@ from breastmorph.explorer.model_view import demo_model, from_bytes, to_bytes
 from breastmorph.explorer.settings import Settings
 from breastmorph.model.files import load_model, save_model
 from breastmorph.model.shape_model import ShapeModel
+from breastmorph.report.clinical_sheet import caution
 from breastmorph.template import default_template
 from explorer_client import Visitor, running
 
@@ -186,8 +187,21 @@ def test_a_model_that_cannot_be_read_is_told_and_the_page_stays(tmp_path):
         assert str(tmp_path) not in str(record)
 
 
-def test_the_demo_model_is_a_whole_model_on_the_default_template():
-    found = demo_model()
+@pytest.fixture(scope="module")
+def demo():
+    return demo_model()
+
+
+def test_the_demo_model_says_that_it_is_synthetic_also_as_a_file(demo, tmp_path, visitor):
+    assert demo.is_synthetic
+    save_model(demo.truncate(2), tmp_path / "demo.h5")
+    assert load_model(tmp_path / "demo.h5").is_synthetic
+    assert not visitor.get("/api/model").json["synthetic"]
+    assert "not for planning" in caution(demo)
+
+
+def test_the_demo_model_is_a_whole_model_on_the_default_template(demo):
+    found = demo
     assert np.array_equal(found.faces, default_template().mesh.faces)
     basis = found.basis.astype(float)
     assert np.abs(basis.T @ basis - np.eye(found.n_components)).max() < 1e-4

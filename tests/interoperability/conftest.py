@@ -1,4 +1,4 @@
-"""Files of the demo model in every format, and the numbers that belong to them."""
+"""Files of a model in every format, and the numbers that belong to them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 from scipy.spatial import cKDTree
 
-from breastmorph.explorer.model_view import demo_model
 from breastmorph.mesh.files import save_mesh
 from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.scan import Landmarks
 
 
 @pytest.fixture(scope="session")
-def model():
-    return demo_model()
+def model(breast_model):
+    return breast_model
 
 
 @pytest.fixture(scope="session")

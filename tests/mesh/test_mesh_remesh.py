@@ -51,7 +51,7 @@ def border_gap(one: TriangleMesh, other: TriangleMesh) -> float:
     return max(gap(one, other), gap(other, one))
 
 
-@pytest.mark.parametrize("edge", [1.2, 2.5, 6.0])
+@pytest.mark.parametrize("edge", [pytest.param(1.2, marks=pytest.mark.slow), 2.5, 6.0])
 def test_isotropic_flat_sheet_keeps_its_shape(edge):
     mesh = rectangle()
     made, _ = isotropic(mesh, edge)
@@ -77,9 +77,9 @@ def test_isotropic_stays_on_a_curved_surface_and_its_border(edge):
 
 
 def test_isotropic_scales_with_the_unit():
-    mesh, _ = torso(edge=20.0)
-    here, _ = isotropic(mesh, 20.0)
-    there, _ = isotropic(mesh.with_vertices(mesh.vertices * 0.001), 0.02)
+    mesh, _ = torso(edge=30.0)
+    here, _ = isotropic(mesh, 30.0)
+    there, _ = isotropic(mesh.with_vertices(mesh.vertices * 0.001), 0.03)
     assert there.n_vertices == pytest.approx(here.n_vertices, rel=0.02)
     assert edge_lengths(there.vertices, there.faces).mean() * 1000 == pytest.approx(
         edge_lengths(here.vertices, here.faces).mean(), rel=0.01
@@ -87,9 +87,9 @@ def test_isotropic_scales_with_the_unit():
 
 
 def test_isotropic_keeps_fixed_vertices():
-    mesh, landmarks = torso(edge=16.0)
+    mesh, landmarks = torso(edge=24.0)
     mesh, ids = insert_points(mesh, landmarks.points)
-    made, places = isotropic(mesh, 14.0, fixed=ids)
+    made, places = isotropic(mesh, 22.0, fixed=ids)
     np.testing.assert_array_equal(made.vertices[places], landmarks.points)
 
 
@@ -145,7 +145,7 @@ def test_holes_are_filled_and_the_outer_border_is_not():
 
 
 def test_smoothing_takes_noise_but_not_size():
-    mesh, _ = isotropic(torso(edge=11.0)[0], 10.0)
+    mesh, _ = torso(edge=7.0)
     ones = np.ones(mesh.n_vertices)
     calm = smoothed(mesh.vertices, mesh.faces, ones, 45.0)
     noise = np.random.default_rng(1).normal(0, 0.5, (mesh.n_vertices, 1))

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.decomposition import PCA
 
 import breastmorph.model.building as components_module
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.model.building import principal_components
 from breastmorph.model.procrustes import align_shapes
 from small_cohort import built, moved, random_shapes, small_cohort
+
+
+@pytest.fixture(scope="module")
+def peer_of():
+    """scikit-learn takes a second to import: here, not where tests are collected."""
+    from sklearn.decomposition import PCA
+
+    return PCA(svd_solver="full").fit
 
 
 def of(rows, **wanted):
@@ -20,9 +27,9 @@ def of(rows, **wanted):
     )
 
 
-def test_mean_variances_and_basis_equal_those_of_scikit_learn():
+def test_mean_variances_and_basis_equal_those_of_scikit_learn(peer_of):
     aligned = align_shapes(moved(random_shapes(k=14))).shapes
-    peer = PCA(svd_solver="full").fit(aligned.reshape(14, -1))
+    peer = peer_of(aligned.reshape(14, -1))
     ours = of(aligned)
     q = len(ours.variances)
     assert q == 13
@@ -32,11 +39,11 @@ def test_mean_variances_and_basis_equal_those_of_scikit_learn():
     assert np.allclose(ours.scores[0] * signs, peer.transform(aligned.reshape(14, -1))[:, :q], atol=1e-5)
 
 
-def test_a_built_model_equals_scikit_learn_on_the_same_aligned_shapes():
+def test_a_built_model_equals_scikit_learn_on_the_same_aligned_shapes(peer_of):
     cohort = small_cohort(k=10)
     model = built(cohort)
     aligned = np.stack([model.align(shape).apply(shape) for shape in cohort.shapes()]).reshape(10, -1)
-    peer = PCA(svd_solver="full").fit(aligned)
+    peer = peer_of(aligned)
     assert np.allclose(model.mean.ravel(), peer.mean_, atol=1e-5)
     assert np.allclose(model.variances, peer.explained_variance_[:9], rtol=1e-5)
     signs = np.sign((model.basis * peer.components_[:9].T).sum(axis=0))

@@ -7,7 +7,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from scipy.stats import kstest
 
 from breast_cohort import breast_model, breast_shapes, breast_template
 from breastmorph.cohort import Cohort
@@ -29,7 +28,9 @@ def test_shares_of_people_the_model_does_not_know_are_uniform(scores):
     people = population_of(model(scores))
     found = [people.standing_of_shape(shape) for shape in breast_shapes(120, seed=7)]
     shares = np.array([one.share for one in found])
-    assert kstest(shares, "uniform").statistic < 0.16  # 1 in 200 of truly uniform ones
+    n = len(shares)
+    off = np.sort(shares) - np.arange(n) / n  # Kolmogorov and Smirnov: the furthest from the diagonal
+    assert max(off.max(), 1.0 / n - off.min()) < 0.16  # 1 in 200 of truly uniform ones
     assert np.mean([one.level == "usual" for one in found]) > 0.65
     assert all(one.level != "implausible" for one in found)
 

@@ -1,7 +1,5 @@
 """A real Dask cluster on this machine: the same bytes as local, lost workers, files the workers cannot see."""
 
-# ruff: noqa: E402 - what needs Dask is imported where Dask is there
-
 from __future__ import annotations
 
 import json
@@ -11,10 +9,9 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from importlib.util import find_spec
 
 import pytest
-
-distributed = pytest.importorskip("distributed")
 
 from breastmorph.batch import cluster as cluster_module
 from breastmorph.batch.cluster import Cluster
@@ -26,6 +23,7 @@ from tiny_cohort import Troubles, meshes, metrics, require_whole, tiny_recipe, w
 pytestmark = [
     pytest.mark.cluster,
     pytest.mark.skipif(os.name == "nt", reason="ends process groups"),
+    pytest.mark.skipif(find_spec("distributed") is None, reason="needs Dask"),
 ]
 
 
@@ -44,6 +42,8 @@ class LocalDask:
         self.address = json.loads(file.read_text())["address"]
 
     def wait_for_workers(self, n):
+        import distributed
+
         with distributed.Client(self.address, timeout=120, set_as_default=False) as client:
             client.wait_for_workers(n, timeout=120)
 

@@ -54,6 +54,7 @@ def test_three_metrics_of_two_models(tmp_path):
     assert coloured(tmp_path / "new" / "curves").mean() > 0.001
 
 
+@pytest.mark.slow
 def test_bands_are_named_only_where_they_are(tmp_path):
     save_model_curves(tmp_path / "curves", [curves("model", spread=False)])
     assert not any("sd" in text for text in texts(tmp_path / "curves"))
@@ -66,6 +67,7 @@ def test_the_resolution_is_200_dots_per_inch(tmp_path):
         assert picture.width == 700
 
 
+@pytest.mark.slow
 def test_a_users_settings_do_not_matter(tmp_path):
     save_operated(tmp_path / "plain", [curves("model").generalization])
     with matplotlib.rc_context({"font.size": 20.0, "axes.facecolor": "pink", "lines.marker": "x"}):
@@ -92,6 +94,7 @@ def test_a_gap_in_a_curve_is_a_gap(tmp_path):
     assert coloured(tmp_path / "gap").sum() < 0.75 * coloured(tmp_path / "whole").sum()
 
 
+@pytest.mark.slow
 def test_a_value_between_gaps_is_a_dot(tmp_path):
     counts, values = np.arange(5), np.array([np.nan, np.nan, 3.0, np.nan, np.nan])
     save_operated(tmp_path / "dot", [Series("model", counts, values)])
@@ -142,6 +145,7 @@ def test_clinical_distances_with_their_average(tmp_path):
         assert word in found
 
 
+@pytest.mark.slow
 def test_boxes_say_how_many_subjects(tmp_path):
     rng = np.random.default_rng(0)
     with_masks = np.append(rng.gamma(5.0, size=40), np.nan)

@@ -181,6 +181,7 @@ def test_another_order_than_the_one_assumed_is_refused(tmp_path, order):
     assert checked(*rbsm(tmp_path, order)).verdict == "refused"
 
 
+@pytest.mark.slow
 def test_a_file_in_no_unit_needs_one_measured_distance(tmp_path):
     scan, points = write(tmp_path)
     upright, apart = (

@@ -145,7 +145,7 @@ def two_people() -> TriangleMesh:
 @pytest.mark.parametrize(
     ("thing", "code"),
     [
-        (lambda: ball(200.0), ("not-a-torso", "no-breast")),
+        pytest.param(lambda: ball(200.0), ("not-a-torso", "no-breast"), marks=pytest.mark.slow),
         pytest.param(plate, ("not-a-torso", "no-breast"), marks=pytest.mark.slow),
         (two_people, ("several-bodies", "not-a-torso")),
         pytest.param(
@@ -159,9 +159,10 @@ def two_people() -> TriangleMesh:
             marks=pytest.mark.slow,
         ),
         (lambda: kept(lambda p: p[:, 1] > nipple_height() + 10.0), ("torso-cut-off",)),
-        (
+        pytest.param(
             lambda: scanned().mesh.with_vertices(scanned().mesh.vertices * 0.5),
             ("not-a-torso", "implausible-anatomy"),
+            marks=pytest.mark.slow,
         ),
         (lambda: ball(5.0).with_vertices(ball(5.0).vertices * 1.1), ("landmarks-unknown-unit",)),
         (lambda: TriangleMesh(np.eye(3), np.zeros((0, 3), int)), ("landmarks-no-surface",)),
@@ -194,6 +195,7 @@ def test_a_breast_that_the_scan_ends_in_is_left_out_whole_and_by_name():
     assert set(REQUIRED) - gone <= set(seen.landmarks)
 
 
+@pytest.mark.slow
 def test_half_a_cloud_shows_the_breast_that_it_holds():
     half = kept(lambda p: p[:, 0] > 0.0)
     some = half.vertices[np.unique(half.faces)][::2]
@@ -236,6 +238,7 @@ def test_files_carry_how_sure_they_are(tmp_path):
             load_landmarks(tmp_path / "b.json")
 
 
+@pytest.mark.slow
 def test_a_check_without_landmarks_finds_them_and_with_a_few_keeps_those(tmp_path):
     scan = scanned()
     save_mesh(scan.mesh, tmp_path / "a.ply")

@@ -33,9 +33,9 @@ def files(tmp_path):
 @pytest.mark.parametrize(
     ("scan", "names"),
     [
-        ("a.ply", None),
+        pytest.param("a.ply", None, marks=pytest.mark.slow),
         ("a.xyz", None),
-        ("a.ply", STERNUM),
+        pytest.param("a.ply", STERNUM, marks=pytest.mark.slow),
         ("a.xyz", ("nipple_left",)),
         ("a.ply", "all"),
         ("a.xyz", "all"),
@@ -122,7 +122,7 @@ def test_problems_name_the_file_that_has_them(files, scan):
 @pytest.mark.parametrize(
     ("scan", "names"),
     [
-        ("a.ply", "all"),
+        pytest.param("a.ply", "all", marks=pytest.mark.slow),
         ("a.xyz", "all"),
         pytest.param("a.xyz", ("nipple_left", "nipple_right"), marks=pytest.mark.slow),
         pytest.param("a.ply", ("nipple_left", "nipple_right"), marks=pytest.mark.slow),

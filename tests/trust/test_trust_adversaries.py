@@ -20,6 +20,7 @@ from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.model.files import load_model, save_model
+from breastmorph.scan.landmark_files import save_landmarks
 from small_cohort import moved, random_shapes, write_registered
 from torso import torso
 
@@ -162,7 +163,7 @@ def test_one_absurd_coordinate_is_refused_by_name(tmp_path):
     assert "004" in refused(*build(tmp_path, shapes))
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("value", [np.nan, pytest.param(np.inf, marks=pytest.mark.slow)])
 def test_no_number_in_one_of_110(value, tmp_path):
     shapes = random_shapes(110)
     shapes[77, 5, 2] = value
@@ -319,10 +320,11 @@ def test_a_model_without_variance_draws_its_mean_and_cannot_be_edited(models, tm
 def test_a_model_without_components_says_so(models, tmp_path):
     said = refused("edit", models / "empty.h5", "--set", "SN-NL=+10", "--no-sheet", "--out", tmp_path / "e")
     assert "no components" in said
-    np.savetxt(tmp_path / "cloud.xyz", torso(edge=5.0)[0].vertices)
-    assert "no components" in refused(
-        "fit", models / "empty.h5", tmp_path / "cloud.xyz", "--out", tmp_path / "f"
-    )
+    skin, landmarks = torso(edge=12.0)
+    np.savetxt(tmp_path / "cloud.xyz", skin.vertices)
+    save_landmarks(landmarks, tmp_path / "cloud.json")
+    words = ("fit", models / "empty.h5", tmp_path / "cloud.xyz", "--landmarks", tmp_path / "cloud.json")
+    assert "no components" in refused(*words, "--out", tmp_path / "f")
 
 
 CLOUDS = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2, norm
+from scipy.special import chdtri, ndtr
 
 from breastmorph.clinical.borders import SubjectLandmarks
 from breastmorph.clinical.distances import (
@@ -243,7 +243,7 @@ def usual_length(model: ShapeModel, deviations: float) -> float:
     It bounds the length of a change, whoever is changed. How unusual the shape is that comes out, the gauge says
     (:mod:`breastmorph.model.standing`): the two differ for a patient who was unusual before.
     """
-    return float(np.sqrt(chi2.isf(2.0 * norm.sf(deviations), max(model.n_components, 1))))
+    return float(np.sqrt(chdtri(max(model.n_components, 1), 2.0 * ndtr(-deviations))))
 
 
 FOLDED = "edit-folded"  # code of a warning: look at the shape

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
-from scipy.stats import gamma, norm
+from scipy.special import gammaincc, ndtr
 
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import BreastMorphError, Finding
@@ -128,7 +128,7 @@ class Population:
         if asked:
             names = [*asked, *names]
             signed = np.concatenate([np.array(list(asked.values())), signed])
-        rare = np.array([*(2.0 * norm.sf(np.abs(signed))), self._rare_rest(rest)])
+        rare = np.array([*(2.0 * ndtr(-np.abs(signed))), self._rare_rest(rest)])
         if len(smaller):
             most = int(np.abs(smaller).argmax())
             names.append(f"mode {self.traits.modes + most + 1}")
@@ -153,12 +153,13 @@ class Population:
 
     def _rare_rest(self, square: Floats | float) -> Any:
         """Share of people of whom the leading modes express less."""
-        return gamma.sf(square, self.rest**2 / self.rest_variance, scale=self.rest_variance / self.rest)
+        scale = self.rest_variance / self.rest
+        return gammaincc(self.rest / scale, np.maximum(square, 0.0) / scale)  # of a gamma distribution
 
     def _rare_alone(self, score: Floats | float, out: Floats | float) -> Any:
         """Share of people in whom a smaller mode stands out so far: no rarer than that mode's score by itself."""
         mean, deviation = self.alone
-        return np.maximum(2.0 * norm.sf(score), norm.sf((np.log(out) - mean) / deviation))
+        return np.maximum(2.0 * ndtr(-score), ndtr(-(np.log(out) - mean) / deviation))
 
     def _ranked(self, rare: Floats) -> Floats:
         """How unusual the most unusual trait of every row (k, t) is, were there so many independent ones, (k,)."""
@@ -217,7 +218,7 @@ def population_of(model: ShapeModel) -> Population:
     out = _stands_out(smaller)
     alone = np.array([np.log(out).mean(), max(float(np.log(out).std()), _LEAST_SPREAD)])
     found = Population(traits, spreads, mean, variance, alone, 1.0, np.empty(0), subjects)
-    rare = np.column_stack([2.0 * norm.sf(np.abs(signed / spreads)), found._rare_rest(rest)])
+    rare = np.column_stack([2.0 * ndtr(-np.abs(signed / spreads)), found._rare_rest(rest)])
     if smaller.shape[1]:
         rare = np.column_stack([rare, found._rare_alone(np.abs(smaller).max(axis=1), out)])
     # For t independent traits 1 - p of the rarest is the t-th root of a uniform number: the likeliest t.

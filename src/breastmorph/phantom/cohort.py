@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.stats import beta, norm, rankdata
+from scipy.special import betaincinv, ndtri
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError
@@ -53,7 +53,7 @@ class Marginal:
         span = self.high - self.low
         m, v = (self.mean - self.low) / span, (self.sd / span) ** 2
         size = m * (1.0 - m) / v - 1.0
-        return self.low + span * beta.ppf(u, m * size, (1.0 - m) * size)
+        return self.low + span * betaincinv(m * size, (1.0 - m) * size, u)
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def draw_cohort(
     tendency = 0.8 * age + 0.8 * size - 1.2 * operated + 0.8 * rng.normal(size=n)
     ptosis = _chosen(tendency, p.with_ptosis)
     bmi_share = _strata(rng, bmi)
-    ages, bmis, adiposity = p.age.quantile(_strata(rng, age)), p.bmi.quantile(bmi_share), norm.ppf(bmi_share)
+    ages, bmis, adiposity = p.age.quantile(_strata(rng, age)), p.bmi.quantile(bmi_share), ndtri(bmi_share)
     scores = np.clip(rng.normal(size=(n, N_SCORES)), -2.6, 2.6)
     sides = rng.permutation(np.arange(n) % 2)
     subjects = []
@@ -173,7 +173,7 @@ def _linked_scores(rng: np.random.Generator, n: int, p: PhantomParameters) -> Fl
 
 def _strata(rng: np.random.Generator, scores: Floats) -> Floats:
     """Probabilities in the order of the scores, one in each of n equal strata."""
-    return (rankdata(scores) - 1.0 + rng.uniform(size=len(scores))) / len(scores)
+    return (scores.argsort().argsort() + rng.uniform(size=len(scores))) / len(scores)
 
 
 def _volumes(

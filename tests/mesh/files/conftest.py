@@ -11,6 +11,17 @@ from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
 
 
 @pytest.fixture(scope="session")
+def vtk():
+    """A peer that takes a second to import: asked for by tests, not where they are collected."""
+    return pytest.importorskip("vtk")
+
+
+@pytest.fixture(scope="session")
+def pyvista(vtk):
+    return pytest.importorskip("pyvista")
+
+
+@pytest.fixture(scope="session")
 def picture():
     def encoded(kind="PNG"):
         file = BytesIO()

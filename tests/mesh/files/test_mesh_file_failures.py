@@ -10,12 +10,9 @@ from breastmorph.foundation.files import LARGEST_MESH_FILE, _share_like, write_f
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 
-vtk = pytest.importorskip("vtk")
-pyvista = pytest.importorskip("pyvista")
-
 
 @pytest.fixture(scope="module")
-def files(bumpy, coloured, seams, tmp_path_factory):
+def files(bumpy, coloured, seams, tmp_path_factory, pyvista):
     """One small file of every kind that is read."""
     folder = tmp_path_factory.mktemp("every")
     for suffix in ("ply", "obj", "stl", "vtp", "glb"):

@@ -7,8 +7,6 @@ from breastmorph.foundation.errors import FileProblem, MeshProblem
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 
-pyvista = pytest.importorskip("pyvista")
-
 CUBE_FACE = "v 0 0 0\nv 1 0 0\nv 1 1 0\nv 0 1 0\n"
 
 
@@ -36,7 +34,7 @@ def test_jpeg_keeps_its_name_and_bytes(seams, picture, tmp_path):
     assert load_mesh(tmp_path / "a.obj").texture.image == jpeg
 
 
-def test_others_read_ours(bumpy, tmp_path):
+def test_others_read_ours(bumpy, tmp_path, pyvista):
     path = tmp_path / "a.obj"
     save_mesh(bumpy, path)
     other = trimesh.load(path, process=False, maintain_order=True)
@@ -78,7 +76,7 @@ def test_reads_trimesh_with_texture(smooth_texture, of_trimesh, tmp_path, assert
     assert Image.open(BytesIO(mesh.texture.image)).size == (4, 4)
 
 
-def test_reads_meshio_and_vtk(bumpy, tmp_path, assert_same):
+def test_reads_meshio_and_vtk(bumpy, tmp_path, assert_same, pyvista):
     meshio.Mesh(bumpy.vertices, [("triangle", bumpy.faces)]).write(tmp_path / "a.obj")
     assert_same(bumpy, load_mesh(tmp_path / "a.obj"), exact=False)
     pyvista.PolyData.from_regular_faces(bumpy.vertices, bumpy.faces).save(tmp_path / "b.obj")

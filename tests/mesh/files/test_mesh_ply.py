@@ -9,8 +9,6 @@ from breastmorph.foundation.errors import FileProblem
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 
-pyvista = pytest.importorskip("pyvista")
-
 
 @pytest.mark.parametrize("name", ["bumpy", "coloured", "smooth_texture", "seams"])
 def test_round_trip(name, request, tmp_path, assert_same):
@@ -43,7 +41,7 @@ def test_texture_coordinates_are_of_the_type_that_meshlab_reads(name, declared, 
     assert declared in (tmp_path / "a.ply").read_bytes()
 
 
-def test_others_read_ours(coloured, tmp_path):
+def test_others_read_ours(coloured, tmp_path, pyvista):
     path = tmp_path / "a.ply"
     save_mesh(coloured, path)
     for vertices, faces in (
@@ -84,7 +82,7 @@ def test_reads_meshio_triangles_and_quads(binary, bumpy, tmp_path):
 
 
 @pytest.mark.parametrize("binary", [True, False])
-def test_reads_vtk_with_colours(binary, coloured, tmp_path, assert_same):
+def test_reads_vtk_with_colours(binary, coloured, tmp_path, assert_same, pyvista):
     sheet = pyvista.PolyData.from_regular_faces(coloured.vertices, coloured.faces)
     sheet["rgba"] = coloured.colors
     sheet.save(tmp_path / "a.ply", binary=binary, texture="rgba")

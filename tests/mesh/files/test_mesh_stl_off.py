@@ -7,8 +7,6 @@ from breastmorph.foundation.errors import FileProblem
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 
-pyvista = pytest.importorskip("pyvista")
-
 
 def first_met(mesh):
     """The mesh with its vertices in the order its faces meet them: all that STL can keep."""
@@ -27,7 +25,7 @@ def test_stl_round_trip(bumpy, tmp_path, assert_same):
     assert_same(back, load_mesh(tmp_path / "b.stl"))
 
 
-def test_others_read_our_stl(bumpy, tmp_path):
+def test_others_read_our_stl(bumpy, tmp_path, pyvista):
     save_mesh(bumpy, tmp_path / "a.stl")
     corners = bumpy.vertices[bumpy.faces].astype(np.float32)
     np.testing.assert_array_equal(trimesh.load(tmp_path / "a.stl", process=False).triangles, corners)
@@ -38,7 +36,7 @@ def test_others_read_our_stl(bumpy, tmp_path):
 
 
 @pytest.mark.parametrize("writer", ["trimesh", "trimesh ascii", "meshio", "vtk", "vtk ascii"])
-def test_reads_stl_of_others(writer, bumpy, tmp_path, assert_same):
+def test_reads_stl_of_others(writer, bumpy, tmp_path, assert_same, pyvista):
     path = tmp_path / "a.stl"
     if writer.startswith("trimesh"):
         kind = "stl_ascii" if "ascii" in writer else "stl"

@@ -9,11 +9,8 @@ from breastmorph.foundation.errors import FileProblem
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 
-pyvista = pytest.importorskip("pyvista")
-vtk = pytest.importorskip("vtk")
 
-
-def sheet(mesh):
+def sheet(pyvista, mesh):
     data = pyvista.PolyData.from_regular_faces(mesh.vertices, mesh.faces)
     if mesh.colors is not None:
         data["RGBA"] = mesh.colors
@@ -31,7 +28,7 @@ def test_vtp_round_trip_is_exact(name, request, tmp_path, assert_same):
     assert_same(mesh, load_mesh(tmp_path / "a.vtp"))
 
 
-def test_vtk_reads_our_vtp(coloured, smooth_texture, tmp_path):
+def test_vtk_reads_our_vtp(coloured, smooth_texture, tmp_path, pyvista):
     save_mesh(coloured, tmp_path / "a.vtp")
     other = pyvista.read(tmp_path / "a.vtp")
     np.testing.assert_array_equal(other.points, coloured.vertices)
@@ -52,11 +49,11 @@ def test_vtk_reads_our_vtp(coloured, smooth_texture, tmp_path):
 @pytest.mark.parametrize("mode", ["ascii", "binary", "appended raw", "appended base64"])
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("wide", [False, True])
-def test_reads_every_vtp_of_vtk(name, mode, compressed, wide, request, tmp_path, assert_same):
+def test_reads_every_vtp_of_vtk(name, mode, compressed, wide, request, tmp_path, assert_same, pyvista, vtk):
     mesh = request.getfixturevalue(name)
     writer = vtk.vtkXMLPolyDataWriter()
     writer.SetFileName(str(tmp_path / "a.vtp"))
-    writer.SetInputData(sheet(mesh))
+    writer.SetInputData(sheet(pyvista, mesh))
     {"ascii": writer.SetDataModeToAscii, "binary": writer.SetDataModeToBinary}.get(
         mode, writer.SetDataModeToAppended
     )()
@@ -73,9 +70,9 @@ def test_reads_every_vtp_of_vtk(name, mode, compressed, wide, request, tmp_path,
 @pytest.mark.parametrize("name", ["bumpy", "coloured", "smooth_texture"])
 @pytest.mark.parametrize("binary", [False, True])
 @pytest.mark.parametrize("version", [42, 51])
-def test_reads_every_legacy_vtk(name, binary, version, request, tmp_path, assert_same):
+def test_reads_every_legacy_vtk(name, binary, version, request, tmp_path, assert_same, pyvista, vtk):
     mesh = request.getfixturevalue(name)
-    data = sheet(mesh)
+    data = sheet(pyvista, mesh)
     data["curvature"] = np.arange(mesh.n_vertices, dtype=float)  # passed over
     data["pull"] = np.ones((mesh.n_vertices, 3))
     writer = vtk.vtkPolyDataWriter()
@@ -91,7 +88,7 @@ def test_reads_every_legacy_vtk(name, binary, version, request, tmp_path, assert
 
 
 @pytest.mark.parametrize(("suffix", "binary"), [("vtk", True), ("vtk", False), ("vtp", True), ("vtp", False)])
-def test_polygons_strips_lines_and_space_array(suffix, binary, tmp_path):
+def test_polygons_strips_lines_and_space_array(suffix, binary, tmp_path, pyvista, vtk):
     data = vtk.vtkPolyData()
     points = vtk.vtkPoints()
     for x, y in ((0, 0), (1, 0), (1, 1), (0, 1), (2, 0), (2, 1)):
@@ -126,8 +123,8 @@ def test_several_pieces_are_one_mesh(bumpy, tmp_path, assert_same):
 
 
 @pytest.mark.parametrize("binary", [True, False])
-def test_other_datasets_have_their_own_words(binary, bumpy, tmp_path):
-    grid = sheet(bumpy).cast_to_unstructured_grid()
+def test_other_datasets_have_their_own_words(binary, bumpy, tmp_path, pyvista):
+    grid = sheet(pyvista, bumpy).cast_to_unstructured_grid()
     grid.save(tmp_path / "a.vtk", binary=binary)
     grid.save(tmp_path / "a.vtu", binary=binary)
     with pytest.raises(FileProblem, match="UNSTRUCTURED_GRID, not a surface"):
@@ -197,10 +194,10 @@ def test_absurd_counts(tmp_path):
             load_mesh(tmp_path / "a.vtk")
 
 
-def test_other_compression_has_its_own_words(bumpy, tmp_path):
+def test_other_compression_has_its_own_words(bumpy, tmp_path, pyvista, vtk):
     writer = vtk.vtkXMLPolyDataWriter()
     writer.SetFileName(str(tmp_path / "a.vtp"))
-    writer.SetInputData(sheet(bumpy))
+    writer.SetInputData(sheet(pyvista, bumpy))
     writer.SetCompressorTypeToLZ4()
     assert writer.Write()
     with pytest.raises(FileProblem, match=r"LZ4.*zlib"):
