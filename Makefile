@@ -18,7 +18,7 @@ test quick coverage wheel-test lowest: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/dev.stamp
 	$(BIN)/python $(PYTEST) tests
 
-# Without a browser, kills, a cluster and what takes long: in about two and a half minutes on two free cores.
+# Without a browser, kills, a cluster and what takes long: in two to three minutes on two free cores.
 QUICK := -m "not browser and not kill and not cluster and not slow"
 quick: $(VENV)/dev.stamp
 	$(BIN)/python $(PYTEST) $(QUICK) tests
