@@ -24,6 +24,7 @@ from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import without_pinches
 from breastmorph.registration import Registrar, Registration, preset
 from breastmorph.scan.check import find_scans, load_scan
+from breastmorph.scan.finder import second_look
 from breastmorph.scan.scan import Landmarks, Scan
 from breastmorph.template import load_template
 
@@ -67,6 +68,24 @@ def one_sided(scan: Scan, rng: np.random.Generator) -> Scan:
     return replace(scan, landmarks=scan.landmarks.only(names))
 
 
+def mistaken(name: str, off: float) -> Callable[[Scan, np.random.Generator], Scan]:
+    """One landmark set so far (mm) along the skin from its place, as the check then sees the scan."""
+
+    def disturb(scan: Scan, rng: np.random.Generator) -> Scan:
+        points, surface = scan.landmarks.points.copy(), Surface(scan.mesh)
+        here, begin = scan.landmarks.names.index(name), scan.landmarks[name]
+        way = rng.normal(size=3)
+        for _ in range(4 * round(off)):  # a millimetre at a time stays on the skin
+            points[here] = surface.closest((points[here] + way / np.linalg.norm(way))[None]).points[0]
+            if np.linalg.norm(points[here] - begin) >= off:
+                break
+        landmarks = replace(scan.landmarks, points=points)
+        findings, rather = second_look(scan.mesh, landmarks, scan.to_file)
+        return replace(scan, landmarks=landmarks, warnings=tuple(findings), rather=rather)
+
+    return disturb
+
+
 VARIANTS = {
     "default": ("default", True, None),
     "no masks": ("default", False, None),
@@ -79,6 +98,8 @@ VARIANTS = {
     "six holes": ("default", True, holed),
     "cropped": ("default", True, cropped),
     "right landmarks missing": ("default", True, one_sided),
+    "nipple_left 15 mm off": ("default", True, mistaken("nipple_left", 15.0)),
+    "sternal_notch 20 mm off": ("default", True, mistaken("sternal_notch", 20.0)),
 }
 
 
@@ -88,6 +109,23 @@ def change(results: dict[str, Registration], plain: dict[str, Registration]) -> 
     for name, result in results.items():
         breast = result.template_mask > 0.2
         parts.append(Surface(plain[name].mesh).closest(result.vertices[breast]).distances.mean())
+    return float(np.mean(parts))
+
+
+def named(results: dict[str, Registration], landmark: str) -> float:
+    """Share of the results that name a landmark as improbable."""
+    return float(
+        np.mean([any(one.values.get("name") == landmark for one in r.warnings) for r in results.values()])
+    )
+
+
+def moved_away(results: dict[str, Registration], plain: dict[str, Registration], landmark: str) -> float:
+    """Mean movement (mm) of vertices more than 50 mm from a landmark, against the undisturbed result."""
+    parts = []
+    for name, before in plain.items():
+        place = before.vertices[before.template.landmark_ids[landmark]]
+        away = np.linalg.norm(before.vertices - place, axis=1) > 50.0
+        parts.append(np.linalg.norm(results[name].vertices - before.vertices, axis=1)[away].mean())
     return float(np.mean(parts))
 
 
@@ -129,6 +167,9 @@ def main() -> int:
         if name == "default":
             plain = results
         moved = f" surface={change(results, plain):.2f}" if disturb and plain else ""
+        landmark = name.split(" ")[0]
+        if plain and landmark in template.landmark_ids:
+            moved += f" away={moved_away(results, plain, landmark):.2f} named={named(results, landmark):.0%}"
         print(f"{name:24s} {(score.stdout or score.stderr).strip()}{moved}", flush=True)
     return 0
 

@@ -14,7 +14,7 @@ from breastmorph.template import default_template, template_from
 from torso import torso
 
 
-@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("side", ["left", pytest.param("right", marks=pytest.mark.slow)])
 def test_the_default_templates_breast_comes_off_without_a_fold(side):
     template = default_template()
     for mesh in (template.mesh, template.coarse):

@@ -13,8 +13,6 @@ from importlib.util import find_spec
 
 import pytest
 
-from breastmorph.batch import cluster as cluster_module
-from breastmorph.batch.cluster import Cluster
 from breastmorph.batch.engine import InProcess, register_batch
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.workers import Limits
@@ -25,6 +23,14 @@ pytestmark = [
     pytest.mark.skipif(os.name == "nt", reason="ends process groups"),
     pytest.mark.skipif(find_spec("distributed") is None, reason="needs Dask"),
 ]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imported_late():
+    """Dask takes a second of every process that only asks which tests there are."""
+    global Cluster, cluster_module
+    from breastmorph.batch import cluster as cluster_module
+    from breastmorph.batch.cluster import Cluster
 
 
 class LocalDask:

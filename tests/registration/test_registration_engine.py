@@ -123,6 +123,7 @@ def test_nobody_starts_working_for_nothing(rules, tmp_path):
     assert run(found, rules, tmp_path / "out", Unreachable()) == {"s00": "unchanged"}
 
 
+@pytest.mark.slow
 def test_a_scan_that_now_fails_leaves_no_result_behind(tmp_path):
     found = write_scans(tmp_path / "scans", 2)
     rules, out = tiny_recipe(Troubles()), tmp_path / "out"
@@ -220,6 +221,7 @@ def test_one_run_at_a_time_until_its_last_process_is_gone(rules, tmp_path, monke
     assert run(found, rules, out) == {"s00": "registered"}
 
 
+@pytest.mark.slow
 def test_one_folder_one_template(rules, tmp_path):
     found = write_scans(tmp_path / "scans", 2)
     out = tmp_path / "out"

@@ -86,6 +86,7 @@ def test_points_end_where_they_belong(registrar, result, scan):
     )
 
 
+@pytest.mark.slow
 def test_notch_and_nipples_are_enough(registrar, result, scan):
     few = scan.landmarks.only(("sternal_notch", "nipple_left", "nipple_right"))
     found = registrar.register(replace(scan, landmarks=few))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
+from breastmorph.batch.learning import Learnt, Teacher, is_sound, made_by
 from breastmorph.batch.registered_folder import (
     FailedScan,
     Hashes,
@@ -23,10 +24,13 @@ from breastmorph.batch.registered_folder import (
     input_hashes,
 )
 from breastmorph.batch.summary import write_summary
+from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding
-from breastmorph.foundation.files import FolderLock, locked_folder, make_folder
+from breastmorph.foundation.files import FolderLock, locked_folder, make_folder, write_file
 from breastmorph.foundation.machine import cores
 from breastmorph.foundation.workers import Failure, Limits, run_each
+from breastmorph.mesh.files import load_mesh
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.scan.check import ScanFiles
 from breastmorph.template import from_npz, to_npz
 
@@ -135,6 +139,7 @@ def register_batch(
     out: Path,
     executor: Executor | None = None,
     *,
+    learn: bool = False,
     force: bool = False,
     retry_failed: bool = False,
     on_start: Callable[[int, int], None] | None = None,
@@ -152,12 +157,15 @@ def register_batch(
     out : Path
     executor : InProcess, LocalProcesses or Cluster, optional
         Local processes on all cores when not given.
+    learn : bool
+        Register twice: what the first pass shows of how these people differ is told to the second (see ``learning``),
+        and kept for scans that are added later. Too few sound subjects are registered once.
     force : bool
-        Do again what is already done.
+        Do again what is already done, and learn again.
     retry_failed : bool
         Do only what failed before.
     on_start : callable, optional
-        Called with the number of scans to do and of those already done.
+        Called with the number of scans to do and of those already done, at the start of every pass.
     on_done : callable, optional
         Called with every outcome as it comes.
     on_end : callable, optional
@@ -177,33 +185,89 @@ def register_batch(
     with locked_folder(out) as lock:
         folder = RegisteredFolder(out)
         folder.prepare()
-        todo, current = _plan(found, recipe, folder, force, retry_failed)
+        work = _Work(found, executor or LocalProcesses(), folder, lock, on_start, on_done, on_end)
+        if not learn:
+            return work.passed(recipe, force, retry_failed)
+        if force:
+            folder.learnt.unlink(missing_ok=True)
+        data = _frozen(folder, recipe)
+        if not data and not retry_failed:
+            first = work.passed(recipe, force, retry_failed)
+            learnt = _learnt(folder, recipe)
+            if learnt is None:
+                return first
+            data = learnt.to_npz(recipe.first_pass)
+            write_file(folder.learnt, data)
+        return work.passed(replace(recipe, learnt=data), force=False, retry_failed=retry_failed)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """A batch in a folder whose lock is held; one pass over it, or two."""
+
+    found: Sequence[ScanFiles]
+    executor: Executor
+    folder: RegisteredFolder
+    lock: FolderLock
+    on_start: Callable[[int, int], None] | None
+    on_done: Callable[[Outcome], None] | None
+    on_end: Callable[[Sequence[Outcome]], object] | None
+
+    def passed(self, recipe: Recipe, force: bool, retry_failed: bool) -> list[Outcome]:
+        """Do by one recipe what is still to be done; see :func:`register_batch`."""
+        folder = self.folder
+        todo, current = _plan(self.found, recipe, folder, force, retry_failed)
         known = {outcome.id: outcome for outcome in folder.outcomes()}
         _keep_one_template(folder, recipe, known, {files.id for files in todo})
         done = {scan_id: known[scan_id] for scan_id in current}
         summary = _Summary(folder, known)
         summary.write()
-        if on_start is not None:
-            on_start(len(todo), len(current))
+        if self.on_start is not None:
+            self.on_start(len(todo), len(current))
         try:
-            with closing((executor or LocalProcesses()).run(recipe, todo, folder, lock)) as outcomes:
+            with closing(self.executor.run(recipe, todo, folder, self.lock)) as outcomes:
                 for outcome in outcomes if todo else ():  # nobody starts working for nothing
                     known[outcome.id] = done[outcome.id] = outcome
-                    if on_done is not None:
-                        on_done(outcome)
+                    if self.on_done is not None:
+                        self.on_done(outcome)
                     summary.refresh()
             summary.write()
-            if on_end is not None:
-                on_end([known[scan_id] for scan_id in sorted(known)])
+            self._end(known)
         except BaseException as error:
             with suppress(FileProblem):  # the disk may be full; what stopped the run matters more
                 summary.write()
-                if isinstance(error, KeyboardInterrupt) and on_end is not None:
-                    on_end([known[scan_id] for scan_id in sorted(known)])
+                if isinstance(error, KeyboardInterrupt):
+                    self._end(known)
             if isinstance(error, FileProblem) and error.code == "unwritable":
                 raise FileProblem.of("unwritable/stopped", error.where, what=Finding.of(error)) from error
             raise
-    return [done[files.id] for files in found if files.id in done]
+        return [done[files.id] for files in self.found if files.id in done]
+
+    def _end(self, known: dict[str, Outcome]) -> None:
+        if self.on_end is not None:
+            self.on_end([known[scan_id] for scan_id in sorted(known)])
+
+
+def _frozen(folder: RegisteredFolder, recipe: Recipe) -> bytes:
+    """What a first pass by this recipe taught this folder; empty where none did."""
+    data = folder.learnt.read_bytes() if folder.learnt.exists() else b""
+    return data if made_by(data) == recipe.first_pass else b""
+
+
+def _learnt(folder: RegisteredFolder, recipe: Recipe) -> Learnt | None:
+    """What the folder's results of this recipe teach; None where they are too few."""
+
+    def subjects() -> Iterator[tuple[str, Floats, Similarity]]:
+        for scan_id in folder.ids():
+            record = folder.record(scan_id)
+            if any(record.get(key) != value for key, value in recipe.common.items()):
+                continue
+            if is_sound(record["metrics"], record["absent_side"]):
+                mesh = load_mesh(folder.registered / f"{scan_id}.ply")
+                to_scan = Similarity.from_dict(record["to_file"]).inverse()
+                yield scan_id, to_scan.apply(mesh.vertices), Similarity.from_dict(record["rigid"])
+
+    return Teacher(from_npz(recipe.template)).learnt(subjects())
 
 
 def _plan(

@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol, Self
 import numpy as np
 
 from breastmorph import __version__
+from breastmorph.batch.learning import Learnt, digest
 from breastmorph.foundation.errors import (
     BreastMorphError,
     FileProblem,
@@ -40,6 +41,7 @@ from breastmorph.foundation.files import (
 )
 from breastmorph.foundation.machine import one_thread, share_compiled_code
 from breastmorph.mesh.files.ply import encoded
+from breastmorph.mesh.skin import share_seen
 from breastmorph.registration.parameters import RegistrationParameters
 from breastmorph.registration.pipeline import Registrar
 from breastmorph.registration.result import Registration, StageMetrics
@@ -76,12 +78,15 @@ class Recipe:
     parameters : RegistrationParameters
     check : CheckParameters
     pictures : Pictures, optional
+    learnt : bytes
+        What a first pass taught, as the content of ``learnt.npz``; empty for a first pass.
     """
 
     template: bytes
     parameters: RegistrationParameters
     check: CheckParameters
     pictures: Pictures | None
+    learnt: bytes = b""
 
     @cached_property
     def common(self) -> dict[str, Any]:
@@ -90,8 +95,14 @@ class Recipe:
             "template": template_hash(from_npz(self.template)),
             "parameters": plain(asdict(self.parameters)),
             "check": plain(asdict(self.check)),
+            "learnt": digest(self.learnt),
             "version": __version__,
         }
+
+    @property
+    def first_pass(self) -> str:
+        """What is common to the first pass that this recipe builds on, as text."""
+        return json_text({key: value for key, value in self.common.items() if key != "learnt"})
 
 
 def recipe(
@@ -189,6 +200,7 @@ class ProductMaker:
         share_compiled_code()
         self._recipe = recipe
         self._registrar = Registrar(from_npz(recipe.template), recipe.parameters)
+        self._learnt = Learnt.from_npz(recipe.learnt) if recipe.learnt else None
 
     def __call__(self, files: ScanFiles) -> Product | FailedScan:
         """Read, check and register one scan. Whatever is wrong with it becomes a FailedScan."""
@@ -208,7 +220,8 @@ class ProductMaker:
             return FailedScan.of(files, said, inputs, traceback.format_exc())
 
     def _product(self, judged: Check, scan: Scan, inputs: Hashes) -> Product:
-        result = self._registrar.register(scan)
+        told = None if self._learnt is None else self._learnt.population(scan.id)
+        result = self._registrar.register(scan, told)
         mesh = encoded(result.mesh.with_vertices(scan.to_file.apply(result.vertices)))
         warnings = [*(one for one in judged.findings if one.level == "repair"), *result.warnings]
         outputs = {f"{scan.id}.ply": hashlib.sha256(mesh).hexdigest()}
@@ -225,10 +238,13 @@ class ProductMaker:
             "landmarks_found": {name: round(one.sd, 2) for name, one in result.landmarks.found.items()},
             "landmarks_estimated": {name: point.tolist() for name, point in result.estimated.items()},
             "to_file": scan.to_file.as_dict(),
+            "rigid": result.transform.as_dict(),
             "inputs": inputs,
             **self._recipe.common,
             "outputs": outputs,
         }
+        if result.mesh.colors is not None:
+            record["skin_seen"] = round(share_seen(result.mesh.colors), 4)
         return Product(scan.id, record, mesh, pictures)
 
     def _pictures(
@@ -273,7 +289,7 @@ def _stage(stage: StageMetrics) -> Any:
 
 Status = Literal["registered", "unchanged", "failed"]
 PICTURES = ("sheets", "thumbnails")  # folders of pictures that a result may have
-_BRIEF = ("id", "metrics", "absent_side", "warnings", "findings", "seconds", "outputs", "template")
+_BRIEF = ("id", "metrics", "absent_side", "warnings", "findings", "seconds", "outputs", "template", "learnt")
 
 
 @dataclass(frozen=True, eq=False)
@@ -449,6 +465,11 @@ class RegisteredFolder:
                 code="unwritable",
             ) from error
 
+    @property
+    def learnt(self) -> Path:
+        """What a first pass taught, where there was one."""
+        return self.path / "learnt.npz"
+
     def keep_template(self, data: bytes) -> None:
         """Write ``template.npz`` where it is not there already."""
         write_if_new(self.path / "template.npz", data)
@@ -493,6 +514,7 @@ def folder_drift(path: Path, scans: Mapping[str, ScanFiles] | None = None) -> It
     """
     folder = RegisteredFolder(path)
     yield from _template_drift(folder)
+    frozen = folder.learnt.read_bytes() if folder.learnt.exists() else b""
     ids, templates = folder.ids(), set()
     for scan_id in ids:
         record = folder.registered / f"{scan_id}.json"
@@ -506,8 +528,10 @@ def folder_drift(path: Path, scans: Mapping[str, ScanFiles] | None = None) -> It
         templates.add(str(said.get("template")))
         if len(templates) > 1:
             yield FileProblem("it names another template than records before it", "Register it again", record)
-        for name, digest in outputs.items():
-            yield from compared(folder.output(name), digest, _AGAIN)
+        if said.get("learnt") and said["learnt"] != digest(frozen):
+            yield FileProblem.of("unreadable/other-learnt", record, again=_AGAIN)
+        for name, content in outputs.items():
+            yield from compared(folder.output(name), content, _AGAIN)
         if scans is not None:
             yield from _input_drift(scan_id, said.get("inputs"), scans, record)
     for mesh in sorted(folder.registered.glob("[!.]*.ply")):

@@ -98,8 +98,13 @@ class LiveProgress:
 
     def start(self, total: int, unchanged: int) -> None:
         """The number of scans to do, and of those that are already done."""
+        if self._total:  # a second pass
+            self.__exit__()
         self._total = total
+        self._done = self._failed = self._printed = 0
+        self._worst, self._worst_text = 0.0, ""
         self._begin = self._last_line = self._clock()
+        self._times.clear()
         self._times.append(self._begin)
         already = f" ({unchanged} already done)" if unchanged else ""
         if not total:
@@ -250,6 +255,10 @@ def _work_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "--preset", "preset_name", type=click.Choice(list(PRESETS)), default="default", show_default=True,
     help="default is right by truth; paper is the printed method, for comparison.",
 )  # fmt: skip
+@click.option(
+    "--learn/--no-learn", default=False, show_default=True,
+    help="Register twice: how the others of this cohort differ is told to the second pass of each (20 and more scans).",
+)  # fmt: skip
 @click.option("--no-mask", is_flag=True, help="Fit the whole torso alike, without breast probability masks.")
 @click.option("--quality-sheet", is_flag=True, help="Draw OUT/sheets/<id>.png for every scan.")
 @click.option("--force", is_flag=True, help="Register again what is already done.")
@@ -265,6 +274,7 @@ def command(
     template_landmarks: Path | None,
     template_coarse: Path | None,
     preset_name: str,
+    learn: bool,
     no_mask: bool,
     quality_sheet: bool,
     force: bool,
@@ -305,6 +315,7 @@ def command(
                 rules,
                 out,
                 executor,
+                learn=learn,
                 force=force,
                 retry_failed=retry_failed,
                 on_start=progress.start,

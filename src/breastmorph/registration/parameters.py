@@ -35,8 +35,8 @@ class RigidParameters:
 class WarpParameters:
     """The smooth start: a spline that may slide along the scan (see docs/paper-notes.md).
 
-    A displacement is affine + triharmonic spline (the thorax) + a local Gaussian field (the breasts). Standard
-    deviations say how much of each an adult torso shows about the template; only their ratios matter.
+    A displacement is affine + triharmonic spline (the trunk) + a local Gaussian field (the breasts). Standard
+    deviations say how much of each an adult torso shows about the template. How trunks vary has been learnt.
     """
 
     bending_sd: float = 6.0  # mm, spline part at a hand's breadth (100 mm)
@@ -46,7 +46,7 @@ class WarpParameters:
     breast_saturation: float = 0.25  # of the mask's peak: above, the local field is free
     normal_sd: float = 2.0  # mm, anchors across the surface
     sliding_sd: float = 60.0  # mm, anchors along the surface
-    outside_pull: float = 0.5  # outside the mask: 0 follows the scan, 1 keeps the rigid shape
+    outside_pull: float = 0.25  # outside the mask: 0 follows the scan, 1 keeps the rigid shape
     sternum_radius: float = 35.0  # mm around notch and xiphoid (they are measured) without that pull
     exact_sd: float = 1.0  # mm, nipples, notch and xiphoid: the same skin on everybody
     height_sd: float = 4.0  # mm, lower pole: only its height is comparable
@@ -54,10 +54,14 @@ class WarpParameters:
     optional_sd: float = 6.0  # mm, navel, coracoids, folds where both sides have them
     outlier_distance: float = 10.0  # mm
     max_angle: float = 53.0  # degrees between normals of a pair
+    trunk_share: float = 0.5  # of the variance that phantoms' trunks show; 0: smoothness alone
+    smooth_share: float = 0.1  # of the smooth prior's variance that stays beside it
+    unknown_share: float = 0.5  # of both that stays beside what a cohort has taught
     iterations: int = 10
     centres: int = 200
     spline_modes: int = 60
     breast_modes: int = 80
+    modes: int = 200  # of all these together, those that move the skin most
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ _DEFAULT_LANDMARKS = (("nipple", 1.0), ("sternal_notch", 0.1), ("xiphoid", 0.1))
 
 
 _FINE = StageParameters(
-    stiffness=6.0,
+    stiffness=2.45,
     stiffness_end=0.99,
     stiffness_divisor=2.45,
     landmarks=_DEFAULT_LANDMARKS,

@@ -15,6 +15,7 @@ from breastmorph.foundation.machine import one_thread
 from breastmorph.mask import IN_BREAST, BreastLengths, BreastMask, measure_breasts
 from breastmorph.mesh.geometry import Similarity, vertex_normals, without_pinches
 from breastmorph.mesh.remeshing import thinned
+from breastmorph.mesh.skin import carried
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.minimiser import Deformation, Trace, fit
 from breastmorph.registration.parameters import RegistrationParameters, RigidParameters, StageParameters
@@ -36,7 +37,7 @@ from breastmorph.registration.rigid import (
     align_by_sliding,
     landmark_alignment,
 )
-from breastmorph.registration.warp import slide_onto
+from breastmorph.registration.warp import Population, slide_onto
 from breastmorph.scan.anatomy import require_enough
 from breastmorph.scan.scan import STERNUM, Landmarks, Scan
 from breastmorph.template import Template
@@ -62,8 +63,14 @@ class Registrar:
         self.parameters = parameters or RegistrationParameters()
         self._prepared = PreparedTemplate(template, self.parameters)
 
-    def register(self, scan: Scan) -> Registration:
+    def register(self, scan: Scan, population: Population | None = None) -> Registration:
         """Bend the template onto a scan.
+
+        Parameters
+        ----------
+        scan : Scan
+        population : Population, optional
+            What is known of the people whom the scan is one of; it must not have been learnt from this scan.
 
         Raises
         ------
@@ -71,7 +78,7 @@ class Registrar:
             When the scan cannot be this template's: landmarks off the surface, sides swapped, not a torso.
         """
         with one_thread():
-            return bent_onto(self._prepared, scan)
+            return bent_onto(self._prepared, scan, population)
 
 
 def register(
@@ -81,11 +88,11 @@ def register(
     return Registrar(template, parameters).register(scan)
 
 
-def bent_onto(prepared: PreparedTemplate, scan: Scan) -> Registration:
+def bent_onto(prepared: PreparedTemplate, scan: Scan, population: Population | None = None) -> Registration:
     """The method: five stages, each from values to a value. Behind the rigid one all is in template coordinates."""
     seen = look_at(prepared, scan)
     laid = lay_on(prepared, seen)
-    slid = slide(prepared, laid)
+    slid = slide(prepared, laid, population)
     bent = refine(prepared, laid, slid)
     return judge(prepared, laid, bent)
 
@@ -245,7 +252,7 @@ def look_at(prepared: PreparedTemplate, scan: Scan) -> Seen:
     """The scan with its search tree, its landmarks on the surface and its mask's lengths (section 3.1)."""
     report = Report(warnings=tuple(scan.warnings))
     target = Target.of(scan.mesh)
-    given, moved = landmarks_on_surface(scan.landmarks, target, scan.id)
+    given, moved = landmarks_on_surface(scan.trusted, target, scan.id)
     report = report.warned(moved).ticked("closest-point tree")
     landmarks = with_estimates(prepared, target, given)
     if len(landmarks) > len(given):
@@ -281,16 +288,19 @@ def lay_on(prepared: PreparedTemplate, seen: Seen) -> Laid:
     return replace(laid, report=report.warned(judge_thorax(standing.outside, seen.scan.id)))
 
 
-def slide(prepared: PreparedTemplate, laid: Laid) -> Slid:
+def slide(prepared: PreparedTemplate, laid: Laid, population: Population | None = None) -> Slid:
     """The smooth start: a warp that slides along the scan; the template itself where the parameters have none."""
     (fine, coarse), report = _start(prepared, laid)
-    if prepared.basis is None:
+    basis = prepared.basis
+    if basis is None:
         return Slid(fine.vertices, coarse.vertices, report)
+    if population is not None:
+        basis = basis.knowing(population)
     ids = prepared.fine.landmark_ids
-    vertices, anchors = slide_onto(laid.target, fine.vertices, coarse, prepared.basis, ids, laid.marks)
+    vertices, anchors = slide_onto(laid.target, fine.vertices, coarse, basis, ids, laid.marks)
     report = report.ticked("warp")
     standing = laid.standing(prepared.coarse, anchors)
-    return Slid(vertices, anchors, report.closed("warp", standing, prepared.basis.parameters.iterations))
+    return Slid(vertices, anchors, report.closed("warp", standing, basis.parameters.iterations))
 
 
 def refine(prepared: PreparedTemplate, laid: Laid, slid: Slid) -> Bent:
@@ -328,9 +338,12 @@ def judge(prepared: PreparedTemplate, laid: Laid, bent: Bent) -> Registration:
     if is_fitted:
         found = {side: standing.sound[prepared.breasts[side]] for side in laid.marks.nipple_sides}
         report = report.warned(judge_breasts({side: float(part.mean()) for side, part in found.items()}))
+    mesh = TriangleMesh(laid.transform.apply(bent.vertices), fine.mesh.faces)
+    if scan.mesh.is_coloured:
+        mesh = replace(mesh, colors=carried(mesh, laid.seen.target.surface))
     return Registration(
         id=scan.id,
-        mesh=TriangleMesh(laid.transform.apply(bent.vertices), fine.mesh.faces),
+        mesh=mesh,
         transform=laid.transform,
         template_mask=fine.mask,
         scan_mask=laid.mask.at(laid.transform.inverse().apply(scan.mesh.vertices)),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.resources import files
 
 import numpy as np
 from scipy.sparse.linalg import splu
 from scipy.spatial import cKDTree
 
 from breastmorph.foundation.arrays import Bools, Floats
+from breastmorph.foundation.files import open_archive
 from breastmorph.foundation.machine import one_thread
 from breastmorph.mask import BreastMask, measure_breasts
 from breastmorph.mesh.closest import Surface
@@ -19,9 +21,9 @@ from breastmorph.mesh.topology import boundary_vertices
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.minimiser import Cells, EdgeSystem, spokes_and_rims
 from breastmorph.registration.parameters import RegistrationParameters, WarpParameters
-from breastmorph.registration.warp import WarpBasis, warp_basis
+from breastmorph.registration.warp import Functions, WarpBasis, smooth_functions, warp_basis
 from breastmorph.scan.scan import SIGN, STERNUM
-from breastmorph.template import Template
+from breastmorph.template import Template, default_template
 
 # --------------------------------------------------------------------------------------------------------------------
 # Embedded deformation: carrying a coarse mesh's deformation to a fine one (Sumner et al. 2007)
@@ -221,7 +223,7 @@ class PreparedTemplate:
         self.fine = Level.of(template.mesh, template.landmark_ids, self.mask)
         self.coarse = Level.of(template.coarse, template.coarse_landmark_ids, self.mask)
         self.peak = float(self.fine.mask.max())
-        self.basis = None if parameters.warp is None else self._basis(parameters.warp)
+        self.basis = None if parameters.warp is None else self.sliding_basis
         self._one_sided: dict[str, OneSided] = {}
 
     @cached_property
@@ -230,9 +232,29 @@ class PreparedTemplate:
         return EmbeddedDeformation(self.fine.mesh.vertices, self.coarse.mesh.vertices)
 
     @cached_property
+    def functions(self) -> Functions:
+        """Of the parameters' warp, or of the usual one where they have none: unset landmarks are found by sliding."""
+        fine_mask, coarse_mask = self.fine.mask / self.peak, self.coarse.mask / self.peak
+        if not self.parameters.use_masks:
+            fine_mask, coarse_mask = np.ones_like(fine_mask), np.ones_like(coarse_mask)
+        with one_thread():  # sums must not depend on the number of cores
+            return smooth_functions(
+                self.fine.mesh.vertices,
+                self.coarse.mesh.vertices,
+                fine_mask,
+                coarse_mask,
+                self.template.landmarks.array(STERNUM),
+                self.parameters.warp or WarpParameters(),
+            )
+
+    @cached_property
     def sliding_basis(self) -> WarpBasis:
-        """The parameters' warp, or the usual one where they have none: unset landmarks are found by sliding."""
-        return self._basis(WarpParameters()) if self.basis is None else self.basis
+        """The prior of the parameters' warp, or of the usual one where they have none."""
+        share = self.functions.parameters.trunk_share
+        known = share > 0.0 and np.array_equal(self.coarse.mesh.vertices, default_template().coarse.vertices)
+        with one_thread():
+            # Carried to another template the modes did not help: what a user makes of her own scans is nearer to them.
+            return warp_basis(self.functions, trunk_modes() if known else None)
 
     @cached_property
     def breasts(self) -> Mapping[str, Bools]:
@@ -250,16 +272,16 @@ class PreparedTemplate:
             self._one_sided[side] = OneSided(fine, coarse, BreastHeight.of(self.fine.mesh, fine))
         return self._one_sided[side]
 
-    def _basis(self, parameters: WarpParameters) -> WarpBasis:
-        fine_mask, coarse_mask = self.fine.mask / self.peak, self.coarse.mask / self.peak
-        if not self.parameters.use_masks:
-            fine_mask, coarse_mask = np.ones_like(fine_mask), np.ones_like(coarse_mask)
-        with one_thread():  # sums must not depend on the number of cores
-            return warp_basis(
-                self.fine.mesh.vertices,
-                self.coarse.mesh.vertices,
-                fine_mask,
-                coarse_mask,
-                self.template.landmarks.array(STERNUM),
-                parameters,
-            )
+
+# --------------------------------------------------------------------------------------------------------------------
+# How the trunks of adults vary, where it is known: at the default template's anchors
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def trunk_modes() -> Floats:
+    """Modes (a, 3, r) at the default template's anchors; see scripts/make_trunk_modes.py."""
+    data = files("breastmorph").joinpath("data/trunk_modes.npz").read_bytes()
+    with open_archive(data) as parts:
+        modes: Floats = parts["modes"].astype(float)
+    return modes

@@ -1,8 +1,10 @@
-"""The smooth start: a spline of few modes that takes the template onto the scan and may slide along it.
+"""The smooth start: a field of few modes that takes the template onto the scan and may slide along it.
 
-Closest points say nothing about where along the surface a point belongs; landmarks and smoothness do. So anchors
-are held across the surface and left nearly free along it, and a Gaussian prior of displacements (affine, a
-triharmonic spline for the thorax, a local field for the breasts) fills in the rest.
+Closest points say nothing about where along the surface a point belongs; landmarks and what is known of bodies do. So
+anchors are held across the surface and left nearly free along it, and a Gaussian prior of displacements fills in the
+rest. It has two sources. Smoothness: affine, a triharmonic spline for the thorax, a local field for the breasts. And
+people: how the trunks of adults differ together, learnt once from phantoms of known truth, and after a first pass how
+the cohort at hand does (``learning``).
 """
 
 from __future__ import annotations
@@ -25,20 +27,23 @@ _HAND = 100.0  # mm, the length at which the spline's standard deviation is stat
 _LOCAL_CENTRES = 150
 _LOCAL_FROM = 0.15  # local centres where the saturated mask is at least this
 _FREE_SHIFT = 100.0  # mm, translation is as good as free
+_READ_OFF = 1.0  # mm to which functions follow displacements that are given at the anchors
 
 
 @dataclass(frozen=True, eq=False)
-class WarpBasis:
-    """Displacement modes of one template, prepared once.
+class Functions:
+    """Smooth functions on a template, of which every component of a displacement is a sum.
 
     Attributes
     ----------
-    anchors : (a, q) float
-        Modes at the coarse twin's vertices.
-    vertices : (n, q) float
-        Modes at the template's vertices.
-    prior : (q,) float
-        Precision of every mode's coefficient, in 1/mm^2.
+    anchors : (a, f) float
+        At the coarse twin's vertices.
+    vertices : (n, f) float
+        At the template's vertices.
+    precision : (f,) float
+        Of their coefficients, as smoothness alone has it, in 1/mm^2.
+    n_local : int
+        The last so many are the breasts' local field, the others the trunk's.
     kept : (n,) float
         Share of the displacement that every vertex keeps: less outside the breasts, for a calm thorax.
     parameters : WarpParameters
@@ -46,20 +51,84 @@ class WarpBasis:
 
     anchors: Floats
     vertices: Floats
-    prior: Floats
+    precision: Floats
+    n_local: int
     kept: Floats
     parameters: WarpParameters
 
+    def read_off(self, displacements: Floats, *, local: bool = True) -> Floats:
+        """Coefficients (f, 3, k) of displacements (a, 3, k) at the anchors, with or without the local field."""
+        used = len(self.precision) - (0 if local else self.n_local)
+        functions = self.anchors[:, :used]
+        normal = functions.T @ functions / _READ_OFF**2 + np.diag(self.precision[:used])
+        right = functions.T @ displacements.reshape(len(functions), -1) / _READ_OFF**2
+        found = np.zeros((len(self.precision), *displacements.shape[1:]))
+        found[:used] = np.linalg.solve(normal, right).reshape(used, *displacements.shape[1:])
+        return found
 
-def warp_basis(
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """How people differ from the template, seen at its anchors after the rigid stage.
+
+    Attributes
+    ----------
+    mean : (a, 3) float
+        Their average displacement.
+    modes : (a, 3, r) float
+        What they vary by about it, each one standard deviation.
+    """
+
+    mean: Floats
+    modes: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class WarpBasis:
+    """The prior of displacements: a mean and modes of which every subject has so much, N(0, 1) of each.
+
+    Attributes
+    ----------
+    functions : Functions
+    mean : (f, 3) float
+        Coefficients.
+    modes : (f, 3, q) float
+    at_anchors : (a, 3, q) float
+        The modes there.
+    """
+
+    functions: Functions
+    mean: Floats
+    modes: Floats
+    at_anchors: Floats
+
+    @classmethod
+    def of(cls, functions: Functions, mean: Floats, modes: Floats) -> WarpBasis:
+        """From mean (f, 3) and modes (f, 3, q)."""
+        return cls(functions, mean, modes, np.einsum("af,fiq->aiq", functions.anchors, modes))
+
+    def knowing(self, population: Population) -> WarpBasis:
+        """With what is known of a population; this prior stays beside it, for what its subjects do not show."""
+        mean = self.functions.read_off(population.mean[..., None])[..., 0]
+        unknown = np.sqrt(self.parameters.unknown_share) * self.modes
+        modes = np.concatenate([unknown, self.functions.read_off(population.modes)], axis=2)
+        return WarpBasis.of(self.functions, self.mean + mean, modes)
+
+    @property
+    def parameters(self) -> WarpParameters:
+        """Of the functions."""
+        return self.functions.parameters
+
+
+def smooth_functions(
     vertices: Floats,
     anchors: Floats,
     vertex_mask: Floats,
     anchor_mask: Floats,
     sternum: Floats,
     parameters: WarpParameters,
-) -> WarpBasis:
-    """Prepare the modes.
+) -> Functions:
+    """Prepare the functions.
 
     Parameters
     ----------
@@ -87,7 +156,7 @@ def warp_basis(
     values, modes = _largest_modes(kernel, parameters.breast_modes)
     breast = strength[:, None] * modes / np.sqrt(values)
 
-    def modes_at(points: Floats, freedom: Floats) -> Floats:
+    def functions_at(points: Floats, freedom: Floats) -> Floats:
         return np.column_stack(
             [
                 np.ones(len(points)),
@@ -97,7 +166,7 @@ def warp_basis(
             ]
         )
 
-    prior = np.concatenate(
+    precision = np.concatenate(
         [
             [1.0 / _FREE_SHIFT**2],
             np.full(3, 1.0 / (parameters.linear_sd * _HAND) ** 2),
@@ -108,8 +177,38 @@ def warp_basis(
     near = np.exp(-((cdist(vertices, sternum).min(axis=1) / parameters.sternum_radius) ** 2))
     free = np.maximum(vertex_freedom * vertex_freedom * (3.0 - 2.0 * vertex_freedom), near)
     kept = 1.0 - parameters.outside_pull * (1.0 - free)
-    at_anchors, at_vertices = modes_at(anchors, anchor_freedom), modes_at(vertices, vertex_freedom)
-    return WarpBasis(at_anchors, at_vertices, prior, kept, parameters)
+    at_anchors, at_vertices = functions_at(anchors, anchor_freedom), functions_at(vertices, vertex_freedom)
+    return Functions(at_anchors, at_vertices, precision, breast.shape[1], kept, parameters)
+
+
+def warp_basis(functions: Functions, trunk: Floats | None = None) -> WarpBasis:
+    """The prior of smoothness, and of trunks where it is known how they vary.
+
+    Parameters
+    ----------
+    functions : Functions
+    trunk : (a, 3, r) float, optional
+        How the trunks of adults vary, one standard deviation each: takes most of the place of smoothness outside the
+        breasts, where skin has no features to go by.
+    """
+    p, n = functions.parameters, len(functions.precision)
+    smooth = np.repeat(1.0 / functions.precision, 3)
+    if trunk is not None:
+        smooth[: 3 * (n - functions.n_local)] *= p.smooth_share
+    covariance = np.diag(smooth)
+    if trunk is not None:
+        known = functions.read_off(trunk, local=False).reshape(3 * n, -1)
+        covariance += p.trunk_share * known @ known.T
+    return WarpBasis.of(functions, np.zeros((n, 3)), _most_moving(covariance, functions.anchors, p.modes))
+
+
+def _most_moving(covariance: Floats, functions: Floats, count: int) -> Floats:
+    """Modes of coefficients with this covariance (3f, 3f) that move the anchors most, (f, 3, count)."""
+    values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))).reshape(functions.shape[1], 3, -1)
+    moved = np.einsum("af,fiq->aiq", functions, root).reshape(-1, root.shape[2])
+    turned = np.linalg.eigh(moved.T @ moved)[1][:, ::-1][:, :count]
+    return root @ turned
 
 
 def slide_onto(
@@ -142,50 +241,46 @@ def slide_onto(
     anchors : (a, 3) float
         Without the outside pull.
     """
-    parameters, n_modes = basis.parameters, len(basis.prior)
-    known_matrix, known_right = _landmark_equations(vertices, basis, landmark_ids, landmarks)
-    coefficients = np.zeros((n_modes, 3))
-    across, along = parameters.normal_sd**-2, parameters.sliding_sd**-2
-    for _ in range(parameters.iterations):
-        anchors = coarse.vertices + basis.anchors @ coefficients
-        pairs = target.pairs(anchors, vertex_normals(anchors, coarse.faces), parameters.max_angle)
-        weight = pairs.sound / (1.0 + (pairs.distances / parameters.outlier_distance) ** 2)
-        wanted = pairs.points - coarse.vertices
-        matrix, right = known_matrix.copy(), known_right.copy()
-        for i in range(3):
-            for j in range(i, 3):
-                precision = (across - along) * pairs.normals[:, i] * pairs.normals[:, j] + along * (i == j)
-                block = basis.anchors.T @ ((weight * precision)[:, None] * basis.anchors)
-                matrix[i, :, j, :] += block
-                right[i] += basis.anchors.T @ (weight * precision * wanted[:, j])
-                if i != j:
-                    matrix[j, :, i, :] += block
-                    right[j] += basis.anchors.T @ (weight * precision * wanted[:, i])
-        for i in range(3):
-            matrix[i, np.arange(n_modes), i, np.arange(n_modes)] += basis.prior
-        factor = cho_factor(matrix.reshape(3 * n_modes, 3 * n_modes), overwrite_a=True, check_finite=False)
-        coefficients = cho_solve(factor, right.ravel()).reshape(3, n_modes).T
-    displacement = basis.kept[:, None] * (basis.vertices @ coefficients)
-    return vertices + displacement, coarse.vertices + basis.anchors @ coefficients
+    p, moves = basis.parameters, basis.at_anchors
+    flat = moves.reshape(-1, moves.shape[2])
+    across, along = p.normal_sd**-2, p.sliding_sd**-2
+    matrix, right = _landmark_equations(vertices, basis, landmark_ids, landmarks)
+    matrix += np.eye(len(matrix)) + along * flat.T @ flat
+    start = coarse.vertices + basis.functions.anchors @ basis.mean
+    anchors, scores = start, np.zeros(len(matrix))
+    for _ in range(p.iterations):
+        pairs = target.pairs(anchors, vertex_normals(anchors, coarse.faces), p.max_angle)
+        weight = pairs.sound / (1.0 + (pairs.distances / p.outlier_distance) ** 2)
+        outwards = np.einsum("ai,aiq->aq", pairs.normals, moves)
+        gap = ((pairs.points - start) * pairs.normals).sum(axis=1)
+        held = np.where(pairs.sound[:, None], pairs.points, anchors)  # along the skin, what has no pair stays
+        left = matrix + (across - along) * outwards.T @ (weight[:, None] * outwards)
+        wanted = (
+            right + (across - along) * outwards.T @ (weight * gap) + along * flat.T @ (held - start).ravel()
+        )
+        scores = cho_solve(cho_factor(left, overwrite_a=True, check_finite=False), wanted)
+        anchors = start + moves @ scores
+    coefficients = basis.mean + basis.modes @ scores
+    displacement = basis.functions.kept[:, None] * (basis.functions.vertices @ coefficients)
+    return vertices + displacement, anchors
 
 
 def _landmark_equations(
     vertices: Floats, basis: WarpBasis, ids: Mapping[str, int], landmarks: Landmarks
 ) -> tuple[Floats, Floats]:
-    """Normal equations of the landmarks, (3, q, 3, q) and (3, q), each with the precision of its own meaning."""
-    n_modes = len(basis.prior)
-    matrix, right = np.zeros((3, n_modes, 3, n_modes)), np.zeros((3, n_modes))
+    """Normal equations of the landmarks, (q, q) and (q,), each with the precision of its own meaning."""
+    n_modes = basis.modes.shape[2]
+    matrix, right = np.zeros((n_modes, n_modes)), np.zeros(n_modes)
     for name in landmarks:
         if name not in ids:
             continue
         precision = _landmark_precision(name, basis.parameters)
         if name in landmarks.found:  # a vague landmark pulls less
             precision = precision / (1.0 + precision * np.diag(landmarks.found[name].covariance))
-        row = basis.vertices[ids[name]]
-        offset = landmarks[name] - vertices[ids[name]]
-        for i in range(3):
-            matrix[i, :, i, :] += precision[i] * np.outer(row, row)
-            right[i] += precision[i] * offset[i] * row
+        here = basis.functions.vertices[ids[name]]
+        rows = np.einsum("f,fiq->iq", here, basis.modes)
+        matrix += rows.T @ (precision[:, None] * rows)
+        right += rows.T @ (precision * (landmarks[name] - vertices[ids[name]] - here @ basis.mean))
     return matrix, right
 
 

@@ -1,0 +1,142 @@
+"""What a cohort's first pass teaches its second: how these people differ, each subject told by the others.
+
+A prior that pulls everybody to the mean would look good by generalization and be wrong. So it only adds: the directions
+in which the others vary become cheap, what they do not show stays as free as before, and nobody's own first pass is in
+what her second one is told.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from zipfile import BadZipFile
+
+import numpy as np
+
+from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.files import open_archive
+from breastmorph.foundation.machine import one_thread
+from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.geometry import Similarity
+from breastmorph.mesh.triangle_mesh import MIRROR
+from breastmorph.registration.result import FOLDED, Registration
+from breastmorph.registration.warp import Population
+from breastmorph.template import Template
+
+ENOUGH = 20  # subjects from whom a cohort can be learnt
+_MOST = 400  # subjects that are learnt from; more of them teach nothing new
+_MODES = 12  # in which a cohort is taken to vary together
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """Where a first pass brought the anchors of the template.
+
+    Attributes
+    ----------
+    ids : tuple of str
+        The subjects.
+    moved : (k, a, 3) float
+        Displacements of the coarse twin's vertices after the rigid stage.
+    mirror : (a,) int, optional
+        The anchor at every anchor's mirror image; then everybody's mirror image counts as well.
+    """
+
+    ids: tuple[str, ...]
+    moved: Floats
+    mirror: Ints | None = None
+
+    def population(self, scan_id: str) -> Population:
+        """What all but one subject teach; all of them where that one is not among them."""
+        others = self.moved[[one != scan_id for one in self.ids]].astype(float)
+        if self.mirror is not None:
+            others = np.concatenate([others, others[:, self.mirror] * MIRROR])
+        mean = others.mean(axis=0)
+        rows = (others - mean).reshape(len(others), -1)
+        with one_thread():
+            vectors = np.linalg.eigh(rows @ rows.T)[1][:, ::-1][:, :_MODES]
+            modes = rows.T @ vectors / np.sqrt(len(rows))
+        return Population(mean, modes.reshape(*mean.shape, -1))
+
+    def to_npz(self, made_by: str) -> bytes:
+        """As the content of a file that says what the first pass was made by."""
+        made = io.BytesIO()
+        mirror = np.empty(0, dtype=np.int64) if self.mirror is None else self.mirror
+        moved = self.moved.astype(np.float32)
+        np.savez(made, ids=np.array(self.ids), moved=moved, mirror=mirror, made_by=np.array(made_by))
+        return made.getvalue()
+
+    @classmethod
+    def from_npz(cls, data: bytes) -> Learnt:
+        """From the content of such a file."""
+        with open_archive(data) as parts:
+            mirror = parts["mirror"]
+            known = mirror if len(mirror) else None
+            return cls(tuple(parts["ids"].tolist()), parts["moved"].astype(float), known)
+
+
+def made_by(data: bytes) -> str:
+    """What the first pass of such a file was made by; empty where that cannot be read."""
+    try:
+        with open_archive(data) as parts:
+            return str(parts["made_by"])
+    except (OSError, LookupError, ValueError, BadZipFile, BreastMorphError):
+        return ""
+
+
+def digest(data: bytes) -> str:
+    """How records name what their subject was told; empty for nothing."""
+    return hashlib.sha256(data).hexdigest() if data else ""
+
+
+class Teacher:
+    """A template's anchors on its own fine surface: turns registrations into displacements of them."""
+
+    def __init__(self, template: Template) -> None:
+        self._template = template
+
+    @cached_property
+    def _tie(self) -> tuple[Ints, Floats]:
+        found = Surface(self._template.mesh).closest(self._template.coarse.vertices)
+        return self._template.mesh.faces[found.faces], found.weights
+
+    def moved(self, vertices: Floats, transform: Similarity) -> Floats:
+        """Displacements of the anchors (a, 3) of a registered shape, given the rigid stage's similarity."""
+        corners, weights = self._tie
+        at_rest, now = (
+            (points[corners] * weights[..., None]).sum(axis=1)
+            for points in (self._template.mesh.vertices, transform.inverse().apply(vertices))
+        )
+        found: Floats = now - at_rest
+        return found
+
+    def learnt(self, subjects: Iterable[tuple[str, Floats, Similarity]]) -> Learnt | None:
+        """What subjects (id, vertices, rigid stage) teach; None where they are too few."""
+        known = sorted(
+            ((name, self.moved(shape, lay)) for name, shape, lay in subjects), key=lambda one: one[0]
+        )
+        if len(known) < ENOUGH:
+            return None
+        known = [
+            known[i] for i in np.unique(np.linspace(0, len(known) - 1, min(len(known), _MOST)).astype(int))
+        ]
+        return Learnt(
+            tuple(name for name, _ in known),
+            np.stack([moved for _, moved in known]),
+            self._template.coarse_mirror,
+        )
+
+
+def learn_from(registrations: Iterable[Registration], template: Template) -> Learnt | None:
+    """What registrations of one template teach; None where fewer than :data:`ENOUGH` are sound."""
+    sound = (one for one in registrations if is_sound(one.metrics, one.absent_side))
+    return Teacher(template).learnt((one.id, one.vertices, one.transform) for one in sound)
+
+
+def is_sound(metrics: Mapping[str, float], absent_side: str) -> bool:
+    """Whether a first pass is one to learn from: two breasts, nothing folded."""
+    return not absent_side and metrics["flipped_percent"] <= FOLDED

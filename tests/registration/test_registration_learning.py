@@ -1,0 +1,143 @@
+"""The second pass: what a cohort teaches, that nobody teaches herself, and that it stays in the folder."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from breastmorph.batch import learning
+from breastmorph.batch.engine import InProcess, register_batch
+from breastmorph.batch.learning import Learnt, Teacher
+from breastmorph.batch.registered_folder import folder_drift
+from breastmorph.mesh.geometry import Similarity
+from breastmorph.mesh.triangle_mesh import MIRROR
+from breastmorph.registration.parameters import RegistrationParameters
+from breastmorph.registration.prepared import PreparedTemplate
+from breastmorph.registration.rigid import Target
+from breastmorph.registration.warp import Population, slide_onto
+from breastmorph.scan.scan import Landmarks
+from tiny_cohort import meshes, tiny_recipe, write_scans
+
+
+@pytest.fixture(scope="module")
+def rules():
+    return tiny_recipe()
+
+
+@pytest.fixture
+def few_are_enough(monkeypatch):
+    monkeypatch.setattr(learning, "ENOUGH", 3)
+
+
+def told(out):
+    """What every record says its subject was told."""
+    return {path.stem: json.loads(path.read_text())["learnt"] for path in (out / "registered").glob("*.json")}
+
+
+def run(found, rules, out, **more):
+    return {one.id: one.status for one in register_batch(found, rules, out, InProcess(), learn=True, **more)}
+
+
+def test_nobody_is_told_what_she_taught():
+    rng = np.random.default_rng(0)
+    moved = rng.normal(size=(25, 30, 3))
+    names = tuple(f"s{i:02d}" for i in range(25))
+    other = moved.copy()
+    other[4] += 50.0
+    before, after = (Learnt(names, one).population("s04") for one in (moved, other))
+    assert np.array_equal(before.mean, after.mean)
+    assert np.array_equal(before.modes, after.modes)
+    assert not np.allclose(after.mean, Learnt(names, other).population("a stranger").mean)
+
+
+def test_a_population_of_a_symmetric_template_is_symmetric():
+    rng = np.random.default_rng(1)
+    mirror = np.r_[np.arange(15, 30), np.arange(15)]
+    known = Learnt(tuple(map(str, range(24))), rng.normal(size=(24, 30, 3)), mirror).population("")
+    assert np.allclose(known.mean[mirror] * MIRROR, known.mean)
+    covariance = np.einsum("aik,bjk->aibj", known.modes, known.modes)
+    assert np.isclose(covariance[3, 0, 3, 0], covariance[18, 0, 18, 0], rtol=0.3)
+
+
+def test_what_is_learnt_is_read_back_and_too_few_teach_nothing(small_template):
+    shape = small_template.mesh.vertices
+    lay = Similarity(np.eye(3), np.array([5.0, 0.0, 0.0]), 1.1)
+    subjects = [(f"s{i:02d}", lay.apply(shape + [0.0, i, 0.0]), lay) for i in range(22)]
+    learnt = Teacher(small_template).learnt(subjects)
+    assert np.allclose(learnt.moved[7], [0.0, 7.0, 0.0])
+    again = Learnt.from_npz(learnt.to_npz("by hand"))
+    assert again.ids == learnt.ids
+    assert np.allclose(again.moved, learnt.moved, atol=1e-5)
+    assert learning.made_by(learnt.to_npz("by hand")) == "by hand"
+    assert learning.made_by(b"no archive") == ""
+    assert Teacher(small_template).learnt(subjects[:5]) is None
+
+
+def test_skin_that_slides_where_nothing_shows_it_is_known_from_others(small_template):
+    """A shift along the skin changes no surface: only people who shift so can tell."""
+    prepared = PreparedTemplate(small_template, RegistrationParameters())
+    coarse, fine = prepared.coarse.mesh, prepared.fine.mesh
+    around = np.cross([0.0, 1.0, 0.0], coarse.vertices)
+    slid = 8.0 * around / np.linalg.norm(around, axis=1).max()
+    people = Population(slid, np.zeros((len(slid), 3, 1)))
+    args = (Target.of(fine), fine.vertices, coarse)
+    rest = (prepared.fine.landmark_ids, Landmarks.of({}))
+    plain, knowing = (
+        slide_onto(*args, basis, *rest)[1] for basis in (prepared.basis, prepared.basis.knowing(people))
+    )
+    gone = (knowing - plain)[np.linalg.norm(slid, axis=1) > 3.0]
+    assert (gone * slid[np.linalg.norm(slid, axis=1) > 3.0]).sum() > 0.0
+    assert np.linalg.norm(plain - coarse.vertices, axis=1).mean() < 1.0
+
+
+def test_learnt_once_kept_for_later_and_learnt_anew_by_force(rules, tmp_path, few_are_enough):
+    found = write_scans(tmp_path / "scans", 5)
+    out = tmp_path / "out"
+    passes = []
+    assert set(run(found[:4], rules, out, on_start=lambda *n: passes.append(n)).values()) == {"registered"}
+    assert passes == [(4, 0), (4, 0)]
+    frozen = (out / "learnt.npz").read_bytes()
+    assert set(told(out).values()) == {learning.digest(frozen)}
+    before = meshes(out)
+    # Nothing to do; and somebody who comes later is told the same, at once.
+    passes.clear()
+    assert run(found, rules, out, on_start=lambda *n: passes.append(n))[found[4].id] == "registered"
+    assert passes == [(1, 4)]
+    assert (out / "learnt.npz").read_bytes() == frozen
+    assert {name: meshes(out)[name] for name in before} == before
+    assert not list(folder_drift(out))
+    run(found, rules, out, force=True)
+    assert (out / "learnt.npz").read_bytes() != frozen
+    assert set(told(out).values()) == {learning.digest((out / "learnt.npz").read_bytes())}
+    (out / "learnt.npz").write_bytes(frozen)
+    assert len([one for one in folder_drift(out) if "learnt.npz" in str(one)]) == 5
+
+
+def test_a_kill_between_the_passes_loses_only_the_second(rules, tmp_path, few_are_enough):
+    found = write_scans(tmp_path / "scans", 4)
+    whole = tmp_path / "whole"
+    run(found, rules, whole)
+    out = tmp_path / "out"
+    seen = []
+
+    def stop_in_the_second(outcome):
+        seen.append(outcome.id)
+        if len(seen) == 6:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(found, rules, out, on_done=stop_in_the_second)
+    passes = []
+    run(found, rules, out, on_start=lambda *n: passes.append(n))
+    assert passes == [(2, 2)]
+    assert meshes(out) == meshes(whole)
+
+
+def test_too_few_are_registered_once_and_without_learning_all_is_as_before(rules, tmp_path):
+    found = write_scans(tmp_path / "scans", 2)
+    run(found, rules, tmp_path / "few")
+    register_batch(found, rules, tmp_path / "plain", InProcess())
+    assert meshes(tmp_path / "few") == meshes(tmp_path / "plain")
+    assert set(told(tmp_path / "few").values()) == {""}
