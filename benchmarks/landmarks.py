@@ -33,6 +33,7 @@ from breastmorph.foundation.workers import Failure, run_each
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.geometry import Similarity, vertex_normals
+from breastmorph.mesh.skin import from_lab, to_lab
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.phantom import write_cohort
 from breastmorph.phantom.body import smooth_step
@@ -40,7 +41,6 @@ from breastmorph.scan.anatomy import UNITS
 from breastmorph.scan.finder import FoundLandmarks, find_landmarks, second_look
 from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
 from breastmorph.scan.scan import REQUIRED, STERNUM, Landmarks
-from breastmorph.scan.views import from_lab, to_lab
 
 BESIDE = Path(__file__).parents[2] / "shared"
 # What counts of each kind: the whole distance, or the height or depth alone where a landmark means no more.
@@ -324,7 +324,7 @@ def walked(surface: Surface, mesh: TriangleMesh, start: Floats, distance: float,
 
 def accused(mesh: TriangleMesh, landmarks: Landmarks) -> set[str]:
     """Names that the second pair of eyes names."""
-    findings = second_look(mesh, landmarks, Similarity())
+    findings, _ = second_look(mesh, landmarks, Similarity())
     return {
         str(one.values[key]) for one in findings for key in ("name", "first", "second") if key in one.values
     }

@@ -48,6 +48,7 @@ def test_same_seed_same_cohort_and_another_seed_another():
     assert draw_cohort(12, 5) != draw_cohort(12, 6)
 
 
+@pytest.mark.slow
 def test_chest_and_breast_vary_independently():
     cohort = draw_cohort(1500, 8)
     thorax = np.array([np.hstack(astuple(s.thorax)) for s in cohort])[:, 1:]  # adiposity follows the BMI

@@ -12,9 +12,9 @@ from breastmorph.cli.phantom import command
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh
+from breastmorph.mesh.skin import to_lab
 from breastmorph.phantom import topology, write_cohort
 from breastmorph.scan.scan import REQUIRED, SIGN
-from breastmorph.scan.views import to_lab
 
 pytestmark = pytest.mark.slow
 

@@ -7,12 +7,12 @@ import pytest
 
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import edge_lengths, face_angles
+from breastmorph.mesh.skin import to_lab
 from breastmorph.mesh.topology import boundary_loops, face_components, is_manifold
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.phantom import Complexion, ScannerParameters, draw_cohort, scan_subject, topology, torso
 from breastmorph.phantom.scanner import refinement
 from breastmorph.scan.scan import REQUIRED
-from breastmorph.scan.views import to_lab
 
 pytestmark = pytest.mark.slow
 

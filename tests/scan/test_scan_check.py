@@ -41,7 +41,10 @@ def write(folder, move=None, landmark_suffix=".json", turn_landmarks=False):
     return scan, points
 
 
-@pytest.mark.parametrize(("seed", "factor"), [(0, 1.0), (1, 0.1), (2, 0.001)])
+@pytest.mark.parametrize(
+    ("seed", "factor"),
+    [pytest.param(0, 1.0, marks=pytest.mark.slow), pytest.param(1, 0.1, marks=pytest.mark.slow), (2, 0.001)],
+)
 def test_any_pose_and_unit_gives_the_same_scan(tmp_path, seed, factor):
     rotation = Rotation.random(None, np.random.default_rng(seed)).as_matrix()
     upright = load_scan(*write(tmp_path))

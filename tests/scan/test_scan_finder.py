@@ -16,6 +16,7 @@ from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.remeshing import thinned
+from breastmorph.mesh.skin import to_lab
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.phantom.cohort import draw_cohort
 from breastmorph.phantom.cohort import torso as phantom
@@ -34,8 +35,8 @@ from breastmorph.scan.finder import (
     second_look,
 )
 from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
-from breastmorph.scan.scan import REQUIRED, Found, Landmarks
-from breastmorph.scan.views import lightened, to_lab
+from breastmorph.scan.scan import REQUIRED, Found, Landmarks, Scan
+from breastmorph.scan.views import lightened
 
 NEAR = {"nipple": 8.0, "sternal_notch": 15.0, "xiphoid": 25.0, "lower_pole": 30.0, "lateral_pole": 40.0}
 
@@ -76,6 +77,7 @@ def test_all_landmarks_are_found_in_any_pose_and_unit(seed, scale):
     assert np.degrees(np.arccos(seen.axes[1] @ up)) < 20.0
 
 
+@pytest.mark.slow
 def test_a_side_without_a_breast_is_recognised_and_nothing_is_invented_there():
     scan = scanned(one_sided=True)
     seen = find_landmarks(scan.mesh)
@@ -158,7 +160,11 @@ def two_people() -> TriangleMesh:
             ("torso-cut-off", "not-a-torso", "implausible-anatomy"),
             marks=pytest.mark.slow,
         ),
-        (lambda: kept(lambda p: p[:, 1] > nipple_height() + 10.0), ("torso-cut-off",)),
+        pytest.param(
+            lambda: kept(lambda p: p[:, 1] > nipple_height() + 10.0),
+            ("torso-cut-off",),
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             lambda: scanned().mesh.with_vertices(scanned().mesh.vertices * 0.5),
             ("not-a-torso", "implausible-anatomy"),
@@ -186,6 +192,7 @@ def test_what_is_no_adult_torso_is_refused_by_name(thing, code):
     assert caught.value.remedy
 
 
+@pytest.mark.slow
 def test_a_breast_that_the_scan_ends_in_is_left_out_whole_and_by_name():
     seen = find_landmarks(kept(lambda p: p[:, 0] > -60.0))
     gone = {f"{part}_right" for part in ("nipple", "lower_pole", "lateral_pole")}
@@ -257,7 +264,7 @@ def test_a_second_pair_of_eyes_names_what_is_wrong_and_nothing_else():
     upright = scanned().pose.inverse()
     mesh = scanned().mesh.with_vertices(upright.apply(scanned().mesh.vertices))
     marks = scanned().landmarks.transformed(upright)
-    assert second_look(mesh, marks, Similarity()) == []
+    assert second_look(mesh, marks, Similarity())[0] == []
     seen = found().landmarks.transformed(upright)
     for off in ([0, 30, 0], [-21, -21, 0]):
         wrong = Landmarks(marks.names, marks.points + (np.array(marks.names) == "nipple_left")[:, None] * off)
@@ -267,6 +274,12 @@ def test_a_second_pair_of_eyes_names_what_is_wrong_and_nothing_else():
             "nipple_left",
             "warning",
         )
+    told, rather = second_look(mesh, wrong, Similarity())
+    assert [one.values["name"] for one in told] == list(rather) == ["nipple_left"]
+    trusted = Scan("s", mesh, wrong, rather=rather).trusted
+    assert np.linalg.norm(trusted["nipple_left"] - marks["nipple_left"]) < NEAR["nipple"]
+    assert np.array_equal(trusted["nipple_right"], marks["nipple_right"])
+    assert set(trusted.found) == {"nipple_left"}
     names = list(marks.names)
     i, j = names.index("nipple_left"), names.index("nipple_right")
     names[i], names[j] = names[j], names[i]
@@ -299,7 +312,7 @@ def test_a_vague_landmark_leads_the_rigid_start_less():
 def test_the_command_writes_files_and_pictures_and_goes_on_after_a_refusal(tmp_path):
     (tmp_path / "scans").mkdir()
     save_mesh(scanned().mesh, tmp_path / "scans" / "torso.ply")
-    save_mesh(ball(200.0), tmp_path / "scans" / "ball.ply")
+    save_mesh(ball(5.5), tmp_path / "scans" / "ball.ply")  # of no unit that a torso has
     arguments = [str(tmp_path / "scans"), "--out", str(tmp_path / "out"), "--jobs", "1", "--json"]
     result = CliRunner().invoke(command, arguments, catch_exceptions=False)
     assert result.exit_code == 1

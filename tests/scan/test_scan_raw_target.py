@@ -34,7 +34,7 @@ def files(tmp_path):
     ("scan", "names"),
     [
         pytest.param("a.ply", None, marks=pytest.mark.slow),
-        ("a.xyz", None),
+        pytest.param("a.xyz", None, marks=pytest.mark.slow),
         pytest.param("a.ply", STERNUM, marks=pytest.mark.slow),
         ("a.xyz", ("nipple_left",)),
         ("a.ply", "all"),

@@ -111,6 +111,7 @@ def test_few_landmarks_are_enough(first):
         assert codes(noisy(first.mesh, 3.0), first.landmarks.only(names)) == ["rough-surface"]
 
 
+@pytest.mark.slow
 def test_the_check_says_the_warning_and_every_result_carries_it(tmp_path):
     mesh, landmarks = tmp_path / "a.ply", tmp_path / "a.json"
     skin, points = torso(edge=7.0)

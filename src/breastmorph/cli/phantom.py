@@ -40,6 +40,9 @@ from breastmorph.scan.scan import SIDES
     help="Vertex colours: skin of every tone, areola, mottling, moles, scars, strap marks.",
 )
 @click.option(
+    "--large", is_flag=True, help="Extremes: breasts of 1,000 cc and more, many touching each other."
+)
+@click.option(
     "--visits",
     type=click.IntRange(min=1),
     default=1,
@@ -61,6 +64,7 @@ def command(
     jobs: int | None,
     one_sided: int,
     colour: bool,
+    large: bool,
     visits: int,
     changed: float,
     as_json: bool,
@@ -78,6 +82,7 @@ def command(
     """
     # Loaded here, so that --help and mistakes in the options answer at once.
     from breastmorph.phantom import VisitParameters, write_cohort
+    from breastmorph.phantom.cohort import LARGE
 
     if one_sided > n:
         raise click.BadParameter(
@@ -94,6 +99,7 @@ def command(
             colour=colour,
             visits=visits,
             changes=VisitParameters(changed=changed),
+            parameters=LARGE if large else None,
         )
     summary = _summary([row for row in rows if row.get("visit", "1") == "1"])
     if as_json:

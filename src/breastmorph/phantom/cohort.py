@@ -72,6 +72,13 @@ class PhantomParameters:
     volume_to_difference: float = 0.45
 
 
+LARGE = PhantomParameters(  # extremes: breasts of 1,000 cc and more, many of which touch each other
+    volume_left=Marginal(1200.0, 130.0, 1000.0, 1600.0),
+    volume_right=Marginal(1200.0, 130.0, 1000.0, 1600.0),
+    bmi=Marginal(29.0, 4.0, 20.0, 38.3),
+)
+
+
 @dataclass(frozen=True)
 class Subject:
     """One subject of the cohort.

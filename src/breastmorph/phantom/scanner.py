@@ -28,6 +28,7 @@ from breastmorph.mesh.geometry import (
     vertex_areas,
     vertex_normals,
 )
+from breastmorph.mesh.skin import from_lab
 from breastmorph.mesh.topology import (
     boundary_loops,
     edge_table,
@@ -39,6 +40,7 @@ from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.phantom.body import Thorax
 from breastmorph.phantom.cohort import (
     STERNUM_LEVELS,
+    PhantomParameters,
     Subject,
     Torso,
     VisitParameters,
@@ -55,7 +57,6 @@ from breastmorph.phantom.cohort import (
 from breastmorph.phantom.skin import BareSkin, Breast, Complexion
 from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.scan import SIDES, STERNUM, Landmarks
-from breastmorph.scan.views import from_lab
 
 # --------------------------------------------------------------------------------------------------------------------
 # A new irregular triangulation of a surface: centroidal clusters of a dense sampling and their dual
@@ -411,6 +412,7 @@ def write_cohort(
     colour: bool = False,
     visits: int = 1,
     changes: VisitParameters | None = None,
+    parameters: PhantomParameters | None = None,
 ) -> list[dict[str, str]]:
     """Draw, scan and write a cohort; the same seed gives the same bytes whatever the number of jobs.
 
@@ -431,6 +433,8 @@ def write_cohort(
         are called ``000_1``, ``000_2`` ...; the first ones are the scans of the same cohort with one visit.
     changes : VisitParameters, optional
         What is other at each later visit, against the first: posture, breath, and in some people one breast.
+    parameters : PhantomParameters, optional
+        Who is drawn.
 
     Returns
     -------
@@ -440,7 +444,7 @@ def write_cohort(
     out = Path(out)
     if visits < 1:
         raise BreastMorphError(f"{visits} visits cannot be made", "Ask for at least one")
-    subjects = draw_cohort(n, seed, one_sided)
+    subjects = draw_cohort(n, seed, one_sided, parameters)
     calls = [_Call(index, visit, visits > 1) for index in range(n) for visit in range(1, visits + 1)]
     _make_folders(out, {call.name_of(subjects[call.index]) for call in calls})
     # Processes even for one job: they all count with one thread, so that sums come out alike.

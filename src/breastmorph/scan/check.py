@@ -211,6 +211,9 @@ class CheckParameters:
     max_faces: int = 5_000_000
     lost_share: float = 0.02  # of the faces that repairs may remove
     loose_share: float = 0.5  # of the area that may lie in pieces without landmarks
+    doubts: bool = (
+        True  # also look for what is wrong but plausible; a scan that was checked before needs it no more
+    )
 
 
 def check_scan(
@@ -296,14 +299,14 @@ def upright_scan(
     if landmarks.unset:
         facts["landmarks_unset"] = ", ".join(landmarks.unset)
     to_file = Similarity(scale=1.0 / mm_per_file_unit).after(from_mm.inverse())
-    doubts = [
-        *suspicions(mesh, landmarks.on_skin),
-        *second_look(mesh, landmarks, to_file),
-        *_doubtful(landmarks),
-    ]
+    doubts, rather = [], Landmarks.of({})
+    if p.doubts:
+        seen_otherwise, rather = second_look(mesh, landmarks, to_file)
+        doubts = [*suspicions(mesh, landmarks.on_skin), *seen_otherwise]
+    doubts += _doubtful(landmarks)
     for doubt in doubts:
         note(doubt)
-    return Scan(scan_id, mesh, landmarks, to_file, tuple(doubts))
+    return Scan(scan_id, mesh, landmarks, to_file, tuple(doubts), rather)
 
 
 def note_landmarks(given: LandmarkFile, note: Note) -> None:

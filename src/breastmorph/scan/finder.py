@@ -202,19 +202,20 @@ _IMPROBABLE = 3.6  # deviations along the skin beyond which a landmark that a pe
 _WORTH_IT = 9.0  # ... and mm
 
 
-def second_look(mesh: TriangleMesh, landmarks: Landmarks, to_file: Similarity) -> list[Finding]:
-    """Warnings of landmarks that a person set, in the canonical frame: improbable ones, exchanged names."""
-    placed = landmarks.only(name for name in REQUIRED if name not in landmarks.found)
+def second_look(mesh: TriangleMesh, marks: Landmarks, to_file: Similarity) -> tuple[list[Finding], Landmarks]:
+    """Warnings of landmarks that a person set, in the canonical frame, and where the program would put those."""
+    placed = marks.only(name for name in REQUIRED if name not in marks.found)
     if not placed:
-        return []
+        return [], placed
     with one_thread():
         try:
             mesh = lightened(mesh)
-            middle = landmarks.only(STERNUM).points.mean(axis=0) + _CENTRE
+            middle = marks.only(STERNUM).points.mean(axis=0) + _CENTRE
             seen = _found_from(mesh, Skin.of(mesh, 4.0), Similarity(np.eye(3), -middle))
         except MeshProblem:
-            return []  # what cannot be seen accuses nobody
-    return improbable(placed, seen.landmarks, to_file)
+            return [], placed.only(())  # what cannot be seen accuses nobody
+    findings = improbable(placed, seen.landmarks, to_file)
+    return findings, seen.landmarks.only(str(one.values.get("name")) for one in findings)
 
 
 def improbable(placed: Landmarks, seen: Landmarks, to_file: Similarity) -> list[Finding]:
@@ -229,8 +230,7 @@ def improbable(placed: Landmarks, seen: Landmarks, to_file: Similarity) -> list[
             findings.append(warning("landmarks-exchanged", first=first, second=second))
             far = [name for name in far if name not in (first, second)]
     for name in far:
-        off = float(np.linalg.norm(placed[name] - seen[name]))
-        if off > _WORTH_IT:
+        if (off := float(np.linalg.norm(placed[name] - seen[name]))) > _WORTH_IT:
             place = ", ".join(f"{value:.4g}" for value in to_file.apply(seen[name][None])[0])
             findings.append(warning("landmark-improbable", name=name, distance=off, place=place))
     return findings
@@ -491,6 +491,7 @@ def _close_views(body: TriangleMesh, colours: Floats | None, front: Mapping[str,
 
 
 _HOLLOW_SMOOTH = 13.0  # mm: the scale of the turn from chest to neck
+_HOLLOW_WEIGHTS = np.exp(-0.5 * (np.arange(-26, 27) * 2.0 / _HOLLOW_SMOOTH) ** 2)  # steps of 2 mm
 _HOLLOW_ABOVE = 12.0  # mm that the deepest of the hollow lies above the upper edge of the sternum
 _HOLLOW_SD = np.array([15.0, 5.5, 7.0])
 _HOLLOW_TURN = 0.006  # 1/mm of curvature below which there is no hollow
@@ -498,8 +499,6 @@ _HOLLOW_TURN = 0.006  # 1/mm of curvature below which there is no hollow
 
 def _hollow(skin: Skin, near: Floats) -> list[Estimate]:
     """The notch by the deepest hollow of the midline between chest and neck; nothing where that is not to be seen."""
-    from scipy.ndimage import gaussian_filter1d
-
     step = 2.0
     line = skin.points[np.abs(skin.points[:, 0] - near[0]) < 12.0]
     row = np.floor((line[:, 1] - near[1]) / step).astype(int)
@@ -509,7 +508,8 @@ def _hollow(skin: Skin, near: Floats) -> list[Estimate]:
     if len(there) < 30:
         return []
     inner = np.arange(there[0], there[-1] + 1)
-    profile = gaussian_filter1d(np.interp(inner, there, depth[there]), _HOLLOW_SMOOTH / step, mode="nearest")
+    filled = np.pad(np.interp(inner, there, depth[there]), len(_HOLLOW_WEIGHTS) // 2, mode="edge")
+    profile = np.convolve(filled, _HOLLOW_WEIGHTS / _HOLLOW_WEIGHTS.sum(), "valid")
     slope = np.gradient(profile, step)
     turn = np.gradient(slope, step) / (1.0 + slope**2) ** 1.5
     height = rows[inner] * step

@@ -249,6 +249,8 @@ class Scan(Shown):
         Takes canonical coordinates back to those of the scan's file (its axes and its unit).
     warnings : tuple of Finding
         What its shape says against it; see docs/checking.md. Every result of the scan repeats them.
+    rather : Landmarks
+        Where the program would put landmarks that a person set where they are improbable; see :meth:`trusted`.
     """
 
     id: str
@@ -256,6 +258,23 @@ class Scan(Shown):
     landmarks: Landmarks
     to_file: Similarity = field(default_factory=Similarity)
     warnings: tuple[Finding, ...] = ()
+    rather: Landmarks = field(default_factory=lambda: Landmarks.of({}))
+
+    @property
+    def trusted(self) -> Landmarks:
+        """The landmarks, but between both places where a person and the program disagree.
+
+        The disagreement is taken as the person's standard deviation: so one landmark far off does not carry the
+        surface with it, and one that is a little off keeps its say.
+        """
+        points, found = self.landmarks.points.copy(), dict(self.landmarks.found)
+        for name, place in self.rather.items():
+            here, own = self.landmarks[name], self.rather.found[name]
+            doubt = float(((here - place) ** 2).sum()) * np.eye(3)
+            share = doubt @ np.linalg.inv(doubt + own.covariance)
+            points[self.landmarks.names.index(name)] = here + share @ (place - here)
+            found[name] = replace(own, covariance=share @ own.covariance)
+        return replace(self.landmarks, points=points, found=found)
 
     def __repr__(self) -> str:
         absent = "".join(f", {side} side absent" for side in self.landmarks.absent_sides)

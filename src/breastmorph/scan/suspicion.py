@@ -292,36 +292,38 @@ def _relief(points: Floats, normals: Floats, centres: Floats, scale: float = 1.0
     free of the skin's slope.
     """
     points, centres = points / scale, centres / scale
-    lists = cKDTree(points).query_ball_point(centres, _OUTER[1] + 2.0)
-    count = np.array([len(one) for one in lists])
-    there = np.arange(count.max()) < count[:, None]
-    ids = np.zeros(there.shape, np.int64)
-    ids[there] = np.concatenate(lists).astype(np.int64)
-    off, facing = points[ids] - centres[:, None], normals[ids]
-    near = there & ((off**2).sum(axis=2) < _OUTER[0] ** 2)
-    up = _unit((facing * near[..., None]).sum(axis=1))
+    n = len(centres)
+    reach = _OUTER[1] + 2.0
+    pairs = cKDTree(centres).sparse_distance_matrix(cKDTree(points), reach, output_type="ndarray")
+    one, other = pairs["i"], pairs["j"]
+    near = pairs["v"] < _OUTER[0]
+    up = _unit(np.stack([np.bincount(one[near], x[other[near]], n) for x in normals.T], axis=1))
     side = _unit(np.cross(up, np.eye(3)[np.abs(up).argmin(axis=1)]))
-    height, x, y = (np.einsum("cki,ci->ck", off, axis) for axis in (up, side, np.cross(up, side)))
-    there &= np.einsum("cki,ci->ck", facing, up) > 0.0
-    radius = np.hypot(x, y)
-    sector = np.floor(np.arctan2(y, x) / (np.pi / 3.0)).astype(np.int64) % 6
-    group = 6 * np.arange(len(centres))[:, None] + sector
+    ahead = np.einsum("ki,ki->k", normals[other], up[one]) > 0.0
+    one, other = one[ahead], other[ahead]
+    off = points[other] - centres[one]
+    height, x, y = (np.einsum("ki,ki->k", off, axis[one]) for axis in (up, side, np.cross(up, side)))
+    radius = np.sqrt(x * x + y * y)
 
-    def means(values: Floats, ring: tuple[float, float]) -> Floats:
-        """Of opposite sectors together, (c, 3); NaN where one of them is not seen."""
-        within = there & (radius >= ring[0]) & (radius < ring[1])
-        n = np.bincount(group[within], minlength=6 * len(centres)).reshape(-1, 2, 3)
-        total = np.bincount(group[within], values[within], 6 * len(centres)).reshape(-1, 2, 3)
-        return np.asarray(np.where(n > 0, total / np.maximum(n, 1), np.nan).mean(axis=1))
+    def means(ring: tuple[float, float]) -> tuple[Floats, Floats]:
+        """Height and radius of opposite sectors together, (c, 3) each; NaN where one of them is not seen."""
+        within = np.flatnonzero((radius >= ring[0]) & (radius < ring[1]))
+        sector = np.floor(np.arctan2(y[within], x[within]) / (np.pi / 3.0)).astype(np.int64) % 6
+        group = 6 * one[within] + sector
+        count = np.bincount(group, minlength=6 * n)
+        total = [np.bincount(group, values[within], 6 * n) for values in (height, radius)]
+        mean = np.where(count > 0, total / np.maximum(count, 1), np.nan).reshape(2, -1, 2, 3).mean(axis=2)
+        return mean[0], mean[1]
 
-    core = there & (radius < _CORE)
-    top = (height * core).sum(axis=1, keepdims=True) / np.maximum(core.sum(axis=1, keepdims=True), 1)
-    inner, outer = (top - means(height, ring) for ring in (_INNER, _OUTER))
-    excess = inner - outer * (means(radius, _INNER) / means(radius, _OUTER)) ** 2
+    core = radius < _CORE
+    in_core = np.bincount(one[core], minlength=n)
+    top = (np.bincount(one[core], height[core], n) / np.maximum(in_core, 1))[:, None]
+    (inner, way), (outer, far) = means(_INNER), means(_OUTER)
+    excess = top - inner - (top - outer) * (way / far) ** 2
     seen = np.isfinite(excess)
     least = np.where(seen, excess, np.inf).min(axis=1)
     greatest = np.where(seen, excess, -np.inf).max(axis=1)
-    relief = np.where((seen.sum(axis=1) >= 2) & core.any(axis=1), least, np.nan)
+    relief = np.where((seen.sum(axis=1) >= 2) & (in_core > 0), least, np.nan)
     return relief * scale, least > _ROUND * greatest
 
 

@@ -20,8 +20,9 @@ from scipy.spatial import cKDTree
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.mesh.geometry import face_cross, vertex_normals, without_unreferenced
+from breastmorph.mesh.skin import to_lab, vertex_rgb
 from breastmorph.mesh.topology import face_components
-from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 
 Pixels = NDArray[np.float32]
 
@@ -165,7 +166,7 @@ def lightened(mesh: TriangleMesh) -> TriangleMesh:
     """
     if mesh.n_faces <= _MANY_FACES:
         return mesh
-    rgb = _rgb(mesh)
+    rgb = vertex_rgb(mesh)
     if mesh.colors is None and rgb is not None:
         full = np.full(len(rgb), 255, np.uint8)
         mesh = TriangleMesh(mesh.vertices, mesh.faces, np.column_stack([rgb, full]))
@@ -183,60 +184,10 @@ def _inside_triangle(k: int) -> Floats:
 
 def skin_colours(mesh: TriangleMesh) -> Floats | None:
     """The colour of every vertex in L*a*b*, from vertex colours or the texture; None where there is none or but one."""
-    rgb = _rgb(mesh)
+    rgb = vertex_rgb(mesh) if mesh.is_coloured else None
     if rgb is None or not len(rgb) or (rgb == rgb[0]).all():
         return None
     return to_lab(rgb)
-
-
-def _rgb(mesh: TriangleMesh) -> NDArray[np.uint8] | None:
-    if mesh.colors is not None:
-        return mesh.colors[:, :3]
-    if mesh.texture is not None and mesh.texture.image:
-        return _from_picture(mesh, mesh.texture)
-    return None
-
-
-def _from_picture(mesh: TriangleMesh, texture: Texture) -> NDArray[np.uint8] | None:
-    from PIL import Image, UnidentifiedImageError
-
-    try:
-        with Image.open(BytesIO(texture.image)) as opened:
-            picture = np.asarray(opened.convert("RGB"))
-    except (UnidentifiedImageError, OSError, ValueError, Image.DecompressionBombError):
-        return None  # a surface is worth as much without
-    uv = np.zeros((mesh.n_vertices, 2))
-    uv[mesh.faces.ravel()] = texture.uv.reshape(-1, 2)
-    high, wide = picture.shape[:2]
-    uv = np.nan_to_num(uv) % 1.0
-    column = np.clip((uv[:, 0] * wide).astype(int), 0, wide - 1)
-    row = np.clip(((1.0 - uv[:, 1]) * high).astype(int), 0, high - 1)
-    colours: NDArray[np.uint8] = picture[row, column]
-    return colours
-
-
-_TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
-_TO_XYZ /= np.array([[0.9505], [1.0], [1.089]])  # of white
-
-
-def to_lab(rgb: NDArray[np.uint8]) -> Floats:
-    """CIE L*a*b* of sRGB levels, (n, 3)."""
-    level = np.arange(256) / 255.0
-    linear = np.where(level > 0.04045, ((level + 0.055) / 1.055) ** 2.4, level / 12.92)
-    xyz = linear[rgb] @ _TO_XYZ.T
-    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16.0 / 116.0)
-    return np.column_stack([116.0 * f[:, 1] - 16.0, 500.0 * (f[:, 0] - f[:, 1]), 200.0 * (f[:, 1] - f[:, 2])])
-
-
-def from_lab(lab: Floats) -> NDArray[np.uint8]:
-    """The sRGB levels, (n, 3), nearest to colours in CIE L*a*b*; what no screen can show is cut off."""
-    middle = (lab[:, 0] + 16.0) / 116.0
-    f = np.column_stack([middle + lab[:, 1] / 500.0, middle, middle - lab[:, 2] / 200.0])
-    xyz = np.where(f > 6.0 / 29.0, f**3, (f - 16.0 / 116.0) / 7.787)
-    linear = np.clip(xyz @ np.linalg.inv(_TO_XYZ).T, 0.0, 1.0)
-    level = np.where(linear > 0.0031308, 1.055 * linear ** (1 / 2.4) - 0.055, 12.92 * linear)
-    rgb: NDArray[np.uint8] = np.rint(255.0 * level).astype(np.uint8)
-    return rgb
 
 
 # --------------------------------------------------------------------------------------------------------------------
