@@ -10,13 +10,16 @@ from breastmorph.mesh.closest import Surface, closest_to_few
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from torso import torso
 
+both = pytest.mark.usefixtures("search_tree")
 
-@pytest.fixture(autouse=True, params=["few faces", "many faces"])
+
+@pytest.fixture(params=["few faces", "many faces"])
 def search_tree(request, monkeypatch):
-    """Every test asks both search trees."""
+    """Whoever uses it asks both search trees."""
     monkeypatch.setattr(closest, "MANY", 0 if request.param == "many faces" else 10**9)
 
 
+@both
 def test_closest_points_match_trimesh():
     mesh, _ = torso(edge=15)
     queries = np.random.default_rng(0).normal(size=(200, 3)) * 120
@@ -26,6 +29,7 @@ def test_closest_points_match_trimesh():
     assert np.allclose(found.distances, distance)
 
 
+@both
 def test_weights_rebuild_the_points():
     mesh, _ = torso(edge=10)
     queries = np.random.default_rng(1).normal(size=(300, 3)) * 150
@@ -35,6 +39,7 @@ def test_weights_rebuild_the_points():
     assert found.weights.min() >= 0
 
 
+@both
 def test_the_border_flag_is_exact_on_a_square():
     vertices = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]], float)
     surface = Surface(TriangleMesh(vertices, np.array([[0, 1, 2], [0, 2, 3]])))
@@ -49,6 +54,7 @@ def test_the_border_flag_is_exact_on_a_square():
     assert found.on_boundary.tolist() == list(queries.values())
 
 
+@both
 def test_no_border_on_a_closed_surface():
     sphere = trimesh.creation.icosphere(2)
     surface = Surface(TriangleMesh(sphere.vertices, sphere.faces))
@@ -56,6 +62,7 @@ def test_no_border_on_a_closed_surface():
     assert not surface.closest(np.concatenate([queries, sphere.vertices * 2])).on_boundary.any()
 
 
+@both
 def test_rays_hit_where_expected():
     mesh, _ = torso(edge=10)
     face, distance, weights = Surface(mesh).first_hit(
@@ -66,6 +73,7 @@ def test_rays_hit_where_expected():
     assert face[1] == -1
 
 
+@both
 def test_few_points_find_what_the_whole_surface_finds():
     mesh, landmarks = torso(10.0)
     points = np.concatenate([landmarks.points, landmarks.points * 1.5, [[0.0, 0.0, 0.0]]])
@@ -121,6 +129,7 @@ def test_the_faces_of_a_tree_follow_a_curve_through_space():
     assert one_place.order.tolist() == [0, 1]
 
 
+@both
 def test_distances_alone_are_those_of_the_closest_points():
     mesh, _ = torso(edge=10)
     queries = np.random.default_rng(1).normal(size=(300, 3)) * 150

@@ -63,7 +63,8 @@ def test_isotropic_flat_sheet_keeps_its_shape(edge):
     assert np.degrees(face_angles(made.vertices, made.faces)).min() > 20
 
 
-@pytest.mark.parametrize("edge", [pytest.param(8.0, marks=pytest.mark.slow), 20.0])
+@pytest.mark.slow
+@pytest.mark.parametrize("edge", [8.0, 20.0])
 def test_isotropic_stays_on_a_curved_surface_and_its_border(edge):
     mesh, _ = torso(edge=12.0)
     made, _ = isotropic(mesh, edge)
@@ -76,6 +77,7 @@ def test_isotropic_stays_on_a_curved_surface_and_its_border(edge):
     assert (angles > 25).mean() > 0.99
 
 
+@pytest.mark.slow
 def test_isotropic_scales_with_the_unit():
     mesh, _ = torso(edge=30.0)
     here, _ = isotropic(mesh, 30.0)

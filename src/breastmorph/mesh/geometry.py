@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse import csc_matrix
 
-from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.mesh.topology import (
     MANY,
     edge_table,
@@ -142,6 +142,44 @@ def face_cross(vertices: Floats, faces: Ints) -> Floats:
         a, b, c = (vertices[corner] for corner in faces[start : start + _BLOCK].T)
         cross[start : start + _BLOCK] = np.cross(b - a, c - a)
     return cross
+
+
+def enclosed_volume(mesh: TriangleMesh) -> float:
+    """The volume within a closed surface; negative where it is inside out."""
+    corners = (mesh.vertices - mesh.vertices.mean(axis=0))[mesh.faces]
+    return float(np.einsum("ij,ij->", corners[:, 0], np.cross(corners[:, 1], corners[:, 2]))) / 6.0
+
+
+_APART = 0.01  # mm between two surfaces of a solid that would touch in an edge
+
+
+def solid_between(inner: Floats, outer: Floats, faces: Ints, moved: Bools) -> TriangleMesh:
+    """The closed solid between two shapes (n, 3) of the same triangles that differ at some vertices, (n,) bool.
+
+    A vertex that is not moved is the same one in both. Every edge has two faces, also where the solid is pinched: there
+    the outer shape is lifted by a hundredth of a millimetre.
+    """
+    moved, outer = moved.copy(), outer.copy()
+    lifted = np.zeros(len(moved), bool)
+    while True:
+        changed = faces[moved[faces].any(axis=1)]
+        table = edge_table(changed)
+        pinched = table.edges[(table.face_count > 1) & ~moved[table.edges].any(axis=1), 0]
+        if not len(pinched):
+            break
+        moved[pinched] = lifted[pinched] = True
+    if lifted.any():
+        outer[lifted] += _APART * vertex_normals(outer, faces)[lifted]
+    # The outer skin, the inner one turned around, and walls where the shape itself ends.
+    twin = np.arange(len(inner))
+    twin[moved] += len(inner)
+    walls = []
+    for a, b in table.boundary:
+        walls += [[b, a, twin[a]]] if twin[a] != a else []
+        walls += [[b, twin[a], twin[b]]] if twin[b] != b else []
+    closed = np.vstack([changed, twin[changed][:, ::-1], np.array(walls, dtype=int).reshape(-1, 3)])
+    used, numbered = np.unique(closed, return_inverse=True)
+    return TriangleMesh(np.vstack([outer, inner])[used], numbered.reshape(closed.shape))
 
 
 def _summed(faces: Ints, values: Floats, n_vertices: int) -> Floats:

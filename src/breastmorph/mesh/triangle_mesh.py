@@ -98,6 +98,11 @@ class TriangleMesh(Shown):
         """Number of faces."""
         return len(self.faces)
 
+    @property
+    def is_coloured(self) -> bool:
+        """Whether it has vertex colours or a picture."""
+        return self.colors is not None or (self.texture is not None and bool(self.texture.image))
+
     def with_vertices(self, vertices: Floats) -> Self:
         """Return the same topology in another shape."""
         return replace(self, vertices=vertices)

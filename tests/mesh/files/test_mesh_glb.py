@@ -2,6 +2,7 @@ import json
 import shutil
 import struct
 from base64 import b64encode
+from dataclasses import replace
 from io import BytesIO
 
 import numpy as np
@@ -53,11 +54,36 @@ def test_doubles_lie_behind_the_original_vertices(seams, tmp_path):
     assert other.visual.material.baseColorTexture.size == (4, 4)
 
 
-def test_trimesh_reads_our_colours(coloured, tmp_path):
+def test_colours_are_light_as_the_format_says(coloured, seams, tmp_path):
+    """Strict viewers take COLOR_0 for linear light, multiply it with a picture, and see metal without a material."""
     save_mesh(coloured, tmp_path / "a.glb")
-    other = trimesh.load(tmp_path / "a.glb", process=False, force="mesh")
-    np.testing.assert_array_equal(other.visual.vertex_colors, coloured.colors)
-    np.testing.assert_array_equal(other.faces, coloured.faces)
+    document, rest = document_of(tmp_path / "a.glb")
+    primitive = document["meshes"][0]["primitives"][0]
+    accessor = document["accessors"][primitive["attributes"]["COLOR_0"]]
+    assert (accessor["componentType"], accessor["type"], accessor["normalized"]) == (5123, "VEC4", True)
+    view = document["bufferViews"][accessor["bufferView"]]
+    light = np.frombuffer(rest[8:], "<u2", 4 * accessor["count"], view["byteOffset"]).reshape(-1, 4) / 65535
+    level = coloured.colors / 255.0
+    expected = np.where(level > 0.04045, ((level + 0.055) / 1.055) ** 2.4, level / 12.92)
+    np.testing.assert_allclose(light[:, :3], expected[:, :3], atol=1e-5)
+    np.testing.assert_allclose(light[:, 3], level[:, 3], atol=1e-5)
+    assert document["materials"][primitive["material"]]["pbrMetallicRoughness"]["metallicFactor"] == 0
+    for one in document["bufferViews"]:
+        assert one["byteOffset"] % 4 == 0
+        assert one["byteOffset"] + one["byteLength"] <= document["buffers"][0]["byteLength"]
+    place = document["accessors"][primitive["attributes"]["POSITION"]]
+    np.testing.assert_array_equal(place["min"], coloured.vertices.astype("<f4").min(axis=0))
+    np.testing.assert_array_equal(place["max"], coloured.vertices.astype("<f4").max(axis=0))
+    assert all(
+        document["accessors"][k]["count"] == coloured.n_vertices for k in primitive["attributes"].values()
+    )
+    scene = trimesh.load(tmp_path / "a.glb", process=False)
+    there = next(iter(scene.geometry.values())).visual.vertex_attributes["color"]
+    np.testing.assert_allclose(there[:, :3] / np.iinfo(there.dtype).max, expected[:, :3], atol=1 / 255)
+    np.testing.assert_array_equal(next(iter(scene.geometry.values())).faces, coloured.faces)
+    both = replace(seams, colors=np.full((seams.n_vertices, 4), 128, np.uint8))
+    save_mesh(both, tmp_path / "b.glb")
+    assert "COLOR_0" not in document_of(tmp_path / "b.glb")[0]["meshes"][0]["primitives"][0]["attributes"]
 
 
 def test_reads_trimesh(coloured, smooth_texture, of_trimesh, tmp_path, assert_same):

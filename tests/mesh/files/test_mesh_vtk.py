@@ -28,6 +28,7 @@ def test_vtp_round_trip_is_exact(name, request, tmp_path, assert_same):
     assert_same(mesh, load_mesh(tmp_path / "a.vtp"))
 
 
+@pytest.mark.slow
 def test_vtk_reads_our_vtp(coloured, smooth_texture, tmp_path, pyvista):
     save_mesh(coloured, tmp_path / "a.vtp")
     other = pyvista.read(tmp_path / "a.vtp")

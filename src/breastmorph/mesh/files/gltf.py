@@ -32,6 +32,7 @@ from breastmorph.foundation.files import (
     write_file,
 )
 from breastmorph.mesh.files.corners import rgba, split_at_seams
+from breastmorph.mesh.skin import from_light, to_light
 from breastmorph.mesh.topology import joined
 from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
 
@@ -264,7 +265,7 @@ class _Document:
                 raise damaged(f"a face names vertex {corners.max():,} of {len(vertices):,}")
             colors = uv = None
             if "COLOR_0" in attributes:
-                colors = rgba(self.array(attributes["COLOR_0"], None))
+                colors = _levels(self.array(attributes["COLOR_0"], None))
             if "TEXCOORD_0" in attributes:
                 uv = self.fractions(attributes["TEXCOORD_0"])
                 uv = np.stack([uv[:, 0], 1.0 - uv[:, 1]], axis=1)  # glTF counts from the upper left
@@ -384,6 +385,18 @@ def _placed(part: _Part, transform: Floats) -> _Part:
     return replace(part, vertices=vertices, faces=part.faces[:, ::-1] if mirrored else part.faces)
 
 
+def _levels(channels: NDArray[Any]) -> NDArray[np.uint8]:
+    """Colours as a screen shows them, (n, 4), of those that count light.
+
+    Programs that write bytes (trimesh, MeshLab) put the levels of a screen there, whatever the format says.
+    """
+    colors = rgba(channels)
+    if channels.dtype.itemsize > 1:
+        full = 65535.0 if channels.dtype.kind == "u" else 1.0
+        colors[:, :3] = from_light(np.nan_to_num(channels[:, :3].astype(np.float64)) / full)
+    return colors
+
+
 def write(mesh: TriangleMesh, path: Path) -> None:
     """Write .glb: the vertices in their order, then the doubles that texture seams need.
 
@@ -404,8 +417,11 @@ def write(mesh: TriangleMesh, path: Path) -> None:
         attributes["TEXCOORD_0"] = blob.array(
             np.stack([uv[:, 0], 1.0 - uv[:, 1]], axis=1).astype("<f4"), "VEC2"
         )
-    if mesh.colors is not None:
-        attributes["COLOR_0"] = blob.array(mesh.colors[source], "VEC4", normalized=True)
+    has_picture = mesh.texture is not None and bool(mesh.texture.image)
+    if mesh.colors is not None and not has_picture:  # viewers would multiply the two
+        # The format counts light, not levels of a screen; in 16 bits every level comes back.
+        light = np.column_stack([to_light(mesh.colors[:, :3]), mesh.colors[:, 3] / 255.0])[source]
+        attributes["COLOR_0"] = blob.array(np.rint(65535.0 * light).astype("<u2"), "VEC4", normalized=True)
     indices = blob.array(faces.reshape(-1, 1).astype("<u4"), "SCALAR", target=34963)
     primitive: dict[str, Any] = {"attributes": attributes, "indices": indices, "mode": _TRIANGLES}
     asset: dict[str, Any] = {"version": "2.0", "generator": "BreastMorph"}
@@ -418,13 +434,14 @@ def write(mesh: TriangleMesh, path: Path) -> None:
         "nodes": [{"mesh": 0}],
         "meshes": [{"primitives": [primitive]}],
     }
+    skin: dict[str, Any] = {"metallicFactor": 0.0, "roughnessFactor": 1.0}  # the default is polished metal
     if mesh.texture is not None and mesh.texture.image:
         kind = "image/jpeg" if mesh.texture.suffix == ".jpg" else "image/png"
         document["images"] = [{"bufferView": blob.view(mesh.texture.image), "mimeType": kind}]
         document["textures"] = [{"source": 0}]
-        skin = {"baseColorTexture": {"index": 0}, "metallicFactor": 0.0, "roughnessFactor": 1.0}
-        document["materials"] = [{"pbrMetallicRoughness": skin}]
-        primitive["material"] = 0
+        skin["baseColorTexture"] = {"index": 0}
+    document["materials"] = [{"pbrMetallicRoughness": skin}]
+    primitive["material"] = 0
     write_file(path, packed(document, blob))
 
 
