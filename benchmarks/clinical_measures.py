@@ -2,14 +2,16 @@
 
     python benchmarks/clinical_measures.py [--n 110] [--seed 7] [--out clinical-measures/]
     python benchmarks/clinical_measures.py --phantom PHANTOM --registered OUT    # what `phantom` and `register` wrote
+    python benchmarks/clinical_measures.py --true-places DIR SET [SET]
     python benchmarks/clinical_measures.py ... --other SET OUT [--other SET OUT]  # SET/truth, and OUT of `register`
 
 Distances are compared twice with those between the true landmarks on the true surface: on the raw scan with the
 scan's own landmarks, and on the registered mesh with the template's landmark vertices. Volumes of registered meshes
 are compared with the true volumes; beside ours stand two plain ways to close the breast's border: a membrane and a
 thin plate that continues the skin at the border. Folds are compared in height, apart where the scan shows them and
-where not. ``--torsos DIR`` adds other torsos with known volumes, registered with their own template; ``--other`` such
-as are registered already.
+where not. ``--true-places DIR SET [SET]`` asks what of an error is definition: every vertex of the template in DIR lies
+at its true place on the true skin, so only border and wall differ from the truth's. ``--torsos DIR`` adds other torsos
+with known volumes, registered with their own template; ``--other`` such as are registered already.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import measuring  # noqa: F401  (one core)
 from breastmorph.clinical.distances import SkinLandmarks
 from breastmorph.clinical.examination import examiner_of
 from breastmorph.clinical.measures import Gauge, asymmetries
-from breastmorph.clinical.volume import BreastVolumes
+from breastmorph.clinical.volume import DEFINITIONS, BreastVolumes, _FlatWall
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.mask import Footprint
@@ -185,6 +187,43 @@ def by_truth(truth: Path, registered: Path, scratch: Path, name: str) -> None:
     print(f"  base width, mm: 5th, 50th, 95th percentile {np.percentile(base, [5, 50, 95]).round().tolist()}")
 
 
+def true_places(home: Path, sets: list[Path]) -> None:
+    """Volumes by every definition, and by plain walls over the true border, where every vertex is where it belongs."""
+    template = load_template(
+        home / "template" / "template.ply", home / "template" / "template_landmarks.json"
+    )
+    with np.load(home / "template" / "template_truth.npz") as tie:
+        mean = TriangleMesh(tie["points"].astype(float), tie["faces"].astype(np.int64))
+        corners, weights = mean.faces[tie["vertex_face"]], tie["vertex_bary"]
+        borders = {side: tie[f"breast_{side}"].astype(bool) for side in SIDES}
+    gauge = BreastVolumes(template.mesh, template.landmarks)
+    lids = {side: lid(mean, borders[side], 1) for side in SIDES}
+    flat = {side: _FlatWall.of(mean, borders[side]) for side in SIDES}
+    for folder in sets:
+        rows: dict[str, list[list[float]]] = {}
+        names = tuple(path.stem for path in sorted((folder / "truth").glob("*.npz")))
+        for name in names:
+            with np.load(folder / "truth" / f"{name}.npz") as known:
+                points = known["points"].astype(float)
+            shape = np.einsum("nk,nkd->nd", weights, points[corners])
+            for one in DEFINITIONS:
+                found = [gauge.estimate(shape, side, one).cc for side in SIDES]
+                rows.setdefault(one, []).append(found)
+            membranes = [lid_volume(mean, borders[side], lids[side], points) for side in SIDES]
+            rows.setdefault("membrane over the true border", []).append(membranes)
+            flats = [volume_between(points, flat[side].shape(points), flat[side].faces) for side in SIDES]
+            rows.setdefault("flat wall over the true border", []).append(flats)
+        truth = true_volumes(folder / "truth", names)
+        print(f"\n{folder.name}: {len(names)} subjects, every vertex at its true place")
+        for one, values in rows.items():
+            error = np.array(values) - truth
+            print(
+                f"  {one:32s} mean relative error {100 * np.mean(np.abs(error) / truth):5.1f} %, "
+                f"bias {100 * error.sum() / truth.sum():+5.1f} %, left minus right, median error "
+                f"{np.median(np.abs(error[:, 0] - error[:, 1])):.0f} cc"
+            )
+
+
 def _row(words: str, found: Agreement) -> None:
     print(
         f"  {words:12s} r {found.correlation:.3f}  mean error {found.error_percent:5.1f} %  bias {found.bias:+6.0f} cc"
@@ -253,9 +292,13 @@ def main() -> None:
     parser.add_argument("--registered", type=Path)
     parser.add_argument("--torsos", type=Path)
     parser.add_argument("--other", type=Path, nargs=2, action="append", default=[], metavar=("SET", "OUT"))
+    parser.add_argument("--true-places", type=Path, nargs="+", default=[], metavar=("DIR", "SET"))
     parser.add_argument("--figures-only", action="store_true", help="volumes and folds by truth, no plots")
     parser.add_argument("--out", type=Path, default=Path("clinical-measures"))
     arguments = parser.parse_args()
+    if arguments.true_places:
+        true_places(arguments.true_places[0], arguments.true_places[1:])
+        return
     with tempfile.TemporaryDirectory() as scratch:
         phantom = arguments.phantom
         if phantom is None:

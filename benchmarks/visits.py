@@ -1,6 +1,7 @@
 """Two visits of one person: what is called changed where nothing changed, and what is found where something did.
 
     python benchmarks/visits.py [--n 110] [--seed 4242] [--rows rows.jsonl] [--calibrate repeatability.json]
+    python benchmarks/visits.py ... --calibrate repeatability.json --add
     python benchmarks/visits.py --phantom PHANTOM [--second-visits FOLDER] [--registered OUT]
     python benchmarks/visits.py --first FOLDER --second FOLDER
 
@@ -10,7 +11,7 @@ the first visits. The third takes two folders with `scans/`, `landmarks/` and, i
 `volume_change_left` and `_right` (cc); by default the realistic torsos beside the repository, where present. `--rows`
 keeps one line a pair, and a later run goes on from there. `--calibrate` fits the spread of unchanged sides by size,
 hidden skin and posture, and writes the file that comparisons take: the built-in one was made so, and says of how many
-people.
+people. `--add` keeps what the built-in file knows and adds the measures that it lacks: fewer people will do.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -145,7 +146,7 @@ def fitted_noise(rows: list[dict]) -> VolumeNoise:
 
 
 def calibrated(rows: list[dict], source: str) -> Repeatability:
-    """What comparisons take; distances by people without any change."""
+    """What comparisons take; all measures but volumes by people without any change."""
     still = [row for row in rows if max(map(abs, row["true"])) < UNCHANGED]
     names = sorted(set.intersection(*(set(row["measures"]) for row in still)))
     within = {}
@@ -195,6 +196,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=4242)
     parser.add_argument("--rows", type=Path)
     parser.add_argument("--calibrate", type=Path)
+    parser.add_argument("--add", action="store_true")
     parser.add_argument("--phantom", type=Path)
     parser.add_argument("--second-visits", type=Path)
     parser.add_argument("--registered", type=Path)
@@ -239,6 +241,14 @@ def main() -> None:
     known = comparer.repeatability
     if given.calibrate:
         known = calibrated(rows, f"phantoms scanned twice, seed {given.seed}")
+        if given.add:
+            old = comparer.repeatability
+            new = {name: sd for name, sd in known.measures.items() if name not in old.measures}
+
+            source = (
+                f"{old.source}; heights, areas, girth, symmetry and further volumes of {known.people} people"
+            )
+            known = replace(old, measures=dict(sorted((dict(old.measures) | new).items())), source=source)
         known.save(given.calibrate)
         print(known.volume)
     if rows:

@@ -75,6 +75,7 @@ _HOME = {
     "compare_repeated": "breastmorph.api.clinic",
     "load_repeatability": "breastmorph.clinical.repeatability",
     "Comparison": "breastmorph.clinical.comparison",
+    "GradeChange": "breastmorph.clinical.comparison",
     "VisitChange": "breastmorph.clinical.comparison",
     "MeasureChange": "breastmorph.clinical.comparison",
     "SkinChange": "breastmorph.clinical.comparison",
@@ -88,7 +89,11 @@ _HOME = {
     "Change": "breastmorph.clinical.wishes",
     "Standing": "breastmorph.model.standing",
     "predict": "breastmorph.api.clinic",
+    "plan": "breastmorph.api.clinic",
     "Prediction": "breastmorph.clinical.predictor",
+    "Plan": "breastmorph.clinical.planning",
+    "SidePlan": "breastmorph.clinical.planning",
+    "PlannedPart": "breastmorph.clinical.planning",
     "MissingRegion": "breastmorph.clinical.missing_region",
     "Choice": "breastmorph.clinical.left_out",
     # to look at, and to try with
@@ -109,7 +114,7 @@ _NOW = {  # what earlier versions called it
 __all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:
-    from breastmorph.api.clinic import compare, compare_repeated, edit, measure, predict
+    from breastmorph.api.clinic import compare, compare_repeated, edit, measure, plan, predict
     from breastmorph.api.models import build_model, demo_model, evaluate, fit, make_phantoms, picture
     from breastmorph.api.scans import (
         check_scan,
@@ -119,11 +124,19 @@ if TYPE_CHECKING:
         register,
         register_folder,
     )
-    from breastmorph.clinical.comparison import Comparison, MeasureChange, SkinChange, Stance, VisitChange
+    from breastmorph.clinical.comparison import (
+        Comparison,
+        GradeChange,
+        MeasureChange,
+        SkinChange,
+        Stance,
+        VisitChange,
+    )
     from breastmorph.clinical.examination import Examination, Ptosis, Symmetry
     from breastmorph.clinical.left_out import Choice
     from breastmorph.clinical.measures import Measure, MeasureTable
     from breastmorph.clinical.missing_region import MissingRegion
+    from breastmorph.clinical.planning import Plan, PlannedPart, SidePlan
     from breastmorph.clinical.predictor import Prediction
     from breastmorph.clinical.repeatability import (
         Repeatability,

@@ -90,6 +90,7 @@ def test_the_table_names_before_requested_and_after(folder, tmp_path):
         assert words in result.stdout
 
 
+@pytest.mark.slow
 def test_a_registered_mesh_comes_back_in_its_own_unit_and_place(folder, tmp_path, breast_model):
     out = tmp_path / "same"
     result = run(
@@ -150,6 +151,7 @@ def test_tape_measures_are_named_so(folder, tmp_path):
     assert abs(change["error"]) < 0.1
 
 
+@pytest.mark.slow
 def test_the_figure_of_features_is_one_command(folder, tmp_path):
     result = run(
         folder / "model.h5", "--grid", "SN-NL,volume-left", "--hold", "thorax", "--out", tmp_path, "--json"

@@ -38,6 +38,7 @@ def run(*arguments):
     return json.loads(result.stdout)
 
 
+@pytest.mark.slow
 def test_without_a_cohort_compactness_only(folder, tmp_path):
     report = run(folder / "model.h5", "--out", tmp_path)
     drawn = (tmp_path / "curves.svg").read_text()

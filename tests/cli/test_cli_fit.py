@@ -61,6 +61,7 @@ def run(folder, out, scan, *more):
     )
 
 
+@pytest.mark.slow
 def test_a_cloud_with_five_landmarks(folder, tmp_path):
     result = run(folder, tmp_path / "out", "cloud.xyz", "--landmarks", str(folder / "five.json"), "--json")
     assert result.exit_code == 0, result.output

@@ -51,7 +51,7 @@ def test_paper_and_report(quick, tmp_path):
     assert "nothing to do" in again.stderr
     assert "report.html" in again.stdout
 
-    page = tmp_path / "elsewhere" / "page.html"
+    page = tmp_path / "elsewhere" / "report.html"  # its figures are called after it
     reported = _run("report", study, "-o", page)
     assert reported.exit_code == 0
     assert "parts are missing" in reported.stderr

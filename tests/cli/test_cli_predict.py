@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 import inspect
 import json
@@ -113,6 +114,12 @@ def test_a_breast_that_is_gone_is_predicted_into_the_scans_own_frame(folder, tmp
     volume = np.einsum("ij,ij->", a, np.cross(b, c)) / 6.0
     assert volume == pytest.approx(told["difference"]["volume_cc"], rel=1e-3)
     assert told["difference"]["sd_cc"] > 0.0
+    rows = {row["measure"]: row for row in csv.DictReader((tmp_path / "measures.csv").open())}
+    assert list(rows) == [one["name"] for one in told["measures"]]
+    for one in told["measures"]:
+        assert float(rows[one["name"]]["predicted"]) == pytest.approx(one["predicted"], abs=0.01)
+    assert float(rows["difference"]["predicted"]) == pytest.approx(told["difference"]["volume_cc"], abs=0.01)
+    assert float(rows["difference"]["sd"]) == pytest.approx(told["difference"]["sd_cc"], abs=0.01)
     vertex = breast_model(20).landmark_ids["nipple_right"]
     (nipple,) = told["nipples"]
     assert (nipple["name"], nipple["predicted"]) == ("nipple_right", True)
@@ -138,6 +145,7 @@ def test_what_is_known_of_the_lost_breast_can_be_given(folder, tmp_path):
     assert not (tmp_path / "no").exists()
 
 
+@pytest.mark.slow
 def test_both_breasts_are_predicted_from_the_thorax(folder, tmp_path):
     words = ("--missing", "both", "--samples", 0, "--json")
     result = run(folder, folder / "registered/none.ply", *words, "--out", tmp_path)
@@ -210,6 +218,13 @@ def test_a_breast_that_is_there_is_not_missing(folder, tmp_path):
     taken = run(folder, *words, "--replace", "--json")
     assert taken.exit_code == 0
     assert json.loads(taken.stdout)["evidence"] == "points"
+    # An expander or a reconstruction is there, but nothing of that half tells of the breast that was.
+    for name in ("two", "between"):
+        result = run(
+            folder, folder / f"registered/{name}.ply", *words[1:], "--operated", "--samples", 0, "--json"
+        )
+        told = json.loads(result.stdout)
+        assert (told["evidence"], told["breast_was_there"]) == ("surface", True)
 
 
 @pytest.mark.parametrize(
@@ -251,6 +266,7 @@ def region(folder, template):
     return folder / "region.txt"
 
 
+@pytest.mark.slow
 def test_a_painted_region_of_a_mesh_that_is_read_once(folder, tmp_path, breast_template, monkeypatch):
     read = []
     monkeypatch.setattr(reading, "load_mesh", lambda path: read.append(path) or load_mesh(path))
@@ -258,7 +274,9 @@ def test_a_painted_region_of_a_mesh_that_is_read_once(folder, tmp_path, breast_t
     words = ("--region", painted, "--out", tmp_path / "out", "--no-sheet", "--samples", 0, "--json")
     result = run(folder, folder / "registered/two.ply", *words)
     assert result.exit_code == 0
-    assert json.loads(result.stdout)["missing_vertices"] == len(painted.read_text().splitlines())
+    told = json.loads(result.stdout)
+    assert told["missing_vertices"] == len(painted.read_text().splitlines())
+    assert (told["evidence"], told["breast_was_there"]) == ("points", True)
     assert read == [folder / "registered/two.ply"]
 
 
@@ -297,3 +315,36 @@ def test_no_breast_at_all_is_refused(folder, tmp_path):
     result = run(folder, tmp_path / "flat.ply", "--missing", "right", "--out", tmp_path / "out")
     assert result.exit_code == 2
     assert "no breast either" in result.stderr
+
+
+@pytest.mark.slow
+def test_a_plan_is_written_as_solids_of_the_volumes_that_are_shown(folder, tmp_path):
+    import trimesh
+
+    def planned(*words):
+        words = ["plan", folder / "model.h5", *words, "--out", tmp_path, "--json"]
+        return CliRunner().invoke(main, list(map(str, words)), catch_exceptions=False)
+
+    (tmp_path / "removed-left.stl").write_text("of an earlier run")
+    result = planned(folder / "registered/one.ply", "--side", "right")
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    side = told["sides"][0]
+    assert side["side"] == "right"
+    assert side["sd_cc"] > 0.0
+    assert "not the outcome of an operation" in told["note"]
+    for part in ("added", "removed"):
+        path = tmp_path / f"{part}-right.stl"
+        if path.exists():
+            solid = trimesh.load(path)  # in mm, though the scan is in cm
+            assert solid.is_watertight
+            assert solid.volume / 1000.0 == pytest.approx(side[f"{part}_cc"], abs=0.5, rel=1e-3)
+    assert (tmp_path / "added-right.stl").exists()
+    assert not (tmp_path / "removed-left.stl").exists()
+    assert [one["kind"] for one in told["sections"]] == ["level", "upright"]
+    shown = load_mesh(tmp_path / "thickness.ply")
+    assert len(np.unique(shown.colors, axis=0)) > 20
+    assert np.ptp(shown.vertices, axis=0).max() < 80.0  # cm
+    assert (tmp_path / "handout.pdf").read_bytes().startswith(b"%PDF")
+    refused = planned(folder / "registered/one.ply", "--side", "both", "--target", "mirrored")
+    assert refused.exit_code == 2

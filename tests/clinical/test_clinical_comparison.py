@@ -9,7 +9,15 @@ from click.testing import CliRunner
 
 import breastmorph.template
 from breastmorph.cli import main
-from breastmorph.clinical.comparison import Comparer, Comparison, MeasureChange, as_record
+from breastmorph.clinical.comparison import (
+    APART,
+    Comparer,
+    Comparison,
+    MeasureChange,
+    _grades,
+    as_record,
+)
+from breastmorph.clinical.examination import dictionary
 from breastmorph.clinical.repeatability import (
     Repeatability,
     VolumeNoise,
@@ -118,6 +126,7 @@ def test_there_and_back_give_opposite_changes(compared, grown):
     )
 
 
+@pytest.mark.slow
 def test_breath_is_told_apart_from_the_breast(compared):
     mesh, marks = person()
     deeper = np.array([1.0, 1.0, 1.03])
@@ -130,6 +139,7 @@ def test_breath_is_told_apart_from_the_breast(compared):
     assert all(abs(one.change) < 0.06 * one.before for one in found.volumes.values())
 
 
+@pytest.mark.slow
 def test_another_scale_is_warned_of_or_refused(compared):
     first = scanned(*person(), "a")
 
@@ -142,6 +152,7 @@ def test_another_scale_is_warned_of_or_refused(compared):
         compared(first, larger(1.2))
 
 
+@pytest.mark.slow
 def test_another_person_is_warned_of(compared):
     mesh, marks = person()
     other = np.array([1.12, 1.0, 0.75])
@@ -151,6 +162,7 @@ def test_another_person_is_warned_of(compared):
     assert "odd-person" in [w.code for w in compared(scanned(*person(), "a"), broad).warnings]
 
 
+@pytest.mark.slow
 def test_exchanged_sides_are_warned_of_and_exchanged_names_refused(compared):
     mesh, marks = person(left=1.0, right=0.6)
     first = scanned(mesh, marks, "a")
@@ -166,6 +178,7 @@ def test_exchanged_sides_are_warned_of_and_exchanged_names_refused(compared):
         compared(first, scanned(mesh, Landmarks(tuple(swapped), marks.points), "b"))
 
 
+@pytest.mark.slow
 def test_a_side_that_is_absent_at_one_visit_is_not_compared(compared):
     mesh, marks = person(right=0.0)
     kept = marks.only(name for name in marks if not name.endswith("right"))
@@ -190,15 +203,53 @@ def test_the_spread_grows_with_size_hidden_skin_and_posture():
     assert noise.times(2.0).sd(400.0, 0.3, 5.0) == pytest.approx(2 * noise.sd(400.0, 0.3, 5.0))
 
 
-def test_the_built_in_spread_knows_every_distance():
+def test_the_built_in_spread_knows_every_measure_of_the_dictionary():
     known = builtin_repeatability()
     assert known.people >= 10
-    assert {"SN-NL straight", "SN-NR tape", "NL-NR straight", "projection-left straight"} <= set(
-        known.measures
-    )
+    measures = {f"{one.name} {kind}" for one in dictionary() for kind in one.kinds.split(" and ")}
+    volumes = {"volume-left volume", "volume-right volume"}  # whose spread is no single number
+    assert measures - volumes <= set(known.measures)
+    assert "volume left minus right" in known.measures
     assert 3.0 < known.volume.sd(400.0, 0.1, 3.0) < 25.0
 
 
+def test_every_measure_of_the_dictionary_is_compared_with_its_spread(grown):
+    found = {(one.name, one.kind): one for one in grown.last.all}
+    wanted = {(one.name, kind) for one in dictionary() for kind in one.kinds.split(" and ")}
+    assert set(found) == wanted | {("volume", APART)}
+    assert all(one.sd > 0 for one in found.values() if np.isfinite(one.change))
+    first, later = (visit.volumes["left"] for visit in grown.changes)
+    changed = {(one.name, one.kind): one for one in grown.changes[0].all}
+    # The left breast projects a quarter more: all that follows from it says so, the right side does not.
+    for name in ("projection-left", "surface-left", "volume-inner-border-left", "volume-flat-wall-left"):
+        (kind,) = (kind for other, kind in changed if other == name)
+        assert changed[name, kind].exceeds, name
+        other = changed[name.replace("left", "right"), kind]
+        assert not other.exceeds, name
+    assert changed["volume", APART].change == pytest.approx(
+        first.change - grown.changes[0].volumes["right"].change
+    )
+    assert changed["mirror deviation", "mean"].change > 1.0
+    assert abs(found["mirror deviation", "mean"].change) < 1.0  # and back at the third visit
+    assert abs(later.change) < 15.0
+
+
+def test_another_grade_of_ptosis_counts_only_where_the_nipple_moved_beyond_noise(grown):
+    visit, one = grown.changes[0], grown.visits[0]
+    height = next(m for m in visit.measures if m.name == "nipple-above-fold-left")
+    graded = replace(one, ptosis=tuple(replace(p, grade="none") for p in one.ptosis))
+    lower = replace(one, ptosis=tuple(replace(p, grade="I") for p in one.ptosis))
+    for moved, exceeds in ((0.5, False), (5.0, True)):
+        change = replace(height, before=0.0, after=-moved * height.sd * 1.96)
+        found = _grades(graded, lower, [change])
+        assert (found["left"].before, found["left"].after, found["left"].exceeds) == ("none", "I", exceeds)
+        assert _grades(graded, graded, [change])["left"].exceeds is False
+        assert found["right"].exceeds is None  # nobody knows its height's spread
+    unknown = replace(one, ptosis=tuple(replace(p, grade="not determinable") for p in one.ptosis))
+    assert not _grades(graded, unknown, [height])
+
+
+@pytest.mark.slow
 def test_landmarks_that_were_found_widen_the_spread_of_a_distance(compared):
     from breastmorph.scan.scan import Found
 
@@ -257,6 +308,9 @@ def test_a_study_is_read_back_and_other_files_are_refused(tmp_path):
     known = Repeatability({"SN-NL straight": 1.25}, VolumeNoise(5.0, 0.01, 0.1, 1.0), 12, "volunteers")
     known.save(tmp_path / "r.json")
     assert load_repeatability(tmp_path / "r.json") == known
+    older = (tmp_path / "r.json").read_text().replace("within_subject_sd", "within_subject_sd_mm")
+    (tmp_path / "older.json").write_text(older)
+    assert load_repeatability(tmp_path / "older.json") == known
     for content in ('{"people": 3}', "[1]", '{"volume_change_sd": {"floor_cc": -1}}', "nonsense"):
         (tmp_path / "other.json").write_text(content)
         with pytest.raises(FileProblem):
@@ -317,6 +371,7 @@ def test_the_command_writes_page_sheet_json_and_csv_that_agree(files, command, t
     assert record["volume_change_left_sd"] > 0
     rows = (tmp_path / "c" / "comparison.csv").read_text().splitlines()
     assert f"{record['volume_change_left']:.2f}" in rows[1]
+    assert len(rows) == 1 + len(record["changes"][0]["measures"]) + len(record["changes"][0]["ptosis"])
     page = (tmp_path / "c" / "comparison.html").read_text()
     assert f"+{record['volume_change_left']:.0f} ± {record['volume_change_left_sd']:.0f} cc" in page
     assert (tmp_path / "c" / "comparison.pdf").read_bytes().startswith(b"%PDF")

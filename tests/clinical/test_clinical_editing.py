@@ -119,7 +119,7 @@ def test_pose_and_unit_of_the_patient_do_not_matter(breast_model, features, stra
 
 
 @pytest.mark.parametrize("hold", [["thorax"], ["right"], ["right", "thorax"]])
-@pytest.mark.parametrize("who", ["mean", "stranger"])
+@pytest.mark.parametrize("who", [pytest.param("mean", marks=pytest.mark.slow), "stranger"])
 def test_what_is_held_does_not_move_at_all(who, hold):
     one = editor(who)
     held = np.any([one._regions[region] for region in hold], axis=0)
@@ -169,6 +169,7 @@ def test_holding_the_thorax_costs_likelihood():
     assert held.length > free.length
 
 
+@pytest.mark.slow
 def test_few_subjects_hold_the_thorax_too(stranger):
     model = breast_model(k=7)
     one = Editor(model, replace(stranger, id="few"), ModelFeatures(model))

@@ -30,6 +30,7 @@ def test_the_regression_is_the_papers(breast_model, features):
     assert found.source == "the 40 subjects of the model"
 
 
+@pytest.mark.slow
 def test_without_scores_the_model_is_sampled_and_that_is_said(features):
     with_scores, without = breast_model(), breast_model(scores=False)
     chosen = [features.find("SN-NL"), features.find("volume-left")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 import breastmorph.report.clinical_sheet as sheets
 import breastmorph.report.shape_sheets as shape_sheets
 from breastmorph.cli import main
+from breastmorph.clinical import volume
 from breastmorph.clinical.borders import BorderFinder
 from breastmorph.clinical.distances import DISTANCES, section_length
 from breastmorph.clinical.examination import (
@@ -25,6 +27,7 @@ from breastmorph.clinical.examination import (
 from breastmorph.clinical.measures import Measure
 from breastmorph.clinical.patient import mean_patient, registered_patient
 from breastmorph.clinical.prediction import predicted_measures, predicted_side
+from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import load_cohort
 from breastmorph.explorer.model_view import ModelOrigin, ModelView, NamedShape, demo_model
 from breastmorph.foundation.errors import measure_in_words
@@ -262,13 +265,29 @@ def test_the_girth_of_a_level_cut():
     assert DISTANCES["base-width-left"].kinds == ("straight",)
 
 
-def test_a_shape_has_the_same_measures_by_the_template_and_in_a_model_of_it():
-    model = demo_model()
-    shape = model.instance(np.array([1.5, -1.0, 0.5]))
-    by_template, in_model = (
-        keys(examiner_of(one).shape("x", shape).measures) for one in (default_template(), model)
-    )
+def assert_same_by(template, model, shape):
+    """Measures of a shape by the built-in template and in a model of it."""
+    by_template, in_model = (keys(examiner_of(one).shape("x", shape).measures) for one in (template, model))
     assert {"volume-left", "surface-left", "base-width-left"} <= {name for name, _ in by_template}
     assert set(in_model) == set(by_template)
     for name, one in by_template.items():
         assert (in_model[name].value, in_model[name].sd) == pytest.approx((one.value, one.sd), abs=1e-9), name
+
+
+@pytest.mark.slow
+def test_a_shape_has_the_same_measures_by_the_template_and_in_the_demo_model():
+    model = demo_model()
+    assert_same_by(default_template(), model, model.instance(np.array([1.5, -1.0, 0.5])))
+
+
+def test_a_shape_has_the_same_measures_by_a_builtin_template_and_in_a_model_of_it(
+    breast_template, breast_model, monkeypatch
+):
+    shape = breast_model.instance(np.array([1.5, -1.0, 0.5]))
+    cc = [BreastVolumes.of_model(breast_model).cc(shape, "left")]
+    monkeypatch.setattr(volume, "default_template", lambda: breast_template)
+    cc.append(BreastVolumes.of_model(breast_model).cc(shape, "left"))
+    assert (
+        abs(cc[1] - cc[0]) > 0.1
+    )  # by a template that is not built in, the model's mean would say where breasts are
+    assert_same_by(breast_template, replace(breast_model), shape)  # a copy, which nobody has measured by yet

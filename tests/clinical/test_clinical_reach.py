@@ -27,6 +27,7 @@ def test_a_lateral_pole_beyond_the_mesh_costs_only_its_own_measures():
     assert [str(one) for one in found.warnings] == ["the mesh does not reach lateral_pole_right"]
 
 
+@pytest.mark.slow
 def test_another_landmark_off_the_mesh_is_still_refused():
     template = default_template()
     examiner = Examiner(template.mesh, template.landmark_ids, template.mirror)

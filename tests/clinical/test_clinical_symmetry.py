@@ -88,6 +88,7 @@ def test_a_template_that_is_not_symmetric_is_refused():
         SymmetryGauge(half, left)
 
 
+@pytest.mark.slow
 def test_the_map_is_drawn_with_both_colours(tmp_path):
     from PIL import Image
 

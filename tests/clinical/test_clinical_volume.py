@@ -1,5 +1,6 @@
 """The virtual chest wall and volumes, on torsos whose bare chest is known."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from breastmorph.clinical.volume import BreastVolumes, chest_walls
+from breastmorph.clinical.volume import DEFINITIONS, FLAT_WALL, INNER_BORDER, BreastVolumes, chest_walls
 from breastmorph.foundation.errors import MeshProblem
 from breastmorph.mask import Footprint, RegionParameters, breast_regions
 from breastmorph.mesh.geometry import Similarity
@@ -102,24 +103,64 @@ def test_one_larger_breast_leaves_the_other_ones_volume_alone():
         assert prepared().cc(mixed, side) == pytest.approx(alone, rel=0.01)
 
 
-def test_the_derivative_agrees_with_differences():
+@pytest.mark.parametrize("definition", DEFINITIONS)
+def test_the_derivative_agrees_with_differences(definition):
     mesh, _ = chest()
     move = np.random.default_rng(5).normal(size=mesh.vertices.shape)
-    reading = prepared().read(mesh.vertices, "right")
+    reading = prepared().read(mesh.vertices, "right", definition)
     step = 1e-3
-    low, high = (prepared().cc(mesh.vertices + sign * step * move, "right") for sign in (-1, 1))
+    low, high = (
+        prepared().estimate(mesh.vertices + sign * step * move, "right", definition).cc for sign in (-1, 1)
+    )
     by_gradient = float((reading.gradient * move[reading.vertices]).sum())
     assert by_gradient == pytest.approx((high - low) / (2 * step), rel=1e-6)
     assert np.abs(reading.gradient.sum(axis=0)).max() < 1e-9  # moving the whole body changes nothing
     assert len(np.unique(reading.vertices)) == len(reading.vertices)
 
 
+@pytest.mark.slow
 def test_the_uncertainty_is_that_of_the_border():
     mesh, _ = chest()
     found = {side: prepared().estimate(mesh.vertices, side) for side in SIDES}
     for side in SIDES:
         assert 0.0 < found[side].uncertainty < 0.3 * found[side].cc
     assert found["left"].cc == pytest.approx(found["right"].cc, rel=0.01)
+
+
+def test_a_smaller_border_holds_nearly_all_and_a_flat_wall_more_by_what_it_cuts_off_the_chest():
+    shapes = {height: chest(height)[0].vertices for height in (0.0, 40.0, 60.0)}
+    found = {
+        (name, height): prepared().estimate(shape, "left", name).cc
+        for name in DEFINITIONS
+        for height, shape in shapes.items()
+    }
+    for height in (40.0, 60.0):
+        assert found[INNER_BORDER, height] == pytest.approx(found["volume", height], rel=0.05)
+    # Of a bare chest a flat wall cuts off its bulge; a breast stands on it as on every other wall.
+    bulge = found[FLAT_WALL, 0.0]
+    assert bulge > 30.0
+    for height in (40.0, 60.0):
+        assert found[FLAT_WALL, height] - bulge == pytest.approx(found[INNER_BORDER, height], rel=0.1)
+
+
+def test_a_flat_wall_is_flat_and_passes_through_the_border():
+    mesh, _ = chest()
+    for side in SIDES:
+        wall = prepared()._by_definition[FLAT_WALL][0][side]
+        points, rim = wall.points(mesh.vertices), np.unique(wall.rim)
+        normal = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)[2][2]
+        assert np.abs((points - points.mean(axis=0)) @ normal).max() < 1e-9
+        off = mesh.vertices[rim] - points[np.searchsorted(wall.ids, rim)]
+        assert np.abs(off.mean(axis=0)).max() < 1e-9
+
+
+def test_threads_that_ask_at_once_get_the_same():
+    mesh, landmarks = chest()
+    volumes = BreastVolumes(mesh, landmarks)
+    alone = volumes.cc(mesh.vertices, "left")
+    with ThreadPoolExecutor(4) as threads:
+        together = list(threads.map(lambda _: volumes.cc(mesh.vertices, "left"), range(400)))
+    assert np.allclose(together, alone, rtol=1e-12)
 
 
 def test_a_mesh_without_bare_chest_is_refused():

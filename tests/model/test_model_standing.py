@@ -23,7 +23,7 @@ def model(scores: bool) -> ShapeModel:
     return found if scores else replace(found, training=None)
 
 
-@pytest.mark.parametrize("scores", [True, False])
+@pytest.mark.parametrize("scores", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_shares_of_people_the_model_does_not_know_are_uniform(scores):
     people = population_of(model(scores))
     found = [people.standing_of_shape(shape) for shape in breast_shapes(120, seed=7)]

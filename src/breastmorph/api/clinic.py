@@ -35,6 +35,7 @@ from breastmorph.scan.scan import SIDES, Scan
 from breastmorph.template import Template, default_template
 
 if TYPE_CHECKING:
+    from breastmorph.clinical.planning import Plan
     from breastmorph.clinical.predictor import Prediction
 
 _SIZES = (0.4, 2.5)  # of the mean: what an adult can be
@@ -179,6 +180,7 @@ def predict(
     missing: str | Bools | Ints,
     *,
     replace: bool = False,
+    operated: bool = False,
     subjects: Subjects | None = None,
     earlier: Subject | None = None,
     known: Mapping[str, str | float] | None = None,
@@ -194,6 +196,9 @@ def predict(
         The patient's side, or the missing vertices.
     replace : bool
         Predict a breast although it is there, as if it were missing.
+    operated : bool
+        What is predicted was operated on (an expander, an implant, a reconstruction, a part removed): it is replaced,
+        and nothing of its half is evidence.
     subjects : sequence of Registration, Cohort, or path, optional
         Those the model was built from: they choose noise and uncertainty.
     earlier : Registration, TriangleMesh or Scan, optional
@@ -202,26 +207,56 @@ def predict(
         Measures that the lost breast had, as in ``edit``: ``{"volume-right": "420cc"}``.
     """
     from breastmorph.clinical.left_out import training_shapes
-    from breastmorph.clinical.prediction import counts_as_gone, predict_breast, predicted_measures
+    from breastmorph.clinical.prediction import (
+        counts_as_gone,
+        lacking,
+        predict_breast,
+        predicted_measures,
+        with_skin,
+    )
 
     if subject is None:
         raise BreastMorphError("there is no subject to predict for", GIVE_SUBJECT, code="wrong-argument")
     patient = _patient(model, subject)
     what = _side(missing) if isinstance(missing, str) else _vertices(model, missing)
-    gone = counts_as_gone(model, patient.shape, what, patient.absent_side, replace=replace)
+    gone = counts_as_gone(model, patient.shape, what, patient.absent_side, replace=replace or operated)
     trained = training_shapes(model, None if subjects is None else as_cohort(subjects))
     found = predict_breast(
         model,
         patient.shape,
         what,
-        absent=gone,
+        absent=gone or operated,
         subjects=trained,
         earlier=None if earlier is None else _patient(model, earlier).shape,
         stated=[_request(name, value) for name, value in (known or {}).items()],
     )
-    rows = [one.measure for one in predicted_measures(model, found, patient.landmarks)]
+    found = with_skin(model, found, patient.skin)
+    predicted = (*predicted_measures(model, found, patient.landmarks), lacking(patient.shape, found).measure)
+    rows = [one.measure for one in predicted]
     table = MeasureTable(f"{patient.id}: predicted {found.region.called}", tuple(rows))
     return changed(found, warnings=(*patient.warnings, *found.warnings), measures=table)
+
+
+def plan(model: ShapeModel, subject: Subject, target: Prediction | Edit, *, mirrored: bool = False) -> Plan:
+    """Say what is to be added or taken away to get from a torso to its prediction or to an edit of it.
+
+    It is the difference of two computed surfaces, not the outcome of an operation; of a synthetic model no advice.
+
+    Parameters
+    ----------
+    model : ShapeModel
+    subject : Registration, TriangleMesh or Scan
+        What the prediction or the edit was made of.
+    target : Prediction or Edit
+        What :func:`predict` or :func:`edit` found.
+    mirrored : bool
+        Of a prediction, take the mirror image of the other breast instead.
+    """
+    from breastmorph.clinical.planning import plan_of
+    from breastmorph.clinical.predictor import Prediction
+
+    require(target, (Prediction, Edit), "the target", "Give what bm.predict or bm.edit found")
+    return plan_of(model, _patient(model, subject).shape, target, mirrored=mirrored)
 
 
 def _side(missing: str) -> str:
@@ -274,10 +309,18 @@ def _patient(model: ShapeModel, subject: Subject | None) -> Patient:
     if isinstance(subject, Registration):
         shape = model.shape_of(subject.mesh)
         own = subject.landmarks
-        return Patient(subject.id, shape, subject.to_file, subject.absent_side, subject.warnings, own)
+        return Patient(
+            subject.id,
+            shape,
+            subject.to_file,
+            subject.absent_side,
+            subject.warnings,
+            own,
+            subject.mesh.colors,
+        )
     mesh = require(subject, TriangleMesh, "the subject", GIVE_SUBJECT)
     _require_upright_mm(model.align(mesh), "the model's mean")
-    return Patient("mesh", mesh.vertices)
+    return Patient("mesh", mesh.vertices, skin=mesh.colors)
 
 
 def _require_upright_mm(to_mean: Similarity, mean: str) -> None:

@@ -221,7 +221,7 @@ def picture(
     *,
     low: float = 0.0,
     high: float | None = None,
-    colours: str = "YlOrRd",
+    colours: str = "",
     yaw: float = 0.0,
     pitch: float = 0.0,
     size: tuple[int, int] = (360, 400),
@@ -237,12 +237,12 @@ def picture(
     low, high : float
         Where the colours begin and end; the largest value when not given.
     colours : str
-        A colour map of matplotlib.
+        A colour map of matplotlib; that of all our pictures of amounts when not given.
     yaw, pitch : float
         Degrees: 45 shows the patient's left side; -45 looks up from below.
     size : (width, height) in pixels
     """
-    from breastmorph.report.render import View, colormap, render
+    from breastmorph.report.render import AMOUNT, View, colormap, render
 
     surface = mesh.mesh if isinstance(mesh, (Scan, Registration)) else mesh
     require(surface, TriangleMesh, "what shall be drawn", "Give a mesh, as the .mesh of a scan or result")
@@ -253,7 +253,7 @@ def picture(
             raise MeshProblem(
                 f"{shown.shape} values for {surface.n_vertices} vertices", "Give one number a vertex"
             )
-        colors = colormap(shown, low, float(np.nanmax(shown)) if high is None else high, colours)
+        colors = colormap(shown, low, float(np.nanmax(shown)) if high is None else high, colours or AMOUNT)
     return render(surface, View(yaw, pitch), size=size, colors=colors, relief=1.0 if colors is None else 0.5)
 
 

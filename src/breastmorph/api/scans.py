@@ -21,6 +21,7 @@ from breastmorph.api.given import (
     those_that_worked,
     warn,
 )
+from breastmorph.batch.learning import ENOUGH, Learnt, learn_from
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.foundation.errors import AnyPath, BreastMorphError, FileProblem, as_path
 from breastmorph.foundation.workers import Failure, Limits, run_each
@@ -178,6 +179,7 @@ def register(
     template: Template | None = None,
     preset: str = "default",
     use_masks: bool = True,
+    learn: bool = False,
     jobs: int = 1,
     progress: bool = False,
 ) -> Registration: ...
@@ -188,6 +190,7 @@ def register(
     template: Template | None = None,
     preset: str = "default",
     use_masks: bool = True,
+    learn: bool = False,
     jobs: int = 1,
     progress: bool = False,
 ) -> list[Registration]: ...
@@ -197,6 +200,7 @@ def register(
     template: Template | None = None,
     preset: str = "default",
     use_masks: bool = True,
+    learn: bool = False,
     jobs: int = 1,
     progress: bool = False,
 ) -> Registration | list[Registration]:
@@ -211,6 +215,9 @@ def register(
         ``paper`` is the printed method, for comparison.
     use_masks : bool
         False fits the whole torso alike.
+    learn : bool
+        Register several scans twice: what the first pass shows of how the others differ is told to the second pass of
+        each. Fewer than 20 are registered once, with a BreastMorphWarning.
     jobs : int
         Worker processes; 1 works in this process. The result does not depend on it.
     progress : bool
@@ -234,10 +241,21 @@ def register(
     require_names([scan.id for scan in several])
     if not isinstance(jobs, int) or jobs < 1:
         raise BreastMorphError(f"{jobs!r} worker processes are none", "Give a whole number from 1 on")
-    with bar("Registering", len(several), progress) as advance:
-        work = _here if jobs == 1 else partial(_in_processes, jobs=jobs)
-        results = {scan_id: after(found, advance) for scan_id, found in work(several, template, parameters)}
-    return those_that_worked([(scan.id, results[scan.id]) for scan in several])
+    work = _here if jobs == 1 else partial(_in_processes, jobs=jobs)
+
+    def results(learnt: Learnt | None) -> dict[str, Registration | BreastMorphError]:
+        with bar("Registering", len(several), progress) as advance:
+            found = work(several, template, parameters, learnt)
+            return {scan_id: after(one, advance) for scan_id, one in found}
+
+    found = results(None)
+    if learn:
+        learnt = learn_from((one for one in found.values() if isinstance(one, Registration)), template)
+        if learnt is None:
+            warn([f"Fewer than {ENOUGH} scans teach nothing of a cohort: they are registered once."])
+        else:
+            found = results(learnt)
+    return those_that_worked([(scan.id, found[scan.id]) for scan in several])
 
 
 def register_folder(
@@ -248,6 +266,7 @@ def register_folder(
     template: Template | None = None,
     preset: str = "default",
     use_masks: bool = True,
+    learn: bool = False,
     jobs: int = 1,
     unit: Unit = "auto",
     progress: bool = False,
@@ -263,7 +282,7 @@ def register_folder(
         As for :func:`load_scans`.
     out : path
         Folder of the results: meshes, records, ``summary.csv`` and ``summary.html``.
-    template, preset, use_masks, jobs, unit, progress
+    template, preset, use_masks, learn, jobs, unit, progress
         As for :func:`register` and :func:`load_scan`.
     """
     from breastmorph.batch.engine import InProcess, LocalProcesses, register_batch
@@ -279,6 +298,7 @@ def register_folder(
             rules,
             place,
             InProcess() if jobs == 1 else LocalProcesses(jobs),
+            learn=learn,
             on_done=lambda outcome: advance(),
             on_end=lambda known: write_summaries(known, place),
         )
@@ -294,26 +314,40 @@ def _registrar(template: Template, parameters: RegistrationParameters) -> Regist
     return Registrar(template, parameters)
 
 
-def _registered(scan: Scan, template: Template, parameters: RegistrationParameters) -> Registration:
+def _registered(
+    scan: Scan, template: Template, parameters: RegistrationParameters, learnt: Learnt | None = None
+) -> Registration:
     with _lock:
-        return _registrar(template, parameters).register(scan)
+        return _told(_registrar(template, parameters), learnt)(scan)
+
+
+def _told(registrar: Registrar, learnt: Learnt | None) -> Callable[[Scan], Registration]:
+    if learnt is None:
+        return registrar.register
+    return lambda scan: registrar.register(scan, learnt.population(scan.id))
 
 
 _Found = Iterator[tuple[str, Registration | BreastMorphError]]
 
 
-def _here(scans: Sequence[Scan], template: Template, parameters: RegistrationParameters) -> _Found:
+def _here(
+    scans: Sequence[Scan], template: Template, parameters: RegistrationParameters, learnt: Learnt | None
+) -> _Found:
     for scan in scans:
         try:
-            yield scan.id, _registered(scan, template, parameters)
+            yield scan.id, _registered(scan, template, parameters, learnt)
         except BreastMorphError as error:
             yield scan.id, error
 
 
 def _in_processes(
-    scans: Sequence[Scan], template: Template, parameters: RegistrationParameters, jobs: int
+    scans: Sequence[Scan],
+    template: Template,
+    parameters: RegistrationParameters,
+    learnt: Learnt | None,
+    jobs: int,
 ) -> _Found:
-    setup = partial(_worker, template, parameters)
+    setup = partial(_worker, template, parameters, learnt)
     with closing(run_each(setup, scans, jobs, Limits(_SECONDS))) as results:
         for scan, found in results:
             if isinstance(found, Failure):
@@ -326,5 +360,7 @@ def _in_processes(
                 yield scan.id, changed(found, template=template)  # all of them share one
 
 
-def _worker(template: Template, parameters: RegistrationParameters) -> Callable[[Scan], Registration]:
-    return Registrar(template, parameters).register
+def _worker(
+    template: Template, parameters: RegistrationParameters, learnt: Learnt | None
+) -> Callable[[Scan], Registration]:
+    return _told(Registrar(template, parameters), learnt)

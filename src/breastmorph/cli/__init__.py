@@ -60,6 +60,7 @@ _COMMANDS = {
     ),
     "edit": ("breastmorph.cli.edit", "Change a shape by its clinical measures."),
     "predict": ("breastmorph.cli.predict", "Predict a missing breast, with its uncertainty."),
+    "plan": ("breastmorph.cli.plan", "What is to be added or taken away, where, and how thick."),
     "fit": ("breastmorph.cli.fit", "Fit a model to a raw scan or point cloud."),
     "verify": ("breastmorph.cli.verify", "Hash results again: are they what was written?"),
     "doctor": ("breastmorph.cli.doctor", "Check this installation."),

@@ -134,7 +134,7 @@ def _compare(found: Comparison, out: Path, as_json: bool) -> None:
         beyond = [one for one in visit.measures if one.exceeds]
         rows = [[one.name, one.kind, change_text(one)] for one in beyond]
         if rows:
-            print_table("Distances that changed more than noise", ["measure", "kind", "change"], rows)
+            print_table("Measures that changed more than noise", ["measure", "kind", "change"], rows)
     click.echo(f"Look at {page}")
 
 

@@ -142,7 +142,7 @@ def command(
     edit = replace(edit, warnings=(*patient.warnings, *edit.warnings))
     beside, why_not = (None, "") if linear else _linear(editor, edit, requests, hold)
     record = {**_record(edit, patient, model_file, kind, beside), "made": provenance()}
-    files = _write(edit, patient, model, record, out)
+    files = _write(edit, patient, record, out)
     if not no_sheet:
         from breastmorph.report.clinical_sheet import caution
         from breastmorph.report.shape_sheets import save_editing_sheet
@@ -184,10 +184,10 @@ def _linear(
         return None, f"is not possible here: {error.said('command').cause}"
 
 
-def _write(edit: Edit, patient: Patient, model: ShapeModel, record: dict[str, Any], out: Path) -> list[Path]:
+def _write(edit: Edit, patient: Patient, record: dict[str, Any], out: Path) -> list[Path]:
     """Write the edited mesh in the frame and unit of the patient's file, and what was done; returns the files."""
     make_folder(out)
-    mesh = model.mesh(patient.to_file.apply(edit.shape))
+    mesh = edit.mesh.with_vertices(patient.to_file.apply(edit.shape))
     files = [out / f"edited.{suffix}" for suffix in ("ply", "stl", "obj")]
     for path in files:
         save_mesh(mesh, path)

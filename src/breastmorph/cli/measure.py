@@ -14,6 +14,7 @@ from rich.markup import escape
 from breastmorph.cli.options import (
     FOLDER,
     PATH,
+    handout_options,
     json_option,
     landmark_ids_option,
     landmarks_option,
@@ -73,6 +74,8 @@ def _print_dictionary(context: click.Context, _: click.Parameter, wanted: bool) 
 )
 @click.option("--csv", "csv_file", type=PATH, help="Write all measures, one row a subject.")
 @click.option("--figures", type=FOLDER, help="Folder for a sheet and a symmetry map of every subject.")
+@click.option("--handout", is_flag=True, help="With --figures: a page to take home of every subject, too.")
+@handout_options
 @landmark_ids_option
 @scan_options
 @json_option
@@ -82,6 +85,10 @@ def command(
     distances_only: bool,
     csv_file: Path | None,
     figures: Path | None,
+    handout: bool,
+    language: str,
+    paper: str,
+    date: str,
     landmark_ids: Path | None,
     check: CheckParameters,
     as_json: bool,
@@ -100,6 +107,8 @@ def command(
     """
     if distances_only and figures is not None:
         raise click.UsageError("--figures draws the symmetry, which --distances-only leaves out.")
+    if handout and figures is None:
+        raise click.UsageError("--handout is written into the folder of --figures.")
     total, results = _examined(target, landmarks, landmark_ids, check, distances_only)
     done: list[Examination] = []
     failed: list[tuple[str, BreastMorphError]] = []
@@ -110,6 +119,8 @@ def command(
             else:
                 if figures is not None:
                     _draw(result, figures, _reference(target))
+                    if handout:
+                        _hand_out(result, figures, _reference(target), language, paper, date)
                 done.append(replace(result, mesh=None))  # thousands of meshes would fill the memory
             advance()
     if csv_file is not None and done:
@@ -310,6 +321,14 @@ def _draw(one: Examination, folder: Path, made_with: str) -> None:
     save_measure_sheet(one, folder, f"{one.id}-measures", made_with=made_with)
     if one.symmetry is not None:
         save_symmetry_map(one.mesh, one.symmetry, folder / f"{one.id}-symmetry.png", one.id)
+
+
+def _hand_out(one: Examination, folder: Path, made_with: str, language: str, paper: str, date: str) -> None:
+    from breastmorph.report.handout import Handout, save_handout
+
+    if one.mesh is not None:
+        page = Handout(one, made_with, one.id, date)
+        save_handout(page, folder / f"{one.id}-handout.pdf", language, paper)
 
 
 def _write_csv(done: Sequence[Examination], path: Path) -> None:

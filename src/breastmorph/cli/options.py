@@ -237,6 +237,31 @@ def scan_options(command: Callable[..., Any]) -> Callable[..., Any]:
 _NO_INPUT = ("as_json", "csv_file", "figures", "out")  # how and where results go does not change them
 
 
+def handout_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """How the page to take home is written."""
+    for option in (
+        click.option(
+            "--date", default="", help="Date of the scan, as it shall stand on the page to take home."
+        ),
+        click.option(
+            "--paper",
+            type=click.Choice(("A4", "Letter")),
+            default="A4",
+            show_default=True,
+            help="Of that page.",
+        ),
+        click.option(
+            "--language",
+            type=click.Choice(("en", "de")),
+            default="en",
+            show_default=True,
+            help="Of that page.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 def provenance() -> dict[str, Any]:
     """Of the command that runs now: the same inputs and parameters give the same record.
 

@@ -41,13 +41,14 @@ from breastmorph.clinical.prediction import (
     predict_breast,
     predicted_measures,
     predicted_nipples,
+    with_skin,
 )
 from breastmorph.clinical.predictor import Prediction
 from breastmorph.cohort import load_cohort
 from breastmorph.cohort.reading import OTHER_TRIANGLES
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import FileProblem, about, sentences
-from breastmorph.foundation.files import json_text, make_folder, plain, write_file
+from breastmorph.foundation.files import csv_text, json_text, make_folder, plain, write_file
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
@@ -83,6 +84,12 @@ from breastmorph.template import Template
 )
 @click.option("--replace", "replaced", is_flag=True, help="Predict a breast although it is there.")
 @click.option(
+    "--operated",
+    is_flag=True,
+    help="What is predicted was operated on (expander, implant, reconstruction, part removed): nothing of its half "
+    "is evidence. Implies --replace.",
+)
+@click.option(
     "--out", type=FOLDER, default=Path("predicted"), show_default=True, help="Folder for the results."
 )
 @click.option(
@@ -109,6 +116,7 @@ def command(
     before_landmarks: Path | None,
     stated: tuple[str, ...],
     replaced: bool,
+    operated: bool,
     out: Path,
     samples: int,
     seed: int,
@@ -135,6 +143,7 @@ def command(
       breastmorph predict model.h5 scan.ply --missing right --set volume-right=420cc
       breastmorph predict model.h5 scan.ply --missing right --before earlier.ply
       breastmorph predict model.h5 out/registered/017.ply --missing both
+      breastmorph predict model.h5 scan.ply --missing left --operated      # an expander, a reconstructed breast
     """
     requests = [parse_request(text) for text in stated]
     if (missing is None) == (region is None):
@@ -144,30 +153,32 @@ def command(
     what: str | Bools = missing or ""
     if region is not None:
         what = load_painted(region, model.n_vertices)
-    patient = _patient(model, scan, landmarks, template, check)
+    patient = patient_of(model, scan, landmarks, template, check)
     with about(scan):
-        gone = counts_as_gone(model, patient.shape, what, patient.absent_side, replace=replaced)
+        gone = counts_as_gone(model, patient.shape, what, patient.absent_side, replace=replaced or operated)
     subjects = training_shapes(model, load_cohort(cohort) if cohort is not None else None)
     earlier = None
     if before is not None:
-        earlier = _patient(model, before, before_landmarks, template, check).shape
+        earlier = patient_of(model, before, before_landmarks, template, check).shape
     with about(scan):
         found = predict_breast(
             model,
             patient.shape,
             what,
-            absent=gone,
+            absent=gone or operated,
             subjects=subjects,
             earlier=earlier,
             stated=requests,
         )
+    found = with_skin(model, found, patient.skin)
     found = replace(found, warnings=(*patient.warnings, *found.warnings))
-    measures = predicted_measures(model, found, patient.landmarks)
     take, nipples = lacking(patient.shape, found), predicted_nipples(model, found)
+    measures = (*predicted_measures(model, found, patient.landmarks), take.measure)
     record = {**_record(found, patient, model_file, gone, measures), "made": provenance()}
     record["difference"] = {"volume_cc": take.volume, "sd_cc": take.deviation}
     record["nipples"] = [_place(one, patient) for one in nipples]
     files = _write(found, patient, take, record, out, samples, seed)
+    files.append(_write_measures(measures, out / "measures.csv"))
     if not no_sheet:
         from breastmorph.report.clinical_sheet import caution
 
@@ -188,10 +199,10 @@ def command(
 # --- input ------------------------------------------------------------------------------------------------------------
 
 
-def _patient(
+def patient_of(
     model: ShapeModel, scan: Path, landmarks: Path | None, template: Template | None, check: CheckParameters
 ) -> Patient:
-    """A registered mesh is known by its triangles, which are the model's."""
+    """Whom a command is about: a registered mesh, known by the model's triangles, or a scan that is registered."""
     if landmarks is None and scan.is_file():
         try:
             return registered_patient(model, scan)
@@ -219,7 +230,7 @@ def _write(
     make_folder(out)
 
     def mesh(shape: Floats) -> TriangleMesh:
-        return TriangleMesh(patient.to_file.apply(shape), found.faces)
+        return TriangleMesh(patient.to_file.apply(shape), found.faces, found.skin)
 
     predicted = mesh(found.shape)
     colors, most = vertex_colors(found)
@@ -254,6 +265,21 @@ def _write(
     for path, data in texts.items():
         write_file(path, data)
     return [*meshes, *texts]
+
+
+def _write_measures(measures: tuple[PredictedMeasure, ...], path: Path) -> Path:
+    """The measures in mm, cm2 and cc, a row each; empty where there is none."""
+
+    def cell(value: float) -> str:
+        return f"{value:.2f}" if np.isfinite(value) else ""
+
+    columns = ("measure", "kind", "unit", "other_side", "predicted", "sd", "mirrored")
+    rows = []
+    for one in measures:
+        numbers = map(cell, (one.other, one.predicted, one.deviation, one.mirrored))
+        rows.append(dict(zip(columns, (one.name, one.kind, one.unit, *numbers), strict=True)))
+    write_file(path, csv_text(columns, rows).encode())
+    return path
 
 
 def _table(missing: Bools, deviation: Floats, normal: Floats) -> bytes:

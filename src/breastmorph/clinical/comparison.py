@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from breastmorph.clinical.distances import DISTANCES, SkinPoints
-from breastmorph.clinical.examination import Examination, examiner_of
+from breastmorph.clinical.distances import SkinPoints
+from breastmorph.clinical.examination import UNKNOWN, Examination, examiner_of, marks_of
 from breastmorph.clinical.measures import Measure
 from breastmorph.clinical.repeatability import SURE, Repeatability, builtin_repeatability, key_of
-from breastmorph.clinical.volume import WallParameters
+from breastmorph.clinical.volume import VOLUME, WallParameters
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import (
     BreastMorphError,
@@ -38,7 +38,7 @@ from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.registration.parameters import RigidParameters, WarpParameters
 from breastmorph.registration.result import Registration, landmarks_on_surface
 from breastmorph.registration.rigid import Pairs, RigidPart, Target, align_by_sliding, landmark_alignment
-from breastmorph.registration.warp import slide_onto, warp_basis
+from breastmorph.registration.warp import slide_onto, smooth_functions, warp_basis
 from breastmorph.scan.scan import SIDES, STERNUM, Landmarks, Scan
 from breastmorph.template import Template
 
@@ -83,6 +83,29 @@ class MeasureChange:
         if not math.isfinite(self.change) or not math.isfinite(self.sd):
             return None
         return abs(self.change) > SURE * self.sd
+
+
+@dataclass(frozen=True)
+class GradeChange:
+    """Regnault's grade of ptosis at the first visit and at another.
+
+    Attributes
+    ----------
+    side, before, after : str
+    exceeds : bool, optional
+        Whether the grade is another one and the height of the nipple above the fold, which decides it, changed by more
+        than noise; None where one of them is not known.
+    """
+
+    side: str
+    before: str
+    after: str
+    exceeds: bool | None
+
+    @property
+    def name(self) -> str:
+        """As tables call it."""
+        return f"ptosis-{self.side}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +156,10 @@ class VisitChange:
     id : str
     volumes : mapping from side to MeasureChange
     measures : tuple of MeasureChange
-        Distances.
+        All others of the data dictionary: distances, heights, areas, volumes by other definitions, and how alike the
+        sides are.
+    grades : mapping from side to GradeChange
+        Of ptosis.
     skin : SkinChange
     stance : Stance
     hidden : mapping from side to float
@@ -145,6 +171,7 @@ class VisitChange:
     id: str
     volumes: Mapping[str, MeasureChange]
     measures: tuple[MeasureChange, ...]
+    grades: Mapping[str, GradeChange]
     skin: SkinChange
     stance: Stance
     hidden: Mapping[str, float]
@@ -152,7 +179,7 @@ class VisitChange:
 
     @property
     def all(self) -> tuple[MeasureChange, ...]:
-        """Volumes, then distances."""
+        """Volumes, then the others."""
         return (*self.volumes.values(), *self.measures)
 
 
@@ -198,7 +225,7 @@ def in_words(one: MeasureChange) -> str:
     """One line: what changed, by how much, and whether that is more than noise."""
     if not math.isfinite(one.change):
         return f"{one.name} {one.kind}: not determinable"
-    digits = 0 if one.unit == "cc" else 1
+    digits = 1 if one.unit == "mm" else 0
     spread = f" \N{PLUS-MINUS SIGN} {one.sd:.{digits}f}" if math.isfinite(one.sd) else ""
     verdict = {True: ", changed", False: ", no change beyond noise", None: ""}[one.exceeds]
     return f"{one.name} {one.kind}: {one.change:+.{digits}f}{spread} {one.unit}{verdict}"
@@ -239,6 +266,15 @@ def _visit_record(one: VisitChange) -> dict[str, Any]:
             }
             for change in one.all
         ],
+        "ptosis": [
+            {
+                "side": side,
+                "regnault_before": grade.before,
+                "regnault_after": grade.after,
+                "exceeds_repeatability": grade.exceeds,
+            }
+            for side, grade in one.grades.items()
+        ],
         "skin": {
             "mean_across_mm": plain(float(one.skin.across[seen].mean())) if seen.any() else None,
             "mean_along_mm": plain(float(one.skin.along[seen].mean())) if seen.any() else None,
@@ -263,21 +299,17 @@ def as_rows(found: Comparison) -> list[dict[str, str]]:
     def cell(value: float) -> str:
         return f"{value:.2f}" if math.isfinite(value) else ""
 
-    return [
-        {
-            "visit": visit.id,
-            "measure": one.name,
-            "kind": one.kind,
-            "unit": one.unit,
-            "before": cell(one.before),
-            "after": cell(one.after),
-            "change": cell(one.change),
-            "sd": cell(one.sd),
-            "exceeds_repeatability": {True: "yes", False: "no", None: ""}[one.exceeds],
-        }
-        for visit in found.changes
-        for one in visit.all
-    ]
+    verdict = {True: "yes", False: "no", None: ""}
+    rows = []
+    for visit in found.changes:
+        for one in visit.all:
+            cells = map(cell, (one.before, one.after, one.change, one.sd))
+            values = (visit.id, one.name, one.kind, one.unit, *cells, verdict[one.exceeds])
+            rows.append(dict(zip(COLUMNS, values, strict=True)))
+        for grade in visit.grades.values():
+            values = (visit.id, grade.name, "Regnault", "", grade.before, grade.after, "", "")
+            rows.append(dict(zip(COLUMNS, (*values, verdict[grade.exceeds]), strict=True)))
+    return rows
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -465,12 +497,14 @@ class Comparer:
             side: float(1.0 - np.average(seen[inside], weights=self._areas[inside]))
             for side, inside in self._regions.items()
         }
+        measures = self._others(before, after, first.landmarks, scan.landmarks)
         change = VisitChange(
             scan.id,
             MappingProxyType(
                 {side: self._volume(first, shape, lay, side, hidden, stance, absent) for side in SIDES}
             ),
-            self._distances(before, after, first.landmarks, scan.landmarks),
+            measures,
+            _grades(before, after, measures),
             self._skin(first.shape, there, seen, absent),
             stance,
             MappingProxyType(hidden),
@@ -526,9 +560,10 @@ class Comparer:
         p = self.parameters
         mask, coarse_mask = self._masks
         sternum = [self.template.landmark_ids[name] for name in STERNUM]
-        basis = warp_basis(
+        functions = smooth_functions(
             first.shape, first.coarse.vertices, mask, coarse_mask, first.shape[sternum], p.warp
         )
+        basis = warp_basis(functions)  # one person changes otherwise than people differ
         # The landmarks' own places at the first visit, not the template's vertices, are what they are compared with.
         names = [name for name in _FIXED if name in marks and name in first.landmarks]
         ids = {name: self.template.landmark_ids[name] for name in names}
@@ -561,22 +596,18 @@ class Comparer:
         sd = self.repeatability.volume.sd(0.5 * (before + after), hidden[side], stance.posture)
         return MeasureChange(name, "volume", "cc", before, after, sd)
 
-    def _distances(
+    def _others(
         self, before: Examination, after: Examination, first: Landmarks, later: Landmarks
     ) -> tuple[MeasureChange, ...]:
-        now = {key_of(one): one for one in after.distances}
+        now = {key_of(one): one for one in compared_measures(after)}
         out = []
-        for one in before.distances:
+        for one in compared_measures(before):
             other = now.get(key_of(one))
             if other is not None and (one.known or other.known):
-                sd = math.hypot(
-                    self._base_sd(one, other), _found_sd(one.name, first), _found_sd(one.name, later)
-                )
-                out.append(
-                    MeasureChange(
-                        one.name, one.kind, one.unit, one.value, other.value, sd, one.reason or other.reason
-                    )
-                )
+                found = (_found_sd(one.name, marks) for marks in (first, later))
+                sd = math.hypot(self._base_sd(one, other), *found)
+                reason = one.reason or other.reason
+                out.append(MeasureChange(one.name, one.kind, one.unit, one.value, other.value, sd, reason))
         return tuple(out)
 
     def _base_sd(self, one: Measure, other: Measure) -> float:
@@ -609,6 +640,33 @@ class Comparer:
         return SkinChange(np.where(seen, across, np.nan), np.where(seen, along, np.nan))
 
 
+APART = "left minus right"
+
+
+def compared_measures(one: Examination) -> tuple[Measure, ...]:
+    """What is compared of an examination beside its volumes: every other measure, and how alike the sides are."""
+    apart = tuple(replace(measure, kind=APART) for measure in one.asymmetries if measure.name == VOLUME)
+    return (*one.distances, *one.others, *apart, one.mirror_deviation)
+
+
+def _grades(
+    before: Examination, after: Examination, measures: Iterable[MeasureChange]
+) -> Mapping[str, GradeChange]:
+    decisive = {one.name: one.exceeds for one in measures}
+    out = {}
+    for one, other in zip(before.ptosis, after.ptosis, strict=True):
+        exceeds = decisive.get(f"nipple-above-fold-{one.side}")
+        if UNKNOWN not in (one.grade, other.grade):
+            known = exceeds is not None
+            out[one.side] = GradeChange(
+                one.side,
+                one.grade,
+                other.grade,
+                bool(exceeds) and one.grade != other.grade if known else None,
+            )
+    return MappingProxyType(out)
+
+
 def _told_apart(scans: Sequence[Scan]) -> list[Scan]:
     """The scans under names of their own: files of several visits are often called alike."""
     ids = [scan.id for scan in scans]
@@ -626,8 +684,8 @@ def _unique(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _found_sd(name: str, landmarks: Landmarks) -> float:
-    """What landmarks that the program found add to the spread of a distance, mm."""
-    ends = DISTANCES[name].landmarks if name in DISTANCES else ()
+    """What landmarks that the program found add to the spread of a distance or height, mm."""
+    ends = marks_of(name)
     return math.sqrt(sum(landmarks.found[end].sd ** 2 for end in ends if end in landmarks.found))
 
 

@@ -228,6 +228,11 @@ def _distances() -> dict[str, Distance]:
 
 
 DISTANCES: Mapping[str, Distance] = MappingProxyType(_distances())
+# Those whose lines are drawn on the body, on sheets and on the page.
+DRAWN = (
+    *("SN-NL", "SN-NR", "NL-NR", "NL-IMFL", "NR-IMFR"),
+    *("base-width-left", "base-width-right", "intermammary"),
+)
 PAPER = ("SN-NL", "SN-NR", "NL-NR")  # those of the paper's experiments and figures
 PAIRS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {  # what exists on both sides: left, right
@@ -238,7 +243,8 @@ PAIRS: Mapping[str, tuple[str, str]] = MappingProxyType(
         **{
             name: (f"{name}-left", f"{name}-right")
             for name in (
-                *("base-width", "half-chest-width", "projection", "volume", "surface", "footprint"),
+                *("base-width", "half-chest-width", "projection", "volume", "volume-inner-border"),
+                *("volume-flat-wall", "surface", "footprint"),
                 *("fold-height", "nipple-above-fold", "nipple-above-lower-pole"),
             )
         },

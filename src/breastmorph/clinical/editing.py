@@ -418,6 +418,7 @@ class Editor:
             movements={name: float(np.sqrt(moved[region].mean())) for name, region in self._regions.items()},
             method=method,
             basis=basis,
+            skin=self.patient.skin,
         )
         if edit.length > max(self.parameters.longest, usual_length(self.model, self.parameters.unusual)):
             self._refuse(wishes, "unattainable/far", length=edit.length)

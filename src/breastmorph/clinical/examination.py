@@ -13,6 +13,7 @@ from breastmorph.clinical.borders import FOLD_HIDDEN, BorderFinder, SubjectLandm
 from breastmorph.clinical.distances import (
     DISTANCES,
     KINDS,
+    PAIRS,
     TAPE,
     Reading,
     SkinLandmarks,
@@ -36,7 +37,7 @@ from breastmorph.clinical.ptosis_and_symmetry import (
     both_sides,
     ptosis,
 )
-from breastmorph.clinical.volume import BreastVolumes, reference_of
+from breastmorph.clinical.volume import DEFINITIONS, VOLUME, BreastVolumes, reference_of
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding, sentences, warning
 from breastmorph.foundation.files import plain
@@ -61,6 +62,7 @@ __all__ = [
     "dictionary",
     "examiner_of",
     "landmarks_of",
+    "marks_of",
     "measure_record",
     "ptosis",
 ]
@@ -122,11 +124,15 @@ class Examination:
         return self.distances + self.others + self.volumes
 
     @property
+    def mirror_deviation(self) -> Measure:
+        """How alike the breasts are in shape, as a measure."""
+        whole = self.symmetry.deviation if self.symmetry is not None else float("nan")
+        return Measure("mirror deviation", "mean", whole, "mm", self.symmetry_reason)
+
+    @property
     def table(self) -> MeasureTable:
         """All measures and the mirror deviation, to be printed and looked up by name."""
-        whole = self.symmetry.deviation if self.symmetry is not None else float("nan")
-        mirror = Measure("mirror deviation", "mean", whole, "mm", self.symmetry_reason)
-        found = (*self.measures, mirror)
+        found = (*self.measures, self.mirror_deviation)
         reasons: dict[str, list[str]] = {}
         for one in found:
             if not one.known:
@@ -245,7 +251,7 @@ class Examiner:
         gauge = Gauge(self.mesh.faces if TAPE in kinds else self._midline_faces, landmarks.skin)
         asked = [(one.name, kind) for one in DISTANCES.values() for kind in one.kinds if kind in kinds]
         distances = tuple(_with_sd(one, landmarks.sd) for one in gauge.measures(shape, asked))
-        volumes, _ = self._measured_volumes(shape, absent)
+        volumes = self._measured_volumes(shape, absent)
         found = distances + self._others(shape, landmarks, absent) + volumes
         if predicted is None:
             return found
@@ -278,7 +284,7 @@ class Examiner:
         )
         found = self.measured(shape, landmarks, absent, predicted=predicted)
         symmetry, reason = self._measured_symmetry(shape, absent)
-        volumes = tuple(one for one in found if one.kind == "volume")
+        volumes = tuple(one for one in found if one.name in PAIRS[VOLUME])
         places = landmarks.at(shape)
         return Examination(
             name,
@@ -292,7 +298,7 @@ class Examiner:
             mesh,
             reason,
             warnings,
-            tuple(one for one in found if one.name not in DISTANCES and one.kind != "volume"),
+            tuple(one for one in found if one.name not in (*DISTANCES, *PAIRS[VOLUME])),
             places,
             self._drawn(absent),
         )
@@ -381,7 +387,7 @@ class Examiner:
         if one.name in DISTANCES:
             reading = gauge.read(shape, one.name, one.kind)
         elif one.kind == "volume" and isinstance(self._volumes, BreastVolumes):
-            reading = self._volumes.read(shape, one.side)
+            reading = self._volumes.read(shape, one.side, one.name.removesuffix(f"-{one.side}"))
         elif one.kind == "height":
             ends = gauge.landmarks.chosen(_marks(one.name.removesuffix(f"-{one.side}"), one.side))
             reading = ends.reading(one.value, np.array([[0.0, 1.0, 0.0], [0.0, -1.0, 0.0]]))
@@ -417,19 +423,22 @@ class Examiner:
         except BreastMorphError as error:
             return Finding.of(error)
 
-    def _measured_volumes(self, shape: Floats, absent: str) -> tuple[tuple[Measure, ...], dict[str, float]]:
-        out, uncertainties = [], {}
-        for side in SIDES:
-            name, nan = f"volume-{side}", float("nan")
-            if side == absent:
-                out.append(Measure(name, "volume", nan, "cc", Finding("side-absent", {"side": side})))
-            elif isinstance(self._volumes, Finding):
-                out.append(Measure(name, "volume", nan, "cc", self._volumes))
-            else:
-                volume = self._volumes.estimate(shape, side)
-                out.append(Measure(name, "volume", volume.cc, "cc", sd=volume.uncertainty, source="border"))
-                uncertainties[side] = volume.uncertainty
-        return tuple(out), uncertainties
+    def _measured_volumes(self, shape: Floats, absent: str) -> tuple[Measure, ...]:
+        """By every definition; the one that is meant where nobody says which comes last."""
+        out = []
+        for definition in (*(one for one in DEFINITIONS if one != VOLUME), VOLUME):
+            for side in SIDES:
+                name, nan = f"{definition}-{side}", float("nan")
+                if side == absent:
+                    out.append(Measure(name, "volume", nan, "cc", Finding("side-absent", {"side": side})))
+                elif isinstance(self._volumes, Finding):
+                    out.append(Measure(name, "volume", nan, "cc", self._volumes))
+                else:
+                    volume = self._volumes.estimate(shape, side, definition)
+                    out.append(
+                        Measure(name, "volume", volume.cc, "cc", sd=volume.uncertainty, source="border")
+                    )
+        return tuple(out)
 
     def _measured_symmetry(self, shape: Floats, absent: str) -> tuple[Symmetry | None, Finding | None]:
         if absent:
@@ -489,6 +498,14 @@ _HEIGHTS = {  # upper and lower landmark, and what it means
 def _marks(name: str, side: str) -> list[str]:
     """The two landmarks of a height."""
     return [mark if mark == "sternal_notch" else f"{mark}_{side}" for mark in _HEIGHTS[name][:2]]
+
+
+def marks_of(name: str) -> tuple[str, ...]:
+    """The landmarks that a distance or height lies between; none of other measures."""
+    if name in DISTANCES:
+        return tuple(DISTANCES[name].landmarks)
+    heights = [(one, side) for one in _HEIGHTS for side in SIDES if name == f"{one}-{side}"]
+    return tuple(mark for height in heights for mark in _marks(*height))
 
 
 def _heights(places: Landmarks, sd: Mapping[str, float]) -> tuple[Measure, ...]:
@@ -566,13 +583,8 @@ def dictionary() -> tuple[Definition, ...]:
         )
     )
     lines += [
-        Definition(
-            f"volume-{side}",
-            "volume",
-            "cc",
-            "breast region",
-            "Between the skin and the chest wall continued behind the breast",
-        )
+        Definition(f"{name}-{side}", "volume", "cc", "breast region", meaning)
+        for name, meaning in DEFINITIONS.items()
         for side in SIDES
     ]
     lines.append(

@@ -515,8 +515,9 @@ class TorsoView:
 
     @property
     def seen(self) -> Bools:
-        """Skin that is evidence by its surface, (n,): the other breast, or the thorax where there is none."""
-        return self.region.healthy if self.mirrors else self.region.thorax
+        """Skin that is evidence by its surface, (n,): the other breast, and of both halves what lies away from both."""
+        found: Bools = self.region.healthy | self.region.thorax
+        return found
 
     @property
     def mirrors(self) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from breastmorph.cohort.reading import mesh_in_correspondence, recorded_landmarks
 from breastmorph.foundation.arrays import Floats
@@ -47,6 +48,8 @@ class Patient:
     warnings : tuple of Finding
     landmarks : Landmarks, optional
         Her own, which somebody set or the program found, on ``shape``; measures run between them.
+    skin : (n, 4) uint8, optional
+        Her skin's colour as the scan shows it; see :mod:`breastmorph.mesh.skin`.
     """
 
     id: str
@@ -55,6 +58,7 @@ class Patient:
     absent_side: str = ""
     warnings: tuple[Finding, ...] = ()
     landmarks: Landmarks | None = None
+    skin: NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +126,7 @@ def scanned_patient(
         result.absent_side,
         (*result.warnings, *moved),
         result.landmarks,
+        result.mesh.colors,
     )
 
 
@@ -161,13 +166,14 @@ def registered_patient(model: ShapeModel, path: Path) -> Patient:
     if record is not None:
         to_file, absent, own = record
         shape = to_file.inverse().apply(mesh.vertices)
-        return Patient(name_of(path.stem), shape, to_file, absent, landmarks=own)
+        return Patient(name_of(path.stem), shape, to_file, absent, landmarks=own, skin=mesh.colors)
     aligned = model.align(mesh.vertices)
     for mm in UNITS.values():
         size = mm / aligned.scale  # of the mesh, were this its unit
         if SIZES_IN_MM[0] <= size <= SIZES_IN_MM[1]:
             upright = Similarity(scale=size).after(aligned)
-            return Patient(name_of(path.stem), upright.apply(mesh.vertices), upright.inverse())
+            shape = upright.apply(mesh.vertices)
+            return Patient(name_of(path.stem), shape, upright.inverse(), skin=mesh.colors)
     raise FileProblem("this mesh has no adult's size in mm, cm or m", "Check its unit", path)
 
 

@@ -9,13 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from breastmorph.clinical.distances import PAIRS, STRAIGHT, Feature, Reading, Request, named
 from breastmorph.clinical.examination import PredictedSide, examiner_of
 from breastmorph.clinical.left_out import TrainingShapes
 from breastmorph.clinical.measures import Measure, measured_features
-from breastmorph.clinical.missing_region import BOTH, painted_side
+from breastmorph.clinical.missing_region import BOTH, mirror_frame, painted_side
 from breastmorph.clinical.predictor import (
+    BreastPredictor,
     Prediction,
     PredictionParameters,
     deviation_of,
@@ -25,8 +27,8 @@ from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError, warning
 from breastmorph.foundation.machine import in_one_thread
-from breastmorph.mesh.geometry import face_cross
-from breastmorph.mesh.topology import edge_table
+from breastmorph.mesh.geometry import enclosed_volume, face_cross, solid_between
+from breastmorph.mesh.skin import borrowed
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.scan import SIDES, Landmarks, other_side
@@ -216,6 +218,17 @@ def predict_breast(
     if not isinstance(absent, bool):
         absent = counts_as_gone(model, shape, missing, absent or "", replace=not absent)
     predictor = learnt_predictor(model, missing, "surface" if absent else "points", parameters, subjects)
+    return predicted_by(predictor, model, shape, earlier, stated)
+
+
+def predicted_by(
+    predictor: BreastPredictor,
+    model: ShapeModel,
+    shape: Floats,
+    earlier: Floats | None = None,
+    stated: Sequence[Request] = (),
+) -> Prediction:
+    """The same by what a model's subjects have taught already, for many scans."""
     for side in predictor.region.sides:
         if earlier is not None and is_gone(model, earlier, side):
             raise BreastMorphError.of("earlier-without-breast", side=side)
@@ -223,6 +236,20 @@ def predict_breast(
     told = {one.name: one.in_unit("") for one in columns}
     found = predictor.predict(shape, earlier, told)
     return with_measures(model, found, [one for one in stated if one not in columns])
+
+
+def with_skin(model: ShapeModel, prediction: Prediction, skin: NDArray[np.uint8] | None) -> Prediction:
+    """A prediction with the patient's skin (n, 4); a predicted breast takes the mirrored skin of the other one.
+
+    Where both are missing, the skin around runs smoothly over them.
+    """
+    if skin is None:
+        return prediction
+    missing, faces = prediction.region.missing, prediction.faces
+    other = np.zeros((len(skin), 3))
+    if prediction.region.side != BOTH:
+        other = mirror_frame(model).twin.at(skin[:, :3].astype(np.float64))
+    return replace(prediction, skin=borrowed(faces, skin, other, missing))
 
 
 def counts_as_gone(
@@ -390,6 +417,8 @@ def _found(known: Mapping[str, Feature], request: Request) -> Feature:
 # What it would take: the solid between the chest as it is and the predicted one
 # --------------------------------------------------------------------------------------------------------------------
 
+DIFFERENCE = "difference"  # the name of its volume
+
 
 @dataclass(frozen=True, eq=False)
 class Lacking:
@@ -407,6 +436,12 @@ class Lacking:
     volume: float
     deviation: float
 
+    @property
+    def measure(self) -> PredictedMeasure:
+        """The volume as tables and files have it, among the measures of the prediction."""
+        nan = float("nan")
+        return PredictedMeasure(DIFFERENCE, "cc", nan, self.volume, self.deviation, nan, "volume")
+
 
 def lacking(shape: Floats, prediction: Prediction) -> Lacking:
     """What a flap, an implant or a prosthesis would have to fill.
@@ -419,21 +454,8 @@ def lacking(shape: Floats, prediction: Prediction) -> Lacking:
     """
     missing, faces = prediction.region.missing, prediction.faces
     changed = faces[missing[faces].any(axis=1)]
-    # Skin of the prediction outside, the chest inside; a vertex that stays is the same one in both.
-    inner = np.arange(len(shape))
-    inner[missing] += len(shape)
-    walls = []
-    for a, b in edge_table(changed).boundary:
-        # At the rim of the scan nothing joins the two: a wall does.
-        walls += [[b, a, inner[a]]] if inner[a] != a else []
-        walls += [[b, inner[a], inner[b]]] if inner[b] != b else []
-    closed = np.vstack([changed, inner[changed][:, ::-1], np.array(walls, dtype=int).reshape(-1, 3)])
-    points = np.vstack([prediction.shape, shape])
-    used, numbered = np.unique(closed, return_inverse=True)
-    solid = TriangleMesh(points[used], numbered.reshape(closed.shape))
-    middle = solid.vertices.mean(axis=0)
-    corners = (solid.vertices - middle)[solid.faces]
-    volume = float(np.einsum("ij,ij->", corners[:, 0], np.cross(corners[:, 1], corners[:, 2]))) / 6000.0
+    solid = solid_between(shape, prediction.shape, faces, missing)
+    volume = enclosed_volume(solid) / 1000.0
     gradient = np.zeros_like(shape)
     outwards = face_cross(prediction.shape, changed) / 6000.0
     for corner in range(3):

@@ -18,8 +18,8 @@ What counts as known depends on the case. Where the breast is gone, the position
 must not count: the landmarks of both breasts steer one smooth registration, so in subjects with two breasts the points
 of one side tell of the other, which a scan after a mastectomy cannot. Nor must the skin beside the lost breast: the
 operation changed it, and what it seems to tell of the breast is told by the operation. There only the surface of the
-other breast is evidence, seen from the sternum and the healthy half of the thorax; the mirror image stands on her own
-chest wall (:meth:`MirrorFrame.mirrored_by_surface`); and left-out subjects are operated first
+other breast and of the thorax away from both is evidence, seen from the sternum and the healthy half; the mirror image
+stands on her own chest wall (:meth:`MirrorFrame.mirrored_by_surface`); and left-out subjects are operated first
 (:mod:`breastmorph.clinical.missing_region`). Where a breast that is there is replaced, all points count. Where both are
 missing, nothing is mirrored: the surface of the thorax is all the evidence there is.
 """
@@ -96,6 +96,8 @@ class Prediction(Shown):
         Of the predicted breast with their standard deviations, and of the other one.
     given : tuple of str
         What else was known of the lost breast, in words: an earlier scan, measures.
+    skin : (n, 4) uint8, optional
+        The patient's, with that of the other breast where one is predicted.
     """
 
     shape: Floats
@@ -112,6 +114,7 @@ class Prediction(Shown):
     warnings: tuple[Finding, ...] = ()
     measures: MeasureTable = field(default_factory=lambda: MeasureTable("not measured", ()))
     given: tuple[str, ...] = ()
+    skin: NDArray[np.uint8] | None = None
 
     def __repr__(self) -> str:
         mean = self.sd_normal[self.region.breast].mean()
@@ -121,12 +124,12 @@ class Prediction(Shown):
     @property
     def mesh(self) -> TriangleMesh:
         """The torso with the likeliest breast."""
-        return TriangleMesh(self.shape, self.faces)
+        return TriangleMesh(self.shape, self.faces, self.skin)
 
     def samples(self, count: int, seed: int = 0) -> list[TriangleMesh]:
         """Plausible alternatives to ``mesh``; the same seed, the same shapes."""
         rng = np.random.default_rng(seed)
-        return [TriangleMesh(self.drawn(rng), self.faces) for _ in range(count)]
+        return [TriangleMesh(self.drawn(rng), self.faces, self.skin) for _ in range(count)]
 
     @cached_property
     def sd(self) -> Floats:

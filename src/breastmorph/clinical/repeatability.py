@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from breastmorph.clinical.distances import PAIRS
 from breastmorph.clinical.measures import Measure
+from breastmorph.clinical.volume import VOLUME
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import AnyPath, BreastMorphError, FileProblem, Finding, as_path, warning
 from breastmorph.foundation.files import json_text, read_object, write_file
@@ -60,7 +62,8 @@ class Repeatability:
     Attributes
     ----------
     measures : mapping from name and kind to float
-        Within-subject standard deviation of one measurement, ``{"SN-NL straight": 1.4}``, mm.
+        Within-subject standard deviation of one measurement, ``{"SN-NL straight": 1.4}``, each in the unit of machine
+        files: mm, cm2 or cc.
     volume : VolumeNoise
     people : int
         How many were scanned again.
@@ -83,7 +86,8 @@ class Repeatability:
         return {
             "people": self.people,
             "source": self.source,
-            "within_subject_sd_mm": dict(self.measures),
+            "units": "mm; areas cm2; volumes cc",
+            "within_subject_sd": dict(self.measures),
             "volume_change_sd": {
                 "floor_cc": noise.floor,
                 "share": noise.share,
@@ -127,7 +131,9 @@ def _read_repeatability(record: Mapping[str, Any], path: Path) -> Repeatability:
         volume = VolumeNoise(
             *(float(noise[name]) for name in ("floor_cc", "share", "hidden", "posture_cc_per_mm"))
         )
-        measures = {str(name): float(sd) for name, sd in record["within_subject_sd_mm"].items()}
+        # Studies of earlier versions have lengths only.
+        spread = record["within_subject_sd" if "within_subject_sd" in record else "within_subject_sd_mm"]
+        measures = {str(name): float(sd) for name, sd in spread.items()}
         found = Repeatability(measures, volume, int(record["people"]), str(record["source"]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FileProblem.of("no-repeatability", path) from error
@@ -263,7 +269,8 @@ def repeat_study(
                     )
                     squares.append((volume.change / sd) ** 2)
     measures = tuple(_repeated(*key, pairs) for key, pairs in values.items())
-    within = {f"{one.name} {one.kind}": one.within_sd for one in measures if one.unit == "mm"}
+    # A volume's spread depends on its size and on what is seen of it; see VolumeNoise.
+    within = {f"{one.name} {one.kind}": one.within_sd for one in measures if one.name not in PAIRS[VOLUME]}
     factor = math.sqrt(float(np.mean(squares))) if squares else 1.0
     found_warnings = (warning("few-repeated", n=len(comparisons)),) if len(comparisons) < FEW else ()
     return RepeatStudy(

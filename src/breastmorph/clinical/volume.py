@@ -29,6 +29,7 @@ from breastmorph.template import default_template
 
 _UNIT = 100.0  # mm: lengths of about 1 keep the spline's system well scaled
 _ROUNDNESS = (0.6, 4.0)  # square of a chest's width over its depth, which is 1.2 to 1.6 in adults
+_ROWS = 256  # of the spline's basis at once: they stay in the processor's cache
 _FEWEST = 30  # bare points; fewer do not show a chest
 
 
@@ -73,17 +74,55 @@ class ChestWall:
     ids: Ints
     rim: Ints
     bare: Ints
-    _map: Floats  # (k, p): from the bare vertices to the wall's points
+    _factor: tuple[Floats, Ints]  # of the spline's system, which both walls have
+    _basis: Floats  # (k, p + 7): from the spline's coefficients to the wall's points
 
     def points(self, vertices: Floats) -> Floats:
         """The wall under vertices ``ids`` of a shape (n, 3), (k, 3)."""
-        wall: Floats = self._map @ vertices[self.bare]
+        held = np.zeros((self._basis.shape[1], 3))
+        held[: len(self.bare)] = vertices[self.bare]
+        wall: Floats = self._basis @ self._solved(held)
         return wall
+
+    def _solved(self, right: Floats, *, transposed: bool = False) -> Floats:
+        factor, order = self._factor
+        # LAPACK's wrapper counts the order up and down in place while others may be reading it: each call has its own.
+        found: Floats = lu_solve((factor, order.copy()), right, trans=int(transposed), check_finite=False)
+        return found
+
+    def body(self, vertices: Floats, wall: Floats | None = None) -> tuple[Floats, Ints]:
+        """What lies between skin and wall as a closed surface: points of the skin, then of the wall; and its faces.
+
+        ``wall`` (k, 3) are the wall's points where they are known already.
+        """
+        behind = self.points(vertices) if wall is None else wall
+        return np.vstack([vertices[self.ids], behind]), self._closed
+
+    @cached_property
+    def _closed(self) -> Ints:
+        """Faces of the skin, of the wall the other way round, and of the gap along the rim."""
+        skin, rim = np.searchsorted(self.ids, self.faces), np.searchsorted(self.ids, self.rim)
+        start, end = rim.T
+        below = len(self.ids)
+        return np.concatenate(
+            [
+                skin,
+                below + skin[:, ::-1],
+                np.column_stack([end, start, below + start]),
+                np.column_stack([end, below + start, below + end]),
+            ]
+        )
 
     def pulled_back(self, gradient: Floats) -> Floats:
         """From a derivative by the wall's points (k, 3) to that by the bare vertices, (p, 3)."""
-        back: Floats = self._map.T @ gradient
-        return back
+        return self._solved(self._basis.T @ gradient, transposed=True)[: len(self.bare)]
+
+    def over(self, region: Bools) -> ChestWall:
+        """The same wall under a smaller region, (n,) bool."""
+        faces = self.faces[region[self.faces].all(axis=1)]
+        ids = np.unique(faces)
+        rows = self._basis[np.searchsorted(self.ids, ids)]
+        return ChestWall(faces, ids, edge_table(faces).boundary, self.bare, self._factor, rows)
 
     def shape(self, vertices: Floats) -> Floats:
         """A whole shape (n, 3) with the wall in place of the breast."""
@@ -131,10 +170,47 @@ def chest_walls(footprint: Footprint, parameters: WallParameters | None = None) 
     for side, inside in footprint.regions(p.compared).items():
         faces = mesh.faces[inside[mesh.faces].all(axis=1)]
         ids = np.unique(faces)
-        at = np.hstack([_kernel(unrolled[ids], centres), _drift(unrolled[ids], radius)])
-        by_bare = np.ascontiguousarray(lu_solve(factor, at.T, trans=1)[:n].T)
-        walls[side] = ChestWall(faces, ids, edge_table(faces).boundary, chosen, by_bare)
+        basis = np.empty((len(ids), n + k))
+        for start in range(0, len(ids), _ROWS):
+            here = unrolled[ids[start : start + _ROWS]]
+            basis[start : start + _ROWS, :n] = _kernel(here, centres)
+            basis[start : start + _ROWS, n:] = _drift(here, radius)
+        walls[side] = ChestWall(faces, ids, edge_table(faces).boundary, chosen, factor, basis)
     return MappingProxyType(walls)
+
+
+@dataclass(frozen=True, eq=False)
+class _FlatWall(ChestWall):
+    """A flat wall through the border of a region: the affine image of the border's own plane nearest to its points.
+
+    So it is linear in these, like every other wall; ``_basis`` is from that image's three parameters.
+    """
+
+    _fit: Floats  # (3, p): the parameters from the border
+
+    @classmethod
+    def of(cls, mesh: TriangleMesh, region: Bools) -> _FlatWall:
+        faces = mesh.faces[region[mesh.faces].all(axis=1)]
+        ids, rim = np.unique(faces), edge_table(faces).boundary
+        border = np.unique(rim)
+        middle = mesh.vertices[border].mean(axis=0)
+        axes = np.linalg.svd(mesh.vertices[border] - middle, full_matrices=False)[2][:2]
+
+        def places(at: Ints) -> Floats:
+            across = (mesh.vertices[at] - middle) @ axes.T / _UNIT
+            return np.column_stack([np.ones(len(across)), across])
+
+        nothing = np.empty((0, 0)), np.empty(0, dtype=np.int64)  # there is no spline to solve for
+        fit = np.asarray(np.linalg.pinv(places(border)), np.float64)
+        return cls(faces, ids, rim, border, nothing, places(ids), fit)
+
+    def points(self, vertices: Floats) -> Floats:
+        wall: Floats = self._basis @ (self._fit @ vertices[self.bare])
+        return wall
+
+    def pulled_back(self, gradient: Floats) -> Floats:
+        back: Floats = self._fit.T @ (self._basis.T @ gradient)
+        return back
 
 
 def _membrane(mesh: TriangleMesh, under: Bools) -> Floats:
@@ -195,8 +271,12 @@ def _spread(places: Floats, bare: Bools, spacing: float) -> Ints:
 
 
 def _kernel(a: Floats, b: Floats) -> Floats:
-    squared = cdist(a, b, "sqeuclidean")
-    return 0.5 * squared * np.log(np.maximum(squared, 1e-24))
+    squared: Floats = cdist(a, b, "sqeuclidean")
+    log = np.maximum(squared, 1e-24)
+    np.log(log, out=log)
+    squared *= 0.5
+    squared *= log
+    return squared
 
 
 def _drift(places: Floats, radius: float) -> Floats:
@@ -214,6 +294,16 @@ def _drift(places: Floats, radius: float) -> Floats:
 _CC = 1.0 / 6000.0  # from six times a tetrahedron's volume in cubic mm to cc
 _SHIFT = 8.0  # mm that the region's border is moved in and out to see how much of the volume depends on it
 _SHIFT_OF_LEVEL = 1.4  # factor of the mask's level that moves its contour about as far
+
+# What clinics and their programs call a breast's volume, each a name for sides: what it lies between.
+VOLUME, INNER_BORDER, FLAT_WALL = "volume", "volume-inner-border", "volume-flat-wall"
+DEFINITIONS: Mapping[str, str] = MappingProxyType(
+    {
+        VOLUME: "Between the skin and the chest wall continued behind the breast",
+        INNER_BORDER: "The same above the footprint alone, without the breast's soft edge",
+        FLAT_WALL: "Between the skin and a flat wall through the border of the footprint",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -276,7 +366,18 @@ class BreastVolumes:
 
     def cc(self, shape: Floats, side: str) -> float:
         """Volume of a shape's breast, (n, 3) in mm and in any pose; in cc."""
-        return _volume(*_closed(shape, self.walls[side]))
+        return _volume(*self.walls[side].body(shape))
+
+    @cached_property
+    def _by_definition(self) -> Mapping[str, tuple[Mapping[str, ChestWall], ...]]:
+        """Walls of every definition: as it is, with its border further in, and further out."""
+        mesh = self._footprint.mesh
+        regions = [
+            self._footprint.regions(_with_border(RegionParameters(), sign)) for sign in (0.0, -1.0, 1.0)
+        ]
+        inner = tuple({side: self.walls[side].over(one[side]) for side in SIDES} for one in regions)
+        flat = tuple({side: _FlatWall.of(mesh, one[side]) for side in SIDES} for one in regions)
+        return {VOLUME: (self.walls, *self._moved), INNER_BORDER: inner, FLAT_WALL: flat}
 
     def areas(self, shape: Floats, side: str) -> tuple[float, float, float]:
         """Area of the breast's skin and of the chest wall behind it, and how much both may err by the border, cm^2."""
@@ -291,20 +392,27 @@ class BreastVolumes:
         faces, regions = self._footprint.mesh.faces, self._footprint.regions()
         return {side: faces[inside[faces].all(axis=1)] for side, inside in regions.items()}
 
-    def read(self, shape: Floats, side: str) -> Reading:
+    def read(self, shape: Floats, side: str, definition: str = VOLUME) -> Reading:
         """The volume in cc with its exact derivative by the vertices it depends on, cc per mm."""
-        wall = self.walls[side]
-        points, faces = _closed(shape, wall)
+        wall = self.walls[side] if definition == VOLUME else self._by_definition[definition][0][side]
+        points, faces = wall.body(shape)
         by_point = _volume_gradient(points, faces)
-        gradient = by_point[: len(shape)]
-        gradient[wall.bare] += wall.pulled_back(by_point[len(shape) :])
+        skin = len(wall.ids)
         touched = np.union1d(wall.ids, wall.bare)
-        return Reading(_volume(points, faces), touched, gradient[touched])
+        gradient = np.zeros((len(touched), 3))
+        gradient[np.searchsorted(touched, wall.ids)] = by_point[:skin]
+        gradient[np.searchsorted(touched, wall.bare)] += wall.pulled_back(by_point[skin:])
+        return Reading(_volume(points, faces), touched, gradient)
 
-    def estimate(self, shape: Floats, side: str) -> Volume:
-        """Volume with its uncertainty."""
-        cc = self.cc(shape, side)
-        moved = [_volume(*_closed(shape, walls[side])) for walls in self._moved]
+    def estimate(self, shape: Floats, side: str, definition: str = VOLUME) -> Volume:
+        """Volume by one of :data:`DEFINITIONS`, with its uncertainty."""
+        walls = [one[side] for one in self._by_definition[definition]]
+        known: list[Floats | None] = [None] * len(walls)
+        if definition == INNER_BORDER:  # parts of one wall, the last of them the largest
+            largest = walls[-1]
+            points = largest.points(shape)
+            known = [points[np.searchsorted(largest.ids, wall.ids)] for wall in walls]
+        cc, *moved = (_volume(*wall.body(shape, at)) for wall, at in zip(walls, known, strict=True))
         return Volume(cc, 0.5 * (max(cc, *moved) - min(cc, *moved)))
 
     @cached_property
@@ -328,26 +436,13 @@ def _with_border(region: RegionParameters, outwards: float) -> RegionParameters:
     )
 
 
-def _closed(shape: Floats, wall: ChestWall) -> tuple[Floats, Ints]:
-    """The body between skin and wall as a closed surface: the shape's points, then the wall's; and its faces."""
-    n = len(shape)
-    below = np.full(n, -1)
-    below[wall.ids] = n + np.arange(len(wall.ids))
-    start, end = wall.rim.T
-    faces = [
-        wall.faces,
-        below[wall.faces][:, ::-1],
-        np.column_stack([end, start, below[start]]),  # the gap along the rim
-        np.column_stack([end, below[start], below[end]]),
-    ]
-    return np.vstack([shape, wall.points(shape)]), np.concatenate(faces)
-
-
 def _volume(points: Floats, faces: Ints) -> float:
     """Volume of a closed surface in mm by the divergence theorem, cc."""
     # From a point nearby, so that nothing is lost to rounding.
-    a, b, c = (points[faces] - points[faces[0, 0]]).transpose(1, 0, 2)
-    return _CC * float(np.einsum("ij,ij->", a, np.cross(b, c)))
+    near = np.ascontiguousarray((points - points[0]).T)
+    (ax, ay, az), (bx, by, bz), (cx, cy, cz) = (near[:, faces[:, corner]] for corner in range(3))
+    tripled = ax * (by * cz - bz * cy) + ay * (bz * cx - bx * cz) + az * (bx * cy - by * cx)
+    return _CC * float(tripled.sum())
 
 
 def _volume_gradient(points: Floats, faces: Ints) -> Floats:

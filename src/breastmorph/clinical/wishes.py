@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import chdtri, ndtr
 
 from breastmorph.clinical.borders import SubjectLandmarks
@@ -165,6 +166,8 @@ class Edit(Shown):
     warnings : tuple of Finding
     standing : Standing, optional
         How unusual the edited shape is among the model's subjects; None where a breast is absent.
+    skin : (n, 4) uint8, optional
+        The patient's.
     """
 
     shape: Floats
@@ -180,11 +183,12 @@ class Edit(Shown):
     basis: str = ""
     warnings: tuple[Finding, ...] = ()
     standing: Standing | None = None
+    skin: NDArray[np.uint8] | None = None
 
     @property
     def mesh(self) -> TriangleMesh:
         """The edited shape."""
-        return TriangleMesh(self.shape, self.faces)
+        return TriangleMesh(self.shape, self.faces, self.skin)
 
     def __repr__(self) -> str:
         asked = ", ".join(

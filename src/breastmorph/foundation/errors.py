@@ -189,6 +189,8 @@ class _Sentence(Formatter):
 
 def measure_in_words(name: str) -> str:
     """A measure's name, which may say its kind: ``SN-NL tape`` is "Sternal notch to left nipple, tape"."""
+    if name in MEASURES:
+        return MEASURES[name]
     code, _, kind = name.partition(" ")
     words = MEASURES.get(code, code)
     return f"{words}, {kind}" if kind else words

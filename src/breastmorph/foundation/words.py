@@ -75,7 +75,13 @@ MEASURES = {
     "projection-right": "Projection, right",
     "volume-left": "Left breast volume",
     "volume-right": "Right breast volume",
+    "volume-inner-border-left": "Left volume, inner border",
+    "volume-inner-border-right": "Right volume, inner border",
+    "volume-flat-wall-left": "Left volume, flat wall",
+    "volume-flat-wall-right": "Right volume, flat wall",
     "volume": "Breast volume",
+    "mirror deviation": "Mirror deviation",
+    "difference": "Between chest and prediction",
 }
 PAIRS_IN_WORDS = {
     "SN-N": "Sternal notch to nipple",
@@ -86,6 +92,8 @@ PAIRS_IN_WORDS = {
     "half-chest-width": "Half-chest width",
     "projection": "Projection",
     "volume": "Breast volume",
+    "volume-inner-border": "Volume, inner border",
+    "volume-flat-wall": "Volume, flat wall",
     "surface": "Skin of the breast",
     "footprint": "Footprint of the breast",
     "fold-height": "Sternal notch down to the fold",
@@ -168,7 +176,7 @@ CHECK: dict[str, Words] = {
     ),
     "landmark-improbable": Words(
         "{name:landmark} lies {distance:.0f} mm from where the program finds it ({place})",
-        "Look at it on the scan; set it again, or leave it where you are sure",
+        "Look at it on the scan and set it again; as it is, registration trusts it less",
     ),
     "landmarks-exchanged": Words(
         "{first:landmark} and {second:landmark} seem to be exchanged",
@@ -454,6 +462,7 @@ REGISTRATION: dict[str, Words] = {
     ),
     "missing/file": Words("the file is missing", "{again}"),
     "unreadable/other-content": Words("its content is not what the record says", "{again}"),
+    "unreadable/other-learnt": Words("it was told something else than learnt.npz holds", "{again}"),
     "unreadable/no-record": Words("the record cannot be read", "{again}"),
     "unreadable/changed-record": Words("the record was changed", "{again}"),
     "register-again": Words("Register this scan again"),

@@ -240,6 +240,27 @@ _CLINICAL: dict[str, Words] = {
     "not-of-missing": Words(
         "{name} tells nothing of the {what}", "State measures of the side that is predicted"
     ),
+    "no-mirror-image": Words(
+        "both breasts are missing, so there is no mirror image", "Plan with the predicted breasts"
+    ),
+    "nothing-planned/added": Words("nothing is added on the {side} side", "Take what is removed there"),
+    "nothing-planned/removed": Words("nothing is removed on the {side} side", "Take what is added there"),
+    "not-planned": Words("nothing was planned for the {side} side", "Ask for {sides}"),
+    "planned/predicted": Words(
+        "The difference between the skin as it is and what is usual among the model's subjects; not the outcome of an "
+        "operation"
+    ),
+    "planned/mirrored": Words(
+        "The difference between the skin as it is and the mirror image of the other breast; not the outcome of an "
+        "operation"
+    ),
+    "planned/edited": Words(
+        "The difference between the skin as it is and the likeliest shape with the wished measures; not the outcome "
+        "of an operation"
+    ),
+    "planned/synthetic": Words(
+        "Made with a synthetic model, which knows no people: a difference of two shapes, no advice and not for planning"
+    ),
     "stated-far": Words("the stated {name} is {deviations:.1f} standard deviations from what was predicted"),
     "earlier-without-breast": Words(
         "the earlier scan has no {side} breast either", "Give a scan from before the operation"

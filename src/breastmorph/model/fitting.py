@@ -21,6 +21,7 @@ from breastmorph.foundation.machine import in_one_thread
 from breastmorph.foundation.showing import Shown, doubted
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, face_normals
+from breastmorph.mesh.skin import carried
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.fit_steps import (
     Anchors,
@@ -337,15 +338,19 @@ def _fitted(
     shape = sites.shape(state.scores * prior.deviations)
     normals = sites.normals(shape)
     placed = state.transform.apply(shape)
+    mesh = TriangleMesh(placed, model.faces)
     if isinstance(target, TriangleMesh):
-        residuals = surface_residuals(Surface(target), placed, normals @ state.transform.rotation.T)
+        surface = Surface(target)
+        residuals = surface_residuals(surface, placed, normals @ state.transform.rotation.T)
+        if target.is_coloured:
+            mesh = replace(mesh, colors=carried(mesh, surface))
     else:
         residuals = _from_points(points, evidence, placed)
     over = ~evidence.matches.beyond
     coefficients = np.zeros(model.n_components)
     coefficients[: used.n_components] = state.scores * used.deviations / unit
     fit = Fit(
-        mesh=TriangleMesh(placed, model.faces),
+        mesh=mesh,
         coefficients=coefficients,
         transform=state.transform.after(Similarity(scale=unit)),
         unit=unit,
