@@ -116,7 +116,8 @@ def test_a_symmetric_model_leaves_out_the_mirror_image_too():
     assert whole.mean[-1] > 0.1
 
 
-@pytest.mark.parametrize("symmetric", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("symmetric", [False, True])
 def test_the_shapes_of_a_large_cohort_are_in_memory_once(symmetric, small_template):
     cohort = Cohort.of(np.concatenate([random_shapes(6, seed) for seed in range(60)]), small_template)
     model = build_model(cohort, BuildParameters(components=2, symmetric=symmetric))
@@ -234,6 +235,7 @@ def test_raw_scans_are_met_in_their_own_place_and_size(scanned):
     assert straight.registered[0] < 0.6
 
 
+@pytest.mark.slow
 def test_missing_and_broken_scans_are_named_and_do_not_stop_the_rest(scanned, tmp_path):
     folder, cohort = scanned
     for path in sorted(folder.iterdir()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -17,13 +18,16 @@ from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.report.clinical_sheet import Example
-from breastmorph.report.figures.torsos import (
+from breastmorph.report.figures.applications import (
     EditedShape,
     EditedSubject,
     save_editing_grid,
+    save_prediction_pairs,
+)
+from breastmorph.report.figures.torsos import (
+    mode_meanings,
     save_mask_contours,
     save_modes,
-    save_prediction_pairs,
     save_random_samples,
     save_variation_maps,
 )
@@ -40,6 +44,7 @@ from breastmorph.report.render import (
     save_png,
 )
 from breastmorph.scan.scan import Landmarks
+from drawn_figures import drawn_figures, require_legible
 
 pytestmark = pytest.mark.slow
 
@@ -190,7 +195,7 @@ def test_variation_lies_where_it_is_and_says_so(tmp_path, model):
     require_drawn(tmp_path / "map")
     rgb = pixels(tmp_path / "map")
     front = rgb[:, : int(rgb.shape[1] * 0.40)]
-    strong = (front[..., 0] > 120) & (front[..., 2] < 60) & (front[..., 1] < 120)
+    strong = (front[..., 2] > front[..., 0] + 60) & (front.sum(axis=2) < 380)  # dark blue: far
     covered = (front < 250).any(axis=2)
     assert strong.sum() > 50
     assert np.nonzero(strong)[1].mean() > np.nonzero(covered)[1].mean() + 20
@@ -215,11 +220,24 @@ def test_models_that_are_compared_share_their_colours(tmp_path, model):
     ]
     assert numbers[0] == numbers[1]
     assert sum("(mm)" in text for text in texts(tmp_path / "one")) == 1
-    green = pixels(tmp_path / "one")[:, :-140, 1]  # little of it where the distance is large
+    green = pixels(tmp_path / "one")[:, :-220, 0]  # little red where the distance is large
     covered = green < 250
     middle = len(green) // 2
     calm, wild_rows = (green[rows][covered[rows]].mean() for rows in (slice(middle), slice(middle, None)))
     assert wild_rows < calm - 12
+
+
+def test_samples_unlike_people_are_marked(tmp_path, model, monkeypatch):
+    seen = drawn_figures(monkeypatch)
+    wild = replace(model, variances=100.0 * model.variances, training=model.training)
+    save_random_samples(tmp_path / "samples", {"calm": model, "wild": wild}, count=5)
+    rows = list(csv.DictReader((tmp_path / "samples.csv").open()))
+    levels = {name: [row["level"] for row in rows if row["model"] == name] for name in ("calm", "wild")}
+    assert levels["wild"].count("implausible") >= 4
+    assert levels["calm"].count("implausible") == 0
+    told = [text for text in texts(tmp_path / "samples") if "unlike people" in text]
+    assert len(told) == levels["wild"].count("implausible")
+    require_legible(seen[0])
 
 
 def test_samples_of_models_with_other_triangles(tmp_path, model):
@@ -228,33 +246,55 @@ def test_samples_of_models_with_other_triangles(tmp_path, model):
     assert pictures(tmp_path / "samples") == 4 + 1  # and the colour bar
 
 
-def test_modes_with_their_shares(tmp_path, model):
-    save_modes(tmp_path / "modes", model)
+def test_modes_from_three_sides_with_what_they_mean(tmp_path, model, monkeypatch):
+    seen = drawn_figures(monkeypatch)
+    meanings = mode_meanings(model, 4)
+    save_modes(tmp_path / "modes", model, meanings)
     require_drawn(tmp_path / "modes")
+    require_legible(seen[0])
     found = texts(tmp_path / "modes")
-    assert pictures(tmp_path / "modes") == 1 + 2 * 8 + 1
-    shares = [float(text.removesuffix(" %")) for text in found if re.fullmatch(r"[\d.]+ %", text)]
-    assert len(shares) == 8
-    assert shares == sorted(shares, reverse=True)
-    (total,) = [float(text.split()[1]) for text in found if text.startswith("together")]
-    assert total == pytest.approx(sum(shares), abs=0.5)
-    assert [text for text in found if text in "LR"].count("L") == 17
+    assert pictures(tmp_path / "modes") == 2 * 3 * 4 + 1
+    assert found.count("front") == found.count("oblique") == found.count("side") == 2
+    assert [one.share for one in meanings] == sorted((one.share for one in meanings), reverse=True)
+    assert [text for text in found if text in "LR"].count("L") == 2 * 2 * 4  # not from the side
 
 
-def test_a_model_with_one_mode(tmp_path, model):
-    save_modes(tmp_path / "modes", model.truncate(components=1))
+def test_a_mode_that_lengthens_one_side_says_so(model):
+    (one,) = mode_meanings(left_only(model), 1)
+    low, high = one.measures["SN-N"]
+    assert abs(high[0] - low[0]) > 2.0
+    assert high[1] == pytest.approx(low[1], abs=0.3)  # the right side stays
+    assert any("left minus right" in line for line in one.lines())
+
+
+def test_skin_that_turns_inside_out_is_counted(model):
+    wild = left_only(model)
+    away = np.linalg.norm(model.mean - model.mean[model.landmark_ids["nipple_left"]], axis=1)
+    field = np.zeros((model.n_vertices, 3))
+    field[away < 25.0, 0] = 1.0  # skin slides over its own neighbours
+    basis = field.reshape(-1, 1) / np.linalg.norm(field)
+    wild = replace(wild, basis=basis, variances=np.array([4e5]))
+    assert sum(mode_meanings(left_only(model), 1)[0].inside_out) == 0
+    assert sum(mode_meanings(wild, 1)[0].inside_out) > 0
+
+
+def test_a_model_with_one_mode_or_without_landmarks(tmp_path, model):
+    bare = replace(model.truncate(components=1), landmark_ids={})
+    save_modes(tmp_path / "modes", bare, mode_meanings(bare))
     require_drawn(tmp_path / "modes")
     assert [text for text in texts(tmp_path / "modes") if text.startswith("mode ")] == ["mode 1"]
+    assert not any("SN-N" in text for text in texts(tmp_path / "modes"))
 
 
 def test_a_mode_without_variance_is_the_mean(tmp_path, model):
-    save_modes(tmp_path / "modes", replace(model, variances=np.zeros_like(model.variances)), modes=2)
+    still = replace(model, variances=np.zeros_like(model.variances))
+    save_modes(tmp_path / "modes", still, mode_meanings(still, 2))
     assert require_drawn(tmp_path / "modes") > 0
 
 
 def test_a_model_without_modes_is_refused(tmp_path, model):
     with pytest.raises(BreastMorphError, match="no components"):
-        save_modes(tmp_path / "modes", model.truncate(components=0))
+        save_modes(tmp_path / "modes", model, [])
     with pytest.raises(BreastMorphError, match="nothing"):
         save_random_samples(tmp_path / "samples", {})
 
@@ -309,9 +349,9 @@ def test_predictions_without_truth(tmp_path, example):
 
 def test_the_same_values_give_the_same_files(tmp_path, model):
     for folder in ("first", "second"):
-        save_modes(tmp_path / folder / "modes", model, modes=2)
+        save_modes(tmp_path / folder / "modes", model, mode_meanings(model, 2))
         save_variation_maps(tmp_path / folder / "map", {"model": model})
-    for file in ("modes.svg", "modes.png", "map.svg", "map.png"):
+    for file in ("modes.svg", "modes.png", "modes.csv", "map.svg", "map.pdf", "map.csv"):
         assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import matplotlib
@@ -18,8 +20,10 @@ from breastmorph.report.figures.curves import (
     save_model_curves,
     save_operated,
     save_registration_boxes,
+    save_series,
     side_by_side,
 )
+from drawn_figures import drawn_figures, require_legible
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -38,9 +42,10 @@ def coloured(path):
 def curves(label, q=9, error=1.0, spread=True):
     counts = np.arange(1, q + 1)
     values = error / counts
-    half = 0.1 * values if spread else None
-    share = Series(label, counts, 1.0 - 0.5**counts)
-    return ModelCurves(share, Series(label, counts, values, half), Series(label, counts, values + 2.0, half))
+    ends = (0.9, 1.1) if spread else ()
+    share = Series(label, counts, 1.0 - 0.5**counts, *(end * (1.0 - 0.5**counts) for end in ends))
+    errors = [values, values + 2.0]
+    return ModelCurves(share, *(Series(label, counts, one, *(end * one for end in ends)) for one in errors))
 
 
 def test_three_metrics_of_two_models(tmp_path):
@@ -50,21 +55,49 @@ def test_three_metrics_of_two_models(tmp_path):
         assert word in found
     assert found.count("number of components") == 3
     assert "share of the variance (%)" in found
-    assert "1 sd over subjects or samples" in found
+    assert "95 % confidence interval" in found
     assert coloured(tmp_path / "new" / "curves").mean() > 0.001
 
 
 @pytest.mark.slow
 def test_bands_are_named_only_where_they_are(tmp_path):
     save_model_curves(tmp_path / "curves", [curves("model", spread=False)])
-    assert not any("sd" in text for text in texts(tmp_path / "curves"))
+    assert not any("confidence" in text for text in texts(tmp_path / "curves"))
 
 
-def test_the_resolution_is_200_dots_per_inch(tmp_path):
+def test_a_column_is_85_mm_at_300_dots_per_inch(tmp_path):
     save_operated(tmp_path / "operated", [curves("model").generalization])
     with Image.open(tmp_path / "operated.png") as picture:
-        assert picture.info["dpi"] == pytest.approx((200, 200), abs=0.1)
-        assert picture.width == 700
+        assert picture.info["dpi"] == pytest.approx((300, 300), abs=0.1)
+        assert picture.width / 300 * 25.4 == pytest.approx(85.0, abs=0.2)
+    assert (tmp_path / "operated.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_numbers_at_the_ends_of_lines_never_touch(tmp_path, monkeypatch):
+    seen = drawn_figures(monkeypatch)
+    alike = [curves(f"model {k}", 9, error=1.0 + 0.001 * k) for k in range(4)]
+    save_model_curves(tmp_path / "alike", alike)
+    save_data_amount(tmp_path / "amount", [curves(f"{q} scans", q, error=0.02) for q in (5, 6, 9, 11)])
+    save_operated(tmp_path / "low", [replace(one.generalization, values=0.001 * np.ones(9)) for one in alike])
+    straight = {name: curves(name).generalization for name in ("SN-NL", "SN-NR", "NL-NR", "average")}
+    save_clinical(tmp_path / "clinical", straight, {"SN-NL": straight["SN-NL"]})
+    assert len(seen) == 4
+    for figure in seen:
+        require_legible(figure)
+
+
+@pytest.mark.slow
+def test_the_numbers_behind_lines_can_be_read_back(tmp_path):
+    one = curves("model")
+    save_series(
+        tmp_path / "data", {"compactness": {"model": one.compactness}, "error": {"model": one.specificity}}
+    )
+    rows = list(csv.DictReader((tmp_path / "data.csv").open()))
+    assert len(rows) == 18
+    read = [float(row["value"]) for row in rows if row["figure"] == "error"]
+    np.testing.assert_allclose(read, one.specificity.values)
+    assert all(float(row["low_95"]) < float(row["value"]) < float(row["high_95"]) for row in rows)
+    assert {row["unit"] for row in rows} == {"share", "mm"}
 
 
 @pytest.mark.slow
@@ -85,6 +118,7 @@ def test_the_same_values_give_the_same_files(tmp_path):
         assert (tmp_path / "first" / file).read_bytes() == (tmp_path / "second" / file).read_bytes()
 
 
+@pytest.mark.slow
 def test_a_gap_in_a_curve_is_a_gap(tmp_path):
     counts = np.arange(1, 101)
     values = np.full(100, 5.0)
@@ -103,7 +137,8 @@ def test_a_value_between_gaps_is_a_dot(tmp_path):
     assert "model (no values)" in texts(tmp_path / "none")
 
 
-@pytest.mark.parametrize("q", [1, *(pytest.param(q, marks=pytest.mark.slow) for q in (2, 3))])
+@pytest.mark.slow
+@pytest.mark.parametrize("q", [1, 2, 3])
 def test_few_components_have_whole_numbers(tmp_path, q):
     save_model_curves(tmp_path / "curves", [curves("model", q)])
     root = ElementTree.fromstring((tmp_path / "curves.svg").read_text())
@@ -135,9 +170,8 @@ def test_no_models_are_refused(tmp_path):
 
 def test_clinical_distances_with_their_average(tmp_path):
     counts = np.arange(6)
-    straight = {
-        name: Series(name, counts, np.full(6, level)) for name, level in (("SN-NL", 2.0), ("NL-NR", 4.0))
-    }
+    levels = {"SN-NL": 2.0, "NL-NR": 4.0, "average": 3.0}
+    straight = {name: Series(name, counts, np.full(6, level)) for name, level in levels.items()}
     tape = {name: Series(name, counts[::2], one.values[::2]) for name, one in straight.items()}
     save_clinical(tmp_path / "clinical", straight, tape)
     found = texts(tmp_path / "clinical")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
+import zipfile
 from base64 import b64decode, b64encode
+from dataclasses import replace
 from functools import cache
 from hashlib import sha256
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -34,8 +38,10 @@ from breastmorph.report.page import (
     Text,
     Verdict,
     page_html,
+    write_archive,
     write_page,
 )
+from breastmorph.report.page.export import table_latex, tables_docx
 from breastmorph.report.page.writing import number_text, packed_model
 from breastmorph.report.summary_page import summary_html
 from breastmorph.scan.scan import Landmarks, Scan
@@ -114,7 +120,7 @@ def test_every_text_is_escaped():
     assert len(running) == len([t for t, a in plain.tags if t == "script" and not a.get("type")])
     assert read.texts["code"] == [EVIL]
     assert read.texts["h1"] == [EVIL]
-    assert read.texts["caption"] == [EVIL]
+    assert read.texts["caption"] == [f"Table 1. {EVIL}"]
     assert all(not name.startswith("on") for _, attributes in read.tags for name in attributes)
 
 
@@ -235,8 +241,9 @@ def test_a_verdict_has_a_word_and_a_mark_of_its_own():
     marks = re.findall(
         r'<span class="verdict (\w+)"><span aria-hidden="true">(.)</span> ([^<]*)</span>', text
     )
-    assert [word for _, _, word in marks] == ["holds", "does not hold", "not testable"]
-    assert len({name for name, _, _ in marks}) == len({mark for _, mark, _ in marks}) == 3
+    assert [word for _, _, word in marks] == ["holds", "does not hold", "too small to matter", "not testable"]
+    assert len({mark for _, mark, _ in marks}) == 4
+    assert len({name for name, _, _ in marks}) == 3  # neither of the last two speaks for or against
 
 
 def test_numbers_stand_to_the_right_and_texts_to_the_left():
@@ -347,3 +354,93 @@ def test_a_figure_of_an_unknown_kind_is_refused():
 
 def test_a_page_without_a_view_is_small():
     assert len(page_html(page_of(Text(("Hello",))))) < 20_000
+
+
+# --- what a paper is written from ---------------------------------------------------------------------------------
+
+
+def test_figures_and_tables_are_counted_and_appendices_have_letters():
+    table, figure = Table("values", ("a", "b"), (("x", 1.0),)), Figure(DRAWING, "drawn")
+    inner = Section("inner", (replace(table, caption="second"), replace(figure, caption="again")))
+    page = Page("Title", (Section("one", (figure, table, inner)), Section("more", (), appendix=True)))
+    text = page_html(page)
+    read = Reader(text)
+    assert [words.split(".")[0] for words in read.texts["caption"]] == ["Table 1", "Table 2"]
+    assert [words.split(".")[0] for words in read.texts["figcaption"]] == ["Figure 1", "Figure 2"]
+    assert 'href="#section-A"' in text
+    assert 'id="section-A"' in text
+    assert {"figure-1", "figure-2", "table-2"} <= {a.get("id") for _, a in read.tags}
+
+
+def test_a_picture_stands_before_everything_else():
+    text = page_html(
+        page_of(Text(("words",)), picture=Figure(DRAWING, "mean"), downloads=(("all", "all.zip"),))
+    )
+    assert text.index("<img") < text.index("<nav") < text.index("words</p>")
+    assert '<a href="all.zip" download>' in text
+
+
+def test_a_page_can_be_read_in_the_dark_and_is_printed_on_white():
+    text = page_html(page_of(Text(("words",))))
+    assert "@media screen and (prefers-color-scheme: dark)" in text  # paper is not the screen
+
+
+def test_files_of_a_figure_are_offered_beside_it(tmp_path):
+    folder = tmp_path / "figures"
+    folder.mkdir()
+    for ending in (".svg", ".pdf", ".png", ".csv"):
+        (folder / f"curves{ending}").write_bytes(DRAWING)
+    figure = Figure.load(folder / "curves", "caption")
+    assert [file.suffix for file in figure.files()] == [".pdf", ".svg", ".png", ".csv"]
+    text = page_html(page_of(figure))
+    for ending in ("pdf", "svg", "png", "csv"):
+        assert f'href="figures/curves.{ending}"' in text
+    assert str(tmp_path) not in text
+    assert page_html(page_of(replace(figure, file=None))).count("curves.") == 0
+
+
+HARD = r"50 % & $x_1$ #{~^}\ ±2 − 3 mm² <p>"
+
+
+def test_tables_go_into_latex_without_a_command_slipping_in():
+    table = Table(HARD, ("row", Column("value", "mm", 2)), ((HARD, 1.234), ("b", Verdict.SMALL)), "note")
+    text = table_latex(table, 7)
+    body = text.replace(r"\%", "").replace(r"\&", "").replace(r"\$", "").replace(r"\#", "").replace(r"\_", "")
+    assert "%" not in body
+    assert body.count("&") == 3  # a column's end in each of three rows
+    assert r"\label{tab:breastmorph-7}" in text
+    assert r"1.23 \\" in text
+    assert "too small to matter" in text
+    assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
+
+
+def test_tables_go_into_word(tmp_path):
+    table = Table(
+        "caption <&>\x07", ("row", Column("value", "mm", 1)), (("a & b", 1.25), ("c", None)), "note"
+    )
+    with zipfile.ZipFile(io.BytesIO(tables_docx([table, table]))) as archive:
+        assert archive.testzip() is None
+        root = ElementTree.fromstring(archive.read("word/document.xml"))
+        ElementTree.fromstring(archive.read("[Content_Types].xml"))
+    word = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+    assert len(list(root.iter(f"{word}tbl"))) == 2
+    found = ["".join(cell.itertext()) for cell in root.iter(f"{word}tc")][:6]
+    assert found == ["row", "value (mm)", "a & b", "1.2", "c", ""]
+
+
+def test_the_archive_holds_all_and_is_the_same_twice(tmp_path):
+    folder = tmp_path / "figures"
+    folder.mkdir()
+    for ending in (".svg", ".png", ".csv"):
+        (folder / f"curves{ending}").write_bytes(DRAWING)
+    table = Table("values", ("a", "a"), (("=1+1", 1.0),))
+    page = page_of(Figure.load(folder / "curves", "What is seen."), table)
+    for name in ("one.zip", "two.zip"):
+        write_archive(tmp_path / name, page, {"methods.txt": "Done so.\n"})
+    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
+    with zipfile.ZipFile(tmp_path / "one.zip") as archive:
+        names = set(archive.namelist())
+        assert archive.read("figures/captions.txt") == b"Figure 1. What is seen.\n"
+        assert archive.read("tables/table-01.csv").decode().splitlines()[:2] == ["a,a", "'=1+1,1.00"]
+    wanted = {f"figures/figure-01-curves{ending}" for ending in (".svg", ".png", ".csv")}
+    assert wanted | {"methods.txt", "tables/table-01.tex", "tables/tables.docx"} <= names

@@ -116,6 +116,7 @@ def test_headings_are_buttons_so_that_the_keyboard_reaches_them():
     assert shown == ["all", "flagged", "failed"]
 
 
+@pytest.mark.slow
 def test_thousands_of_rows_stay_small():
     rows = [row(f"{k:05d}") for k in range(5000)]
     text = summary_html(rows, "Registrations", {f"{k:05d}.png" for k in range(0, 5000, 500)})

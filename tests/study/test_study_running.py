@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import zipfile
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -13,6 +14,8 @@ import pytest
 
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import locked_folder
+from breastmorph.report.page import Figure
+from breastmorph.study.comparison import compare_studies
 from breastmorph.study.folder import StudyFolder
 from breastmorph.study.part import StudyParameters
 from breastmorph.study.report import report_page, write_report
@@ -85,6 +88,36 @@ def test_the_report_is_whole_and_asks_for_nothing(studied):
     first = run.study.report.read_bytes()
     write_report(open_study(run.study.path))
     assert run.study.report.read_bytes() == first
+
+
+def test_a_report_has_all_for_a_paper(studied):
+    _, run = studied
+    with zipfile.ZipFile(run.study.path / "report-figures.zip") as archive:
+        names = archive.namelist()
+        methods = archive.read("methods.txt").decode()
+    for word in ("BreastMorph", "numpy", "Wilcoxon", "bootstrap", "9 subjects"):
+        assert word in methods
+    kinds = {name.rpartition(".")[2] for name in names if name.startswith("figures/figure-01")}
+    assert kinds == {"pdf", "svg", "png", "csv"}
+    page = report_page(run)
+    assert len([name for name in names if name.endswith(".pdf")]) == len(page.of(Figure))
+    assert page.sections[-1].appendix
+    assert page.picture is not None
+    (curves,) = [
+        one for one in page.of(Figure) if one.caption.startswith("Compactness (a), generalization (b)")
+    ][:1]
+    assert "true shapes" in curves.files()[-1].read_text()
+
+
+def test_two_studies_are_put_side_by_side(studied, tmp_path):
+    _, run = studied
+    path = compare_studies(run, open_study(run.study.path), tmp_path / "both.html")
+    text = path.read_text()
+    assert "study (first)" in text
+    assert "no difference shown" in text
+    assert "differ</td>" not in text  # from itself
+    assert str(tmp_path) not in text
+    assert (tmp_path / "both-figures.zip").is_file()
 
 
 def test_a_changed_scan_redoes_what_depends_on_it(studied, tmp_path):

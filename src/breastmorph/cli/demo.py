@@ -51,7 +51,7 @@ def command(out: Path, full: bool, n: int | None, seed: int, jobs: int | None) -
         ("Scans, landmarks, known truth", run.study.path / "cohort"),
         ("Registered meshes, one page of pictures", run.study.registered("masks") / "summary.html"),
         ("Shape models", run.study.path / "models"),
-        ("Figures (SVG and PNG)", run.study.path / "figures"),
+        ("Figures (PDF, SVG, PNG, CSV)", run.study.path / "figures"),
     ]
     print_table("Where to look", ["what", "where"], [[what, escape(str(path))] for what, path in places])
     click.echo(f"Open the explorer:  breastmorph explore {run.study.model('masks')}")

@@ -14,6 +14,7 @@ import click
 from rich.markup import escape
 
 from breastmorph.cli.options import json_option, print_json, print_table, progress
+from breastmorph.report.cards import CARDS
 
 
 class _Unwell(Exception):
@@ -194,6 +195,8 @@ def command(as_json: bool) -> None:
         words = {True: "[green]well[/green]", False: "[red]problem[/red]"}
         rows = [[name, words[is_well], escape(text)] for name, is_well, text in found]
         print_table("This installation", ["part", "state", "found"], rows)
+        known = [[card.name.partition(": ")[2], card.short, f"Not for: {card.not_for}"] for card in CARDS]
+        print_table("What comes with it", ["", "what it is", "what it is not"], known)
     sys.exit(0 if well else 1)
 
 

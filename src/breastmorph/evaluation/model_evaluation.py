@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +51,13 @@ class SubjectScans:
     cohort : Cohort
     found : sequence of ScanFiles
     check : CheckParameters, optional
-        How scans are read.
+        How scans are read; they were checked when they were registered, so they are not doubted again.
     """
 
     def __init__(
         self, cohort: Cohort, found: Sequence[ScanFiles], check: CheckParameters | None = None
     ) -> None:
-        self._cohort, self._check = cohort, check
+        self._cohort, self._check = cohort, replace(check or CheckParameters(), doubts=False)
         self._files = {files.id: files for files in found}
 
     def read(self, subject: int) -> Scan | str:

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from breastmorph.clinical.distances import CALIPER, DISTANCES, KINDS, PAIRS, SkinPoints, densely, tape_lines
+from breastmorph.clinical.distances import (
+    CALIPER,
+    DISTANCES,
+    DRAWN,
+    KINDS,
+    PAIRS,
+    SkinPoints,
+    densely,
+    tape_lines,
+)
 from breastmorph.clinical.examination import Examination, Symmetry
 from breastmorph.clinical.measures import Measure
 from breastmorph.clinical.missing_region import BOTH
@@ -26,6 +35,8 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.report.render import (
+    AMOUNT,
+    SIGNED,
     SKIN,
     Camera,
     Marker,
@@ -155,7 +166,6 @@ _MAP_VIEWS = (
     (View(yaw=45.0), "from the patient's left"),
 )
 _SIZE = (360, 360)
-_MAP = "coolwarm"
 _ENDS = (2.0, 50.0)  # mm: where the colours may end
 
 
@@ -178,7 +188,7 @@ def save_symmetry_map(mesh: TriangleMesh, symmetry: Symmetry, path: Path, title:
     on_breast = np.isfinite(symmetry.signed)
     limit = float(np.clip(round_end(symmetry.signed, 0.95), *_ENDS))
     shown = np.where(on_breast, symmetry.signed, 0.0)
-    colors = np.where(on_breast[:, None], colormap(shown, -limit, limit, _MAP), SKIN)
+    colors = np.where(on_breast[:, None], colormap(shown, -limit, limit, SIGNED), SKIN)
     figure = Figure(figsize=(11.0, 4.3), layout="constrained")
     axes = figure.subplots(1, len(_MAP_VIEWS))
     for axis, (view, words) in zip(axes, _MAP_VIEWS, strict=True):
@@ -187,7 +197,7 @@ def save_symmetry_map(mesh: TriangleMesh, symmetry: Symmetry, path: Path, title:
         axis.set_title(words, fontsize=9)
         mark_sides(axis, view.axes(), size=12)
     bar = figure.colorbar(
-        ScalarMappable(Normalize(-limit, limit), _MAP), ax=list(axes), shrink=0.85, pad=0.01, extend="both"
+        ScalarMappable(Normalize(-limit, limit), SIGNED), ax=list(axes), shrink=0.85, pad=0.01, extend="both"
     )
     bar.set_label("outside (+) or inside (-) the mirror image\nof the other side, mm", fontsize=9)
     heading = f"Mean deviation {symmetry.deviation:.1f} mm"
@@ -329,16 +339,13 @@ _SHEET_VIEWS = (
     (View(yaw=-55.0), "from her right"),
 )
 _SHEET_SIZE = (520, 520)
-_DRAWN = (  # lines along the skin, and their colours
-    ("SN-NL", (0.79, 0.16, 0.16)),
-    ("SN-NR", (0.79, 0.16, 0.16)),
-    ("NL-NR", (0.09, 0.39, 0.67)),
-    ("NL-IMFL", (0.17, 0.54, 0.24)),
-    ("NR-IMFR", (0.17, 0.54, 0.24)),
-    ("base-width-left", (0.53, 0.18, 0.61)),
-    ("base-width-right", (0.53, 0.18, 0.61)),
-    ("intermammary", (0.85, 0.28, 0.06)),
+_RED, _BLUE, _GREEN, _PURPLE, _ORANGE = (
+    *((0.79, 0.16, 0.16), (0.09, 0.39, 0.67), (0.17, 0.54, 0.24)),
+    *((0.53, 0.18, 0.61), (0.85, 0.28, 0.06)),
 )
+_COLOURS = dict(
+    zip(DRAWN, (_RED, _RED, _BLUE, _GREEN, _GREEN, _PURPLE, _PURPLE, _ORANGE), strict=True)
+)  # of lines along the skin
 
 
 def save_measure_sheet(
@@ -406,8 +413,6 @@ def _words(one: Measure) -> str:
 
 def drawn_measures(one: Examination, view: View) -> Picture:
     """A subject with the lines of her measures, the border of the volume, sides and a scale bar."""
-    from PIL import Image, ImageDraw, ImageFont
-
     mesh, places = one.mesh, one.landmarks
     if mesh is None or places is None:
         raise ValueError("an examination without its mesh cannot be drawn")
@@ -418,7 +423,7 @@ def drawn_measures(one: Examination, view: View) -> Picture:
     borders = [mesh.vertices[border].mean(axis=1) for border in one.borders]
     for loop in borders:
         _paint(picture, seen, loop, (1.0, 1.0, 1.0))
-    for name, colour in _DRAWN:
+    for name, colour in _COLOURS.items():
         ends = DISTANCES[name].landmarks[:2]
         if not all(end in places for end in ends):
             continue
@@ -431,9 +436,16 @@ def drawn_measures(one: Examination, view: View) -> Picture:
                 points = densely(line.points.at(mesh.vertices), camera.pixel)
                 _paint(picture, seen, points, colour)
     seen.mark(picture, [Marker(point, (0.1, 0.1, 0.1)) for point in places.points], 3.0)
-    image = Image.fromarray(np.round(255 * picture).astype(np.uint8))
-    draw, (width, height) = ImageDraw.Draw(image), _SHEET_SIZE
-    letters = ("R", "L") if view.axes()[0, 0] > 0 else ("L", "R")
+    return with_sides_and_scale(np.round(255 * picture).astype(np.uint8), camera)
+
+
+def with_sides_and_scale(picture: Picture, camera: Camera) -> Picture:
+    """A picture with L and R of the patient in its upper corners and a bar of 5 cm below."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    image = Image.fromarray(picture)
+    draw, (width, height) = ImageDraw.Draw(image), camera.size
+    letters = ("R", "L") if camera.axes[0, 0] > 0 else ("L", "R")
     for letter, x in zip(letters, (14, width - 14), strict=True):
         draw.text((x, 16), letter, fill="black", anchor="mm", font=ImageFont.load_default(size=18))
     end = width - 20
@@ -467,7 +479,6 @@ _PREDICTION_VIEWS = (View(), View(yaw=40.0), View(yaw=-40.0))
 _PREDICTION_SIZE = (330, 270)
 _PREDICTION_CELL = (260, 280)
 _MISSING = np.array([0.80, 0.25, 0.22])
-COLORS = "viridis"
 # Titles of columns of the figure.
 PREDICTED, UNCERTAINTY, MIRRORED = "predicted", "standard deviation", "mirrored"
 _BAR = 54  # pixels that a colour bar takes
@@ -634,7 +645,7 @@ def painted(region: Bools) -> Floats:
 
 
 def _heat(prediction: Prediction, most: float) -> Floats:
-    colors = colormap(prediction.sd_normal, 0.0, most, COLORS)
+    colors = colormap(prediction.sd_normal, 0.0, most, AMOUNT)
     return np.where(prediction.region.missing[:, None], colors, SKIN)
 
 
@@ -643,7 +654,7 @@ def colour_bar(height: int, most: float) -> Picture:
     from PIL import Image, ImageDraw, ImageFont
 
     top, bottom, left = height // 8, height - height // 8, 6
-    ramp = colormap(np.linspace(most, 0.0, bottom - top), 0.0, most, COLORS)
+    ramp = colormap(np.linspace(most, 0.0, bottom - top), 0.0, most, AMOUNT)
     out = np.full((height, _BAR, 3), 255, np.uint8)
     out[top:bottom, left : left + 12] = np.round(255 * ramp)[:, None].astype(np.uint8)
     image = Image.fromarray(out)

@@ -9,15 +9,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from breastmorph.clinical.comparison import Comparison, MeasureChange, VisitChange
+from breastmorph.clinical.comparison import APART, Comparison, MeasureChange, VisitChange
+from breastmorph.clinical.distances import PAIRS, TAPE
 from breastmorph.clinical.repeatability import SURE, RepeatedMeasure, RepeatStudy
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import measure_in_words, sentences
+from breastmorph.foundation.words import PAIRS_IN_WORDS
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.report.clinical_sheet import ClinicalSheet, in_cm, save_clinical_sheet
+from breastmorph.report.clinical_sheet import (
+    ClinicalSheet,
+    in_cm,
+    save_clinical_sheet,
+    with_sides_and_scale,
+)
 from breastmorph.report.page import Block, Cell, Column, Figure, Page, Section, Table, Text, write_page
 from breastmorph.report.render import (
+    AMOUNT,
     COLOURS,
+    SIGNED,
     SKIN,
     Camera,
     Picture,
@@ -40,7 +49,6 @@ _VIEWS = (
     (View(yaw=45.0), "from the patient's left"),
 )
 _SIZE = (330, 300)
-_SIGNED, _PLAIN = "coolwarm", "viridis"
 _ENDS = (2.0, 30.0)  # mm: where the colours may end
 _SCALE = 50.0  # mm: length of the scale bar
 _OF_SIDE = dict(zip(SIDES, COLOURS[:2], strict=True))
@@ -79,7 +87,7 @@ def verdict_text(one: MeasureChange, side: str) -> str:
 
 
 def _measure_name(one: MeasureChange | RepeatedMeasure) -> str:
-    kind = " (tape)" if one.kind == "tape" else ""
+    kind = f" ({one.kind})" if one.kind in (TAPE, APART) else ""
     return f"{measure_in_words(one.name)}{kind}"
 
 
@@ -98,6 +106,52 @@ def _row(one: MeasureChange) -> tuple[str, ...]:
     return _measure_name(one), before, after, change_text(one), _VERDICTS[one.exceeds]
 
 
+def _rows(visit: VisitChange) -> list[tuple[str, ...]]:
+    """A visit's table but for distances along the skin; the grades of ptosis come last."""
+    rows = [_row(one) for one in visit.all if one.kind != TAPE]
+    rows += [
+        (f"Ptosis, {side} (Regnault)", grade.before, grade.after, "", _VERDICTS[grade.exceeds])
+        for side, grade in visit.grades.items()
+    ]
+    return rows
+
+
+def _printed_rows(visit: VisitChange) -> tuple[list[tuple[str, ...]], frozenset[int]]:
+    """The same with both sides in one row, for paper, and which rows have a change beyond noise (with a star)."""
+    by_name = {one.name: one for one in visit.all if one.kind not in (TAPE, APART)}
+    paired = {name for pair in PAIRS.values() for name in pair}
+    both = [(one,) for one in visit.all if one.kind != TAPE and one.name not in paired]
+    sided = [(by_name.get(left), by_name.get(right)) for left, right in PAIRS.values()]
+    rows: list[tuple[str, ...]] = []
+    marked: set[int] = set()
+    for name, changes in [*zip(PAIRS, sided, strict=True), *(("", one) for one in both)]:
+        known = [one for one in changes if one is not None]
+        if not known:
+            continue
+        if any(one.exceeds for one in known):
+            marked.add(len(rows))
+        cells = [cell for one in changes for cell in _printed_cells(one)]
+        rows.append(
+            (PAIRS_IN_WORDS[name] if name else _measure_name(known[0]), *cells, *[""] * (4 - len(cells)))
+        )
+    grades = [visit.grades.get(side) for side in SIDES]
+    if any(grades):
+        if any(one.exceeds for one in grades if one):
+            marked.add(len(rows))
+        each = [
+            (f"{one.before} → {one.after}", "*" if one.exceeds else "") if one else ("", "") for one in grades
+        ]
+        rows.append(("Ptosis (Regnault)", *each[0], *each[1]))
+    return rows, frozenset(marked)
+
+
+def _printed_cells(one: MeasureChange | None) -> tuple[str, str]:
+    if one is None or not math.isfinite(one.change):
+        return "", "–"
+    _, before, after, change, _ = _row(one)
+    return f"{before.rsplit(' ', 1)[0]} → {after}", f"{change} *" if one.exceeds else change
+
+
 # --------------------------------------------------------------------------------------------------------------------
 # Maps and charts
 # --------------------------------------------------------------------------------------------------------------------
@@ -114,8 +168,8 @@ def save_change_map(found: Comparison, visit: VisitChange, path: Path) -> None:
     from matplotlib.colors import Normalize
 
     rows = (
-        (visit.skin.across, _SIGNED, True, "outwards (+) or inwards (−), mm"),
-        (visit.skin.along, _PLAIN, False, "along the skin, mm"),
+        (visit.skin.across, SIGNED, True, "outwards (+) or inwards (−), mm"),
+        (visit.skin.along, AMOUNT, False, "along the skin, mm"),
     )
     with printed(path, (8.6, 5.6)) as figure:
         grid = figure.subplots(2, len(_VIEWS))
@@ -198,7 +252,7 @@ def write_comparison_page(found: Comparison, folder: Path) -> Path:
         sections.append(Section("Course", (Figure.load(folder / "course", caption),)))
     for visit in found.changes:
         title = f"Measures: {visit.id}" if several else "Measures"
-        sections.append(Section(title, (_table(found, visit),)))
+        sections.append(Section(title, _tables(found, visit)))
     sections += [Section("Symmetry", (_symmetry(found),)), Section("Chest and posture", _stances(found))]
     page = Page(
         f"{first.id} to {last.id}" if not several else f"{first.id} and {len(found.changes)} later visits",
@@ -217,25 +271,24 @@ def _what_changed(found: Comparison) -> tuple[Block, ...]:
     for visit in found.changes:
         before = f"{visit.id}: " if len(found.changes) > 1 else ""
         lines += [before + verdict_text(visit.volumes[side], side) for side in SIDES]
-        others = [one for one in visit.measures if one.exceeds and one.kind != "tape"]
+        others = [one for one in visit.measures if one.exceeds and one.kind != TAPE]
         if others:
             told = ", ".join(f"{_measure_name(one)} {change_text(one)}" for one in others)
             lines.append(f"{before}Also beyond noise: {told}.")
     return (Text(tuple(lines), bullets=True), Text((_spread_note(found),)))
 
 
-def _table(found: Comparison, visit: VisitChange) -> Table:
+def _tables(found: Comparison, visit: VisitChange) -> tuple[Table, ...]:
     names = (found.visits[0].id, visit.id)
     columns: tuple[Column | str, ...] = (
         "measure",
         *(Column(name, number=True) for name in names),
         Column("change", number=True),
-        "",
+        "verdict",
     )
-    rows = tuple(_row(one) for one in visit.all)
-    return Table(
-        "Distances are straight unless marked tape; left and right are the patient's.", columns, rows
-    )
+    words = "All measures; distances are straight, left and right are the patient's."
+    taped = tuple(_row(one) for one in visit.all if one.kind == TAPE)
+    return Table(words, columns, tuple(_rows(visit))), Table("Distances along the skin.", columns, taped)
 
 
 def _symmetry(found: Comparison) -> Table:
@@ -288,7 +341,7 @@ def save_comparison_sheet(found: Comparison, folder: Path) -> list[Path]:
     """Write the last visit against the first as ``comparison.pdf`` and ``.png``, one A4 page."""
     visit, faces = found.last, found.mesh.faces
     end = float(np.clip(round_end(visit.skin.across, 0.98), *_ENDS))
-    colors = _coloured(visit.skin.across, -end, end, _SIGNED)
+    colors = _coloured(visit.skin.across, -end, end, SIGNED)
     shapes: Sequence[tuple[str, TriangleMesh, Floats | None]] = (
         (f"First visit: {found.visits[0].id}", found.mesh, None),
         (f"Later visit: {visit.id}, the same skin", TriangleMesh(visit.shape, faces), None),
@@ -296,28 +349,25 @@ def save_comparison_sheet(found: Comparison, folder: Path) -> list[Path]:
     )
     pictures: list[tuple[str, list[Picture]]] = []
     for label, mesh, paint in shapes:
-        row = [
-            render(
-                mesh,
-                colors=paint,
-                camera=Camera.around(found.mesh.vertices, view, _SIZE),
-                relief=1.0 if paint is None else 0.6,
-            )
-            for view, _ in _VIEWS
-        ]
+        row = []
+        for view, _ in _VIEWS:
+            camera = Camera.around(found.mesh.vertices, view, _SIZE)
+            seen = render(mesh, colors=paint, camera=camera, relief=1.0 if paint is None else 0.6)
+            row.append(with_sides_and_scale(seen, camera))
         pictures.append((label, row))
-    rows = [_row(one) for one in visit.all if one.kind != "tape"]
+    rows, marked = _printed_rows(visit)
     notes = [
-        _spread_note(found),
+        "* more than repeated scans of an unchanged person show. " + _spread_note(found),
         *(f"Warning: {sentence}." for sentence in sentences(found.warnings, "page")),
     ]
     sheet = ClinicalSheet(
         f"{found.visits[0].id} to {visit.id}",
-        "Patient: ______________________________      Date: ______________      Scans of one person compared",
+        "Patient: ______________________      Dates: ______________  ______________      Scans of one person, "
+        "default template",
         pictures,
-        ["measure (straight)", "first", "later", f"change {_PM} 1 sd", ""],
+        ["measure (straight)", "left", f"change {_PM} 1 sd", "right", f"change {_PM} 1 sd"],
         rows,
-        frozenset(k for k, one in enumerate(o for o in visit.all if o.kind != "tape") if one.exceeds),
+        marked,
         notes,
     )
     return save_clinical_sheet(sheet, folder, "comparison")

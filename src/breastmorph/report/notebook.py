@@ -14,7 +14,7 @@ from breastmorph.model.shape_model import ShapeModel
 from breastmorph.report.clinical_sheet import sheet_png
 from breastmorph.report.page.content import ModelSliders
 from breastmorph.report.page.writing import document, model_html, page_asset
-from breastmorph.report.render import Marker, View, colormap, render
+from breastmorph.report.render import AMOUNT, Marker, View, colormap, render
 from breastmorph.scan.scan import Landmarks
 from breastmorph.viewer import SCRIPTS, STYLES, asset
 
@@ -46,7 +46,7 @@ def png(value: Any) -> bytes:
     """A still picture, with landmarks as dots and the uncertainty of a prediction in colours."""
     mesh, colors = _mesh(value), None
     if isinstance(value, Prediction):
-        colors = colormap(value.sd, 0.0, max(float(value.sd.max()), 1e-9), "YlOrRd")
+        colors = colormap(value.sd, 0.0, max(float(value.sd.max()), 1e-9), AMOUNT)
     markers = [Marker(point) for point in _landmarks(value).points]
     pictures = [render(mesh, view, colors=colors, markers=markers) for view in _VIEWS.values()]
     return sheet_png(pictures, list(_VIEWS), len(_VIEWS))

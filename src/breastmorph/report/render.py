@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
-from breastmorph.foundation.files import make_folder, write_file
+from breastmorph.foundation.files import csv_text, make_folder, write_file
 from breastmorph.foundation.machine import compiled
 from breastmorph.mesh.geometry import Similarity, rotation_about, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -106,6 +106,10 @@ Picture = NDArray[np.uint8]  # (height, width, 3)
 
 SKIN = (0.86, 0.72, 0.63)
 INSIDE = (0.45, 0.47, 0.52)  # the surface seen from behind, through a hole or past a border
+# The colour convention of all pictures, sheets and pages, for any colour vision and in grey: amounts from 0 on
+# (distance, spread, uncertainty, probability) darken; what has a sign goes from blue (inwards, less) to red.
+# ``viewer/colours.js`` has the same two as "light" and "diverging".
+AMOUNT, SIGNED = "YlGnBu", "coolwarm"
 _BACKGROUND = 1.0
 _KEY, _FILL = (-0.45, 0.55, 0.70), (0.70, -0.10, 0.70)  # lights: right, up and towards the camera
 _MARGIN = 1.04
@@ -167,6 +171,10 @@ class Camera:
         return Camera(
             self.axes, self.centre, self.pixel / times, (self.size[0] * times, self.size[1] * times)
         )
+
+    def narrowed(self, share: float) -> Camera:
+        """The middle of the picture, so much of its width."""
+        return Camera(self.axes, self.centre, self.pixel, (math.ceil(share * self.size[0]), self.size[1]))
 
     def project(self, points: Floats) -> Floats:
         """Column, row (the first pixel spans 0 to 1) and depth towards the camera in mm, (k, 3)."""
@@ -318,7 +326,7 @@ def box_around(shapes: Sequence[Floats]) -> tuple[Floats, Floats]:
     )
 
 
-def colormap(values: Floats, low: float, high: float, name: str = "coolwarm") -> Floats:
+def colormap(values: Floats, low: float, high: float, name: str = SIGNED) -> Floats:
     """RGB colours in 0..1 of scalar values, (n, 3), by a matplotlib colour map."""
     import matplotlib
 
@@ -360,12 +368,12 @@ def _dot(
 # How figures are printed: one style, one palette, one way to write them as vector graphics and PNG
 # --------------------------------------------------------------------------------------------------------------------
 
-WIDE, NARROW = 7.2, 3.5  # inches: two columns and one column of a journal
+WIDE, NARROW = 175.0 / 25.4, 85.0 / 25.4  # inches: two columns and one column of a journal
 # Okabe and Ito's colours, which people with any colour vision tell apart; lines differ by their dashes too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)))
 GREY = "#555555"
-SMALL = 7.0  # points
+SMALL = 7.0  # points: nothing is written smaller
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],  # comes with matplotlib: the same on every machine
@@ -390,7 +398,8 @@ STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "breastmorph",  # the same numbers give the same file
 }
-_DPI = 200
+_DPI = 300
+_KINDS = ("svg", "pdf", "png")
 _DATES: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": "BreastMorph"},
     "pdf": {"CreationDate": None},
@@ -411,7 +420,7 @@ def house_style() -> Iterator[None]:
 
 @contextmanager
 def printed(path: Path, size: tuple[float, float], *, free: bool = False) -> Iterator[Figure]:
-    """A figure to draw on, written as ``<path>.svg`` and ``<path>.png`` when the block ends.
+    """A figure to draw on, written as ``<path>.svg``, ``.pdf`` and ``.png`` when the block ends.
 
     Parameters
     ----------
@@ -429,9 +438,7 @@ def printed(path: Path, size: tuple[float, float], *, free: bool = False) -> Ite
         save_figure(figure, path)
 
 
-def save_figure(
-    figure: Figure, path: Path, kinds: Sequence[str] = ("svg", "png"), dpi: int = _DPI
-) -> list[Path]:
+def save_figure(figure: Figure, path: Path, kinds: Sequence[str] = _KINDS, dpi: int = _DPI) -> list[Path]:
     """Write a figure as ``<path>.<kind>`` for every kind; returns the files. Call it within the house style.
 
     The same figure gives the same bytes: no dates, no random names inside.
@@ -448,6 +455,12 @@ def save_figure(
         written.append(path.with_name(f"{path.name}.{kind}"))
         write_file(written[-1], data.getvalue().replace(_BLOCKY, b""))
     return written
+
+
+def save_rows(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write the numbers behind a figure as ``<path>.csv``."""
+    make_folder(path.parent)
+    write_file(path.with_name(f"{path.name}.csv"), csv_text(columns, rows).encode())
 
 
 def save_png(figure: Figure, path: Path, dpi: int, **how: Any) -> None:
@@ -485,12 +498,8 @@ def count_components(panel: Axes) -> None:
 # --------------------------------------------------------------------------------------------------------------------
 
 RELIEF = 0.55  # of pictures whose colours mean numbers
-# Colour maps from 0 to the most, and both ways from 0: readable in grey and for any colour vision, and nowhere as
-# white as the paper, so that shapes keep their outline.
-SPREAD, SIGNED = "YlOrRd", "coolwarm"
 _PER_INCH = 300  # pixels of a picture
 _AROUND = 0.03  # of a panel's width around the shapes
-_TINY = 6.5  # points
 _BAR = 50.0  # mm
 
 
@@ -527,6 +536,11 @@ def cameras(
 def height_of(camera: Camera) -> float:
     """Of a camera's picture, inches."""
     return camera.size[1] / _PER_INCH
+
+
+def width_of(camera: Camera) -> float:
+    """Of a camera's picture, inches."""
+    return camera.size[0] / _PER_INCH
 
 
 def levelled(shapes: Sequence[Floats], upright: Floats | None) -> list[Floats]:
@@ -578,7 +592,7 @@ class PanelPage:
         right = left + _BAR / camera.pixel / _PER_INCH
         ends = [left / across, right / across], [1.0 - top / down] * 2
         self.figure.add_artist(Line2D(*ends, color="black", lw=1.2, solid_capstyle="butt"))
-        self.text(right + 0.05, top, f"{_BAR:.0f} mm", ha="left", va="center_baseline", fontsize=_TINY)
+        self.text(right + 0.05, top, f"{_BAR:.0f} mm", ha="left", va="center_baseline")
 
     def colour_bar(
         self,
@@ -613,7 +627,7 @@ class PanelPage:
         return axes
 
 
-def mark_sides(axes: Axes, view: Floats, size: float = _TINY) -> None:
+def mark_sides(axes: Axes, view: Floats, size: float = SMALL) -> None:
     """Write L and R, the patient's, into the upper corners of a picture seen along the axes (3, 3) of a view."""
     towards_left = float(view[0, 0])  # how much of the patient's left is the picture's right
     if abs(towards_left) < 0.3:  # from the side: one is behind the other

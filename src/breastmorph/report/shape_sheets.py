@@ -22,6 +22,8 @@ from breastmorph.report.clinical_sheet import (
     with_unit,
 )
 from breastmorph.report.render import (
+    AMOUNT,
+    SIGNED,
     Camera,
     Marker,
     Picture,
@@ -59,7 +61,7 @@ def save_editing_sheet(edit: Edit, faces: Ints, title: str, folder: Path, warnin
     rows: list[tuple[str, Floats, Floats | None]] = [
         ("Before", edit.before, None),
         ("After", edit.shape, None),
-        (f"Movement: white 0, dark red {most:.0f} mm", edit.shape, colormap(moved, 0.0, most, "Reds")),
+        (f"Movement: pale 0, dark blue {most:.0f} mm", edit.shape, colormap(moved, 0.0, most, AMOUNT)),
     ]
     pictures = [
         (
@@ -192,7 +194,7 @@ def fit_sheet(name: str, target: TriangleMesh | Floats, fit: Fit, path: Path) ->
     for axis, title in zip(axes[0], titles, strict=True):
         axis.set_title(title, fontsize=11)
     figure.suptitle(name, fontsize=13, y=0.94)
-    scale = ScalarMappable(Normalize(-limit, limit), "coolwarm")
+    scale = ScalarMappable(Normalize(-limit, limit), SIGNED)
     bar = figure.colorbar(scale, ax=axes, orientation="horizontal", fraction=0.025, pad=0.02)
     bar.set_label("mm; blue: the fit lies inside the scan, red: outside, grey: nothing seen there")
     save_png(figure, path, dpi=100, bbox_inches="tight")

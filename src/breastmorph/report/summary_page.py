@@ -23,7 +23,18 @@ from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.result import Registration
 from breastmorph.report.clinical_sheet import sheet_png
 from breastmorph.report.page.writing import document
-from breastmorph.report.render import SKIN, Camera, Marker, Picture, View, as_picture, colormap, look, render
+from breastmorph.report.render import (
+    AMOUNT,
+    SKIN,
+    Camera,
+    Marker,
+    Picture,
+    View,
+    as_picture,
+    colormap,
+    look,
+    render,
+)
 from breastmorph.scan.scan import Scan
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -33,7 +44,7 @@ from breastmorph.scan.scan import Scan
 _VIEWS = (View(), View(yaw=45.0), View(pitch=-35.0))
 _SIZE = (300, 300)
 _RANGE = 3.0  # mm: ends of the signed distance's colours
-_ANGLE = 30.0  # degrees: a triangle whose smallest angle falls below is shown in red
+_ANGLE = 30.0  # degrees: a triangle whose smallest angle falls below is shown dark
 
 
 def quality_sheet_png(scan: Scan, result: Registration) -> bytes:
@@ -56,9 +67,9 @@ def quality_sheet_png(scan: Scan, result: Registration) -> bytes:
             [],
         ),
         (
-            f"smallest angle, red below {_ANGLE:g} degrees; flipped {result.metrics['flipped_percent']:.2f} %",
+            f"smallest angle, dark blue below {_ANGLE:g} degrees; flipped {result.metrics['flipped_percent']:.2f} %",
             result.mesh,
-            colormap(by_vertex, 0.0, 2 * _ANGLE, "RdYlGn"),
+            colormap(2 * _ANGLE - by_vertex, 0.0, 2 * _ANGLE, AMOUNT),
             [],
         ),
     ]

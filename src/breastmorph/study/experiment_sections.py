@@ -17,6 +17,17 @@ from breastmorph.study.summary import StudyResults
 
 _METHODS = {"": "The default method", "-paper": "The printed method"}
 _AT = (1, 2, 5, 10, 20, 30, 50)  # components in tables, and all
+BANDS = (
+    "Bands are 95 % confidence intervals: of compactness and generalization by bootstrap over the subjects, of "
+    "specificity over the random samples of the model."
+)
+_BY_TRUTH = {
+    "contradicts": "the measure prefers the registration that is worse by truth",
+    "mixed": "by truth each registration is better in one respect",
+    "agrees": "truth agrees",
+    "no difference": "truth sees no difference",
+    "no preference": "the measure sees no difference that matters",
+}
 
 
 def masks_section(results: StudyResults) -> Section:
@@ -61,7 +72,14 @@ def _one_method(results: StudyResults, ending: str) -> list[Block]:
             results,
             f"figure-experiment-1{ending}",
             f"experiment-1{ending}-curves",
-            "Compactness, generalization and specificity by the number of components.",
+            f"Compactness (a), generalization (b) and specificity (c) of {_METHODS[ending].lower()} by the number of "
+            f"components. {BANDS}"
+            + (
+                " True shapes: a model of the true torsos themselves; a curve below it is no better, its cohort has "
+                "collapsed."
+                if found.perfect is not None
+                else ""
+            ),
         ),
         _by_components(found),
         figure(
@@ -76,13 +94,16 @@ def _one_method(results: StudyResults, ending: str) -> list[Block]:
             results,
             f"figure-experiment-1{ending}",
             f"experiment-1{ending}-registration",
-            "Mean squared distance between registered shape and scan, and distortion of the template's angles.",
+            "Mean squared distance between registered shape and scan, and distortion of the template's angles: every "
+            "subject as a point; the box holds the middle half and the median, the diamond is the mean.",
         ),
         figure(
             results,
             f"figure-samples{ending}",
             f"samples{ending}",
-            "Random samples of both models, coloured by the distance from the mean.",
+            "Random samples of both models, coloured by the distance from the mean. Marked are samples that are more "
+            "unusual than nine of ten subjects (unusual) or than any subject could be expected to be (unlike people), "
+            "and those whose skin is inside out somewhere.",
         ),
         *_remarks(statements, found),
     ]
@@ -185,18 +206,12 @@ def _remarks(statements: Sequence[Statement], found: MaskExperiment) -> list[Blo
     for one in statements:
         own = one.truth.replace(common, "").strip("; ") if common else one.truth
         if one.by_truth in ("contradicts", "mixed") or own:
-            verdict = f"the truth {one.by_truth}" if one.by_truth == "contradicts" else one.by_truth
-            remarks.append(
-                f"{one.text}: by truth {verdict}." if not own else f"{one.text}: {own} ({one.by_truth})."
-            )
+            said = _BY_TRUTH.get(one.by_truth, one.by_truth)
+            remarks.append(f"{one.text}: {said}." if not own else f"{one.text}: {own}; {said}.")
     if not remarks:
         return []
     return [
-        Text(
-            (
-                "What the truth says of the statements in section 1 (contradicts: the measure prefers what is wrong):",
-            )
-        ),
+        Text(("What the truth says of the statements in section 1:",)),
         Text(tuple(remarks), bullets=True),
     ]
 
@@ -232,7 +247,7 @@ def data_section(results: StudyResults) -> Section:
                 results,
                 "figure-experiment-2",
                 "experiment-2",
-                "Compactness, generalization and specificity by the number of scans.",
+                f"Compactness (a), generalization (b) and specificity (c) by the number of scans. {BANDS}",
             ),
             Table(
                 f"With {found.common} components: mean ± standard deviation over the draws",
@@ -272,7 +287,8 @@ def operated_section(results: StudyResults) -> Section:
                 results,
                 "figure-experiment-3",
                 "experiment-3",
-                "Generalization to breasts without an operation.",
+                "Generalization to breasts without an operation. Band: 95 % confidence interval of the mean, bootstrap "
+                "over the subjects.",
             ),
             Table(
                 "Generalization error to breasts without an operation",
@@ -324,7 +340,8 @@ def clinical_section(results: StudyResults) -> Section:
                 results,
                 "figure-experiment-4",
                 "experiment-4",
-                "Absolute differences of clinical distances by the number of components.",
+                "Absolute differences of clinical distances by the number of components. Band of the average: 95 % "
+                "confidence interval of the mean, bootstrap over the subjects.",
             ),
             Table(
                 "Absolute differences: means over the subjects",

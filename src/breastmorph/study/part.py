@@ -141,7 +141,15 @@ def demo_parameters(full: bool, seed: int, phantom: int | None = None) -> StudyP
 Status = Literal["done", "not possible", "failed", "missing"]
 # Shows that a part goes on: given what is done and how often, a context whose value is called after each.
 Steps = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
-_ONLY_SHOWS = ("cli/", "explorer/", "viewer/", "report/page/", "study/sections/", "study/report.py")
+_ONLY_SHOWS = (
+    "cli/",
+    "explorer/",
+    "viewer/",
+    "report/page/",
+    "study/sections.py",
+    "study/report.py",
+    "study/comparison.py",
+)
 
 
 def no_steps(what: str, total: int) -> AbstractContextManager[Callable[[], None]]:

@@ -277,6 +277,7 @@ def _figures(parameters: StudyParameters, inputs: Inputs) -> list[Part]:
                 "figures",
                 draw_effect_of_masks,
                 (f"experiment-1{ending}",),
+                uses=("experiment-1",) if ending else (),  # for the true shapes
             ),
         ]
     by_experiment = {

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,7 @@ from breastmorph.evaluation.experiments.data_amount import (
     compare_amounts,
     compare_operated,
 )
-from breastmorph.evaluation.experiments.evidence import comparable, paired
+from breastmorph.evaluation.experiments.evidence import comparable, mean_band, paired
 from breastmorph.evaluation.experiments.masks import (
     MaskExperiment,
     MaskParameters,
@@ -51,7 +53,9 @@ from breastmorph.report.figures.curves import (
     save_model_curves,
     save_operated,
     save_registration_boxes,
+    save_series,
 )
+from breastmorph.report.render import save_rows
 from breastmorph.study.folder import open_cohort, source_of
 from breastmorph.study.part import MASKS, Made, NotPossible, PartJob
 from breastmorph.template import from_npz
@@ -141,7 +145,7 @@ _FEWEST_TO_LEARN = 6  # subjects that predict another
 
 def edit_subjects(job: PartJob) -> Made:
     """Edit some subjects by the paper's three distances, each with the other two held."""
-    from breastmorph.report.figures.torsos import EditedShape, EditedSubject, save_editing_grid
+    from breastmorph.report.figures.applications import EditedShape, EditedSubject, save_editing_grid
 
     settings = job.part.settings
     model, cohort = _opened(job)
@@ -159,6 +163,13 @@ def edit_subjects(job: PartJob) -> Made:
         shown.append(EditedSubject(f"Subject {cohort.ids[index]}", cohort.shape(index), pictures))
     save_editing_grid(
         job.place("figures/editing"), shown, model.faces, model.landmark_ids, upright=model.mean
+    )
+    columns = ("subject", "measure", "step_sd", "before", "requested", "exact", "linear", "unit")
+    attained = [
+        {method: row[method].get("after", "refused") for method in ("exact", "linear")} for row in rows
+    ]
+    save_rows(
+        job.place("figures/editing"), columns, [row | ends for row, ends in zip(rows, attained, strict=True)]
     )
     return Made({"edits": rows})
 
@@ -206,7 +217,7 @@ class _Errors:
 def predict_breasts(job: PartJob) -> Made:
     """Predict both breasts of some subjects, each by a model of all the others, against mirroring."""
     from breastmorph.report.clinical_sheet import Example
-    from breastmorph.report.figures.torsos import save_prediction_pairs
+    from breastmorph.report.figures.applications import save_prediction_pairs
 
     settings = job.part.settings
     model, cohort = _opened(job)
@@ -231,7 +242,20 @@ def predict_breasts(job: PartJob) -> Made:
             if place < settings["shown"] and not mirrored:
                 examples.append(Example(f"Subject {cohort.ids[index]}", shape, found, shape))
     save_prediction_pairs(job.place("figures/prediction"), examples, upright=model.mean)
-    return Made(_summary(errors, [cohort.ids[index] for index in chosen], everybody.source))
+    ids = [cohort.ids[index] for index in chosen]
+    _save_errors(job, ids, errors)
+    return Made(_summary(errors, ids, everybody.source))
+
+
+def _save_errors(job: PartJob, subjects: list[str], errors: list[_Errors]) -> None:
+    columns = ("subject", "breast", "method", "points_mm", "surface_mm", "volume_cc")
+    rows = [
+        dict(zip(columns, (subject, side, method, one.points[m], one.surface[m], one.volume[m]), strict=True))
+        for k, one in enumerate(errors)
+        for subject, side in [(subjects[k // 2], ("right", "left")[k % 2])]
+        for m, method in enumerate(METHODS)
+    ]
+    save_rows(job.place("figures/prediction"), columns, rows)
 
 
 def _judged(found: Prediction, true: Floats, predictor: BreastPredictor, volumes: BreastVolumes) -> _Errors:
@@ -288,7 +312,7 @@ def _drawn(cohort: Cohort, wanted: int, seed: int, what: str) -> Ints:
 # The figures of the paper as parts, from the study's own models and results
 # --------------------------------------------------------------------------------------------------------------------
 
-WITH, WITHOUT = "with masks", "without masks"
+WITH, WITHOUT, TRUE = "with masks", "without masks", "true shapes"
 
 
 def draw_masks(job: PartJob) -> Made:
@@ -318,33 +342,65 @@ def draw_samples(job: PartJob) -> Made:
 
 
 def draw_modes(job: PartJob) -> Made:
-    """The first eight modes."""
-    from breastmorph.report.figures.torsos import save_modes
+    """The first eight modes, and what each means."""
+    from breastmorph.report.figures.torsos import mode_meanings, save_modes
 
     model = load_model(job.study.model(job.part.settings["variant"]))
-    save_modes(job.place("figures/modes"), model, modes=min(8, model.n_components))
-    return Made({})
+    meanings = mode_meanings(model)
+    save_modes(job.place("figures/modes"), model, meanings)
+    return Made({"modes": [plain(asdict(one)) for one in meanings]})
 
 
 def draw_effect_of_masks(job: PartJob) -> Made:
     """Experiment 1: the three curves, and the registrations as box plots."""
     name = job.part.needs[0]
     found = MaskExperiment.from_record(job.result(name)["experiment"])
+    perfect = found.perfect
+    record = job.result(job.part.uses[0]).get("experiment") if perfect is None and job.part.uses else None
+    if record is not None:  # the true shapes of the same subjects are the same, whatever the method
+        default = MaskExperiment.from_record(record)
+        perfect = default.perfect if default.ids == found.ids else None
     variants = {WITH: found.with_masks, WITHOUT: found.without_masks}
-    save_model_curves(
-        job.place(f"figures/{name}-curves"), [_mask_curves(label, one) for label, one in variants.items()]
-    )
+    curves = {label: mask_curves(label, one) for label, one in variants.items()}
+    if perfect is not None:
+        curves[TRUE] = mask_curves(TRUE, perfect)
+    _save_curves(job, f"figures/{name}-curves", curves, save_model_curves)
     boxes = {label: one.scans.mean_squared for label, one in variants.items() if one.scans is not None}
     if len(boxes) == len(variants):
         distortion = {label: one.angle_distortion for label, one in variants.items()}
-        save_registration_boxes(job.place(f"figures/{name}-registration"), boxes, distortion)
+        place = job.place(f"figures/{name}-registration")
+        save_registration_boxes(place, boxes, distortion)
+        columns = ("subject", "registration", "mean_squared_mm2", "angle_distortion_degrees")
+        rows = [
+            dict(
+                zip(
+                    columns,
+                    (subject, label, float(boxes[label][k]), float(distortion[label][k])),
+                    strict=True,
+                )
+            )
+            for label in boxes
+            for k, subject in enumerate(found.ids)
+        ]
+        save_rows(place, columns, rows)
     return Made({})
+
+
+def _save_curves(
+    job: PartJob, name: str, curves: dict[str, ModelCurves], draw: Callable[[Path, list[ModelCurves]], None]
+) -> None:
+    """The three metrics of several models as a figure, with its numbers."""
+    draw(job.place(name), list(curves.values()))
+    kinds = ("compactness", "generalization", "specificity")
+    panels = {kind: {label: getattr(one, kind) for label, one in curves.items()} for kind in kinds}
+    save_series(job.place(name), panels)
 
 
 def draw_amount_of_data(job: PartJob) -> Made:
     """Experiment 2: the three curves by number of scans."""
     found = DataAmountExperiment.from_record(job.result("experiment-2")["experiment"])
-    save_data_amount(job.place("figures/experiment-2"), [_amount_curves(one) for one in found.amounts])
+    curves = {one.name: _amount_curves(one) for one in found.amounts}
+    _save_curves(job, "figures/experiment-2", curves, save_data_amount)
     return Made({})
 
 
@@ -355,8 +411,12 @@ def draw_operated(job: PartJob) -> Made:
         "operated": "model of operated breasts",
         "not_operated": "model of non-operated breasts",
     }
-    series = [Series(label, found.components, *found.curve(model)) for model, label in labels.items()]
-    save_operated(job.place("figures/experiment-3"), series)
+    series = {
+        label: Series(label, found.components, found.curve(model)[0], *found.band(model))
+        for model, label in labels.items()
+    }
+    save_operated(job.place("figures/experiment-3"), list(series.values()))
+    save_series(job.place("figures/experiment-3"), {"generalization": series})
     return Made({})
 
 
@@ -365,13 +425,20 @@ def draw_clinical(job: PartJob) -> Made:
     found = ClinicalGeneralization.from_record(job.result("experiment-4")["experiment"])
     if not np.isfinite(found.mean).any():
         raise NotPossible("no scan has the landmarks of these distances")
-    straight = {name: Series(name, found.components, found.mean[:, k]) for k, name in enumerate(found.names)}
+    straight = {
+        name: Series(name, found.components, found.mean[:, k], *mean_band(found.straight[:, :, k]))
+        for k, name in enumerate(found.names)
+    }
+    known = np.isfinite(found.straight).all(axis=2, keepdims=True)
+    whole = np.where(known, found.straight, np.nan).mean(axis=2)
+    straight["average"] = Series("average", found.components, found.average, *mean_band(whole))
     tape = {
         name: Series(name, found.tape_components, found.tape_mean[:, k])
         for k, name in enumerate(found.names)
         if np.isfinite(found.tape_mean[:, k]).any()
     }
     save_clinical(job.place("figures/experiment-4"), straight, tape or None)
+    save_series(job.place("figures/experiment-4"), {"straight": straight, "along the skin": tape})
     return Made({})
 
 
@@ -383,23 +450,20 @@ def _models(job: PartJob) -> dict[str, ShapeModel]:
     }
 
 
-def _mask_curves(label: str, one: MaskVariant) -> ModelCurves:
+def mask_curves(label: str, one: MaskVariant) -> ModelCurves:
+    """The three metrics of one registration's model, with their bands."""
     counts = np.arange(1, len(one.share) + 1)
+    half = 1.96 * one.specificity_sd / np.sqrt(len(one.sampled))
     return ModelCurves(
-        Series(label, counts, one.share),
-        Series(label, one.components, one.generalization.mean(axis=0), _sd(one.generalization)),
-        Series(label, np.arange(1, len(one.specificity) + 1), one.specificity, one.specificity_sd),
+        Series(label, counts, one.share, one.resampled.low[: len(counts)], one.resampled.high[: len(counts)]),
+        Series(label, one.components, one.generalization.mean(axis=0), *mean_band(one.generalization)),
+        Series(label, counts, one.specificity, one.specificity - half, one.specificity + half),
     )
 
 
 def _amount_curves(one: Amount) -> ModelCurves:
     parts = {}
     for figure in ("share", "generalization", "specificity"):
-        components, mean, spread = one.curve(figure)
-        parts[figure] = Series(one.name, components, mean, spread if len(one.draws) > 1 else None)
+        components, mean, _ = one.curve(figure)
+        parts[figure] = Series(one.name, components, mean, *one.band(figure))
     return ModelCurves(parts["share"], parts["generalization"], parts["specificity"])
-
-
-def _sd(values: Floats) -> Floats:
-    deviations: Floats = values.std(axis=0, ddof=1)
-    return deviations

@@ -12,9 +12,13 @@ from breastmorph.evaluation.experiments.evidence import (
     FEW_SUBJECTS,
     NO,
     RANK_SUM,
+    RELEVANT,
     SIGNED_RANKS,
+    SMALL,
     YES,
+    Comparison,
     Statement,
+    effect_text,
     p_text,
     plural,
 )
@@ -29,7 +33,7 @@ from breastmorph.study.summary import StudyResults, refusals
 # Pieces that all sections have: a figure or why there is none, numbers beside each other, statements
 # --------------------------------------------------------------------------------------------------------------------
 
-_VERDICTS = {YES: Verdict.HOLDS, NO: Verdict.FAILS}
+_VERDICTS = {YES: Verdict.HOLDS, NO: Verdict.FAILS, SMALL: Verdict.SMALL}
 _TESTS = {SIGNED_RANKS: "S", RANK_SUM: "R", BOOTSTRAP: "B"}
 
 
@@ -56,15 +60,21 @@ def statement_table(statements: Sequence[Statement], caption: str) -> Table:
             one.paper,
             one.measured,
             _VERDICTS.get(one.holds, Verdict.UNTESTABLE),
+            one.effect_text or None,
             _test_text(one),
             one.by_truth or None,
         )
         for one in statements
     )
-    columns = ("statement", "paper", "here", "verdict", "test", "by truth")
-    return Table(
-        caption, columns, rows, f"Tests with the number of subjects or samples. {note}." if note else ""
+    columns = ("statement", "paper", "here", "verdict", "effect (95 % interval)", "test", "by truth")
+    note = (
+        f"The verdict follows the effect: what differs by more than chance but by less than {100 * RELEVANT:.0f} % is "
+        "too small to matter. Effect: difference with its 95 % confidence interval, as a share of what it is compared "
+        "with, and in standard deviations (d). Tests with the number of subjects or samples. " + note + "."
+        if note
+        else ""
     )
+    return Table(caption, columns, rows, note)
 
 
 def _test_text(one: Statement) -> str | None:
@@ -74,6 +84,10 @@ def _test_text(one: Statement) -> str | None:
     letter = _TESTS.get(one.test, one.test)
     hard = "\N{NO-BREAK SPACE}"
     return f"{one.p_text.replace(' ', hard)} ({letter},{hard}{one.n})"
+
+
+def _effect(one: Comparison, unit: str) -> str:
+    return effect_text(one.difference, one.low, one.high, unit, one.relative, one.standardised)
 
 
 def mean_sd(values: Sequence[float] | np.ndarray, digits: int = 2) -> str:
@@ -271,10 +285,73 @@ def model_section(results: StudyResults) -> Section:
             results,
             "figure-modes",
             "modes",
-            "The first modes of the model with masks, at plus and minus three standard deviations.",
+            "The first modes of the model with masks at minus and plus two standard deviations, from the front, from "
+            "the patient's left and oblique; colours: how far the skin moves outwards (red) or inwards (blue) from the "
+            "mean. Beside each mode, what it means in measures: mean of both sides, and left minus right where the "
+            "sides change differently.",
         )
     )
+    blocks += _modes(results)
     return Section("The shape model", tuple(blocks))
+
+
+def _modes(results: StudyResults) -> list[Block]:
+    """What the modes mean in measures, and a warning where their ends are no skin any more."""
+    found = results.run.result("figure-modes").get("modes", [])
+    if not found:
+        return []
+    rows: list[tuple[Cell, ...]] = []
+    for one in found:
+        ends = one["measures"]
+        cells = [_from_to(ends.get(name), size, digits) for name, size, digits in _MEASURED]
+        grades = [" / ".join(grade) for grade in one["ptosis"]]
+        folds = sum(one["inside_out"])
+        rows.append(
+            (
+                f"mode {one['mode']}",
+                f"{100 * one['share']:.1f}",
+                *cells,
+                f"{grades[0]} to {grades[1]}",
+                str(folds),
+            )
+        )
+    table = Table(
+        f"What the modes mean: measures from minus to plus {found[0]['deviations']:g} sd, left / right",
+        (
+            "",
+            Column("variance", "%", number=True),
+            Column("SN-N", "cm", number=True),
+            Column("volume", "cc", number=True),
+            Column("nipple above fold", "mm", number=True),
+            Column("Regnault's grade"),
+            Column("inside-out triangles at ±3 sd", number=True),
+        ),
+        tuple(rows),
+        "Inside-out triangles face against their surroundings, and do not in the mean.",
+    )
+    folded = [str(one["mode"]) for one in found if sum(one["inside_out"])]
+    if not folded:
+        return [table]
+    words = (
+        f"At plus or minus three standard deviations skin turns inside out in {plural(len(folded), 'mode')} "
+        f"({', '.join(folded)}): sliders that far show shapes that nobody has. Two standard deviations are meant to be "
+        "looked at."
+    )
+    return [table, Text((words,))]
+
+
+_MEASURED = (
+    ("SN-N", 10.0, 1),
+    ("volume", 1.0, 0),
+    ("nipple above fold", 1.0, 0),
+)  # name, size of its unit, digits
+
+
+def _from_to(ends: Any, size: float, digits: int) -> str | None:
+    if ends is None or any(value is None for side in ends for value in side):
+        return None
+    sides = (" / ".join(f"{value / size:.{digits}f}".replace("-", "−") for value in side) for side in ends)
+    return " to ".join(sides)
 
 
 def editing_section(results: StudyResults) -> Section:
@@ -349,9 +426,8 @@ def prediction_section(results: StudyResults) -> Section:
             f"{errors['mean'][method]:.{digits}f} ({errors['median'][method]:.{digits}f})"
             for method in METHODS
         ]
-        rows.append(
-            (f"{what}, {unit}", *means, p_text(errors["against_mirror"]["p"] or float("nan")) or None)
-        )
+        against = Comparison.from_record(errors["against_mirror"])
+        rows.append((f"{what}, {unit}", *means, _effect(against, unit) or None, p_text(against.p) or None))
     return Section(
         title,
         (
@@ -377,10 +453,13 @@ def prediction_section(results: StudyResults) -> Section:
                 (
                     "error",
                     *(Column(method, number=True) for method in METHODS),
-                    "model against mirror",
+                    "model minus mirror (95 % interval)",
+                    "test",
                 ),
                 tuple(rows),
-                "The test is Wilcoxon's signed-rank test over the subjects, both sides of one subject taken together.",
+                "Difference of model and mirror with its 95 % confidence interval, as a share of the mirror's error, "
+                "and in standard deviations (d). Wilcoxon's signed-rank test over the subjects, both sides of one "
+                "subject taken together.",
             ),
         ),
     )

@@ -13,6 +13,9 @@ from breastmorph.evaluation.experiments.evidence import (
     ModelledCohort,
     Recorded,
     comparable,
+    drawn_shares,
+    mean_band,
+    resamples,
     rounded,
 )
 from breastmorph.evaluation.generalization import LeaveOneOut
@@ -57,6 +60,7 @@ _LARGE = 100  # subjects from which on the paper's sizes are taken as they are
 _FEWEST = 5  # subjects of a subset: a left-out model of three components
 _FEWEST_OF_ALL = 12  # subjects of a cohort: below, all subsets that have enough are nearly the whole cohort
 _STREAM = 2  # of random numbers: that of this experiment
+_RESAMPLES = 300  # of every subset's subjects, for the intervals of compactness
 
 
 @dataclass(frozen=True)
@@ -94,8 +98,10 @@ class Draw(Recorded):
         The same as a share of the total.
     generalization : (s, s - 1) float
         Of every left-out subject with 0 to s - 2 components, mm.
-    specificity : (s - 1,) float
-        Mean over the samples with 1 to s - 1 components, mm.
+    share_low, share_high : (s - 1,) float
+        95 % confidence interval of the share, subjects drawn anew.
+    specificity, specificity_half : (s - 1,) float
+        Mean over the samples with 1 to s - 1 components, mm, and half its 95 % confidence interval over the samples.
     sampled : (samples,) float
         Specificity of every sample at the experiment's common number of components.
     """
@@ -106,6 +112,9 @@ class Draw(Recorded):
     generalization: Floats
     specificity: Floats
     sampled: Floats
+    share_low: Floats
+    share_high: Floats
+    specificity_half: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +146,20 @@ class Amount(Recorded):
             return np.arange(len(mean)), mean, spread
         mean, spread = over_draws([getattr(draw, figure) for draw in self.draws])
         return np.arange(1, len(mean) + 1), mean, spread
+
+    def band(self, figure: str) -> tuple[Floats, Floats]:
+        """95 % confidence interval (c,) of "share", "generalization" or "specificity", mean over the draws.
+
+        Over subjects drawn anew; that of specificity over the samples of each model.
+        """
+        if figure == "generalization":
+            ends = [mean_band(draw.generalization) for draw in self.draws]
+        elif figure == "share":
+            ends = [(draw.share_low, draw.share_high) for draw in self.draws]
+        else:
+            halves = [(draw.specificity, draw.specificity_half) for draw in self.draws]
+            ends = [(mean - half, mean + half) for mean, half in halves]
+        return over_draws([low for low, _ in ends])[0], over_draws([high for _, high in ends])[0]
 
     def of_subjects(self, cohort: int, components: int) -> Floats:
         """Generalization of every subject of the cohort with so many components, (cohort,).
@@ -218,6 +241,8 @@ def _draw(cohort: Cohort, chosen: Ints, common: int, p: DataAmountParameters) ->
     near = specificity(one.model, one.training.shapes, region, p.samples, p.seed)["whole"]
     compact = compactness(one.model)
     at = int(counts_of([common], one.model.n_components)[0])
+    drawn = resamples(len(chosen), _RESAMPLES, p.seed)
+    _, low, high = drawn_shares(one.folds.gram, drawn[(drawn > 0).sum(axis=1) > 1])
     return Draw(
         chosen,
         rounded(compact.variance, 3),
@@ -225,6 +250,9 @@ def _draw(cohort: Cohort, chosen: Ints, common: int, p: DataAmountParameters) ->
         rounded(left_out),
         rounded(near.mean),
         rounded(near.values[:, at - 1]),
+        rounded(low),
+        rounded(high),
+        rounded(1.96 * near.sd / np.sqrt(len(near.values))),
     )
 
 
@@ -299,6 +327,11 @@ class OperatedExperiment(CohortExperiment):
     def curve(self, model: str) -> tuple[Floats, Floats]:
         """Mean and spread (standard deviation) over the draws of "operated" or "not_operated", (c,) each."""
         return over_draws([getattr(draw, model).mean(axis=0) for draw in self.draws])
+
+    def band(self, model: str) -> tuple[Floats, Floats]:
+        """95 % confidence interval (c,) of the mean over the subjects, drawn anew in every draw."""
+        ends = [mean_band(getattr(draw, model)) for draw in self.draws]
+        return over_draws([low for low, _ in ends])[0], over_draws([high for _, high in ends])[0]
 
     def of_subjects(self, model: str, components: int) -> Floats:
         """Error of every subject with so many components, mean over the draws, (k,); NaN where never tested."""

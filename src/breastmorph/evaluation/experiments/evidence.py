@@ -171,6 +171,8 @@ SIGNED_RANKS = "Wilcoxon signed-rank over subjects"
 RANK_SUM = "Mann-Whitney over samples"
 BOOTSTRAP = "bootstrap over subjects"
 _LEVEL = 0.05
+RELEVANT = 0.05  # of the figure compared with: nobody would choose a method for a smaller difference
+_TIMES, _TAILS = 2000, (2.5, 97.5)  # drawings of subjects behind an interval, and where it ends, percent
 _FEWEST = 6  # pairs: with fewer no signed-rank test can reach 0.05
 
 
@@ -191,6 +193,9 @@ class Comparison(Recorded):
     test : str
     n : int
         Subjects, or samples of the smaller set.
+    standardised : float
+        The difference in standard deviations: of the differences for pairs, of one number for two sets (Cohen's d);
+        NaN where there is none.
     """
 
     first: float
@@ -201,20 +206,30 @@ class Comparison(Recorded):
     p: float
     test: str
     n: int
+    standardised: float = float("nan")
 
     @property
     def ratio(self) -> float:
         """First over second."""
         return self.first / self.second if self.second else float("nan")
 
+    @property
+    def relative(self) -> float:
+        """The difference as a share of the second."""
+        return self.difference / abs(self.second) if self.second else float("nan")
+
     def clear(self) -> bool:
         """Whether the two differ by more than chance: p < 0.05."""
         return bool(self.p < _LEVEL)
 
+    def matters(self) -> bool:
+        """Whether they differ by more than chance and by enough to matter: 5 % of the second."""
+        return self.clear() and bool(abs(self.difference) >= RELEVANT * abs(self.second))
+
 
 def paired(first: Floats, second: Floats) -> Comparison:
     """Two measurements (k,) of the same subjects, by signed ranks; unknown values are left out in pairs."""
-    from scipy.stats import wilcoxon
+    from scipy.stats import t, wilcoxon
 
     known = np.isfinite(first) & np.isfinite(second)
     a, b = np.asarray(first)[known], np.asarray(second)[known]
@@ -222,14 +237,14 @@ def paired(first: Floats, second: Floats) -> Comparison:
     if not n:
         return Comparison(nan, nan, nan, nan, nan, nan, SIGNED_RANKS, 0)
     difference = a - b
-    half = 1.96 * float(difference.std(ddof=1)) / np.sqrt(n) if n > 1 else nan
+    deviation = float(difference.std(ddof=1)) if n > 1 else nan
+    half = float(t.ppf(0.975, n - 1)) * deviation / np.sqrt(n) if n > 1 else nan
     middle = float(difference.mean())
     p = nan
     if n >= _FEWEST:
         p = float(wilcoxon(difference).pvalue) if np.abs(difference).max() > 0.0 else 1.0
-    return Comparison(
-        float(a.mean()), float(b.mean()), middle, middle - half, middle + half, p, SIGNED_RANKS, n
-    )
+    means, size = (float(a.mean()), float(b.mean())), _in_deviations(middle, deviation)
+    return Comparison(*means, middle, middle - half, middle + half, p, SIGNED_RANKS, n, size)
 
 
 def smallest_p(subjects: int) -> float:
@@ -247,10 +262,16 @@ def unpaired(first: Floats, second: Floats) -> Comparison:
         return Comparison(nan, nan, nan, nan, nan, nan, RANK_SUM, 0)
     means = float(a.mean()), float(b.mean())
     n = min(len(a), len(b))
-    half = 1.96 * float(np.sqrt(a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b))) if n > 1 else nan
+    both = [float(one.var(ddof=1)) for one in (a, b)] if n > 1 else [nan, nan]
+    half = 1.96 * float(np.sqrt(both[0] / len(a) + both[1] / len(b)))
     difference = means[0] - means[1]
     p = float(mannwhitneyu(a, b).pvalue)
-    return Comparison(*means, difference, difference - half, difference + half, p, RANK_SUM, n)
+    size = _in_deviations(difference, float(np.sqrt(np.mean(both))))
+    return Comparison(*means, difference, difference - half, difference + half, p, RANK_SUM, n, size)
+
+
+def _in_deviations(difference: float, deviation: float) -> float:
+    return difference / deviation if deviation > 0.0 else float("nan")
 
 
 def resampled(first: float, second: float, differences: Floats, subjects: int) -> Comparison:
@@ -260,6 +281,62 @@ def resampled(first: float, second: float, differences: Floats, subjects: int) -
     side = min(int((differences <= 0).sum()), int((differences >= 0).sum()))
     p = min(1.0, 2.0 * (side + 1) / (len(differences) + 1))
     return Comparison(first, second, first - second, float(low), float(high), p, BOOTSTRAP, subjects)
+
+
+def mean_band(values: Floats, seed: int = 0) -> tuple[Floats, Floats]:
+    """95 % confidence interval of the mean over subjects of (k, c) values, (c,) each: subjects drawn anew many times.
+
+    Unknown values are left out; NaN where fewer than two subjects are known.
+    """
+    drawn = resamples(len(values), _TIMES, seed)
+    known = np.isfinite(values)
+    counts = drawn @ known
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = (drawn @ np.where(known, values, 0.0)) / counts
+    low, high = np.full((2, values.shape[1]), np.nan)
+    enough = known.sum(axis=0) >= 2
+    found = np.where(counts > 0, means, np.nan)[:, enough]
+    low[enough], high[enough] = np.nanpercentile(found, _TAILS, axis=0)
+    return low, high
+
+
+def drawn_shares(gram: Floats, drawn: Floats) -> tuple[Floats, Floats, Floats]:
+    """Compactness of cohorts drawn anew, and its 95 % confidence interval.
+
+    Parameters
+    ----------
+    gram : (k, k) float
+        Inner products of the centred shapes.
+    drawn : (b, k) float
+        How often each subject is in every cohort.
+
+    Returns
+    -------
+    shares : (b, k - 1) float
+        Of the variance in 1 to k - 1 components. Subjects drawn twice make them a little too large.
+    low, high : (k - 1,) float
+        About the share of the cohort itself: only how the shares spread is taken from the drawn ones.
+    """
+    shares = np.array([_shares(gram, counts) for counts in drawn])
+    ends = np.percentile(shares, _TAILS, axis=0) - shares.mean(axis=0)
+    ends = np.stack([np.minimum(ends[0], 0.0), np.maximum(ends[1], 0.0)])
+    low, high = np.clip(_shares(gram, np.ones(len(gram))) + ends, 0.0, 1.0)
+    return shares, low, high
+
+
+def _shares(gram: Floats, counts: Floats) -> Floats:
+    """Share of the variance in 1 to k - 1 components where every subject is drawn so many times (k,)."""
+    # A subject drawn w times is one row scaled by sqrt(w): the same eigenvalues from a smaller matrix.
+    there = np.flatnonzero(counts)
+    weights = counts[there]
+    part = gram[np.ix_(there, there)]
+    row = part @ weights / weights.sum()
+    centred = part - row - row[:, None] + weights @ row / weights.sum()
+    root = np.sqrt(weights)
+    values = np.maximum(np.linalg.eigvalsh(root * centred * root[:, None])[::-1], 0.0)
+    total = values.sum()
+    held: Floats = np.cumsum(values)[np.minimum(np.arange(1, len(counts)), len(values)) - 1]
+    return held / total if total > 0.0 else np.ones(len(held))
 
 
 def resamples(subjects: int, times: int, seed: int) -> Floats:
@@ -273,7 +350,7 @@ def resamples(subjects: int, times: int, seed: int) -> Floats:
 # A statement of the paper beside what was measured: does it hold, by which test, and does the truth agree?
 # --------------------------------------------------------------------------------------------------------------------
 
-YES, NO, NOT_TESTABLE = "yes", "no", "not testable"
+YES, NO, SMALL, NOT_TESTABLE = "yes", "no", "too small", "not testable"
 AGREES, CONTRADICTS, MIXED = "agrees", "contradicts", "mixed"
 INDIFFERENT, NO_PREFERENCE, NO_TRUTH = "no difference", "no preference", "not known"
 FEW_SUBJECTS = 20  # below it a cohort is too small for conclusions
@@ -296,7 +373,8 @@ class Statement(Recorded):
         The paper's words or numbers for it.
     measured : str
         Ours.
-    holds : {"yes", "no", "not testable"}
+    holds : {"yes", "no", "too small", "not testable"}
+        "too small": so it is, by more than chance, but the difference is too small to matter.
     criterion : str
         What counts as yes.
     effect : float
@@ -309,6 +387,8 @@ class Statement(Recorded):
     test : str
     n : int
         Subjects or samples behind the test.
+    relative, standardised : float
+        The effect as a share of the figure compared with, and in standard deviations; NaN where there is none.
     by_truth : {"agrees", "contradicts", "mixed", "no difference", "no preference", "not known", ""}
         Whether the variant that this measure prefers is also the better one by truth. "contradicts" means that the
         measure rewards what is wrong; "mixed", better by one figure of truth and worse by another; "no difference",
@@ -333,16 +413,30 @@ class Statement(Recorded):
     n: int = 0
     by_truth: str = ""
     truth: str = ""
+    relative: float = float("nan")
+    standardised: float = float("nan")
 
     @property
     def p_text(self) -> str:
         """The p-value for a table."""
         return p_text(self.p)
 
+    @property
+    def effect_text(self) -> str:
+        """The effect with its interval, as a share of what it is compared with, and in standard deviations."""
+        return effect_text(self.effect, self.low, self.high, self.unit, self.relative, self.standardised)
+
 
 def verdict(holds: bool) -> str:
     """Yes or no."""
     return YES if holds else NO
+
+
+def verdict_of(comparison: Comparison, sign: int, also: bool = True) -> str:
+    """Whether the first is larger (``sign`` 1) or smaller (-1), by more than chance and by enough to matter."""
+    if not (comparison.clear() and sign * comparison.difference > 0 and also):
+        return NO
+    return YES if comparison.matters() else SMALL
 
 
 def tested(comparison: Comparison) -> dict[str, Any]:
@@ -354,7 +448,23 @@ def tested(comparison: Comparison) -> dict[str, Any]:
         "p": comparison.p,
         "test": comparison.test,
         "n": comparison.n,
+        "relative": comparison.relative,
+        "standardised": comparison.standardised,
     }
+
+
+def effect_text(
+    effect: float, low: float, high: float, unit: str, relative: float, standardised: float
+) -> str:
+    """An effect as people read it, for example ``-0.48 mm (-0.52 to -0.44), -74 %, d = -2.1``; empty without one."""
+    if not (np.isfinite(effect) and np.isfinite(low)):
+        return ""
+    size = max(abs(effect), high - low, 1e-3)  # an interval's last digits mean nothing
+    digits = int(np.clip(2 - np.floor(np.log10(size)), 0, 3))
+    words = [f"{effect:+.{digits}f} {unit} ({low:+.{digits}f} to {high:+.{digits}f})"]
+    words += [f"{100 * relative:+.{0 if abs(relative) >= 0.095 else 1}f} %"] if np.isfinite(relative) else []
+    words += [f"d = {standardised:+.1f}"] if np.isfinite(standardised) else []
+    return ", ".join(words).replace("-", "\N{MINUS SIGN}")
 
 
 def p_text(p: float) -> str:

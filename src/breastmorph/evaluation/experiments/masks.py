@@ -9,7 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from breastmorph.cohort import Cohort
-from breastmorph.evaluation.experiments.evidence import ModelledCohort, Recorded, of_both, resamples, rounded
+from breastmorph.evaluation.experiments.evidence import (
+    ModelledCohort,
+    Recorded,
+    drawn_shares,
+    of_both,
+    resamples,
+    rounded,
+)
 from breastmorph.evaluation.model_evaluation import SubjectScans, mean_distance, onto_scan
 from breastmorph.evaluation.specificity import draw_coefficients, specificity
 from breastmorph.evaluation.training_set import (
@@ -25,9 +32,8 @@ from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.machine import one_thread
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.geometry import face_normals, vertex_normals
+from breastmorph.mesh.geometry import face_angles, face_normals, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.registration.result import shape_metrics
 from breastmorph.scan.check import CheckParameters, ScanFiles
 from breastmorph.scan.scan import Scan
 
@@ -222,11 +228,15 @@ class ResampledVariation(Recorded):
     share : (b, c) float
         Of the variance that the first components hold. Subjects drawn twice make it a little too large, in all
         variants alike: only differences between variants are to be read.
+    low, high : (q,) float
+        95 % confidence interval of the share that 1 to q components hold.
     """
 
     inside_over_outside: Floats
     components: Ints
     share: Floats
+    low: Floats
+    high: Floats
 
 
 def resampled_variation(
@@ -243,8 +253,9 @@ def resampled_variation(
         drawn = drawn[(drawn > 0).sum(axis=1) > 1]  # one subject alone shows no variation
         within, around = (_sums(gram, drawn) for gram in (inside, whole - inside))
         ratio = (within / max(int(breast.sum()), 1)) / (around / max(int((~breast).sum()), 1))
-        share = np.array([_shares(whole, counts, components) for counts in drawn])
-    return ResampledVariation(rounded(ratio), components, rounded(share))
+        share, low, high = drawn_shares(whole, drawn)
+    share = rounded(share[:, components - 1])
+    return ResampledVariation(rounded(ratio), components, share, rounded(low), rounded(high))
 
 
 def _sums(gram: Floats, drawn: Floats) -> Floats:
@@ -252,20 +263,6 @@ def _sums(gram: Floats, drawn: Floats) -> Floats:
     n = drawn.sum(axis=1)
     sums: Floats = drawn @ np.diag(gram) - ((drawn @ gram) * drawn).sum(axis=1) / n
     return sums
-
-
-def _shares(gram: Floats, counts: Floats, components: Ints) -> Floats:
-    # A subject drawn w times is one row scaled by sqrt(w): the same eigenvalues from a smaller matrix.
-    there = np.flatnonzero(counts)
-    weights = counts[there]
-    part = gram[np.ix_(there, there)]
-    row = part @ weights / weights.sum()
-    centred = part - row - row[:, None] + weights @ row / weights.sum()
-    root = np.sqrt(weights)
-    values = np.maximum(np.linalg.eigvalsh(root * centred * root[:, None])[::-1], 0.0)
-    total = values.sum()
-    held: Floats = np.cumsum(values)[np.minimum(components, len(values)) - 1]
-    return held / total if total > 0.0 else np.ones(len(components))
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -470,8 +467,9 @@ def _variant(
     calm = decoupling(training.shapes, modelled.breast)
     spread = vertex_variances(training.shapes).sum(axis=1)
     template = training.cohort.template.mesh
+    before = face_angles(template.vertices, template.faces)
     angles = [
-        shape_metrics(template.vertices, shape, template.faces)["angle_distortion"]
+        float(np.degrees(np.abs(face_angles(shape, template.faces) - before).mean()))
         for shape in training.cohort.shapes()
     ]
     first = np.array([count for count in p.first if count <= model.n_components], dtype=np.int64)

@@ -19,6 +19,7 @@ from breastmorph.evaluation.experiments.evidence import (
     MIXED,
     NO_PREFERENCE,
     NO_TRUTH,
+    RELEVANT,
     Comparison,
     Statement,
     not_testable,
@@ -29,6 +30,7 @@ from breastmorph.evaluation.experiments.evidence import (
     tested,
     unpaired,
     verdict,
+    verdict_of,
 )
 from breastmorph.evaluation.experiments.masks import MaskExperiment, MaskVariant
 
@@ -37,6 +39,7 @@ from breastmorph.evaluation.experiments.masks import MaskExperiment, MaskVariant
 # --------------------------------------------------------------------------------------------------------------------
 
 _EXPLAINED = 0.01  # difference of explained variation that counts
+_BY = f" by more than chance (p < 0.05) and by at least {100 * RELEVANT:.0f} %"
 
 
 @dataclass(frozen=True)
@@ -70,9 +73,9 @@ class MaskTruth:
 
     def verdict(self, measure: Comparison) -> str:
         """Whether the variant that a measure prefers (the smaller is better, with masks first) is the better one."""
-        if not measure.clear():
+        if not measure.matters():
             return NO_PREFERENCE
-        marks = [-np.sign(one.difference) if one.clear() else 0.0 for one in (self.breast, self.outside)]
+        marks = [-np.sign(one.difference) if one.matters() else 0.0 for one in (self.breast, self.outside)]
         for first, second in self.explained:
             marks.append(np.sign(first - second) if abs(first - second) > _EXPLAINED else 0.0)
         preferred = 1 if measure.difference < 0 else -1
@@ -117,7 +120,7 @@ def judged(truth: MaskTruth | None, measure: Comparison, more: str = "") -> dict
 
 def prefers(measure: Comparison, masks: bool) -> bool | None:
     """Whether a measure prefers masks; None where it sees no difference."""
-    return masks if measure.clear() else None
+    return masks if measure.matters() else None
 
 
 def nearer(
@@ -175,8 +178,8 @@ def _generalization(result: MaskExperiment, truth: MaskTruth | None) -> Statemen
         "0.17 mm with masks, 0.65 mm without (109 components)",
         f"{whole.first:.2f} mm with masks, {whole.second:.2f} mm without ({a.components[-1]} components); "
         f"breast {breast[0]:.2f} and {breast[1]:.2f} mm",
-        whole.difference < 0 and whole.clear(),
-        "with masks lower, p < 0.05",
+        verdict_of(whole, -1),
+        f"with masks lower{_BY}",
         tested(whole),
         judged(truth, whole, more),
     )
@@ -201,8 +204,8 @@ def _specificity(result: MaskExperiment, truth: MaskTruth | None) -> Statement:
         f"{all_of_them.first:.2f} mm with masks, {all_of_them.second:.2f} mm without ({most} components); lower at "
         f"{int(lower.sum())} of {len(lower)} numbers of components; breast {a.specificity_breast[-1]:.2f} and "
         f"{b.specificity_breast[-1]:.2f} mm",
-        all_of_them.difference < 0 and all_of_them.clear() and bool(lower.all()),
-        "with masks lower at every such number of components, p < 0.05 at all components",
+        verdict_of(all_of_them, -1, bool(lower.all())),
+        f"with masks lower at every such number of components, at all components{_BY}",
         tested(all_of_them),
         judged(truth, all_of_them, more),
     )
@@ -223,8 +226,8 @@ def _mean_squared_error(result: MaskExperiment, truth: MaskTruth | None) -> Stat
         paper,
         f"{both.first:.2f} mm² with masks, {both.second:.2f} mm² without; mean distance to the raw scan in "
         f"the breast {inside[0]:.2f} and {inside[1]:.2f} mm",
-        both.difference > 0 and both.clear(),
-        "with masks higher, p < 0.05",
+        verdict_of(both, 1),
+        f"with masks higher{_BY}",
         {**tested(both), "unit": "mm²"},
         judged(truth, both),
     )
@@ -251,8 +254,8 @@ def _angles(result: MaskExperiment) -> tuple[Statement, Statement]:
             "Without masks angle distortion is larger",
             paper,
             measured,
-            both.difference > 0 and both.clear(),
-            "without masks larger, p < 0.05",
+            verdict_of(both, 1),
+            f"without masks larger{_BY}",
             figures,
             near,
         ),
@@ -261,7 +264,7 @@ def _angles(result: MaskExperiment) -> tuple[Statement, Statement]:
             "Masks change angle distortion only a little",
             paper,
             measured,
-            abs(both.difference) <= _DEGREES,
+            verdict(abs(both.difference) <= _DEGREES),
             f"the mean difference is at most {_DEGREES:g} degrees",
             figures,
             {},
@@ -290,8 +293,8 @@ def _compactness(result: MaskExperiment) -> Statement:
         "more compact without masks in the very first components",
         f"{shares} % of the variance without/with masks in the first {', '.join(map(str, counts))} components; "
         f"total variance {b.variance[-1] / len(b.sd_map):.0f} and {a.variance[-1] / len(a.sd_map):.0f} mm² a vertex",
-        both.difference > 0 and both.clear(),
-        "a larger mean share without masks over these numbers of components, p < 0.05",
+        verdict_of(both, 1),
+        f"a larger mean share without masks over these numbers of components{_BY}",
         {**tested(both), "unit": "share of the variance"},
         near,
     )
@@ -314,7 +317,7 @@ def _eight(result: MaskExperiment) -> Statement:
         text,
         paper,
         f"{100 * share:.1f} % with masks, {100 * result.without_masks.share[7]:.1f} % without{true}",
-        abs(share - 0.85) <= _ABOUT,
+        verdict(abs(share - 0.85) <= _ABOUT),
         f"between {100 * (0.85 - _ABOUT):.0f} and {100 * (0.85 + _ABOUT):.0f} % with masks",
         {"effect": share, "unit": "share of the variance", "n": len(result.ids)},
         {},
@@ -339,7 +342,7 @@ def _most_moved(result: MaskExperiment) -> tuple[Statement, Statement]:
             "almost always located at the breasts",
             f"in {100 * mostly[0]:.0f} % of the samples most of the {100 * share:.0f} % most moved vertices lie in the "
             f"breast{true}; by area the breast is {100 * result.breast_share:.0f} % of the surface",
-            mostly[0] >= _ALMOST_ALWAYS,
+            verdict(mostly[0] >= _ALMOST_ALWAYS),
             f"at least {100 * _ALMOST_ALWAYS:.0f} % of the samples",
             {"effect": mostly[0], "unit": "share of the samples", "n": len(a.moved_in_breast)},
             {},
@@ -351,8 +354,8 @@ def _most_moved(result: MaskExperiment) -> tuple[Statement, Statement]:
             f"{100 * both.second:.0f} % of the most moved vertices lie in the breast without masks, "
             f"{100 * both.first:.0f} % with; mostly in the breast in {100 * mostly[1]:.0f} and {100 * mostly[0]:.0f} % "
             "of the samples",
-            both.difference > 0 and both.clear(),
-            "a larger share with masks, p < 0.05",
+            verdict_of(both, 1),
+            f"a larger share with masks{_BY}",
             {**tested(both), "unit": "share of the most moved vertices"},
             near,
         ),
@@ -373,7 +376,7 @@ def _variance_outside(result: MaskExperiment, truth: MaskTruth | None) -> Statem
         "ratio outside/inside",
         "{:.2f}",
     )
-    if truth is not None and both.clear():
+    if truth is not None and both.matters():
         near = truth.with_explained_outside(near, both.difference < 0)
     sds = [np.sqrt(v) for one in (a, b) for v in (one.variance_inside, one.variance_outside)]
     return _statement(
@@ -382,8 +385,8 @@ def _variance_outside(result: MaskExperiment, truth: MaskTruth | None) -> Statem
         "rather stiff surroundings, low variance, with masks",
         f"variance outside over inside {both.first:.2f} with masks, {both.second:.2f} without; sd (root mean square by "
         f"the template's mask) inside/outside {sds[0]:.1f}/{sds[1]:.1f} mm and {sds[2]:.1f}/{sds[3]:.1f} mm",
-        both.difference < 0 and both.clear(),
-        "the ratio is lower with masks, p < 0.05",
+        verdict_of(both, -1),
+        f"the ratio is lower with masks{_BY}",
         {**tested(both), "unit": "ratio of variances"},
         near,
     )
@@ -394,12 +397,12 @@ def _statement(
     text: str,
     paper: str,
     measured: str,
-    holds: bool,
+    holds: str,
     criterion: str,
     figures: Mapping[str, Any],
     truth: Mapping[str, Any],
 ) -> Statement:
-    return Statement(1, result.preset, text, paper, measured, verdict(holds), criterion, **figures, **truth)
+    return Statement(1, result.preset, text, paper, measured, holds, criterion, **figures, **truth)
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -477,8 +480,8 @@ def amount_statements(result: DataAmountExperiment) -> tuple[Statement, ...]:
             *claims[1],
             f"mm with {at} components (scans): {error_text}; the same subjects "
             f"{worst.first:.2f} with {few.size} and {worst.second:.2f} with all",
-            verdict(worst.difference > 0 and worst.clear()),
-            f"{few.size} scans worse than all on the same subjects, p < 0.05",
+            verdict_of(worst, 1),
+            f"{few.size} scans worse than all on the same subjects{_BY}",
             **tested(worst),
         ),
         Statement(
@@ -496,10 +499,8 @@ def amount_statements(result: DataAmountExperiment) -> tuple[Statement, ...]:
             "",
             *claims[3],
             f"mm with {at} components (scans): {near_text}",
-            verdict(
-                sampled.difference > 0 and sampled.clear() and near[-1] == min(near) and near[0] == max(near)
-            ),
-            f"all scans lowest and {few.size} scans highest, and these two differ with p < 0.05",
+            verdict_of(sampled, 1, near[-1] == min(near) and near[0] == max(near)),
+            f"all scans lowest and {few.size} scans highest, these two{_BY}",
             **tested(sampled),
         ),
     )
@@ -536,8 +537,8 @@ def operated_statements(result: OperatedExperiment) -> tuple[Statement, ...]:
             "",
             *claims[1],
             measured,
-            verdict(both.difference > 0 and both.clear()),
-            "lower error, p < 0.05",
+            verdict_of(both, 1),
+            f"lower error{_BY}",
             **tested(both),
         ),
     )
@@ -584,8 +585,8 @@ def clinical_statements(result: ClinicalGeneralization) -> tuple[Statement, ...]
             *claims[1],
             f"{both.first:.2f} mm with {before} components, {both.second:.2f} mm with {last}; lowest with "
             f"{int(np.argmin(result.average))}",
-            verdict(both.difference > 0 and both.clear() and bool(np.argmin(result.average) == last)),
-            f"lower than with {before} components (p < 0.05) and lowest of all",
+            verdict_of(both, 1, bool(np.argmin(result.average) == last)),
+            f"lowest of all, and lower than with {before} components{_BY}",
             **tested(both),
         ),
     )

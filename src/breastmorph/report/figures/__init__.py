@@ -1,1 +1,1 @@
-"""The figures of the paper from our own data: one function a figure, each written as SVG and PNG."""
+"""The figures of the paper from our own data: one function each, written as PDF, SVG and PNG with its numbers."""

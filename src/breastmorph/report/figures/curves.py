@@ -16,15 +16,18 @@ from breastmorph.evaluation.training_set import Curve
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.report.render import (
+    AMOUNT,
     COLOURS,
     DASHES,
     NARROW,
+    SMALL,
     WIDE,
     count_components,
     house_style,
     printed,
     save_figure,
     save_png,
+    save_rows,
 )
 
 if TYPE_CHECKING:
@@ -197,10 +200,8 @@ def save_bland_altman(measured: Floats, truth: Floats, path: Path) -> Agreement:
 # --------------------------------------------------------------------------------------------------------------------
 
 _HEIGHT = 2.75  # inches
-_TINY = 6.5  # points
-_NUMBER, _APART = 0.14, 0.07  # room of a number at a line's end, as a share of the panel's width and height
-_OVER_DRAWS = "1 sd over the draws"  # what a band around a line is
-_ORDERED = (0.78, 0.0)  # ends of viridis for lines that have an order: its yellow is too pale for paper
+_BAND = "95 % confidence interval"  # what a band around a line is; captions say over what
+_ORDERED = (0.45, 1.0)  # part of the map for lines that have an order: its yellow is too pale for paper
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,19 +215,26 @@ class Series:
     components : (c,) int
     values : (c,) float
         Where NaN, the line has a gap.
-    spread : (c,) float, optional
-        Half the width of the band around the line, for example one standard deviation.
+    low, high : (c,) float, optional
+        95 % confidence interval: the band around the line.
     """
 
     label: str
     components: Ints
     values: Floats
-    spread: Floats | None = None
+    low: Floats | None = None
+    high: Floats | None = None
 
     def __post_init__(self) -> None:
-        shapes = {np.shape(part) for part in (self.components, self.values, self.spread) if part is not None}
+        parts = (self.components, self.values, self.low, self.high)
+        shapes = {np.shape(part) for part in parts if part is not None}
         if len(shapes) != 1 or len(next(iter(shapes))) != 1:
-            raise BreastMorphError(f"{self.label}: components, values and spread differ in length: {shapes}")
+            raise BreastMorphError(f"{self.label}: components, values and band differ in length: {shapes}")
+
+    def times(self, factor: float) -> Series:
+        """In another unit."""
+        low, high = (None if end is None else factor * end for end in (self.low, self.high))
+        return replace(self, values=factor * self.values, low=low, high=high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,22 +264,17 @@ def save_model_curves(path: Path, models: Sequence[ModelCurves]) -> None:
     models : sequence of ModelCurves
         Their labels are those of ``compactness``.
     """
-    _three_panels(path, models, "1 sd over subjects or samples", _styles(len(models)))
+    _three_panels(path, models, _styles(len(models)))
 
 
 def save_data_amount(path: Path, models: Sequence[ModelCurves]) -> None:
     """Draw the same for models of more and more subjects, the fewest first; colours follow that order."""
-    _three_panels(path, models, _OVER_DRAWS, _ordered_styles(len(models)))
+    _three_panels(path, models, _ordered_styles(len(models)))
 
 
 def save_operated(path: Path, series: Sequence[Series]) -> None:
     """Draw the generalization (mm) of models of operated and of other breasts, both to breasts without operation."""
-    with printed(path, (NARROW, _HEIGHT)) as figure:
-        panel = figure.subplots()
-        _draw(panel, series, _styles(len(series)))
-        _finish(panel, "generalization error (mm)")
-        _write_ends(panel, series, _styles(len(series)))
-        _legend(figure, panel, _band_note(series, _OVER_DRAWS), columns=1)
+    _one_panel(path, "generalization error (mm)", series, _styles(len(series)))
 
 
 def save_clinical(
@@ -284,73 +287,95 @@ def save_clinical(
     path : Path
         Without an ending.
     straight : mapping from measure to Series
-        Absolute differences of straight distances, mm, drawn without bands; their average is added.
+        Absolute differences of straight distances, mm; "average" is drawn thick and with its band, the others without.
     tape : mapping from measure to Series, optional
         The same of distances along the skin, drawn as open marks.
     """
-    along = tape or {}
-    lines = _with_average(straight)
-    marks = _with_average(along) if set(along) >= set(straight) else dict(along)
+    lines, marks = dict(straight), dict(tape or {})
     styles = dict(zip([name for name in lines if name != "average"], _styles(len(lines)), strict=False))
     styles["average"] = {"color": "black", "lw": 2.0}
     symbols = dict(zip(styles, "o^sDv", strict=False))
+    shown = [one if name == "average" else replace(one, low=None, high=None) for name, one in lines.items()]
+    looks = [styles[name] for name in lines]
+    dots = [
+        (one, {"color": styles.get(name, {}).get("color", "black"), "marker": symbols.get(name, "o")})
+        for name, one in marks.items()
+    ]
+    _one_panel(path, "absolute difference (mm)", shown, looks, dots)
+
+
+def save_series(path: Path, panels: Mapping[str, Mapping[str, Series]], unit: str = "mm") -> None:
+    """Write the numbers behind a figure of lines as ``<path>.csv``: a row a point, with its band.
+
+    Parameters
+    ----------
+    path : Path
+        Without an ending.
+    panels : mapping from what is drawn to its series by label
+    unit : str
+        Of all but shares.
+    """
+    columns = ("figure", "line", "components", "value", "low_95", "high_95", "unit")
+    rows = [
+        dict(zip(columns, (what, label, int(c), *_numbers(one, k), _unit(what, unit)), strict=True))
+        for what, series in panels.items()
+        for label, one in series.items()
+        for k, c in enumerate(one.components)
+    ]  # fmt: skip
+    save_rows(path, columns, rows)
+
+
+def _unit(what: str, unit: str) -> str:
+    return "share" if what == "compactness" else unit
+
+
+def _numbers(one: Series, k: int) -> list[float | None]:
+    return [None if values is None else float(values[k]) for values in (one.values, one.low, one.high)]
+
+
+def _one_panel(
+    path: Path,
+    label: str,
+    series: Sequence[Series],
+    styles: Sequence[dict[str, Any]],
+    dots: Sequence[tuple[Series, dict[str, Any]]] = (),
+) -> None:
+    """A figure of one column with one panel; ``dots`` are series drawn as open marks."""
     with printed(path, (NARROW, _HEIGHT)) as figure:
         panel = figure.subplots()
-        looks = [styles[name] for name in lines]
-        _draw(panel, [replace(one, spread=None) for one in lines.values()], looks)
-        for name, one in marks.items():
-            look = {"color": styles.get(name, {}).get("color", "black"), "marker": symbols.get(name, "o")}
+        _draw(panel, series, styles)
+        for one, look in dots:
             every = max(1, len(one.components) // 10)
             panel.plot(
                 one.components[::every], one.values[::every], ls="", clip_on=False, mfc="white", ms=4, mew=0.8,
                 label=f"{one.label}, along the skin", **look,
             )  # fmt: skip
-        _finish(panel, "absolute difference (mm)")
-        _write_ends(panel, list(lines.values()), looks)
-        _legend(figure, panel, "", columns=2)
+        _finish(panel, label)
+        _legend(figure, panel, series, columns=2 if dots else 1)
+        _write_ends(figure, [(panel, series, styles)])
 
 
-def _with_average(measures: Mapping[str, Series]) -> dict[str, Series]:
-    """The measures with their average over the components they share."""
-    named = dict(measures)
-    if len(named) < 2:
-        return named
-    shared = set.intersection(*(set(one.components.tolist()) for one in named.values()))
-    if shared:
-        counts = np.array(sorted(shared))
-        rows = [one.values[[one.components.tolist().index(c) for c in counts]] for one in named.values()]
-        named["average"] = Series("average", counts, np.mean(rows, axis=0))
-    return named
-
-
-def _three_panels(
-    path: Path, models: Sequence[ModelCurves], band: str, styles: Sequence[dict[str, Any]]
-) -> None:
+def _three_panels(path: Path, models: Sequence[ModelCurves], styles: Sequence[dict[str, Any]]) -> None:
     if not models:
         raise BreastMorphError("there is nothing to draw", "Give the curves of at least one model")
-    in_percent = [
-        replace(
-            one.compactness,
-            values=100.0 * one.compactness.values,
-            spread=None if one.compactness.spread is None else 100.0 * one.compactness.spread,
-        )
-        for one in models
-    ]
     with printed(path, (WIDE, _HEIGHT)) as figure:
         panels = figure.subplots(1, 3)
         names = ("compactness", "generalization", "specificity")
         words = ("share of the variance (%)", "generalization error (mm)", "specificity error (mm)")
-        shown: list[Series] = []
+        drawn: list[_Panel] = []
         for panel, name, label, letter in zip(panels, names, words, "abc", strict=True):
-            series = in_percent if name == "compactness" else [getattr(one, name) for one in models]
+            series = [getattr(one, name) for one in models]
+            series = [one.times(100.0) for one in series] if name == "compactness" else series
             _draw(panel, series, styles)
             _finish(panel, label)
-            if name != "compactness":
-                _write_ends(panel, series, styles)
             panel.set_title(f"{letter}  {name.capitalize()}")
-            shown += series
+            drawn.append((panel, series, styles))
         panels[0].set_ylim(0.0, 103.0)
-        _legend(figure, panels[0], _band_note(shown, band), columns=len(models))
+        _legend(figure, panels[0], [one for _, series, _ in drawn for one in series], columns=len(models))
+        _write_ends(figure, drawn[1:])
+
+
+_Panel = tuple["Axes", Sequence[Series], Sequence[dict[str, Any]]]
 
 
 def _draw(panel: Axes, series: Sequence[Series], styles: Sequence[dict[str, Any]]) -> None:
@@ -364,9 +389,9 @@ def _draw(panel: Axes, series: Sequence[Series], styles: Sequence[dict[str, Any]
         alone = known & ~beside[:-2] & ~beside[2:]
         panel.plot(x, y, label=label, **style)
         panel.plot(x[alone], y[alone], "o", ms=3, color=style["color"])
-        if one.spread is not None:
-            half = np.asarray(one.spread, dtype=float)[order]
-            panel.fill_between(x, np.maximum(y - half, 0.0), y + half, color=style["color"], alpha=0.15, lw=0)
+        if one.low is not None and one.high is not None:
+            low, high = (np.asarray(end, dtype=float)[order] for end in (one.low, one.high))
+            panel.fill_between(x, np.maximum(low, 0.0), high, color=style["color"], alpha=0.2, lw=0)
 
 
 def _finish(panel: Axes, label: str) -> None:
@@ -378,48 +403,84 @@ def _finish(panel: Axes, label: str) -> None:
     panel.set_ylim(bottom=0.0)
 
 
-def _write_ends(panel: Axes, series: Sequence[Series], styles: Sequence[dict[str, Any]]) -> None:
-    """Write every line's last value beside its end; numbers that would touch move apart."""
+def _write_ends(figure: Figure, panels: Sequence[_Panel]) -> None:
+    """Write every line's last value beside its end, where no two of them touch."""
+    from matplotlib.patheffects import withStroke
+
+    wide, high = 3.1 * SMALL, 1.25 * SMALL  # points that a number takes
+    for panel, _, _ in panels:
+        least, most = panel.get_xlim()
+        room = (wide + 5.0) / (72.0 * figure.get_size_inches()[0] / max(len(panels), 1))
+        panel.set_xticks([tick for tick in panel.get_xticks() if least <= tick <= most])
+        panel.set_xlim(least, most + 1.25 * room * (most - least))
+    figure.draw_without_rendering()  # now the panels have their place
+    for panel, series, styles in panels:
+        points = 72.0 / figure.dpi
+        floor = panel.get_window_extent().y0 * points + 0.6 * high
+        ends = _ends(series, styles)
+        taken: list[tuple[float, float]] = []  # left end and middle of numbers, in points
+        for count in sorted({end[1] for end in ends}, reverse=True):
+            some = sorted((end for end in ends if end[1] == count), key=lambda end: end[0])
+            wanted = panel.transData.transform([(count, value) for value, _, _ in some]) * points
+            for (value, _, color), up in zip(some, _spread(wanted[:, 1], high, floor), strict=True):
+                place = _free_place(wanted[0, 0] + 4.0, up, taken, wide, high, floor)
+                taken.append(place)
+                text = f"{value:.2f}" if value < 9.995 else f"{value:.1f}"
+                x, y = panel.transData.inverted().transform((place[0] / points, place[1] / points))
+                words = panel.text(x, y, text, va="center", ha="left", fontsize=SMALL, color=color)
+                words.set_path_effects(
+                    [withStroke(linewidth=2.0, foreground="white")]
+                )  # where other lines go on
+                words.set_in_layout(False)
+
+
+def _spread(wanted: Floats, apart: float, floor: float) -> Floats:
+    """Rising heights moved as little as possible so that neighbours are ``apart`` and none is below the floor."""
+    groups: list[tuple[float, int]] = []  # middle and number of those that touch
+    for one in wanted:
+        groups.append((float(one), 1))
+        while len(groups) > 1 and groups[-1][0] - groups[-2][0] < apart * (groups[-1][1] + groups[-2][1]) / 2:
+            (b, m), (a, n) = groups.pop(), groups.pop()
+            groups.append(((a * n + b * m) / (n + m), n + m))
+    found = np.concatenate([middle + apart * (np.arange(n) - (n - 1) / 2) for middle, n in groups])
+    lifted: Floats = np.maximum(found, floor + apart * np.arange(len(found)))
+    return lifted
+
+
+def _ends(series: Sequence[Series], styles: Sequence[dict[str, Any]]) -> list[tuple[float, float, Any]]:
+    """Last value of every line that has one, its number of components and its colour."""
     ends = []
     for one, style in zip(series, styles, strict=True):
         known = np.flatnonzero(np.isfinite(one.values))
         if len(known):
             last = known[np.argmax(one.components[known])]
             ends.append((float(one.values[last]), float(one.components[last]), style["color"]))
-    least, most = panel.get_xlim()
-    height, longest = panel.get_ylim()[1], max((count for _, count, _ in ends), default=0.0)
-    taken: list[tuple[float, float]] = []
-    for value, count, color in sorted(ends, key=lambda end: end[:2]):
-        # Beside the end; above it where longer lines go on.
-        above = count < longest - 0.5 * _NUMBER * (most - least)
-        place = value + 0.6 * _APART * height if above else max(value, 0.5 * _APART * height)
-        for other, at in taken:
-            if abs(at - count) < _NUMBER * (most - least):
-                place = max(place, other + _APART * height)
-        taken.append((place, count))
-        text = f"{value:.2f}" if value < 9.995 else f"{value:.1f}"
-        panel.annotate(
-            text, (count, place), (1 if above else 5, 0), textcoords="offset points", va="center",
-            fontsize=_TINY, color=color, annotation_clip=False,
-        )  # fmt: skip
-    panel.set_xticks([tick for tick in panel.get_xticks() if least <= tick <= most])
-    panel.set_xlim(least, most + _NUMBER * (most - least))
+    return ends
 
 
-def _legend(figure: Figure, panel: Axes, note: str, columns: int) -> None:
+def _free_place(
+    across: float, up: float, taken: Sequence[tuple[float, float]], wide: float, high: float, floor: float
+) -> tuple[float, float]:
+    """The height nearest to ``up`` at which a number touches none that is there already."""
+    beside = [other for left, other in taken if abs(left - across) < wide]
+    steps = sorted(
+        {up, *(other + sign * high for other in beside for sign in (1.0, -1.0))}, key=lambda h: abs(h - up)
+    )
+    free = (h for h in steps if h >= floor and all(abs(h - other) > 0.999 * high for other in beside))
+    return across, next(free, up)
+
+
+def _legend(figure: Figure, panel: Axes, series: Sequence[Series], columns: int) -> None:
     from matplotlib.patches import Patch
 
     handles, labels = panel.get_legend_handles_labels()
-    if note:
+    banded = any(one.low is not None for one in series)
+    if banded:
         handles.append(Patch(color="#777777", alpha=0.3, lw=0))
-        labels.append(note)
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=columns + bool(note) if columns > 1 else 1
-    )
-
-
-def _band_note(series: Sequence[Series], band: str) -> str:
-    return band if any(one.spread is not None for one in series) else ""
+        labels.append(_BAND)
+    columns = columns + banded if columns > 1 else 1
+    fits = 1 + int(figure.get_size_inches()[0] * 72.0 / (0.62 * SMALL * (max(map(len, labels)) + 8)))
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, fits))
 
 
 def _styles(count: int) -> list[dict[str, Any]]:
@@ -431,9 +492,7 @@ def _ordered_styles(count: int) -> list[dict[str, Any]]:
 
     tones = np.linspace(*_ORDERED, max(count, 2))[-count:]
     dashes = [DASHES[k % len(DASHES)] for k in range(count)][::-1]  # the last one, of all subjects, is solid
-    return [
-        {"color": colormaps["viridis"](tone), "ls": dash} for tone, dash in zip(tones, dashes, strict=True)
-    ]
+    return [{"color": colormaps[AMOUNT](tone), "ls": dash} for tone, dash in zip(tones, dashes, strict=True)]
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -1,42 +1,32 @@
-"""Figures of torsos: masks, modes and variation of models, random samples, edits and predictions."""
+"""Figures of torsos: masks, modes and variation of models, random samples."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from breastmorph.clinical.distances import DISTANCES, PAPER
-from breastmorph.clinical.predictor import Prediction
+from breastmorph.clinical.distances import STRAIGHT
+from breastmorph.clinical.examination import UNKNOWN, examiner_of
+from breastmorph.clinical.ptosis_and_symmetry import both_sides
 from breastmorph.evaluation.training_set import compactness
-from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mask import IN_BREAST, BreastEllipsoids, BreastMask, breast_mask, measure_breasts
-from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.geometry import vertex_normals
+from breastmorph.mesh.geometry import normal_consistency, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.report.clinical_sheet import (
-    COLORS,
-    MIRRORED,
-    PREDICTED,
-    Example,
-    example_columns,
-    scale_of,
-    towards,
-)
+from breastmorph.model.standing import Standing, population_of
 from breastmorph.report.render import (
+    AMOUNT,
     COLOURS,
-    GREY,
     RELIEF,
     SIGNED,
     SKIN,
-    SPREAD,
     WIDE,
-    Camera,
     PanelPage,
     View,
     as_picture,
@@ -44,16 +34,17 @@ from breastmorph.report.render import (
     colormap,
     draw_levels,
     height_of,
-    levelled,
     look,
     printed,
     render,
     round_end,
+    save_rows,
+    width_of,
 )
-from breastmorph.scan.scan import Landmarks
+from breastmorph.scan.scan import SIDES, Landmarks
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 
 class Margins(NamedTuple):
@@ -74,7 +65,6 @@ class Margins(NamedTuple):
 # --------------------------------------------------------------------------------------------------------------------
 
 _LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
-_MAP = "Blues"
 _FINE = 2  # points looked at per pixel along each side
 _MASKS = Margins(left=0.05, gap=0.10, top=0.22, foot=0.16, bar=0.55)
 
@@ -115,17 +105,31 @@ def save_mask_contours(path: Path, mesh: TriangleMesh, landmarks: Landmarks) -> 
             _MASKS.top + 0.08 * tall,
             0.84 * tall,
             ends,
-            _MAP,
+            AMOUNT,
             "probability of the breast",
         )
         bar.images[0].set_data(_bands(np.linspace(ends[1], 1e-6, 512))[:, None])
         bar.set_yticks([0.0, *_LEVELS], [f"{level:g}" for level in (0.0, *_LEVELS)])
+    everywhere = {label: mask.at(mesh.vertices) for label, mask in masks.items()}
+    _save_of_vertices(path, [("template", mesh.vertices, everywhere)])
+
+
+def _save_of_vertices(path: Path, models: Sequence[tuple[str, Floats, Mapping[str, Floats]]]) -> None:
+    """Write numbers of vertices as ``<path>.csv``: model, vertex, place in mm, and what is shown there."""
+    names = list(models[0][2])
+    rows = (
+        {"model": label, "vertex": k, **dict(zip("xyz", np.round(place, 3).tolist(), strict=True))}
+        | {name: round(float(values[name][k]), 5) for name in names}
+        for label, places, values in models
+        for k, place in enumerate(places)
+    )
+    save_rows(path, ("model", "vertex", "x", "y", "z", *names), rows)
 
 
 def _bands(values: Floats) -> Floats:
     """One colour between two levels, skin below the first, (k, 3)."""
     band = np.searchsorted(_LEVELS, values, side="right").astype(np.float64)
-    return np.where((band > 0)[:, None], colormap(band + 1.0, 0.0, len(_LEVELS), _MAP), SKIN)
+    return np.where((band > 0)[:, None], colormap(band + 1.0, 0.0, len(_LEVELS), AMOUNT), SKIN)
 
 
 def _masks(mask: BreastMask) -> Mapping[str, BreastMask]:
@@ -143,16 +147,117 @@ def _masks(mask: BreastMask) -> Mapping[str, BreastMask]:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# The mean and the first modes of a model, each added and taken away
+# The first modes of a model: what each does to the body, from three sides and in measures
 # --------------------------------------------------------------------------------------------------------------------
 
-_MODES_VIEW = View(yaw=20.0)
-_MODES = Margins(left=0.05, gap=0.04, top=0.20, foot=0.26, bar=0.74)
-_MEAN = 0.30  # inches between the mean and the first mode, for the words + and - sd
+_MODE_VIEWS = {"front": View(), "oblique": View(yaw=40.0), "side": View(yaw=90.0)}
+_MODES = Margins(left=0.20, gap=0.02, top=0.36, foot=0.16, bar=0.76, between=0.06)
+_MEANING = 1.68  # inches of text beside a mode
+# What a mode is described by: measures of both sides, their unit on paper, its size in the measures' own, and how much
+# the sides must come to differ to be told of.
+_MEANT = {
+    "SN-N": (("SN-NL", "SN-NR"), "cm", 10.0, 0.5),
+    "volume": (("volume-left", "volume-right"), "cc", 1.0, 50.0),
+    "nipple above fold": (("nipple-above-fold-left", "nipple-above-fold-right"), "mm", 1.0, 5.0),
+}
+_FAR = 3.0  # standard deviations: where sliders end, and where skin may turn inside out
 
 
-def save_modes(path: Path, model: ShapeModel, modes: int = 8, deviations: float = 3.0) -> None:
-    """Draw the mean at the left, then the modes: added above, taken away below, with their share of the variance.
+@dataclass(frozen=True)
+class ModeMeaning:
+    """What one mode does.
+
+    Attributes
+    ----------
+    mode : int
+        From 1.
+    share : float
+        Of the variance.
+    deviations : float
+        How far the measures are taken, in standard deviations.
+    measures : mapping from name to ((left, right), (left, right))
+        Of the breasts at minus and at plus so many deviations; NaN where not determinable.
+    ptosis : ((left, right), (left, right))
+        Regnault's grades there.
+    inside_out : (int, int)
+        Triangles that face inwards at minus and at plus 3 standard deviations and do not in the mean.
+    """
+
+    mode: int
+    share: float
+    deviations: float
+    measures: Mapping[str, tuple[tuple[float, float], tuple[float, float]]]
+    ptosis: tuple[tuple[str, str], tuple[str, str]]
+    inside_out: tuple[int, int]
+
+    def lines(self) -> list[str]:
+        """In words: means of both sides, and how the sides come to differ where they do."""
+        words = []
+        for name, (_, unit, size, told) in _MEANT.items():
+            if name not in self.measures or not np.isfinite(self.measures[name]).all():
+                continue
+            ends = np.array(self.measures[name]) / size
+            digits = 1 if unit == "cm" else 0
+            low, high = (_signed(float(one), digits, unit == "mm") for one in ends.mean(axis=1))
+            words.append(f"{name} {low} to {high} {unit}")
+            apart = ends[:, 0] - ends[:, 1]
+            if abs(apart[1] - apart[0]) > max(told, 0.5 * abs(np.ptp(ends.mean(axis=1)))):
+                low, high = (_signed(float(one), digits, True) for one in apart)
+                words.append(f"  left minus right {low} to {high}")
+        return words
+
+
+def _signed(value: float, digits: int, sign: bool) -> str:
+    value = round(value, digits) + 0.0  # no negative zero
+    text = f"{value:+.{digits}f}" if sign else f"{value:.{digits}f}"
+    return text.replace("-", "\N{MINUS SIGN}")
+
+
+def mode_meanings(model: ShapeModel, modes: int = 8, deviations: float = 2.0) -> list[ModeMeaning]:
+    """Measure what the first modes do; a model without the landmarks for it has no measures."""
+    shares = np.diff(compactness(model).share, prepend=0.0)
+    usual = _inside_out(model, model.mean)
+    found = []
+    for k in range(min(modes, model.n_components)):
+        ends = [_measured(model, _moved(model, k, sign * deviations)) for sign in (-1.0, 1.0)]
+        far = [
+            int((_inside_out(model, _moved(model, k, sign * _FAR)) & ~usual).sum()) for sign in (-1.0, 1.0)
+        ]
+        both = {
+            name: (_sides(ends[0][0], sides), _sides(ends[1][0], sides))
+            for name, (sides, *_) in _MEANT.items()
+        }
+        grades = (ends[0][1], ends[1][1])
+        found.append(ModeMeaning(k + 1, float(shares[k]), deviations, both, grades, (far[0], far[1])))
+    return found
+
+
+def _measured(model: ShapeModel, shape: Floats) -> tuple[dict[str, float], tuple[str, str]]:
+    """Straight measures by name, and the grades of ptosis; nothing where the model does not allow it."""
+    try:
+        examiner = examiner_of(model)
+        landmarks = examiner.landmarks(shape)
+        found = examiner.measured(shape, landmarks, kinds=(STRAIGHT,))
+        grades = {one.side: one.grade for one in both_sides(landmarks.at(shape))}
+    except BreastMorphError:
+        return {}, (UNKNOWN, UNKNOWN)
+    left, right = (grades.get(side, UNKNOWN) for side in SIDES)
+    return {one.name: one.value for one in found}, (left, right)
+
+
+def _sides(measures: Mapping[str, float], names: Sequence[str]) -> tuple[float, float]:
+    left, right = (measures.get(name, float("nan")) for name in names)
+    return left, right
+
+
+def _inside_out(model: ShapeModel, shape: Floats) -> Bools:
+    """Triangles that face against their surroundings, (m,)."""
+    turned: Bools = normal_consistency(shape, model.faces) < 0.0
+    return turned
+
+
+def save_modes(path: Path, model: ShapeModel, meanings: Sequence[ModeMeaning]) -> None:
+    """Draw modes, a row each: taken away and added, from three sides, and what they mean in measures.
 
     Colours are the movement along the mean's normal: red outwards, blue inwards, one range for all.
 
@@ -161,55 +266,79 @@ def save_modes(path: Path, model: ShapeModel, modes: int = 8, deviations: float 
     path : Path
         Without an ending.
     model : ShapeModel
-    modes : int
-        As many as the model has, at most.
-    deviations : float
-        How far, in standard deviations of a mode.
+    meanings : sequence of ModeMeaning
+        Of the modes to draw, see :func:`mode_meanings`.
     """
-    count = min(modes, model.n_components)
-    if count < 1:
+    if not meanings:
         raise BreastMorphError("the model has no components to draw", "Build it from at least two subjects")
-    shapes = [[_moved(model, k, sign * deviations) for k in range(count)] for sign in (1.0, -1.0)]
+    far = meanings[0].deviations
+    shapes = [[_moved(model, one.mode - 1, sign * far) for sign in (-1.0, 1.0)] for one in meanings]
     normals = vertex_normals(model.mean, model.faces)
-    outwards = [[((shape - model.mean) * normals).sum(axis=1) for shape in row] for row in shapes]
-    most = round_end(np.array(outwards), 0.98)
-    cell = min((WIDE - _MODES.left - _MEAN - _MODES.bar) / (count + 1) - _MODES.gap, 1.3)
-    (camera,) = cameras([(_MODES_VIEW, [model.mean, *shapes[0], *shapes[1]])], cell)
-    tall = height_of(camera)
-    shares = 100.0 * np.diff(compactness(model).share[:count], prepend=0.0)
-    width = _MODES.left + _MEAN + (count + 1) * (cell + _MODES.gap) + _MODES.bar
-    with printed(path, (width, _MODES.top + 2 * tall + _MODES.gap + _MODES.foot), free=True) as figure:
+    outwards = np.array([[((shape - model.mean) * normals).sum(axis=1) for shape in row] for row in shapes])
+    most = round_end(outwards, 0.98)
+    every = np.concatenate([shape for row in shapes for shape in row])
+    reach = [float(np.ptp(every @ view.axes()[0])) for view in _MODE_VIEWS.values()]
+    shares = np.array(reach) / max(reach)  # of the widest picture: from the side a body is narrow
+    columns = 2 * len(_MODE_VIEWS)
+    room = WIDE - _MODES.left - _MEANING - _MODES.bar - _MODES.between - columns * _MODES.gap
+    seen = [
+        camera.narrowed(float(share))
+        for camera, share in zip(
+            cameras(
+                [(view, [every]) for view in _MODE_VIEWS.values()], room / (2 * shares.sum()), one_height=True
+            ),
+            shares,
+            strict=True,
+        )
+    ]
+    tall = height_of(seen[0])
+    height = _MODES.top + len(meanings) * (tall + _MODES.gap) + _MODES.foot
+    wide = [width_of(camera) for camera in seen] * 2
+    lefts = [
+        _MODES.left + sum(wide[:k]) + k * _MODES.gap + (_MODES.between if k >= columns // 2 else 0.0)
+        for k in range(columns)
+    ]
+    text = lefts[-1] + wide[-1] + 0.06
+    with printed(path, (WIDE, height), free=True) as figure:
         page = PanelPage(figure)
-        middle = _MODES.top + (tall + _MODES.gap) / 2
-        page.picture(render(model.mean_mesh, camera=camera), camera, _MODES.left, middle)
-        page.scale_bar(_MODES.left + 0.05, middle + tall + 0.06, camera)
-        page.text(_MODES.left + cell / 2, middle - 0.09, "mean", weight="bold")
-        for r, sign in enumerate(("+", "\N{MINUS SIGN}")):
+        for k, sign in enumerate(("\N{MINUS SIGN}", "+")):
+            middle = lefts[k * len(_MODE_VIEWS) + 1] + wide[1] / 2
+            page.text(middle, 0.10, f"{sign}{far:g} sd", weight="bold")
+            for v, name in enumerate(_MODE_VIEWS):
+                page.text(lefts[k * len(_MODE_VIEWS) + v] + wide[v] / 2, 0.26, name)
+        page.text(text, 0.10, "meaning", weight="bold", ha="left")
+        page.text(text, 0.26, f"\N{MINUS SIGN}{far:g} sd to +{far:g} sd", ha="left")
+        for r, one in enumerate(meanings):
             top = _MODES.top + r * (tall + _MODES.gap)
-            page.text(
-                _MODES.left + cell + _MEAN - 0.07, top + tall / 2, f"{sign}{deviations:g} sd", rotation=90
-            )
-            for k in range(count):
-                left = _MODES.left + _MEAN + (k + 1) * (cell + _MODES.gap)
-                colors = colormap(outwards[r][k], -most, most, SIGNED)
-                picture = render(model.mesh(shapes[r][k]), camera=camera, colors=colors, relief=RELIEF)
-                page.picture(picture, camera, left, top)
-                if r == 0:
-                    page.text(left + cell / 2, _MODES.top - 0.09, f"mode {k + 1}", weight="bold")
-                else:
-                    page.text(left + cell / 2, top + tall + 0.12, f"{shares[k]:.1f} %")
-        foot, bar = _MODES.top + 2 * tall + _MODES.gap + 0.12, width - _MODES.bar + 0.04
-        page.text(_MODES.left + cell / 2, foot, "variance:")
-        page.text(width - 0.02, foot, f"together {shares.sum():.1f} %", ha="right")
+            page.text(_MODES.left / 2, top + tall / 2, f"mode {one.mode}", rotation=90, weight="bold")
+            for k in range(columns):
+                end, camera = k // len(_MODE_VIEWS), seen[k % len(_MODE_VIEWS)]
+                colors = colormap(outwards[r, end], -most, most, SIGNED)
+                picture = render(model.mesh(shapes[r][end]), camera=camera, colors=colors, relief=RELIEF)
+                page.picture(picture, camera, lefts[k], top)
+            lines = [f"{100 * one.share:.1f} % of the variance", *one.lines()]
+            if any(one.inside_out):
+                lines.append(f"inside out at \N{PLUS-MINUS SIGN}{_FAR:g} sd")
+            page.text(text, top + tall / 2, "\n".join(lines), ha="left", linespacing=1.25)
+        page.scale_bar(_MODES.left + 0.05, height - _MODES.foot / 2, seen[0])
+        bar = len(meanings) * tall
         page.colour_bar(
-            bar,
-            _MODES.top + 0.10 * tall,
-            1.75 * tall + _MODES.gap,
+            WIDE - _MODES.bar + 0.06,
+            _MODES.top + (bar - min(bar, 2.2)) / 2,
+            min(bar, 2.2),
             (-most, most),
             SIGNED,
             "movement outwards (mm)",
-            np.array(outwards),
+            outwards,
         )
+    columns_of = ("mode", "share", "deviations", "measure", "left", "right")
+    rows = [
+        dict(zip(columns_of, (one.mode, one.share, sign * one.deviations, name, *ends[k]), strict=True))
+        for one in meanings
+        for k, sign in enumerate((-1.0, 1.0))
+        for name, ends in {**one.measures, "Regnault": one.ptosis}.items()
+    ]
+    save_rows(path, columns_of, rows)
 
 
 def _moved(model: ShapeModel, mode: int, deviations: float) -> Floats:
@@ -262,7 +391,7 @@ def save_variation_maps(path: Path, models: Mapping[str, ShapeModel]) -> None:
         left = _VARIATION.left
         for m, (label, model) in enumerate(models.items()):
             mask = _mask(model)
-            colors = colormap(spread[label], 0.0, most, SPREAD)
+            colors = colormap(spread[label], 0.0, most, AMOUNT)
             middle = left + cell + _VARIATION.gap / 2
             page.text(middle, _VARIATION.top / 2, label, weight="bold")
             breast = np.zeros(model.n_vertices, bool) if mask is None else mask > IN_BREAST
@@ -282,10 +411,13 @@ def save_variation_maps(path: Path, models: Mapping[str, ShapeModel]) -> None:
             _VARIATION.top + 0.05 * tall,
             0.9 * tall,
             (0.0, most),
-            SPREAD,
+            AMOUNT,
             "standard deviation (mm)",
             deviations,
         )
+    _save_of_vertices(
+        path, [(label, model.mean, {"sd_mm": spread[label]}) for label, model in models.items()]
+    )
 
 
 def _mask(model: ShapeModel) -> Floats | None:
@@ -306,11 +438,17 @@ def _inside_and_outside(spread: Floats, breast: Bools) -> str:
 # --------------------------------------------------------------------------------------------------------------------
 
 _SAMPLES_VIEW = View(yaw=15.0)
-_SAMPLES = Margins(left=0.25, gap=0.05, top=0.05, foot=0.16, bar=0.68)
+_SAMPLES = Margins(left=0.25, gap=0.05, top=0.05, foot=0.16, bar=0.68, below=0.17)
+_UNLIKE = {
+    "unusual": "unusual",
+    "implausible": "unlike people",
+}  # by level; nothing is said of the usual ones
 
 
 def save_random_samples(path: Path, models: Mapping[str, ShapeModel], count: int = 5, seed: int = 0) -> None:
     """Draw one row of random shapes for every model; all rows share colours, scale and random numbers.
+
+    Below a shape that is unlike the model's subjects, or whose skin is inside out somewhere, stands so.
 
     Parameters
     ----------
@@ -338,224 +476,60 @@ def save_random_samples(path: Path, models: Mapping[str, ShapeModel], count: int
     cell = min((WIDE - _SAMPLES.left - _SAMPLES.bar) / count - _SAMPLES.gap, 2.0)
     seen = cameras([(_SAMPLES_VIEW, shapes) for shapes in rows.values()], cell)
     width = _SAMPLES.left + count * (cell + _SAMPLES.gap) + _SAMPLES.bar
-    inside = sum(height_of(camera) + _SAMPLES.gap for camera in seen) - _SAMPLES.gap
+    inside = sum(height_of(camera) + _SAMPLES.below for camera in seen)
+    judged = {label: [_sample(models[label], shape) for shape in shapes] for label, shapes in rows.items()}
     with printed(path, (width, _SAMPLES.top + inside + _SAMPLES.foot), free=True) as figure:
         page, top = PanelPage(figure), _SAMPLES.top
         for (label, shapes), camera in zip(rows.items(), seen, strict=True):
             page.text(_SAMPLES.left / 2, top + height_of(camera) / 2, label, rotation=90, weight="bold")
             for k, shape in enumerate(shapes):
-                colors = colormap(away[label][k], 0.0, most, SPREAD)
+                colors = colormap(away[label][k], 0.0, most, AMOUNT)
                 mesh = models[label].mesh(shape)
                 picture = render(mesh, camera=camera, colors=colors, relief=RELIEF)
-                page.picture(picture, camera, _SAMPLES.left + k * (cell + _SAMPLES.gap), top)
-            top += height_of(camera) + _SAMPLES.gap
+                left = _SAMPLES.left + k * (cell + _SAMPLES.gap)
+                page.picture(picture, camera, left, top)
+                page.text(
+                    left + cell / 2, top + height_of(camera) + 0.07, judged[label][k].words, color=COLOURS[1]
+                )
+            top += height_of(camera) + _SAMPLES.below
         page.scale_bar(_SAMPLES.left + 0.05, _SAMPLES.top + inside + 0.06, seen[0])
         page.colour_bar(
             width - _SAMPLES.bar + 0.05,
             _SAMPLES.top + 0.1 * inside,
             0.8 * inside,
             (0.0, most),
-            SPREAD,
+            AMOUNT,
             "distance from the mean (mm)",
             distances,
         )
+    columns = ("model", "sample", "mean_distance_mm", "share_of_subjects_less_unusual", "level", "inside_out")
+    save_rows(
+        path,
+        columns,
+        (
+            dict(zip(columns, (label, k + 1, *away_and_judged), strict=True))
+            for label, several in judged.items()
+            for k, one in enumerate(several)
+            for away_and_judged in [
+                (float(away[label][k].mean()), one.standing.share, one.standing.level, one.inside_out)
+            ]
+        ),
+    )
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# Edited breasts beside the original: one row a subject, the edited distances drawn and written in cm
-# --------------------------------------------------------------------------------------------------------------------
+class _Sample(NamedTuple):
+    """How a random shape stands among a model's subjects."""
 
-_ENDS = {name: DISTANCES[name].landmarks for name in PAPER}
-_EDITS_VIEW = View()
-_EDITS = Margins(left=0.78, gap=0.05, top=0.22, line=0.13, between=0.08, foot=0.14)
-_STRONG = COLOURS[1]
+    standing: Standing
+    inside_out: int  # triangles that face inwards, and do not in the mean
 
-
-@dataclass(frozen=True, eq=False)
-class EditedShape:
-    """One edited version.
-
-    Attributes
-    ----------
-    title : str
-        Above the column.
-    shape : (n, 3) float or None
-        None where the edit was not possible; its place stays empty.
-    changed : tuple of str
-        Which of "SN-NL", "SN-NR" and "NL-NR" were asked for.
-    """
-
-    title: str
-    shape: Floats | None
-    changed: tuple[str, ...] = ()
+    @property
+    def words(self) -> str:
+        """What is said of it; empty for a usual one."""
+        told = [_UNLIKE.get(self.standing.level, ""), "inside out" if self.inside_out else ""]
+        return ", ".join(word for word in told if word)
 
 
-@dataclass(frozen=True, eq=False)
-class EditedSubject:
-    """One row of the figure.
-
-    Attributes
-    ----------
-    label : str
-    before : (n, 3) float
-        Upright, mm.
-    edited : sequence of EditedShape
-        As many for every subject.
-    """
-
-    label: str
-    before: Floats
-    edited: Sequence[EditedShape]
-
-
-def save_editing_grid(
-    path: Path,
-    subjects: Sequence[EditedSubject],
-    faces: Ints,
-    landmark_ids: Mapping[str, int],
-    upright: Floats | None = None,
-) -> None:
-    """Draw every subject as it is and as it was edited, with the three distances; those asked for stand out.
-
-    Parameters
-    ----------
-    path : Path
-        Without an ending.
-    subjects : sequence of EditedSubject
-    faces : (m, 3) int
-    landmark_ids : mapping from landmark to vertex
-        With sternal_notch, nipple_left and nipple_right.
-    upright : (n, 3) float, optional
-        A shape that stands upright, for example the model's mean; subjects are turned to stand as it does.
-    """
-    if not subjects or len({len(one.edited) for one in subjects}) != 1:
-        raise BreastMorphError(
-            "subjects have no or different numbers of edits", "Edit all of them in the same way"
-        )
-    missing = sorted({end for ends in _ENDS.values() for end in ends} - set(landmark_ids))
-    if missing:
-        raise LandmarkProblem.of("unusable-landmarks/model-lacks", names=missing)
-    rows = [_row(subject, upright) for subject in subjects]
-    cell = min((WIDE - _EDITS.left) / len(rows[0]) - _EDITS.gap, 1.8)
-    groups = [[version.shape for version in row if version.shape is not None] for row in rows]
-    seen = cameras([(_EDITS_VIEW, shapes) for shapes in groups], cell)
-    below = _EDITS.line * (len(_ENDS) + 0.5) + _EDITS.between
-    width = _EDITS.left + len(rows[0]) * (cell + _EDITS.gap)
-    height = _EDITS.top + sum(height_of(camera) + below for camera in seen) + _EDITS.foot
-    with printed(path, (width, height), free=True) as figure:
-        page, top = PanelPage(figure), _EDITS.top
-        for k, version in enumerate(rows[0]):
-            page.text(
-                _EDITS.left + k * (cell + _EDITS.gap) + cell / 2,
-                _EDITS.top - 0.11,
-                version.title,
-                weight="bold",
-            )
-        for subject, row, camera in zip(subjects, rows, seen, strict=True):
-            under = top + height_of(camera)
-            page.text(0.10, (top + under) / 2, subject.label, rotation=90, weight="bold")
-            for n, name in enumerate(_ENDS, 1):
-                page.text(_EDITS.left - 0.02, under + n * _EDITS.line, f"{name} (cm)", ha="right")
-            for k, version in enumerate(row):
-                left = _EDITS.left + k * (cell + _EDITS.gap)
-                if version.shape is None:
-                    page.text(left + cell / 2, (top + under) / 2, "not attainable", color=GREY)
-                    continue
-                picture = render(TriangleMesh(version.shape, faces), camera=camera)
-                axes = page.picture(picture, camera, left, top)
-                lengths = _draw_distances(axes, camera, version.shape, version.changed, landmark_ids)
-                for n, (name, length) in enumerate(lengths.items(), 1):
-                    strong = name in version.changed
-                    style = {"weight": "bold", "color": _STRONG} if strong else {}
-                    page.text(left + cell / 2, under + n * _EDITS.line, f"{length / 10.0:.1f}", **style)
-            top = under + below
-        page.scale_bar(_EDITS.left + 0.05, height - _EDITS.foot / 2, seen[0])
-
-
-def _row(subject: EditedSubject, upright: Floats | None) -> list[EditedShape]:
-    versions = [EditedShape("original", subject.before), *subject.edited]
-    turned = iter(levelled([one.shape for one in versions if one.shape is not None], upright))
-    return [one if one.shape is None else replace(one, shape=next(turned)) for one in versions]
-
-
-def _draw_distances(
-    axes: Axes, camera: Camera, shape: Floats, changed: Sequence[str], landmark_ids: Mapping[str, int]
-) -> dict[str, float]:
-    """Draw the three distances over a picture; returns their lengths in mm."""
-    lengths = {}
-    for name, ends in _ENDS.items():
-        points = shape[[landmark_ids[end] for end in ends]]
-        lengths[name] = float(np.linalg.norm(points[0] - points[1]))
-        places, strong = camera.project(points), name in changed
-        axes.plot(
-            places[:, 0], places[:, 1], "-o", ms=2, lw=1.4 if strong else 0.6,
-            color=_STRONG if strong else "#333333", zorder=3 if strong else 2,
-        )  # fmt: skip
-    axes.set(xlim=(0, camera.size[0]), ylim=(camera.size[1], 0))
-    return lengths
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Predicted breasts beside the truth, their uncertainty and the mirror image: one row an example
-# --------------------------------------------------------------------------------------------------------------------
-
-_PAIRS = Margins(left=0.25, gap=0.06, top=0.24, below=0.18, foot=0.12, bar=0.62)
-_RELIEF = 0.85
-
-
-def save_prediction_pairs(path: Path, examples: Sequence[Example], upright: Floats | None = None) -> None:
-    """Draw scans with the missing breast marked, the prediction, the truth, the uncertainty and the mirror image.
-
-    Where the truth is known, the mean distance of the breast's points from the true surface stands below the
-    prediction and the mirror image. The uncertainty is the standard deviation along the skin's normal.
-
-    Parameters
-    ----------
-    path : Path
-        Without an ending.
-    examples : sequence of Example
-    upright : (n, 3) float, optional
-        A shape that stands upright, for example the model's mean; subjects are turned to stand as it does.
-    """
-    if not examples:
-        raise BreastMorphError("there is nothing to draw", "Give at least one prediction")
-    most = scale_of([one.prediction for one in examples])
-    with_truth = all(one.truth is not None for one in examples)
-    rows = [example_columns(one, most, with_truth) for one in examples]
-    shapes = [levelled([shape for _, shape, _ in row], upright) for row in rows]
-    cell = (WIDE - _PAIRS.left - _PAIRS.bar) / len(rows[0]) - _PAIRS.gap
-    seen = cameras([(towards(o.prediction), row) for o, row in zip(examples, shapes, strict=True)], cell)
-    inside = sum(height_of(camera) + _PAIRS.below for camera in seen)
-    with printed(path, (WIDE, _PAIRS.top + inside + _PAIRS.foot), free=True) as figure:
-        page, top = PanelPage(figure), _PAIRS.top
-        for k, (title, _, _) in enumerate(rows[0]):
-            page.text(
-                _PAIRS.left + k * (cell + _PAIRS.gap) + cell / 2, _PAIRS.top - 0.11, title, weight="bold"
-            )
-        for one, row, turned, camera in zip(examples, rows, shapes, seen, strict=True):
-            page.text(_PAIRS.left / 2, top + height_of(camera) / 2, one.label, rotation=90, weight="bold")
-            under = top + height_of(camera) + 0.07
-            for k, (title, shape, colors) in enumerate(row):
-                left = _PAIRS.left + k * (cell + _PAIRS.gap)
-                mesh = TriangleMesh(turned[k], one.prediction.faces)
-                page.picture(render(mesh, camera=camera, colors=colors, relief=_RELIEF), camera, left, top)
-                if with_truth and one.truth is not None and title in (PREDICTED, MIRRORED):
-                    off = _off(shape, one.truth, one.prediction)
-                    page.text(left + cell / 2, under, f"{off:.1f} mm off the truth", color=GREY)
-            top += height_of(camera) + _PAIRS.below
-        page.scale_bar(_PAIRS.left + 0.05, _PAIRS.top + inside + _PAIRS.foot / 2, seen[0])
-        page.colour_bar(
-            WIDE - _PAIRS.bar + 0.05,
-            _PAIRS.top + 0.1 * inside,
-            0.8 * inside,
-            (0.0, most),
-            COLORS,
-            "uncertainty: 1 sd (mm)",
-            np.concatenate([one.prediction.sd_normal for one in examples]),
-        )
-
-
-def _off(shape: Floats, truth: Floats, prediction: Prediction) -> float:
-    """Mean distance of a breast's points from the true surface, mm."""
-    surface = Surface(TriangleMesh(truth, prediction.faces))
-    return float(surface.closest(shape[prediction.region.breast]).distances.mean())
+def _sample(model: ShapeModel, shape: Floats) -> _Sample:
+    turned = _inside_out(model, shape) & ~_inside_out(model, model.mean)
+    return _Sample(population_of(model).standing(model.project(shape)), int(turned.sum()))

@@ -18,7 +18,8 @@ from breastmorph.report.page.content import (
     Text,
     Verdict,
 )
-from breastmorph.report.page.writing import page_html, write_page
+from breastmorph.report.page.export import write_archive
+from breastmorph.report.page.writing import mean_png, page_html, write_page
 
 __all__ = [
     "Block",
@@ -33,6 +34,8 @@ __all__ = [
     "Table",
     "Text",
     "Verdict",
+    "mean_png",
     "page_html",
+    "write_archive",
     "write_page",
 ]

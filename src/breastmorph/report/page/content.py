@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.model.shape_model import ShapeModel
 
+PRINTED = (".pdf", ".svg", ".png", ".csv")  # endings of a figure's files, as they are offered
 _LARGE_DRAWING = 400_000  # bytes: a drawing with more opens slowly, its picture is shown instead
 
 
@@ -21,6 +22,7 @@ class Verdict(Enum):
 
     HOLDS = "holds"
     FAILS = "does not hold"
+    SMALL = "too small to matter"
     UNTESTABLE = "not testable"
 
 
@@ -98,10 +100,13 @@ class Figure:
         A PNG or JPEG picture or an SVG drawing.
     caption : str
         May be long; what the reader should see in it, also said to those who cannot see it.
+    file : Path, optional
+        Where the figure lies, without an ending: beside it are the same for print and the numbers behind it.
     """
 
     data: bytes
     caption: str
+    file: Path | None = None
 
     @classmethod
     def load(cls, path: Path, caption: str) -> Self:
@@ -112,7 +117,14 @@ class Figure:
             raise FileProblem("there is no such figure", "Make the figures first", picture)
         if len(there) == 2 and drawing.stat().st_size > _LARGE_DRAWING:
             there = [picture]
-        return cls(there[0].read_bytes(), caption)
+        return cls(there[0].read_bytes(), caption, path)
+
+    def files(self) -> list[Path]:
+        """The figure for print and the numbers behind it, as far as there are files of them."""
+        if self.file is None:
+            return []
+        places = [self.file.with_name(self.file.name + ending) for ending in PRINTED]
+        return [place for place in places if place.is_file()]
 
     @cached_property
     def kind(self) -> str:
@@ -161,12 +173,14 @@ class Reproducibility:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page with a heading; sections inside it get a smaller one."""
+    """A part of the page with a heading; sections inside it get a smaller one. An appendix has a letter, no number."""
 
     title: str
     blocks: tuple[Block, ...]
+    appendix: bool = False
 
 
+Shown = TypeVar("Shown", bound="Figure | Table")
 Block = Text | Code | Table | Figure | ModelSliders | Reproducibility | Section
 
 
@@ -183,6 +197,10 @@ class Page:
         A few figures at the top, such as the number of scans.
     notice : str
         What every reader has to know, such as that the data are synthetic.
+    picture : Figure, optional
+        Seen before anything else; it has no number.
+    downloads : tuple of (name, file)
+        Files beside the page that hold its figures and tables.
     """
 
     title: str
@@ -190,3 +208,23 @@ class Page:
     subtitle: str = ""
     facts: tuple[tuple[str, str], ...] = ()
     notice: str = ""
+    picture: Figure | None = None
+    downloads: tuple[tuple[str, str], ...] = ()
+
+    def numbered(self) -> dict[int, int]:
+        """Numbers of figures and of tables in their order, each from 1, by the identity of the block."""
+        return {id(one): k for kind in (Figure, Table) for k, one in enumerate(self.of(kind), 1)}
+
+    def of(self, kind: type[Shown]) -> list[Shown]:
+        """All figures, or all tables, in their order."""
+        found: list[Shown] = []
+
+        def walk(blocks: tuple[Block, ...]) -> None:
+            for block in blocks:
+                if isinstance(block, Section):
+                    walk(block.blocks)
+                elif isinstance(block, kind):
+                    found.append(block)
+
+        walk(self.sections)
+        return found

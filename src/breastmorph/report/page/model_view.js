@@ -94,7 +94,7 @@
         most = Math.max(most, Math.abs(values[i]));
       }
       const max = STEPS.find(step => step >= most) ?? most;  // in steps: the colours do not flicker with the slider
-      const scale = { min: signed ? -max : 0, max, map: signed ? "diverging" : "viridis" };
+      const scale = { min: signed ? -max : 0, max, map: signed ? "diverging" : "light" };
       this.view.setColours(NAME, BreastColours.colour(values, scale));
       const label = signed ? "Outward (+) or inward (−)" : "Distance from the mean";
       this.view.setColourBar({ ...scale, label, unit: "mm" });

@@ -184,11 +184,11 @@ def model_html(shown: ModelSliders, number: str) -> Markup:
     ids = shown.model.landmark_ids
     data["landmarks"] = {name.replace("_", " "): int(ids[name]) for name in sorted(ids)}
     shares = [number_text(100 * share, 1) for share in data["shares"]]
-    still = _picture(Figure(_still(shown.model), ""))
+    still = _picture(Figure(mean_png(shown.model), ""))
     return _block("model", shown.caption, number, still, _VIEWS, _LIMIT, shares, data)
 
 
-def _still(model: ShapeModel) -> bytes:
+def mean_png(model: ShapeModel, titled: bool = True) -> bytes:
     """The mean from four sides as a PNG: for paper, and where the 3D view cannot run."""
     views = {
         "front: patient's left is on the right": View(),
@@ -197,7 +197,11 @@ def _still(model: ShapeModel) -> bytes:
         "from below": View(pitch=-55.0),
     }
     mesh = model.mean_mesh
-    return sheet_png([render(mesh, view, size=(300, 320)) for view in views.values()], list(views), 4)
+    return sheet_png(
+        [render(mesh, view, size=(300, 320)) for view in views.values()],
+        list(views) if titled else [""] * 4,
+        4,
+    )
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -207,7 +211,12 @@ def _still(model: ShapeModel) -> bytes:
 _NUMBERS = re.compile(
     r"[<>≈]?\s*[+−-]?\d[\d.,]*(\s*[±/]\s*[+−-]?\d[\d.,]*)*\s*%?"
 )  # texts such as 0.17 ± 0.02
-_MARKS = {Verdict.HOLDS: ("holds", "✓"), Verdict.FAILS: ("fails", "✗"), Verdict.UNTESTABLE: ("open", "–")}
+_MARKS = {
+    Verdict.HOLDS: ("holds", "✓"),
+    Verdict.FAILS: ("fails", "✗"),
+    Verdict.SMALL: ("open", "≈"),
+    Verdict.UNTESTABLE: ("open", "–"),
+}
 
 
 def _block(macro: str, *values: Any) -> Markup:
@@ -215,7 +224,7 @@ def _block(macro: str, *values: Any) -> Markup:
     return made
 
 
-def block_html(block: Block, number: str, level: int = 3) -> Markup:
+def block_html(block: Block, number: str, level: int = 3, counted: Mapping[int, int] | None = None) -> Markup:
     """Markup of one block.
 
     Parameters
@@ -225,37 +234,55 @@ def block_html(block: Block, number: str, level: int = 3) -> Markup:
         Its place on the page, such as ``2.1``; makes its addresses unique.
     level : int
         Of the heading, if it is a section.
+    counted : mapping, optional
+        Numbers of figures and tables, see :meth:`Page.numbered`.
     """
+    own = (counted or {}).get(id(block), 0)
     match block:
         case Text():
             return _block("text", block)
         case Code():
             return _block("code", block.text)
         case Table():
-            return table_html(block)
+            return table_html(block, own)
         case Figure():
-            return _block("figure", _picture(block), block.caption)
+            return _block("figure", _picture(block), block.caption, own, _offered(block))
         case ModelSliders():
             return model_html(block, number)
         case Reproducibility():
             return record_html(block)
         case Section():
-            return section_html(block, number, level)
+            return section_html(block, number, level, counted)
 
 
-def section_html(section: Section, number: str, level: int = 2) -> Markup:
+def _offered(figure: Figure) -> list[tuple[str, str]]:
+    """Endings and addresses of a figure's files, seen from the folder above theirs."""
+    return [(file.suffix[1:].upper(), f"{file.parent.name}/{file.name}") for file in figure.files()]
+
+
+def section_html(
+    section: Section, number: str, level: int = 2, counted: Mapping[int, int] | None = None
+) -> Markup:
     """Markup of a section with everything in it."""
     below = min(level + 1, 6)
-    inside = [block_html(block, f"{number}.{k}", below) for k, block in enumerate(section.blocks, 1)]
+    inside = [block_html(block, f"{number}.{k}", below, counted) for k, block in enumerate(section.blocks, 1)]
     return _block("section", section.title, number, level, inside)
 
 
-def table_html(table: Table) -> Markup:
+def table_html(table: Table, number: int = 0) -> Markup:
     """Markup of a table: numbers to the right, the first column as headings of the rows."""
     columns = [Column(column) if isinstance(column, str) else column for column in table.columns]
-    right = [column.number or _all_numbers(table, k) for k, column in enumerate(columns)]
+    right = numeric_columns(table)
     rows = [[_cell(cell, column) for cell, column in zip(row, columns, strict=True)] for row in table.rows]
-    return _block("table", table, list(zip(columns, right, strict=True)), rows)
+    return _block("table", table, list(zip(columns, right, strict=True)), rows, number)
+
+
+def numeric_columns(table: Table) -> list[bool]:
+    """Which columns are set to the right: those of numbers."""
+    return [
+        (isinstance(column, Column) and column.number) or _all_numbers(table, k)
+        for k, column in enumerate(table.columns)
+    ]
 
 
 def _all_numbers(table: Table, column: int) -> bool:
@@ -264,6 +291,12 @@ def _all_numbers(table: Table, column: int) -> bool:
         _NUMBERS.fullmatch(cell) is not None if isinstance(cell, str) else isinstance(cell, Real)
         for cell in cells
     )
+
+
+def cell_text(cell: Cell, column: Column) -> str:
+    """A cell as text, for files; empty where the page shows a dash."""
+    shown = _cell(cell, column)
+    return shown[2] if isinstance(shown, tuple) else shown or ""
 
 
 def _cell(cell: Cell, column: Column) -> str | tuple[str, str, str] | None:
@@ -292,8 +325,30 @@ def page_html(page: Page) -> str:
     if any(_has_view(section) for section in page.sections):
         styles += [asset(name) for name in STYLES]
         scripts = [*(asset(name) for name in SCRIPTS), page_asset("model_view.js"), *scripts]
-    sections = [section_html(section, str(k)) for k, section in enumerate(page.sections, 1)]
-    return document("page.html.j2", page.title, styles=styles, scripts=scripts, page=page, sections=sections)
+    places, counted = _places(page), page.numbered()
+    sections = [
+        section_html(section, place, counted=counted)
+        for section, place in zip(page.sections, places, strict=True)
+    ]
+    return document(
+        "page.html.j2",
+        page.title,
+        styles=styles,
+        scripts=scripts,
+        page=page,
+        sections=sections,
+        contents=[(place, section.title) for section, place in zip(page.sections, places, strict=True)],
+        picture=_picture(page.picture) if page.picture is not None else None,
+    )
+
+
+def _places(page: Page) -> list[str]:
+    """Numbers of the sections; appendices have letters."""
+    main = sum(not section.appendix for section in page.sections)
+    return [
+        chr(ord("A") + k - main) if section.appendix else str(k + 1)
+        for k, section in enumerate(page.sections)
+    ]
 
 
 def _has_view(block: Block) -> bool:

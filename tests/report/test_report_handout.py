@@ -1,0 +1,129 @@
+"""The page to take home: text is text, every language has all of it, and it fits on one page."""
+
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+from breastmorph.clinical.examination import examiner_of
+from breastmorph.clinical.planning import plan_of
+from breastmorph.clinical.prediction import predicted_side
+from breastmorph.report import handout
+from breastmorph.report.handout import LANGUAGES, Handout, compared, said, save_handout, spread
+from predicted_people import flattened, model, predictor
+
+
+def drawn(page, language="en", paper="A4"):
+    """Everything that is written on the page, and the box around each text in shares of the page."""
+    figure = handout._drawn(page, language, handout.PAPERS[paper])
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.text import Text
+
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    boxes = {}
+    for text in figure.findobj(Text):
+        if text.get_text().strip() and text.get_visible():
+            box = text.get_window_extent(canvas.get_renderer()).transformed(figure.transFigure.inverted())
+            boxes[text.get_text()] = box
+    return figure, boxes
+
+
+@pytest.fixture(scope="module")
+def pages(strangers):
+    """The measures of somebody without a right breast, and her prediction as a plan."""
+    now = predictor("surface").view.frame.to_frame.apply(flattened(strangers[5], "right"))
+    found = predictor("surface").predict(now)
+    examiner = examiner_of(model())
+    own = examiner.shape("P-0042", now, "right")
+    there = examiner.shape("P-0042", found.shape, predicted=predicted_side(found))
+    plan = plan_of(model(), now, found)
+    return Handout(own, "clinic.h5", own.id), replace(
+        compared(model(), plan, own, there), made_with="clinic.h5"
+    )
+
+
+def test_every_text_stands_in_every_language():
+    for key, texts in handout._WORDS.items():
+        assert len(texts) == len(LANGUAGES)
+        assert all(text.strip() for text in texts), key
+    same = [key for key, texts in handout._WORDS.items() if len(set(texts)) == 1]
+    assert not same
+
+
+def test_numbers_are_written_as_the_language_writes_them():
+    assert spread(123.4, 5.6, "mm") == "12.3 ± 0.6 cm"
+    assert spread(123.4, 5.6, "mm", "de") == "12,3 ± 0,6 cm"
+    assert spread(-30.2, float("nan"), "cc", "de", "+") == "\N{MINUS SIGN}30 cc"
+    assert spread(float("nan"), 1.0, "mm") == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("language", "paper"), [("en", "A4"), ("de", "Letter")])
+@pytest.mark.parametrize("planned", [False, True])
+def test_the_page_is_whole(pages, language, paper, planned):
+    page = replace(pages[planned], date="2026-11-18", synthetic=planned)
+    _, boxes = drawn(page, language, paper)
+    words = " ".join(boxes).replace("\n", " ")
+    assert "P-0042" in words
+    assert "2026-11-18" in words
+    assert "clinic.h5" in words
+    for key in ("front", "her left", "her right", "volume", "SN-N", "note method", "note limits"):
+        assert said(key, language) in words
+    assert ("\N{PLUS-MINUS SIGN}") in words
+    if planned:
+        told = page.plan.sides[0]
+        assert spread(told.volume, told.deviation, "cc", language, "+") in words  # the number of the plan
+        assert said("synthetic", language) in words
+        assert said("note predicted", language) in words
+        assert "5 cm" in words
+    for text, box in boxes.items():
+        assert -0.001 <= box.x0 < box.x1 <= 1.001, text
+        assert 0.0 <= box.y0 < box.y1 <= 1.0, text
+    lowest = min(box.y0 for text, box in boxes.items() if "BreastMorph" not in text)
+    assert lowest > max(
+        box.y1 for text, box in boxes.items() if "BreastMorph" in text
+    )  # nothing on the footer
+    forbidden = (
+        r"SN-N|NL-NR|volume-|_left|_right|vertex|vertices|registered|landmark|parameter|predicted_|sd\b"
+    )
+    assert not re.search(forbidden, words.replace("clinic.h5", ""))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("both", [False, True])
+def test_texts_do_not_lie_on_each_other(pages, both):
+    page = replace(pages[1], synthetic=True)
+    if both:
+        one = page.plan.sides[0]
+        plan = replace(page.plan, sides=(replace(one, side="left"), one))
+        cuts = [replace(cut, side=side) for side in ("left", "right") for cut in page.cuts]
+        page = replace(page, plan=plan, cuts=cuts)
+    _, boxes = drawn(page, "de")
+    found = list(boxes.items())
+    for k, (text, one) in enumerate(found):
+        for other_text, other in found[k + 1 :]:
+            wide = min(one.x1, other.x1) - max(one.x0, other.x0)
+            high = min(one.y1, other.y1) - max(one.y0, other.y0)
+            assert wide < 0.002 or high < 0.004, (text, other_text)
+
+
+@pytest.mark.slow
+def test_the_file_is_one_page_of_vector_text(pages, tmp_path):
+    save_handout(pages[1], tmp_path / "a.pdf", "de", "Letter")
+    data = (tmp_path / "a.pdf").read_bytes()
+    assert data.startswith(b"%PDF")
+    assert len(re.findall(rb"/Type /Page\b", data)) == 1
+    assert b"/MediaBox [ 0 0 612 792 ]" in data
+    assert b"/FontFile2" in data  # real fonts, not drawings of letters
+    assert data.count(b"/Subtype /Image") >= 4
+    save_handout(pages[1], tmp_path / "b.pdf", "de", "Letter")
+    assert (tmp_path / "b.pdf").read_bytes() == data
+    if shutil.which("pdftotext"):
+        told = subprocess.run(
+            ["pdftotext", tmp_path / "a.pdf", "-"], capture_output=True, check=True
+        ).stdout.decode()
+        assert "Volumen der Brust" in told
+        assert "nicht das Ergebnis einer Operation" in told
