@@ -1,28 +1,41 @@
-"""The explorer in a browser: slider to picture, measures' round trip, page ready after the command.
+"""The explorer: slider to picture and measures in a browser; register, predict and tables over HTTP; four tabs; memory.
 
-    python benchmarks/explorer.py [--model model.h5] [--peer http://127.0.0.1:8080]
+    python benchmarks/explorer.py [--model model.h5] [--only page,server,memory] [--scans 200] [--peer http://127.0.0.1:8080]
 
 Runs ``breastmorph explore`` with the demo model (30,328 vertices) or the one named, and headless Chromium with
 software drawing. A slider is moved by a key; the picture counts as updated when a pixel of the canvas has changed.
+``server`` asks as the page does, with a phantom's scan: each row after the first time, then with four tabs at once.
+``memory`` opens so many scans in one tab and looks at the server's resident memory.
 ``--peer`` measures the first slider of any other page (viser, trame) in exactly the same way.
 """
 
 from __future__ import annotations
 
 import argparse
+import http.client
+import json
 import os
 import re
 import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-LIMITS = {"slider to picture": 100.0, "page ready": 3000.0}  # ms
+LIMITS = {  # ms
+    "slider to picture": 60.0,
+    "slider to measures": 200.0,
+    "page ready": 3000.0,
+    "register": 2500.0,
+    "predict": 3000.0,
+    "measures as CSV": 1000.0,
+}
 REPEATS, STARTS = 50, 5
 SWITCHES = (
     *("--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--no-first-run"),
@@ -63,8 +76,8 @@ STRIP = "() => { window.waiting = untilChanged(() => document.querySelector('#st
 
 
 @contextmanager
-def explorer(words: list[str]) -> Iterator[str]:
-    """The command in a process of its own; gives its address."""
+def explorer(words: list[str]) -> Iterator[tuple[str, int]]:
+    """The command in a process of its own; gives its address and the process."""
     code = "from breastmorph.cli import main; main()"
     process = subprocess.Popen(
         [sys.executable, "-c", code, "explore", "--no-browser", *words], stdout=subprocess.PIPE, text=True
@@ -72,7 +85,7 @@ def explorer(words: list[str]) -> Iterator[str]:
     try:
         assert process.stdout is not None
         file = re.findall(r"open file://(\S+),", process.stdout.readline())[0]
-        yield re.findall(r"url=(http://[^\"]+)", Path(file).read_text())[0]
+        yield re.findall(r"url=(http://[^\"]+)", Path(file).read_text())[0], process.pid
     finally:
         process.terminate()
         process.communicate(timeout=20)
@@ -114,7 +127,7 @@ def measure(browser: Any, words: list[str]) -> bool:
     starts, rows = [], {}
     for last in [False] * (STARTS - 1) + [True]:
         begin = time.perf_counter()
-        with explorer(words) as address:
+        with explorer(words) as (address, _):
             page = browser.new_page(viewport={"width": 1440, "height": 900})
             page.set_default_timeout(120_000)
             page.add_init_script(PROBE)
@@ -132,10 +145,131 @@ def measure(browser: Any, words: list[str]) -> bool:
             page.close()
     rows["page ready"] = starts
     print(f"{vertices} vertices, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    return table(rows)
+
+
+def table(rows: dict[str, list[float]]) -> bool:
+    """Print rows; whether those with a limit hold it."""
     for name, values in rows.items():
         limit = f"  (limit {LIMITS[name]:.0f} ms)" if name in LIMITS else ""
-        print(f"{name:20s} {summary(values)}{limit}")
-    return all(statistics.median(rows[name]) <= limit for name, limit in LIMITS.items())
+        print(f"{name:32s} {summary(values)}{limit}", flush=True)
+    return all(statistics.median(values) <= LIMITS[name] for name, values in rows.items() if name in LIMITS)
+
+
+class Tab:
+    """A tab that talks to the server as the page does."""
+
+    def __init__(self, port: int, token: str) -> None:
+        self.port, self.headers = port, {"X-Token": token}
+        self.headers["X-Session"] = json.loads(self.ask("POST", "/api/sessions"))["session"]
+
+    def ask(self, method: str, path: str, body: Any = None) -> bytes:
+        """One request."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
+        sent = json.dumps(body).encode() if isinstance(body, dict) else body
+        connection.request(method, path, sent, self.headers)
+        answer = connection.getresponse()
+        content = answer.read()
+        connection.close()
+        if answer.status >= 400:
+            raise RuntimeError(f"{path}: {content.decode()[:300]}")
+        return content
+
+    def job(self, path: str, body: Any = None) -> None:
+        """A long one, until it is done."""
+        state = json.loads(self.ask("POST", path, body or {}))
+        while state["state"] == "running":
+            time.sleep(0.02)
+            state = json.loads(self.ask("GET", f"/api/jobs/{state['job']}"))
+        if state["state"] != "done":
+            raise RuntimeError(f"{path}: {state['error']}")
+
+    def open(self, scan: Path, marks: Path) -> str:
+        """A scan with its landmarks; gives its key."""
+        key = json.loads(self.ask("POST", f"/api/scans?name={scan.name}", scan.read_bytes()))["scan"]
+        self.ask("POST", f"/api/scans/{key}/landmarks?name={marks.name}", marks.read_bytes())
+        return str(key)
+
+
+def enter(address: str) -> tuple[int, str]:
+    """Port and token, for the code of an address."""
+    port, code = int(re.findall(r":(\d+)/", address)[0]), address.partition("#code=")[2]
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("POST", "/api/enter", b"", {"X-Code": code})
+    token = json.loads(connection.getresponse().read())["token"]
+    while True:
+        tab = Tab(port, token)
+        if json.loads(tab.ask("GET", "/api/model"))["status"] == "ready":
+            return port, token
+        time.sleep(0.2)
+
+
+def timed(work: Any, repeats: int) -> list[float]:
+    """Milliseconds of each time but the first, in which things are prepared."""
+    found = []
+    for _ in range(repeats + 1):
+        begin = time.perf_counter()
+        work()
+        found.append(1000 * (time.perf_counter() - begin))
+    return found[1:]
+
+
+def measure_server(words: list[str], scan: Path, marks: Path) -> bool:
+    """Register, predict, measures and tables of one tab, then with three others at work."""
+    with explorer(words) as (address, _):
+        port, token = enter(address)
+        tab = Tab(port, token)
+        key = tab.open(scan, marks)
+        shape = {"shape": {"kind": "patient"}}
+        rows = {"register": timed(lambda: tab.job(f"/api/scans/{key}/register"), 3)}
+        rows["predict"] = timed(lambda: tab.job("/api/predict", {"side": "right"}), 3)
+        rows["measures of the patient"] = timed(lambda: tab.ask("POST", "/api/measures", shape), 10)
+        rows["measures as CSV"] = timed(
+            lambda: tab.ask("POST", "/api/download/measures", {"shapes": [{"kind": "patient"}]}), 3
+        )
+        good = table(rows)
+        others = [Tab(port, token) for _ in range(3)]
+        for other in others:
+            other.job(f"/api/scans/{other.open(scan, marks)}/register")
+        working = [
+            threading.Thread(target=timed, args=(lambda o=other: o.job("/api/predict", {"side": "left"}), 2))
+            for other in others
+        ]
+        for one in working:
+            one.start()
+        mean = {"shape": {"kind": "mean"}}
+        table(
+            {
+                "measures while three tabs predict": timed(
+                    lambda: tab.ask("POST", "/api/measures", mean), 10
+                ),
+                "shape while three tabs predict": timed(lambda: tab.ask("POST", "/api/shape", shape), 10),
+            }
+        )
+        for one in working:
+            one.join()
+    return good
+
+
+def resident(process: int) -> float:
+    """MB of memory that a process has (Linux)."""
+    return int(re.findall(r"VmRSS:\s+(\d+)", Path(f"/proc/{process}/status").read_text())[0]) / 1024
+
+
+def measure_memory(words: list[str], scan: Path, marks: Path, scans: int) -> bool:
+    """Memory of the server while one tab opens scan after scan."""
+    with explorer(words) as (address, process):
+        tab = Tab(*enter(address))
+        seen = []
+        for k in range(scans):
+            key = tab.open(scan, marks)
+            tab.ask("GET", f"/api/scans/{key}/geometry")
+            if k == 0:  # a patient, so that there is something to rest
+                tab.job(f"/api/scans/{key}/register")
+            if k + 1 in (1, 10, 20, 50, 100, 150, scans):
+                seen.append(resident(process))
+                print(f"{k + 1:4d} scans open: {seen[-1]:6.0f} MB", flush=True)
+    return seen[-1] <= 1.15 * seen[min(2, len(seen) - 1)]
 
 
 def main() -> None:
@@ -144,7 +278,22 @@ def main() -> None:
     )
     parser.add_argument("--model", help="a model file instead of the demo model")
     parser.add_argument("--peer", help="address of another page with a slider")
+    parser.add_argument("--only", default="page,server,memory", help="what to measure")
+    parser.add_argument("--scans", type=int, default=200, help="opened for the memory")
     given = parser.parse_args()
+    words, only, good = [given.model] if given.model else [], given.only.split(","), True
+    if not given.peer and {"server", "memory"} & set(only):
+        from breastmorph.phantom.scanner import write_cohort
+
+        with tempfile.TemporaryDirectory() as place:
+            write_cohort(Path(place), n=1, seed=5)
+            scan, marks = next(Path(place).glob("scans/*.ply")), next(Path(place).glob("landmarks/*.json"))
+            if "server" in only:
+                good &= measure_server(words, scan, marks)
+            if "memory" in only:
+                good &= measure_memory(words, scan, marks, given.scans)
+    if not given.peer and "page" not in only:
+        sys.exit(0 if good else 1)
     path = os.environ.get("BREASTMORPH_BROWSER") or shutil.which("chromium")
     if path is None:
         sys.exit("no Chromium found: install it, or name it with BREASTMORPH_BROWSER")
@@ -155,7 +304,7 @@ def main() -> None:
         if given.peer:
             measure_peer(browser, given.peer)
             return
-        good = measure(browser, [given.model] if given.model else [])
+        good &= measure(browser, words)
         browser.close()
     sys.exit(0 if good else 1)
 

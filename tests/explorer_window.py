@@ -80,11 +80,14 @@ def settled(page: Any) -> None:
 def cut_off(page: Any) -> list[str]:
     """Controls of the page whose text or box does not fit its place."""
     return page.evaluate(
-        """() => [...document.querySelectorAll(
+        """() => { const scrolls = e => { const row = e.closest('#tabs, #toolbar');  // on a phone they are pushed aside
+            return row && getComputedStyle(row).overflowX === 'auto' && row.scrollWidth > row.clientWidth; };
+        return [...document.querySelectorAll(
             '#panels button, #panels select, #toolbar button, [role=tab], td, .caption')]
         .filter(e => e.offsetParent && (e.scrollWidth > e.clientWidth + 1 && e.tagName !== 'SELECT'
-          || e.getBoundingClientRect().right > e.closest('#panels, #scene, #tabs').getBoundingClientRect().right + 1))
-        .map(e => e.id || e.textContent)"""
+          || !scrolls(e) && e.getBoundingClientRect().right
+            > e.closest('#panels, #scene, #tabs').getBoundingClientRect().right + 1))
+        .map(e => e.id || e.textContent); }"""
     )
 
 

@@ -249,6 +249,22 @@ def test_a_patient_is_registered_her_right_breast_predicted_and_saved_as_stl(tab
     assert np.linalg.norm(positions(page) - predicted, axis=1).max() > 0.5
     page.click("#alternative-reset")
 
+    # What is known of the lost breast: a word instead of a number is told, a volume is taken.
+    page.click("#known summary")
+    page.fill("#known-volume", "much")
+    page.click("#missing-predict")
+    page.wait_for_function("() => document.querySelector('#error-cause').innerText.includes('no number')")
+    page.fill("#known-volume", "301,4")
+    page.click("#missing-predict")
+    told = "Given: volume-right 301 cc"
+    page.wait_for_function(f"() => document.querySelector('#missing-source').innerText.includes('{told}')")
+    settled(page)
+    # What would have to be filled between the chest and the prediction, cc.
+    assert re.search(r"-?\d+ ± \d+", page.inner_text("#predicted-difference td"))
+    assert abs(number(page.inner_text("#predicted-volume-right td").split(" ")[0]) - 300.0) < 40.0
+    page.wait_for_function("() => explorer.stage.shape.spec.kind === 'prediction'")
+    predicted = positions(page)
+
     page.click("#tab-save")
     assert page.inner_text("#save-shape") == "predicted breast"
     with page.expect_download() as waiting:
@@ -266,11 +282,11 @@ def test_every_control_has_a_name_and_fits_on_a_tablet(tab):
     page = tab.page
     page.set_viewport_size({"width": 1024, "height": 768})
     assert unnamed(page) == []
-    for name in ("model", "measures", "scan", "folder", "missing", "save"):
+    for name in ("model", "measures", "scan", "folder", "missing", "compare", "save"):
         page.click(f"#tab-{name}")
         assert cut_off(page) == [], name
     page.keyboard.press("ArrowUp")  # tabs by keyboard
-    assert page.evaluate("explorer.tab") == "missing"
+    assert page.evaluate("explorer.tab") == "compare"
 
 
 def test_the_page_loads_all_scripts_of_the_viewer_in_order(tab):

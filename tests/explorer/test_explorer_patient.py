@@ -17,6 +17,7 @@ from breastmorph.foundation.workers import Limits
 from breastmorph.mask import breast_regions
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh
+from breastmorph.mesh.skin import SEEN, skin_of
 from breastmorph.scan.landmark_files import load_landmarks
 from explored_patient import model, uploaded
 from explorer_client import Visitor
@@ -59,6 +60,100 @@ def test_a_predicted_breast_comes_home_as_stl(patient, folder):
     assert np.ptp(mesh.vertices, axis=0).max() < 60.0  # cm again
 
 
+def test_her_own_skin_stays_on_all_that_is_made_of_her(patient, monkeypatch, tmp_path):
+    visitor, scan = patient
+    plain = visitor.session.patient
+    assert "colors" not in visitor.post("/api/shape", {"shape": {"kind": "patient"}}).arrays
+    assert visitor.get("/api/state").json["patient"]["skin_seen"] is None
+    x = plain.patient.shape[:, 0]
+    skin = skin_of(np.column_stack([150 + 0.2 * x, 120 - 0.1 * x, 0 * x + 90]), np.arange(len(x)) % 7 > 0)
+    monkeypatch.setattr(visitor.session, "patient", replace(plain, patient=replace(plain.patient, skin=skin)))
+    assert visitor.get("/api/state").json["patient"]["skin_seen"] == pytest.approx(6 / 7, abs=0.01)
+    for found in (
+        visitor.post("/api/shape", {"shape": {"kind": "patient"}}),
+        visitor.get(f"/api/scans/{scan}/result"),
+    ):
+        assert np.array_equal(found.arrays["colors"], skin[:, :3])
+        assert np.array_equal(found.arrays["made_up"], skin[:, 3] != SEEN)
+    assert visitor.job("/api/predict", {"side": "right"})["state"] == "done"
+    predicted = visitor.post("/api/shape", {"shape": {"kind": "prediction"}}).arrays
+    missing = predicted["missing"].astype(bool)
+    assert np.array_equal(predicted["colors"][~missing], skin[~missing, :3])
+    assert predicted["made_up"][missing].all()
+    for kind in ("ply", "obj", "glb"):
+        asked = {"shape": {"kind": "prediction"}, "format": kind}
+        (tmp_path / f"a.{kind}").write_bytes(visitor.post("/api/download/mesh", asked).content)
+        home = load_mesh(tmp_path / f"a.{kind}")
+        assert np.array_equal(home.colors[:, :3], predicted["colors"])
+        (tmp_path / f"b.{kind}").write_bytes(
+            visitor.post("/api/download/mesh", asked | {"plain": True}).content
+        )
+        assert load_mesh(tmp_path / f"b.{kind}").colors is None
+
+
+def test_a_plan_comes_home_as_a_solid_of_the_volume_that_is_shown(patient, tmp_path):
+    import trimesh
+
+    visitor, _ = patient
+    assert visitor.post("/api/plan", {"target": "somebody else"}).status == 400
+    now = {one["name"]: one for one in visitor.get("/api/edit?base=patient").json["features"]}
+    wish = {"name": "NL-NR", "value": (now["NL-NR"]["value"] + 5.0) / 10.0, "unit": "cm"}
+    visitor.post("/api/edit", {"base": {"kind": "patient"}, "wishes": [wish], "hold": ["thorax"]})
+    for target in ("predicted", "mirrored", "edited"):
+        answer = visitor.post("/api/plan", {"target": target})
+        assert answer.status == 200, answer.content
+        plan = answer.json
+        assert "operation" in plan["note"]
+        own = visitor.post("/api/plan/map", {"target": target}).arrays["thickness"]
+        assert np.abs(own).max() == pytest.approx(
+            max(abs(one["thickest_mm"]) for one in plan["sides"]), abs=0.01
+        )
+        for side in plan["sides"]:
+            for part in ("added", "removed"):
+                asked = {"target": target, "side": side["side"], "part": part}
+                answer = visitor.post("/api/download/plan", asked)
+                if side[f"{part}_cc"] == 0.0:
+                    assert answer.status == 422
+                    continue
+                (tmp_path / "a.stl").write_bytes(answer.content)
+                solid = trimesh.load(tmp_path / "a.stl")
+                assert solid.is_watertight
+                assert solid.volume / 1000.0 == pytest.approx(side[f"{part}_cc"], abs=0.5, rel=1e-3)
+    assert (
+        visitor.post("/api/download/plan", {"target": "predicted", "side": "left", "part": "added"}).status
+        == 422
+    )
+
+
+@pytest.mark.parametrize(
+    "about", [{"shape": {"kind": "patient"}}, {"target": "predicted"}, {"target": "mirrored"}]
+)
+def test_a_page_to_take_home(patient, about):
+    visitor, _ = patient
+    done = visitor.job("/api/download/handout", {**about, "language": "de", "identifier": "P-0042"})
+    assert done["state"] == "done", done
+    assert done["result"]["name"] == "scan-handout.pdf"
+    pdf = visitor.get(f"/api/files/{done['result']['file']}").content
+    assert pdf.startswith(b"%PDF")
+    assert b"/FontFile2" in pdf
+    assert visitor.post("/api/download/handout", {**about, "language": "xx"}).status == 400
+
+
+def test_cuts_lie_on_the_shapes_where_the_page_shows_them(patient):
+    visitor, _ = patient
+    kinds = ("patient", "prediction", "mean")
+    asked = {"shapes": [{"kind": kind} for kind in kinds], "side": "right"}
+    cuts = visitor.post("/api/sections", asked).json["sections"]
+    assert [one["kind"] for one in cuts] == ["level", "upright"]
+    for one in cuts:
+        for kind, outline in zip(kinds, one["outlines"], strict=True):
+            shown = visitor.post("/api/shape", {"shape": {"kind": kind}}).arrays["vertices"]
+            surface = Surface(model().mesh(shown.astype(float)))
+            assert surface.distances(np.array(outline["shown"])).max() < 0.01
+            assert outline["area_cm2"] > 10.0
+    assert visitor.post("/api/sections", {"shapes": [], "side": "right"}).status == 400
+
+
 def test_alternatives_are_what_the_sliders_show(patient):
     visitor, _ = patient
     arrays = visitor.get("/api/prediction/alternatives").arrays
@@ -81,6 +176,50 @@ def test_a_painted_region_is_predicted(patient):
     refused = visitor.job("/api/predict", {"vertices": [10**6]})
     assert refused["state"] == "failed"
     assert refused["error"]["cause"]
+    assert visitor.job("/api/predict", {"side": "right"})["state"] == "done"
+
+
+def test_what_is_known_of_the_lost_breast_moves_the_prediction(patient, folder):
+    visitor, _ = patient
+
+    def volume(body: dict) -> tuple[dict, dict]:
+        done = visitor.job("/api/predict", {"side": "right", **body})
+        assert done["state"] == "done", done
+        return next(one for one in done["result"]["measures"] if one["name"] == "volume-right"), done[
+            "result"
+        ]
+
+    plain, before = volume({})
+    wanted = plain["predicted"] + 2.0 * plain["sd"]
+    told, after = volume({"known": [{"name": "volume-right", "value": wanted, "unit": "cc"}]})
+    assert abs(told["predicted"] - wanted) < 0.2 * abs(plain["predicted"] - wanted)
+    assert told["sd"] < 0.5 * plain["sd"]
+    assert after["given"] == [f"volume-right {wanted:.0f} cc"]
+    # What it would take grows with the breast, and has a spread of its own.
+    fill = [
+        next(one for one in result["measures"] if one["name"] == "difference") for result in (before, after)
+    ]
+    assert fill[1]["predicted"] > fill[0]["predicted"] + plain["sd"]
+    assert 0 < fill[1]["sd"] < fill[0]["sd"]
+    refused = visitor.job(
+        "/api/predict", {"side": "right", "known": [{"name": "volume-left", "value": 300, "unit": "cc"}]}
+    )
+    assert refused["state"] == "failed"
+    assert "volume-left" in refused["error"]["cause"]
+    # Her own scan, sent again, as an earlier one: her breast comes back.
+    answer = visitor.ask("POST", "/api/scans?beside=1&name=earlier.ply", (folder / "scan.ply").read_bytes())
+    scan = answer.json["scan"]
+    early = visitor.job("/api/predict", {"side": "right", "earlier": scan})
+    assert "landmarks" in early["error"]["cause"]
+    visitor.ask("POST", f"/api/scans/{scan}/landmarks?name=scan.json", (folder / "scan.json").read_bytes())
+    _, result = volume({"earlier": scan})
+    assert result["given"] == ["an earlier scan"]
+    shapes = [
+        visitor.post("/api/shape", {"shape": {"kind": kind}}).arrays["vertices"]
+        for kind in ("prediction", "patient")
+    ]
+    assert np.linalg.norm(shapes[0] - shapes[1], axis=1).max() < 1.0
+    visitor.ask("DELETE", f"/api/scans/{scan}")
     assert visitor.job("/api/predict", {"side": "right"})["state"] == "done"
 
 

@@ -314,6 +314,7 @@ def queue(tmp_path_factory, model_file):
         yield home, Visitor.of(explorer)
 
 
+@pytest.mark.slow
 def test_a_click_cannot_be_lost_by_undo_and_swap(queue):
     folder, visitor = queue
     key = visitor.get("/api/queue").json["scans"][0]["scan"]

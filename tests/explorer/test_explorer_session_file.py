@@ -53,6 +53,20 @@ def test_a_session_file_reopens_everything(patient, explorer, session_file, monk
     scan = other.get(f"/api/scans/{after['scan']}").json
     assert scan["complete"]
     other.leave()
+    # An earlier scan that a prediction took is not in the file: it is said, and nothing else is shown in its place.
+    with zipfile.ZipFile(io.BytesIO(session_file)) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    notes = json.loads(files["session.json"])
+    notes["prediction"]["earlier"] = "somewhere"
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in (files | {"session.json": json.dumps(notes).encode()}).items():
+            archive.writestr(name, data)
+    third = Visitor.of(explorer)
+    done = third.job("/api/session-file?name=session.zip", content.getvalue())
+    assert "earlier scan" in done["result"]["said"]
+    assert third.get("/api/state").json["prediction"] is None
+    third.leave()
 
 
 def test_a_session_file_of_a_scan_without_a_patient_shows_the_scan_and_nobody_else(explorer, folder):

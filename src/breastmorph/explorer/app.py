@@ -24,8 +24,13 @@ from breastmorph.explorer.answers import RequestProblem, unknown
 from breastmorph.explorer.security import Doorkeeper
 from breastmorph.explorer.session import Explorer
 
-_ENDPOINTS = {  # handlers are functions of two modules, loaded when first asked for
+_ENDPOINTS = {  # handlers are functions of three modules, loaded when first asked for
     "GET /api/state": "routes.session_state",
+    "POST /api/undo": "routes.undo_step",
+    "POST /api/redo": "routes.redo_step",
+    "POST /api/notes": "routes.notes",
+    "GET /api/cases": "routes.cases",
+    "POST /api/cases": "routes.switch",
     "GET /api/jobs/{job}": "routes.job",
     "DELETE /api/jobs/{job}": "routes.cancel",
     "POST /api/left": "routes.left",
@@ -38,10 +43,16 @@ _ENDPOINTS = {  # handlers are functions of two modules, loaded when first asked
     "POST /api/model/landmarks": "routes.use_landmarks",
     "POST /api/shape": "routes.shape",
     "POST /api/measures": "routes.measures",
+    "POST /api/compare": "looking.compare",
+    "POST /api/compare/measures": "looking.compare_measures",
+    "POST /api/symmetry": "looking.symmetry",
+    "POST /api/lines": "looking.lines",
+    "POST /api/ruler": "looking.ruler",
     "GET /api/edit": "routes.features",
     "POST /api/edit": "routes.edit",
     "DELETE /api/edit": "routes.forget_edit",
     "POST /api/kept": "routes.keep",
+    "DELETE /api/kept": "routes.forget_kept",
     "GET /api/queue": "routes.queue",
     "POST /api/queue/propose": "routes.propose_queue",
     "POST /api/queue/accept": "routes.accept_queue",
@@ -51,6 +62,9 @@ _ENDPOINTS = {  # handlers are functions of two modules, loaded when first asked
     "POST /api/scans/example": "routes.example",
     "GET /api/scans/{scan}": "routes.scan_state",
     "DELETE /api/scans/{scan}": "routes.delete_scan",
+    "POST /api/scans/{scan}/rename": "routes.rename",
+    "POST /api/scans/{scan}/remove": "routes.remove_scan",
+    "POST /api/scans/{scan}/thumbnail": "routes.thumbnail",
     "GET /api/scans/{scan}/geometry": "routes.scan_geometry",
     "GET /api/scans/{scan}/texture": "routes.texture",
     "GET /api/scans/{scan}/result": "routes.result",
@@ -68,10 +82,15 @@ _ENDPOINTS = {  # handlers are functions of two modules, loaded when first asked
     "POST /api/predict": "routes.predict",
     "GET /api/prediction/alternatives": "routes.alternatives",
     "DELETE /api/prediction": "routes.forget_prediction",
+    "POST /api/plan": "routes.plan",
+    "POST /api/plan/map": "routes.thickness",
+    "POST /api/sections": "routes.cuts",
     "POST /api/download/mesh": "downloads.mesh",
     "POST /api/download/measures": "downloads.measures",
     "POST /api/download/landmarks": "downloads.landmarks",
     "POST /api/download/sheet": "downloads.page",
+    "POST /api/download/plan": "downloads.solid",
+    "POST /api/download/handout": "downloads.handout",
     "POST /api/download/session": "downloads.session",
     "POST /api/session-file": "downloads.reopen",
 }
@@ -82,10 +101,12 @@ _FILES = {  # handlers whose body is a file, and the setting that limits it
     "downloads.reopen": "max_upload",
 }
 _LOOKING = {  # handlers that leave nothing in a session: whoever only looks needs no place
-    *("routes.session_state", "routes.job", "routes.cancel", "routes.left"),
+    *("routes.session_state", "routes.job", "routes.cancel", "routes.left", "routes.cases"),
+    *("routes.notes", "routes.undo_step", "routes.redo_step"),
     *("routes.model_state", "routes.model_geometry", "routes.model_maps", "routes.model_file"),
     *("routes.shape", "routes.measures", "routes.features", "routes.queue"),
-    *("downloads.mesh", "downloads.measures"),
+    *("looking.compare", "looking.compare_measures", "looking.symmetry", "looking.lines", "looking.ruler"),
+    *("downloads.mesh", "downloads.measures", "routes.cuts"),
 }
 _MEDIA = {
     ".html": "text/html; charset=utf-8",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,14 @@ from breastmorph.explorer.answers import bad_request
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.model_view import NamedShape, shape_of
 from breastmorph.explorer.open_scans import OpenScan
+from breastmorph.explorer.predicting import planned
 from breastmorph.explorer.session_file import restore, saved
 from breastmorph.explorer.uploads import harmless_name
-from breastmorph.foundation.errors import measure_in_words
+from breastmorph.foundation.errors import BreastMorphError, measure_in_words
 from breastmorph.foundation.files import csv_text
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.landmark_files import WRITABLE, save_landmarks
 
 if TYPE_CHECKING:
@@ -41,10 +44,11 @@ _MOST_SHAPES = 20
 _METRES = Similarity(scale=0.001)  # from mm
 
 
-def mesh_file(session: Session, spec: Any, kind: Any) -> Download:
+def mesh_file(session: Session, spec: Any, kind: Any, *, plain: bool = False) -> Download:
     """A shape's mesh file.
 
-    It is in the frame and unit of the patient's scan; GLB is upright and in metres.
+    It is in the frame and unit of the patient's scan; GLB is upright and in metres. It has the patient's skin where
+    the scan shows it, unless a ``plain`` one is asked for.
     """
     if kind not in MESHES:
         raise bad_request(f"meshes are written as {', '.join(MESHES)}")
@@ -52,11 +56,27 @@ def mesh_file(session: Session, spec: Any, kind: Any) -> Download:
     vertices = shape.to_file.apply(shape.vertices)
     if kind == "glb":  # glTF means metres and upright, whatever the scan was
         vertices = _METRES.apply(shape.vertices)
-    mesh = session.view.model.mesh(vertices)
+    mesh = TriangleMesh(vertices, session.view.model.faces, None if plain else shape.skin)
     with tempfile.TemporaryDirectory(dir=session.folder) as folder:
         path = Path(folder) / f"mesh.{kind}"
         save_mesh(mesh, path)
         return Download(_named(shape.name, f".{kind}"), MESHES[kind], path.read_bytes())
+
+
+def solid_file(session: Session, target: Any, side: Any, part: Any, kind: Any) -> Download:
+    """What is to be added on a side, or taken away, as a closed solid; upright and in mm, as printers take it."""
+    if kind not in ("stl", "ply") or part not in ("added", "removed"):
+        raise bad_request("a solid is what is added or removed, as stl or ply")
+    plan = planned(session, target)
+    one = plan.side(str(side))
+    solid = (one.added if part == "added" else one.removed).solid
+    if solid is None:
+        raise BreastMorphError.of(f"nothing-planned/{part}", side=one.side)
+    name = session.required_edit.patient.id if target == "edited" else session.required_patient.patient.id
+    with tempfile.TemporaryDirectory(dir=session.folder) as folder:
+        path = Path(folder) / f"solid.{kind}"
+        save_mesh(solid, path)
+        return Download(_named(f"{name}-{part}-{one.side}", f".{kind}"), MESHES[kind], path.read_bytes())
 
 
 def measures_file(session: Session, specs: Any) -> Download:
@@ -105,6 +125,39 @@ def sheet(session: Session, kind: Any, spec: Any = None) -> tuple[str, bytes]:
             raise bad_request("a sheet is about an edit, a prediction or measures")
         png = next(path for path in files if path.suffix == ".png")
         return _named(name, ".png"), png.read_bytes()
+
+
+_HANDOUT = {
+    "language": "en",
+    "paper": "A4",
+    "identifier": "",
+    "date": "",
+}  # what may be told, and what is usual
+
+
+def handout_file(session: Session, values: Mapping[str, Any], told: Mapping[str, str]) -> tuple[str, bytes]:
+    """Name and content of the page to take home, as PDF."""
+    from breastmorph.report.handout import Handout, compared, save_handout
+
+    model, target = session.view.model, values.get("target")
+    if target is None:
+        shape = shape_of(session, values.get("shape"))
+        page = Handout(_examined(session, shape), "", shape.name, synthetic=model.is_synthetic)
+    else:
+        plan = planned(session, target)
+        kinds = {"predicted": "prediction", "mirrored": "mirrored", "edited": "edit"}
+        there = shape_of(session, {"kind": kinds[plan.target]})
+        if plan.target == "edited":  # of whatever shape it began with
+            own = replace(there, vertices=plan.before, name=session.required_edit.patient.id)
+        else:
+            own = shape_of(session, {"kind": "patient"})
+        page = compared(model, plan, _examined(session, own), _examined(session, there))
+    name = told["identifier"] or page.identifier
+    page = replace(page, made_with=session.view.origin.name, identifier=name, date=told["date"])
+    with tempfile.TemporaryDirectory(dir=session.folder) as folder:
+        path = Path(folder) / "handout.pdf"
+        save_handout(page, path, told["language"], told["paper"])
+        return _named(f"{page.examination.id}-handout", ".pdf"), path.read_bytes()
 
 
 def _editing_sheet(session: Session, folder: Path) -> tuple[Sequence[Path], str]:
@@ -169,7 +222,16 @@ _LARGEST_PAGE = 64 * 1024  # bytes of the page's own notes
 
 def mesh(asked: Asked) -> Download:
     """A shape as a mesh file."""
-    return mesh_file(asked.session, asked.values.get("shape"), asked.values.get("format"))
+    plain = asked.values.get("plain") is True
+    return mesh_file(asked.session, asked.values.get("shape"), asked.values.get("format"), plain=plain)
+
+
+def solid(asked: Asked) -> Download:
+    """A part of a plan: ``target``, ``side``, ``part`` and ``format``."""
+    told = asked.values
+    return solid_file(
+        asked.session, told.get("target"), told.get("side"), told.get("part"), told.get("format", "stl")
+    )
 
 
 def measures(asked: Asked) -> Download:
@@ -193,6 +255,21 @@ def page(asked: Asked) -> Job:
         job.at("drawing", 0.2)
         name, content = sheet(session, values.get("kind"), values.get("shape"))
         kept = session.uploads.keep(name, content)
+        return {"file": kept.id, "name": kept.path.name}
+
+    return session.jobs.start("sheet", work)
+
+
+def handout(asked: Asked) -> Job:
+    """The page to take home, of ``target`` where one is named, otherwise of ``shape``; drawn in the background."""
+    session, values = asked.session, asked.values
+    told = {key: str(values.get(key) or default) for key, default in _HANDOUT.items()}
+    if told["language"] not in ("en", "de") or told["paper"] not in ("A4", "Letter"):
+        raise bad_request("the page is in English or German, on A4 or Letter")
+
+    def work(job: Job) -> dict[str, Any]:
+        job.at("drawing", 0.2)
+        kept = session.uploads.keep(*handout_file(session, values, told))
         return {"file": kept.id, "name": kept.path.name}
 
     return session.jobs.start("sheet", work)

@@ -83,7 +83,7 @@ class Editing:
 
     def edit(self, base: str, asked: Mapping[str, Any]) -> Edited:
         """Fulfil wishes as the page sends them."""
-        requests, hold = _requests(asked.get("wishes")), _held(asked.get("hold", []))
+        requests, hold = requests_of(asked.get("wishes")), _held(asked.get("hold", []))
         with self._lock:
             editor = self._ready()
             other = self._other_breast(requests, hold) if asked.get("hold_other") is True else ""
@@ -190,7 +190,8 @@ def _record(base: str, edit: Edit) -> dict[str, Any]:
     }
 
 
-def _requests(wishes: Any) -> list[Request]:
+def requests_of(wishes: Any) -> list[Request]:
+    """Measures with their values as the page sends them."""
     if not isinstance(wishes, list) or not 0 < len(wishes) <= _MOST_WISHES:
         raise bad_request("nothing is wished for", f"Change one to {_MOST_WISHES} measures")
     requests = []

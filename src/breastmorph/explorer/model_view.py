@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from breastmorph.clinical.borders import SubjectLandmarks
 from breastmorph.clinical.distances import KINDS, STRAIGHT
@@ -34,13 +35,16 @@ from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, sentences
 from breastmorph.mask import completed_landmarks, measure_breasts
 from breastmorph.mesh.geometry import Similarity
+from breastmorph.mesh.skin import SEEN
 from breastmorph.model.shape_model import ShapeModel, Training
 from breastmorph.model.standing import LEVELS, population_of
+from breastmorph.report.cards import DEMO_MODEL
 from breastmorph.scan.scan import REQUIRED
 from breastmorph.template import default_template
 
 if TYPE_CHECKING:
     from breastmorph.explorer.editing import Editing
+    from breastmorph.explorer.patients import ShownPatient
     from breastmorph.explorer.session import Session
     from breastmorph.model.shape_model import ShapeModel
 
@@ -215,7 +219,10 @@ class ModelSource:
 # The shapes that the page can ask for, by what they are: the model's, the patient's, an edit, a prediction
 # --------------------------------------------------------------------------------------------------------------------
 
-SHAPE_KINDS = ("model", "mean", "patient", "edit", "prediction", "alternative", "mirrored", "kept")
+SHAPE_KINDS = (
+    *("model", "mean", "patient", "edit", "prediction", "alternative", "mirrored", "kept"),
+    *("case", "reflected"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,6 +246,10 @@ class NamedShape:
         What its measures run between; found on the shape when not given.
     predicted : PredictedSide, optional
         Where a side of it is predicted.
+    skin : (n, 4) uint8, optional
+        The patient's skin on it.
+    source : str
+        Key of the scan it was made of; empty for a shape of the model.
     """
 
     name: str
@@ -249,6 +260,20 @@ class NamedShape:
     maps: Mapping[str, np.ndarray] = field(default_factory=dict)
     landmarks: SubjectLandmarks | None = None
     predicted: PredictedSide | None = None
+    skin: NDArray[np.uint8] | None = None
+    source: str = ""
+
+    @property
+    def arrays(self) -> dict[str, np.ndarray]:
+        """What belongs to its vertices: its maps; ``colors`` (n, 3), and ``made_up`` where no scanner saw the skin."""
+        return {**self.maps, **skin_arrays(self.skin)}
+
+
+def skin_arrays(skin: NDArray[np.uint8] | None) -> dict[str, np.ndarray]:
+    """Skin for the page; empty where there is none."""
+    if skin is None:
+        return {}
+    return {"colors": skin[:, :3], "made_up": (skin[:, 3] != SEEN).astype(np.uint8)}
 
 
 def shape_of(session: Session, spec: Any) -> NamedShape:
@@ -261,21 +286,31 @@ def shape_of(session: Session, spec: Any) -> NamedShape:
     if kind == "model":
         return NamedShape("model", session.view.shape(session.view.scores(spec.get("scores", []))))
     if kind == "patient":
-        patient = session.required_patient
-        return NamedShape(
-            patient.patient.id,
-            patient.patient.shape,
-            patient.to_shown,
-            patient.patient.to_file,
-            patient.patient.absent_side,
-            {"residual": patient.residual},
-            landmarks_of(session.view.model, patient.patient),
-        )
+        return patient_shape(session.view.model, session.required_patient)
+    if kind in ("case", "reflected"):
+        from breastmorph.explorer.looking import other_kinds
+
+        return other_kinds(session, spec)
     if kind == "edit":
         return _edit(session)
     if kind == "kept":
         return session.required_kept
     return _prediction(session, str(kind), spec)
+
+
+def patient_shape(model: ShapeModel, patient: ShownPatient) -> NamedShape:
+    """A patient as she was registered or fitted."""
+    return NamedShape(
+        patient.patient.id,
+        patient.patient.shape,
+        patient.to_shown,
+        patient.patient.to_file,
+        patient.patient.absent_side,
+        {"residual": patient.residual},
+        landmarks_of(model, patient.patient),
+        skin=patient.patient.skin,
+        source=patient.scan,
+    )
 
 
 def _edit(session: Session) -> NamedShape:
@@ -289,6 +324,8 @@ def _edit(session: Session) -> NamedShape:
         edited.patient.absent_side,
         {"moved": np.linalg.norm(edited.edit.shape - edited.edit.before, axis=1)},
         landmarks_of(session.view.model, edited.patient),
+        skin=edited.edit.skin,
+        source=patient.scan if patient is not None else "",
     )
 
 
@@ -311,6 +348,8 @@ def _prediction(session: Session, kind: str, spec: Mapping[str, Any]) -> NamedSh
         maps,
         session.view.examiner.landmarks(vertices, annotated=own),
         None if kind == "mirrored" else predicted_side(found),
+        found.skin,
+        patient.scan,
     )
 
 
@@ -353,6 +392,7 @@ class ModelView:
         return {
             "name": self.origin.name,
             "synthetic": model.is_synthetic,
+            "card": DEMO_MODEL.short if model.is_synthetic else "",
             "subjects": subjects if isinstance(subjects, int) else None,
             "deviations": model.deviations[: self.modes].tolist(),
             "shares": (model.variances[: self.modes] / max(total, 1e-300)).tolist(),

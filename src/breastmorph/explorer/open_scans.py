@@ -30,6 +30,7 @@ from breastmorph.scan.landmark_files import ours, read_landmarks
 from breastmorph.scan.scan import OF_A_BREAST, OPTIONAL, SIDES, Landmarks
 
 if TYPE_CHECKING:
+    from breastmorph.explorer.cases import Boxed
     from breastmorph.explorer.jobs import Job
     from breastmorph.explorer.model_view import ModelView
     from breastmorph.explorer.session import Explorer, Session
@@ -98,7 +99,7 @@ class OpenScan:
     name : str
         What people call it.
     source : {"queue", "upload", "mean"}
-    read : ReadScan
+    read : Boxed ReadScan
     mesh_file : Path, optional
         Where it was read from.
     landmark_file : Path, optional
@@ -110,11 +111,11 @@ class OpenScan:
         key: str,
         name: str,
         source: str,
-        read: ReadScan,
+        read: Boxed[ReadScan],
         mesh_file: Path | None = None,
         landmark_file: Path | None = None,
     ) -> None:
-        self.key, self.name, self.source, self.read = key, name, source, read
+        self.key, self.name, self.source, self._read = key, name, source, read
         self.mesh_file, self.landmark_file = mesh_file, landmark_file
         self.picks = Picks()
         self.proposal: Proposal | None = None
@@ -123,6 +124,28 @@ class OpenScan:
         self._stamp: int | None = None
         self._whole = False  # whether all that the landmark file says is in the picks
         self._lock = threading.Lock()
+
+    @property
+    def read(self) -> ReadScan:
+        """What was read of its file."""
+        return self._read.value
+
+    def rest(self) -> None:
+        """Another scan is looked at: what can be made again need not be kept."""
+        for made in ("surface", "geometry", "extent"):
+            self.__dict__.pop(made, None)
+
+    def go_to(self, picks: Picks, proposal: Proposal | None) -> None:
+        """Landmarks as they were at another moment."""
+        with self._lock:
+            self.proposal = proposal
+            if picks is not self.picks:
+                self._keep(picks)
+
+    @cached_property
+    def extent(self) -> float:
+        """Of the scan, mm."""
+        return float(np.ptp(self.read.mesh.vertices, axis=0).max())
 
     @cached_property
     def surface(self) -> Surface:
@@ -143,7 +166,6 @@ class OpenScan:
     def as_record(self) -> dict[str, Any]:
         """For the page."""
         picks, read = self.picks, self.read
-        extent = float(np.ptp(read.mesh.vertices, axis=0).max())
         return {
             "scan": self.key,
             "name": self.name,
@@ -156,7 +178,7 @@ class OpenScan:
             "complete": picks.complete,
             "can_undo": picks.previous is not None,
             "saved": self.saved,
-            "warnings": [*doubts(picks, extent), *self._second_look()],
+            "warnings": [*doubts(picks, self.extent), *self._second_look()],
             "found": rings(self.surface, picks.landmarks),
             "confirmed": picks.confirmed or not picks.found,
             "proposal": self.proposal.as_record() if self.proposal is not None else None,
@@ -461,7 +483,9 @@ def _read_status(path: Path) -> tuple[str, str, int]:
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def open_upload(session: Session, main: Upload, companions: Sequence[str] = ()) -> OpenScan:
+def open_upload(
+    session: Session, main: Upload, companions: Sequence[str] = (), beside: bool = False
+) -> OpenScan:
     """Read a visitor's file in the reading process and keep the scan; nothing is left of a file that is refused.
 
     Parameters
@@ -471,27 +495,29 @@ def open_upload(session: Session, main: Upload, companions: Sequence[str] = ()) 
         The mesh.
     companions : sequence of str
         Ids of uploads that it needs: materials, pictures.
+    beside : bool
+        Whether another scan stays the one that is worked on.
     """
     try:
         session.uploads.together(main, companions)
         if not session.reading.acquire(blocking=False):
             raise not_now("another file of this tab is still being read", "Wait for it", code="busy")
         try:
-            read = _read(session.explorer, main.path)
+            read = session.boxed(_read(session.explorer, main.path))
         finally:
             session.reading.release()
         scan = OpenScan(f"u{secrets.token_hex(8)}", main.path.stem, "upload", read, main.path)
-        session.add_scan(scan, main.id)
+        session.add_scan(scan, main.id, beside)
     except BaseException:
         session.uploads.drop(main.id)
         raise
     return scan
 
 
-def open_queued(explorer: Explorer, queue: ScanQueue, key: str) -> OpenScan:
+def open_queued(session: Session, queue: ScanQueue, key: str) -> OpenScan:
     """Read a scan of the folder, with the landmarks it has."""
     files = queue.scans[key]
-    read = _read(explorer, files.mesh)
+    read = session.boxed(_read(session.explorer, files.mesh))
     scan = OpenScan(key, files.id, "queue", read, files.mesh, queue.landmark_file(key))
     scan.resume(queue.beside(key))
     proposal = queue.proposal(key)
@@ -501,10 +527,11 @@ def open_queued(explorer: Explorer, queue: ScanQueue, key: str) -> OpenScan:
     return scan
 
 
-def open_mean(view: ModelView) -> OpenScan:
+def open_mean(session: Session) -> OpenScan:
     """The model's mean, with the landmarks it knows."""
-    model = view.model
-    scan = OpenScan("mean", "model mean", "mean", shown_scan(model.mean_mesh, len(model.faces), Similarity()))
+    model = session.view.model
+    read = session.boxed(shown_scan(model.mean_mesh, len(model.faces), Similarity()))
+    scan = OpenScan("mean", "model mean", "mean", read)
     scan.picks = Picks.given(model.landmarks)
     return scan
 
@@ -531,13 +558,14 @@ def find_on(session: Session, scan: OpenScan, job: Job) -> None:
         found: Proposal = explorer.reading.call((propose, file), lambda: job.is_cancelled)
         return found
 
-    queue = explorer.queue
+    queue, found = explorer.queue, None
     if queue is None or scan.key not in queue.scans:
-        scan.propose(settled(find, path))
-        return
-    found = queue.proposal(scan.key) or queue.take_proposal(scan.key, find)
+        found = settled(find, path)
+    else:
+        found = queue.proposal(scan.key) or queue.take_proposal(scan.key, find)
     if found is not None:
-        scan.propose(found)
+        with session.step("propose"):
+            scan.propose(found)
 
 
 def _read(explorer: Explorer, path: Path) -> ReadScan:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from breastmorph.batch.engine import Executor, LocalProcesses, register_batch
 from breastmorph.batch.registered_folder import (
@@ -30,6 +31,7 @@ from breastmorph.foundation.files import FolderLock
 from breastmorph.foundation.workers import Limits
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, vertex_normals
+from breastmorph.mesh.skin import share_seen
 from breastmorph.model.fitting import surface_residuals
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.check import ScanFiles
@@ -78,6 +80,7 @@ class ShownPatient:
                 "seen": len(seen) / max(len(self.residual), 1),
             },
             "warnings": sentences(self.patient.warnings, "page"),
+            "skin_seen": None if self.patient.skin is None else share_seen(self.patient.skin),
         }
 
 
@@ -206,11 +209,13 @@ class Fitted:
         In the coordinates of the scan's file.
     residuals : (n,) float
     warnings : tuple of Finding
+    skin : (n, 4) uint8, optional
     """
 
     vertices: Floats
     residuals: Floats
     warnings: tuple[Finding, ...]
+    skin: NDArray[np.uint8] | None = None
 
 
 def fit_patient(
@@ -229,7 +234,9 @@ def fit_patient(
     lay = view.model.align(in_mm)
     upright = Similarity(scale=1.0 / lay.scale).after(lay)
     to_file = scan.read.to_file.after(upright.inverse())
-    patient = Patient(scan.name, upright.apply(in_mm), to_file, scan.picks.absent_side, found.warnings)
+    patient = Patient(
+        scan.name, upright.apply(in_mm), to_file, scan.picks.absent_side, found.warnings, skin=found.skin
+    )
     return shown_patient(view.model, patient, scan.key, "fitted", found.residuals)
 
 
@@ -246,6 +253,7 @@ def fitter(origin: ModelOrigin) -> Callable[[tuple[Path, Path | None]], Fitted]:
         found = fit_model(model, target.shape, target.landmarks)
         told = {one.code for one in found.warnings}
         notes = tuple(one for one in target.findings if one.level != "note" and one.code not in told)
-        return Fitted(target.to_file.apply(found.mesh.vertices), found.residuals, (*notes, *found.warnings))
+        vertices = target.to_file.apply(found.mesh.vertices)
+        return Fitted(vertices, found.residuals, (*notes, *found.warnings), found.mesh.colors)
 
     return fit

@@ -8,12 +8,23 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from breastmorph.clinical.missing_region import Evidence
+from breastmorph.clinical.distances import Request
+from breastmorph.clinical.missing_region import BOTH, Evidence
 from breastmorph.clinical.patient import Patient
-from breastmorph.clinical.prediction import PredictedMeasure, counts_as_gone, predicted_measures
+from breastmorph.clinical.planning import TARGETS, Plan, plan_of
+from breastmorph.clinical.prediction import (
+    PredictedMeasure,
+    counts_as_gone,
+    lacking,
+    predicted_by,
+    predicted_measures,
+    with_skin,
+)
 from breastmorph.clinical.predictor import BreastPredictor, Prediction, learnt_predictor
-from breastmorph.explorer.answers import bad_request, packed
+from breastmorph.explorer.answers import bad_request, not_now, packed
+from breastmorph.explorer.editing import requests_of
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.model_view import ModelOrigin
 from breastmorph.foundation.arrays import Bools, Floats
@@ -67,14 +78,55 @@ class Predicted:
 
 
 def predict(session: Session, patient: Patient, asked: Mapping[str, Any], job: Job) -> Predicted:
-    """Predict as the page asks: ``side``, or painted ``vertices``."""
+    """Predict as the page asks: ``side``, or painted ``vertices``; by what is known of the lost breast, if anything.
+
+    ``known`` are measures as wishes of an edit are, ``earlier`` is the key of an open scan from before the operation.
+    """
     view = session.view
     missing = _missing(asked, view.model.n_vertices)
+    stated = tuple(requests_of(asked["known"])) if asked.get("known") else ()
+    earlier = _earlier(session, asked["earlier"], job) if asked.get("earlier") else None
     job.at("learning from the model's subjects")
-    task = Task(view.origin, patient.shape, missing, patient.absent_side, patient.landmarks)
+    task = Task(
+        view.origin,
+        patient.shape,
+        missing,
+        patient.absent_side,
+        patient.landmarks,
+        patient.skin,
+        earlier,
+        stated,
+    )
     found: Answer = session.explorer.predicting.call(task, lambda: job.is_cancelled)
     record = _record(found, painted=not isinstance(missing, str))
     return Predicted(found.prediction, found.measures, dict(asked), record)
+
+
+def _earlier(session: Session, key: Any, job: Job) -> Floats:
+    """The shape of an earlier scan, registered as the patient's is."""
+    from breastmorph.explorer.patients import computed_patient
+
+    if not isinstance(key, str):
+        raise bad_request("an earlier scan is called by its key")
+    scan = session.scan(key)
+    if not scan.picks.complete:
+        raise not_now(
+            "the earlier scan has no landmarks", "Give its landmark file, or set them in the tab of the scan"
+        )
+    job.at("registering the earlier scan")
+    return computed_patient(session, scan, "registered", job).patient.shape
+
+
+def planned(session: Session, target: Any) -> Plan:
+    """What is to be added or taken away to get to a target: "predicted", "mirrored" or "edited"."""
+    if target not in TARGETS:
+        raise bad_request(f"a plan is for one of {', '.join(TARGETS)}")
+    model = session.view.model
+    if target == "edited":
+        edit = session.required_edit.edit
+        return plan_of(model, edit.before, edit)
+    found, patient = session.required_prediction.prediction, session.required_patient.patient
+    return plan_of(model, patient.shape, found, mirrored=target == "mirrored")
 
 
 def _missing(asked: Mapping[str, Any], n: int) -> str | Bools:
@@ -82,8 +134,8 @@ def _missing(asked: Mapping[str, Any], n: int) -> str | Bools:
     if (side is None) == (vertices is None):
         raise bad_request("say which side is missing, or paint the region")
     if vertices is None:
-        if side not in SIDES:
-            raise bad_request("a side is left or right")
+        if side not in (*SIDES, BOTH):
+            raise bad_request("a side is left, right or both")
         return str(side)
     if not isinstance(vertices, list) or not 0 < len(vertices) <= n:
         raise bad_request("nothing is painted", "Paint the missing breast")
@@ -106,11 +158,16 @@ class Task:
     origin : ModelOrigin
     shape : (n, 3) float
         The patient's, mm.
-    missing : {"left", "right"} or (n,) bool
+    missing : {"left", "right", "both"} or (n,) bool
     absent_side : str
         The side without a breast as the scan's landmarks say it, or empty.
     landmarks : Landmarks, optional
         The patient's own.
+    skin : (n, 4) uint8, optional
+    earlier : (n, 3) float, optional
+        Her shape before the operation, mm.
+    stated : tuple of Request
+        Measures that the lost breast is known to have had.
     """
 
     origin: ModelOrigin
@@ -118,11 +175,22 @@ class Task:
     missing: str | Bools
     absent_side: str
     landmarks: Landmarks | None = None
+    skin: NDArray[np.uint8] | None = None
+    earlier: Floats | None = None
+    stated: tuple[Request, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a predicting process sends back; ``gone`` says whether there was no breast where one is predicted."""
+    """What a predicting process sends back.
+
+    Attributes
+    ----------
+    prediction : Prediction
+    measures : tuple of PredictedMeasure
+    gone : bool
+        Whether there was no breast where one is predicted.
+    """
 
     prediction: Prediction
     measures: tuple[PredictedMeasure, ...]
@@ -143,10 +211,13 @@ def predictor() -> Callable[[Task], Answer]:
         gone = counts_as_gone(model, task.shape, missing, task.absent_side, replace=not task.absent_side)
         evidence: Evidence = "surface" if gone else "points"
         if isinstance(missing, str):
-            found = learned(task.origin, missing, evidence).predict(task.shape)
+            taught = learned(task.origin, missing, evidence)
         else:
-            found = learnt_predictor(model, missing, evidence).predict(task.shape)
-        return Answer(found, predicted_measures(model, found, task.landmarks), gone)
+            taught = learnt_predictor(model, missing, evidence)
+        found = predicted_by(taught, model, task.shape, task.earlier, task.stated)
+        found = with_skin(model, found, task.skin)
+        measures = predicted_measures(model, found, task.landmarks)
+        return Answer(found, (*measures, lacking(task.shape, found).measure), gone)
 
     return answer
 
@@ -162,6 +233,7 @@ def _record(answer: Answer, *, painted: bool) -> dict[str, Any]:
         "side": found.region.side,
         "painted": painted,
         "breast_was_there": not answer.gone,
+        "given": list(found.given),
         "measures": [
             {
                 "name": one.name,

@@ -11,7 +11,7 @@ from typing import Any
 from breastmorph.explorer.answering import Asked, Created, Download
 from breastmorph.explorer.answers import as_record, bad_request, not_now, packed, unknown
 from breastmorph.explorer.jobs import Job, check_scans
-from breastmorph.explorer.model_view import shape_of
+from breastmorph.explorer.model_view import shape_of, skin_arrays
 from breastmorph.explorer.open_scans import (
     NAME,
     OpenScan,
@@ -23,10 +23,13 @@ from breastmorph.explorer.open_scans import (
 )
 from breastmorph.explorer.patients import ShownPatient, computed_patient, failure, register_scans, registered
 from breastmorph.explorer.picking import Picks, landmark_name, optional_landmark, side_or_none
+from breastmorph.explorer.predicting import planned
 from breastmorph.explorer.predicting import predict as predicted
 from breastmorph.explorer.proposing import Background
 from breastmorph.foundation.machine import cores
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.files import save_model
+from breastmorph.scan.scan import SIDES
 
 # --------------------------------------------------------------------------------------------------------------------
 # Sessions, jobs and files
@@ -39,13 +42,62 @@ def new_session(asked: Asked) -> Created:
 
 
 def session_state(asked: Asked) -> dict[str, Any]:
-    """The whole state."""
+    """The whole state; a page that is loaded again asks for it first."""
+    asked.session.notice(loaded=True)
     return asked.session.as_record()
 
 
 def left(asked: Asked) -> None:
     """Its page is gone; a reload comes back at once."""
     asked.session.leave()
+
+
+def undo_step(asked: Asked) -> dict[str, Any]:
+    """As before the last step."""
+    return {"undone": asked.session.undo(), **asked.session.as_record()}
+
+
+def redo_step(asked: Asked) -> dict[str, Any]:
+    """The step that was undone last, again."""
+    return {"redone": asked.session.redo(), **asked.session.as_record()}
+
+
+def notes(asked: Asked) -> dict[str, Any]:
+    """What the page's own controls show, as a step of its own or with the last one."""
+    values = asked.values
+    asked.session.take_notes(
+        values.get("notes"), str(values.get("what")), joined=values.get("joined") is True
+    )
+    return asked.session.change_record()
+
+
+def cases(asked: Asked) -> dict[str, Any]:
+    """The list of open scans, and what can be undone."""
+    return asked.session.change_record()
+
+
+def switch(asked: Asked) -> dict[str, Any]:
+    """Work on another scan, or on none."""
+    key = asked.values.get("scan")
+    asked.session.switch(key if isinstance(key, str) else "")
+    return asked.session.as_record()
+
+
+def rename(asked: Asked) -> dict[str, Any]:
+    """Name, person and day of a scan."""
+    asked.session.rename(asked.ids["scan"], asked.values)
+    return asked.session.as_record()
+
+
+def remove_scan(asked: Asked) -> dict[str, Any]:
+    """Take a scan out of the list; it can be brought back for some minutes."""
+    asked.session.remove(asked.ids["scan"])
+    return asked.session.as_record()
+
+
+def thumbnail(asked: Asked) -> None:
+    """A small picture of a scan."""
+    asked.session.take_thumbnail(asked.ids["scan"], asked.values.get("picture"))
 
 
 def job(asked: Asked) -> dict[str, Any]:
@@ -94,7 +146,7 @@ def model_maps(asked: Asked) -> bytes:
 def shape(asked: Asked) -> bytes:
     """Any shape, where the page shows it."""
     found = shape_of(asked.session, asked.values.get("shape"))
-    return packed({"vertices": found.to_shown.apply(found.vertices), **found.maps})
+    return packed({"vertices": found.to_shown.apply(found.vertices), **found.arrays})
 
 
 def measures(asked: Asked) -> dict[str, Any]:
@@ -134,7 +186,12 @@ def keep(asked: Asked) -> dict[str, Any]:
     """Keep a shape to compare with: what it was made of may change."""
     found = shape_of(asked.session, asked.values.get("shape"))
     asked.session.kept = replace(found, name=f"{found.name.removesuffix('-kept')}-kept")
-    return {"name": asked.session.kept.name}
+    return {"name": asked.session.required_kept.name, "token": asked.session.as_record()["kept"]["token"]}
+
+
+def forget_kept(asked: Asked) -> None:
+    """Compare with nothing any more."""
+    asked.session.kept = None
 
 
 def use_landmarks(asked: Asked) -> dict[str, Any]:
@@ -167,16 +224,17 @@ def queue(asked: Asked) -> dict[str, Any]:
 
 
 def upload(asked: Asked) -> Created:
-    """A mesh, with companions that came before."""
+    """A mesh, with companions that came before; ``beside`` the scan that is worked on, or in its place."""
     companions = [one for one in asked.query.get("with", "").split(",") if one]
-    return Created(open_upload(asked.session, asked.file, companions).as_record())
+    return Created(open_upload(asked.session, asked.file, companions, "beside" in asked.query).as_record())
 
 
 def example(asked: Asked) -> Created:
     """A synthetic scan with landmarks."""
     content, marks = example_scan()
     scan = open_upload(asked.session, asked.session.uploads.keep(NAME, content))
-    scan.picks = Picks.given(marks.transformed(scan.read.to_file.inverse()))
+    with asked.session.step("points"):
+        scan.picks = Picks.given(marks.transformed(scan.read.to_file.inverse()))
     return Created(scan.as_record())
 
 
@@ -227,7 +285,8 @@ def pick(asked: Asked) -> dict[str, Any]:
         raise not_now(
             "this click was made on another scan", "Wait until the scan is shown", code="other-scan"
         )
-    moved = scan.pick(asked.values)
+    with asked.session.step("points"):
+        moved = scan.pick(asked.values)
     return scan.as_record() | {"moved_mm": moved}
 
 
@@ -257,14 +316,15 @@ def landmarks(asked: Asked) -> dict[str, Any]:
     """A landmark file."""
     try:
         scan = _scan(asked)
-        unknown_labels = scan.take(asked.file.path)
+        with asked.session.step("points"):
+            unknown_labels = scan.take(asked.file.path)
     finally:
         asked.session.uploads.drop(asked.file.id)
     return scan.as_record() | {"unknown_labels": unknown_labels}
 
 
 def delete_scan(asked: Asked) -> None:
-    """Forget it."""
+    """Close it for good."""
     asked.session.drop_scan(asked.ids["scan"])
 
 
@@ -352,7 +412,7 @@ def result(asked: Asked) -> bytes:
     scan, patient = _scan(asked), _registered(asked)
     vertices = scan.read.to_file.inverse().apply(patient.patient.to_file.apply(patient.patient.shape))
     arrays = {"vertices": vertices, "faces": asked.session.view.model.faces, "residual": patient.residual}
-    return packed(arrays)
+    return packed(arrays | skin_arrays(patient.patient.skin))
 
 
 def _computing(asked: Asked, scan: OpenScan, kind: str) -> Job:
@@ -407,7 +467,8 @@ def _require_proposals(asked: Asked) -> Background | None:
 
 def _stepped(asked: Asked, change: Callable[[Picks], Picks]) -> dict[str, Any]:
     scan = _scan(asked)
-    scan.step(change)
+    with asked.session.step("points"):
+        scan.step(change)
     return scan.as_record()
 
 
@@ -438,3 +499,46 @@ def alternatives(asked: Asked) -> bytes:
 def forget_prediction(asked: Asked) -> None:
     """Drop the prediction."""
     asked.session.predicted = None
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Planning: what is to be added or taken away, and cuts through any shapes
+# --------------------------------------------------------------------------------------------------------------------
+
+_MOST_CUT = 4  # shapes in one cut
+
+
+def plan(asked: Asked) -> dict[str, Any]:
+    """What is to be added or taken away to get to ``target``, by side."""
+    return planned(asked.session, asked.values.get("target")).as_dict()
+
+
+def thickness(asked: Asked) -> bytes:
+    """The same at every vertex of the target, mm."""
+    return packed({"thickness": planned(asked.session, asked.values.get("target")).thickness})
+
+
+def cuts(asked: Asked) -> dict[str, Any]:
+    """The level and the upright cut through the nipple of ``side``, of some shapes; the last one says where it is.
+
+    ``line_mm`` is in the upright frame of the patient, ``shown`` the same line where the page shows her.
+    """
+    from breastmorph.clinical.planning import sections
+
+    session, specs, side = asked.session, asked.values.get("shapes"), asked.values.get("side")
+    if not isinstance(specs, list) or not 0 < len(specs) <= _MOST_CUT or side not in SIDES:
+        raise bad_request(f"a cut goes through one to {_MOST_CUT} shapes, on the left or on the right")
+    to_shown = session.patient.to_shown if session.patient is not None else Similarity()
+    shapes = [shape_of(session, spec) for spec in specs]
+    laid = {
+        f"{k}": to_shown.inverse().apply(one.to_shown.apply(one.vertices)) for k, one in enumerate(shapes)
+    }
+    found = []
+    for one in sections(session.view.model, laid, str(side)):
+        record = one.as_dict()
+        lines = [
+            {**record["outlines"][key], "name": shape.name, "shown": to_shown.apply(one.outlines[key].line)}
+            for key, shape in zip(laid, shapes, strict=True)
+        ]
+        found.append(record | {"outlines": lines})
+    return {"sections": found}

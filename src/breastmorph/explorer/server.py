@@ -187,6 +187,7 @@ def serve(
     on_entered : callable
         Called when somebody came in, with the way in for the next.
     """
+    _allow_many_files()
     listening = bound_socket(settings.host, settings.port)
     settings = replace(settings, port=int(listening.getsockname()[1]))
     explorer = Explorer(settings)
@@ -206,6 +207,17 @@ def serve(
     finally:
         explorer.end()
         listening.close()
+
+
+def _allow_many_files() -> None:
+    """Every file of a visitor is held open, so that it needs no name; systems allow more than they offer at first."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource  # not on Windows, where files have names
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = 8192 if hard == resource.RLIM_INFINITY else min(8192, hard)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _end_when_asked(explorer: Explorer) -> None:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import shutil
 import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from breastmorph.explorer.answers import RequestProblem, not_now, unknown
-from breastmorph.explorer.jobs import Job, Jobs, SharedCalls
+import numpy as np
+
+from breastmorph.explorer.answers import RequestProblem, bad_request, not_now, unknown
+from breastmorph.explorer.cases import Boxed, Case, History, Room, Shelf, day_in
+from breastmorph.explorer.jobs import Cancelled, Job, Jobs, SharedCalls
 from breastmorph.explorer.model_view import ModelOrigin, ModelSource
 from breastmorph.explorer.security import Keys
 from breastmorph.explorer.settings import MEGABYTE, READERS, PrivateFolder, Settings, is_loopback
@@ -33,6 +39,12 @@ _UNUSED = 1200.0  # seconds after which an open tab that nobody touched gives wa
 _LOOKING = 200  # tabs beside those that keep something: they cost next to nothing
 _REMEMBERED = 1000  # sessions whose tabs are told what became of them
 _PATIENCE = 2.0  # seconds that jobs have to end
+_AWAKE = 64 * MEGABYTE  # of arrays that a tab has in memory; what is not looked at rests on the disk
+_FILES = 12  # times the largest upload: what all files of a tab may take
+_SECOND_THOUGHTS = 600.0  # seconds in which a removed scan can be brought back
+_LATE = 3.0  # seconds in which requests of a page that was closed may still come in
+_LARGEST_NOTES = 256 * 1024  # letters of the page's own notes
+_THUMBNAIL = 24 * 1024  # letters of a small picture
 
 
 class Session:
@@ -56,16 +68,22 @@ class Session:
         )  # used: by somebody, not only by a page that is open
         self.reading = threading.Lock()  # of an upload: one at a time, so that others get their turn
         self.jobs = Jobs()
-        self.uploads = UploadFolder(folder, 3 * explorer.settings.max_upload)
+        self.uploads = UploadFolder(folder, _FILES * explorer.settings.max_upload)
         self.scans: dict[str, OpenScan] = {}
         self.mesh_uploads: dict[str, str] = {}  # of scans: the upload
-        self.patient: ShownPatient | None = None
-        self.edited: Edited | None = None
-        self.predicted: Predicted | None = None
-        self.kept: NamedShape | None = None  # to compare with, as it was then
+        self.thumbnails: dict[str, str] = {}
         self.lock = threading.RLock()
+        self._cases: Mapping[str, Case] = {"": Case()}
+        self.current = ""  # key of the case that is worked on
+        self._kept: Boxed[NamedShape] | None = None  # to compare with, as it was then
+        self._kept_of = ""
+        self.notes = "{}"
+        self._history, self._shelf = History(), Shelf(folder, _AWAKE)
+        self._away: dict[str, float] = {}  # cases that only a step could bring back: since when
+        self._stepping = False
+        self._left = float("-inf")  # when its page was closed last
         self._own_view: ModelView | None = None
-        self._patient_editing: Editing | None = None
+        self._patient_editing: tuple[Boxed[ShownPatient] | None, Editing] | None = None
 
     # --- the model ----------------------------------------------------------------------------------------------------
 
@@ -76,8 +94,12 @@ class Session:
 
     def take_landmarks(self, landmark_ids: dict[str, int]) -> None:
         """Use landmarks picked on the mean; what was computed with the old ones goes."""
-        self._own_view = self.view.with_landmarks(landmark_ids)
-        self.edited = self.predicted = self._patient_editing = None
+        with self.step("model-landmarks"):
+            self._own_view = self.view.with_landmarks(landmark_ids)
+            self._cases = {
+                key: replace(case, edited=None, predicted=None) for key, case in self._cases.items()
+            }
+            self._patient_editing = None
 
     def editing(self, base: str) -> Editing:
         """The editor of the mean or of the patient."""
@@ -86,12 +108,206 @@ class Session:
         from breastmorph.explorer.editing import Editing
 
         with self.lock:
-            patient = self.required_patient.patient
-            if self._patient_editing is None:
-                self._patient_editing = Editing(self.view.model, patient)
-            return self._patient_editing
+            patient, box = self.required_patient.patient, self.case.patient
+            if self._patient_editing is None or self._patient_editing[0] is not box:
+                self._patient_editing = (box, Editing(self.view.model, patient))
+            return self._patient_editing[1]
+
+    # --- steps that can be undone -------------------------------------------------------------------------------------
+
+    @property
+    def room(self) -> Room:
+        """All that is worked on, as it is now."""
+        marks = {key: (scan.picks, scan.proposal) for key, scan in self.scans.items()}
+        return Room(self._cases, self.current, marks, self.notes, self._kept, self._kept_of, self._own_view)
+
+    @contextmanager
+    def step(self, what: str) -> Iterator[None]:
+        """A change that can be undone; of steps within another one only that counts."""
+        with self.lock:
+            inner, self._stepping = self._stepping, True
+            before = self.room
+            try:
+                yield
+            finally:
+                self._stepping = inner
+                if not inner and self.room != before:
+                    self._history.note(what, before)
+
+    def undo(self) -> str:
+        """As before the last step; returns what it was."""
+        with self.lock:
+            self._require_rest()
+            self.forget_removed()
+            what, room = self._history.back(self.room)
+            self._enter(room)
+            return what
+
+    def redo(self) -> str:
+        """The step that was undone last is made again; returns what it was."""
+        with self.lock:
+            self._require_rest()
+            self.forget_removed()
+            what, room = self._history.forth(self.room)
+            self._enter(room)
+            return what
+
+    def _require_rest(self) -> None:
+        if self.jobs.running is not None:
+            raise not_now("something is still being computed", "Wait for it, or cancel it", code="busy")
+
+    def _enter(self, room: Room) -> None:
+        self._cases, self.current, self.notes = room.cases, room.current, room.notes
+        self._kept, self._kept_of, self._own_view = room.kept, room.kept_of, room.view
+        self._patient_editing = None
+        for key, scan in self.scans.items():
+            if key in room.marks:
+                scan.go_to(*room.marks[key])
+            case = self._cases.get(key)
+            if case is not None:
+                scan.name = case.name
+            self._note_result(scan)
+
+    def take_notes(self, notes: Any, what: str, *, joined: bool) -> None:
+        """Keep what the page says of its own state: a step of its own, or part of the last one."""
+        text = json.dumps(notes, sort_keys=True)
+        if not isinstance(notes, dict) or len(text) > _LARGEST_NOTES:
+            raise bad_request("the page's notes are no object, or too long")
+        with self.lock:
+            if joined:
+                self.notes = text
+                return
+            with self.step(what[:40]):
+                self.notes = text
+
+    # --- cases --------------------------------------------------------------------------------------------------------
+
+    @property
+    def case(self) -> Case:
+        """The one that is worked on."""
+        return self._cases[self.current]
+
+    @property
+    def cases(self) -> list[Case]:
+        """Those with a scan, in the order in which they were opened."""
+        return [case for key, case in self._cases.items() if key]
+
+    def shape_of_case(self, key: str) -> NamedShape:
+        """The patient of another open scan."""
+        from breastmorph.explorer.model_view import patient_shape
+
+        case = self._cases.get(key)
+        if case is None or case.patient is None:
+            raise not_now("this scan is not registered yet", "Register it first", code="not-registered")
+        return patient_shape(self.view.model, case.patient.value)
+
+    def change(self, key: str, **changes: Any) -> None:
+        """Change a case; large values are boxed."""
+        boxed: dict[str, Any] = {
+            name: self._shelf.put(value)
+            if name in ("patient", "edited", "predicted") and value is not None
+            else value
+            for name, value in changes.items()
+        }
+        with self.lock:
+            self._cases = {**self._cases, key: replace(self._cases.get(key, Case(key)), **boxed)}
+
+    def switch(self, key: str) -> None:
+        """Work on another case, or (empty) on none of a patient."""
+        with self.lock:
+            if key not in self._cases:
+                raise unknown("scan", "Open it again", code="no-scan")
+            self.current, self._patient_editing = key, None
+        for other, scan in list(self.scans.items()):
+            if other != key:
+                scan.rest()
+
+    def rename(self, key: str, asked: Mapping[str, Any]) -> None:
+        """Another name, person or day; results are called by it too."""
+        with self.step("rename"):
+            if key not in self._cases or not key:
+                raise unknown("scan", "Open it again", code="no-scan")
+            case = self._cases[key].renamed(asked)
+            self._cases = {**self._cases, key: case}
+            if key in self.scans:
+                self.scans[key].name = case.name
+            if case.patient is not None and case.patient.value.patient.id != case.name:
+                patient = case.patient.value
+                self.change(key, patient=replace(patient, patient=replace(patient.patient, id=case.name)))
+
+    def remove(self, key: str) -> None:
+        """Take a case out of the list; it can be brought back for some minutes."""
+        with self.step("remove"):
+            if key not in self._cases or not key:
+                raise unknown("scan", code="no-scan")
+            self.jobs.cancel_all(key)
+            room = self.room.without(key)
+            self._cases, self.current = room.cases, room.current
+            self._kept, self._kept_of = room.kept, room.kept_of
+            self._patient_editing = None
+
+    def forget_removed(self) -> None:
+        """Delete what was removed some minutes ago, or by somebody who has left."""
+        now = time.monotonic()
+        with self.lock:
+            could_return = {key for key in {*self._history.keys(), *self.mesh_uploads} if key}
+            for key in could_return:
+                if key in self._cases:
+                    self._away.pop(key, None)
+                elif now - self._away.setdefault(key, now) >= _SECOND_THOUGHTS or self.is_left:
+                    self._delete(key)
+
+    def _delete(self, key: str) -> None:
+        """Nothing of a case is left."""
+        self._away.pop(key, None)
+        self.thumbnails.pop(key, None)
+        self.scans.pop(key, None)
+        upload = self.mesh_uploads.pop(key, None)
+        if upload is not None:
+            self.uploads.drop(upload)
+        self._history.forget(key, self.room)
 
     # --- the patient --------------------------------------------------------------------------------------------------
+
+    @property
+    def patient(self) -> ShownPatient | None:
+        """The one that is worked on."""
+        return self.case.patient.value if self.case.patient is not None else None
+
+    @patient.setter
+    def patient(self, patient: ShownPatient | None) -> None:
+        self.change(self.current, patient=patient)
+
+    @property
+    def edited(self) -> Edited | None:
+        """The last edit."""
+        return self.case.edited.value if self.case.edited is not None else None
+
+    @edited.setter
+    def edited(self, edited: Edited | None) -> None:
+        with self.step("edit"):
+            self.change(self.current, edited=edited)
+
+    @property
+    def predicted(self) -> Predicted | None:
+        """The last prediction."""
+        return self.case.predicted.value if self.case.predicted is not None else None
+
+    @predicted.setter
+    def predicted(self, predicted: Predicted | None) -> None:
+        with self.step("predict"):
+            self.change(self.current, predicted=predicted)
+
+    @property
+    def kept(self) -> NamedShape | None:
+        """What is kept to compare with."""
+        return self._kept.value if self._kept is not None else None
+
+    @kept.setter
+    def kept(self, shape: NamedShape | None) -> None:
+        with self.step("keep"):
+            self._kept = self._shelf.put(shape) if shape is not None else None
+            self._kept_of = self.current if shape is not None else ""
 
     @property
     def required_patient(self) -> ShownPatient:
@@ -122,27 +338,42 @@ class Session:
         return self.predicted
 
     def take_patient(self, patient: ShownPatient, job: Job | None = None) -> None:
-        """Work on another patient; not where the job that found her was cancelled, or her scan was removed."""
-        with self.lock:
+        """Keep what was made of a scan; not where the job was cancelled, or the scan was removed."""
+        key = patient.scan
+        with self.step(patient.how):
+            if key in self.mesh_uploads and key not in self._cases:
+                raise Cancelled
             if job is not None:
                 job.settle()
-            self.patient, self.predicted, self._patient_editing = patient, None, None
-            if self.edited is not None and self.edited.base == "patient":
-                self.edited = None
-            if patient.scan in self.scans:
-                self.scans[patient.scan].has_result = True
+            if key not in self._cases:  # of the folder
+                self._cases = {
+                    **self._cases,
+                    key: Case(key, patient.patient.id, day=day_in(patient.patient.id)),
+                }
+                self.current = key
+            kept = self._cases[key].edited
+            is_hers = kept is not None and kept.value.base == "patient"
+            self.change(key, patient=patient, predicted=None)
+            if is_hers:
+                self.change(key, edited=None)
+            if key in self.scans:
+                self.scans[key].has_result = True
 
     def forget_patient(self) -> None:
-        """Nobody's results are left."""
+        """Work on no patient, with nothing edited or kept."""
         with self.lock:
-            self.patient = self.edited = self.predicted = self.kept = self._patient_editing = None
+            self._cases = {**self._cases, "": Case()}
+            self.current, self._kept, self._kept_of, self._patient_editing = "", None, "", None
 
     def take_prediction(self, predicted: Predicted, patient: ShownPatient, job: Job) -> None:
-        """Keep a prediction, unless its job was cancelled or somebody else is the patient by now."""
-        with self.lock:
+        """Keep a prediction, unless its job was cancelled or the patient's shape is another one by now."""
+        with self.step("predict"):
             job.settle()
-            if self.patient is patient:
-                self.predicted = predicted
+            case = self._cases.get(patient.scan)
+            if case is None or case.patient is None:
+                return
+            if np.array_equal(case.patient.value.patient.shape, patient.patient.shape):
+                self.change(patient.scan, predicted=predicted)
 
     # --- scans --------------------------------------------------------------------------------------------------------
 
@@ -152,16 +383,18 @@ class Session:
 
         queue = self.explorer.queue
         found = self.scans.get(key)
+        if found is not None and key in self.mesh_uploads and key not in self._cases:
+            found = None  # removed
         if found is not None:
             if queue is not None and key in queue.scans:
                 found.resume(queue.beside(key))
-                found.has_result = queue.is_registered(key)
+                self._note_result(found)
             return found
         if key == "mean":
-            opened = open_mean(self.view)
+            opened = open_mean(self)
         elif queue is not None and key in queue.scans:
             try:
-                opened = open_queued(self.explorer, queue, key)  # may take long: without the lock
+                opened = open_queued(self, queue, key)  # may take long: without the lock
             except BreastMorphError as error:
                 queue.unreadable[key] = error.said("page").cause
                 raise
@@ -174,33 +407,39 @@ class Session:
                 self.scans[key] = opened
             return self.scans[key]
 
-    @property
-    def latest_scan(self) -> str:
-        """Key of the patient's scan; while there is no patient, of the one that was uploaded last. May be empty."""
-        return self.patient.scan if self.patient is not None else next(reversed(self.mesh_uploads), "")
+    def boxed(self, value: Any) -> Boxed[Any]:
+        """A large value that rests on the disk while nobody looks at it."""
+        return self._shelf.put(value)
 
-    def add_scan(self, scan: OpenScan, upload: str) -> None:
-        """Keep an uploaded scan."""
-        with self.lock:
+    def _note_result(self, scan: OpenScan) -> None:
+        queue, case = self.explorer.queue, self._cases.get(scan.key)
+        in_folder = queue is not None and scan.key in queue.scans and queue.is_registered(scan.key)
+        scan.has_result = in_folder or (case is not None and case.patient is not None)
+
+    def add_scan(self, scan: OpenScan, upload: str, beside: bool = False) -> None:
+        """Keep an uploaded scan; it is worked on now, unless it only stands ``beside`` the one that is."""
+        with self.step("open"):
             self._make_room()
             self.scans[scan.key], self.mesh_uploads[scan.key] = scan, upload
+            self._cases = {**self._cases, scan.key: Case(scan.key, scan.name, day=day_in(scan.name))}
+            self.switch(self.current if beside else scan.key)
 
     def drop_scan(self, key: str) -> None:
-        """Forget a scan and what was made or is being made of it; an upload's files are deleted."""
+        """Forget a scan and what was made or is being made of it for good; an upload's files are deleted."""
         with self.lock:
             self.jobs.cancel_all(key)
-            if self.patient is not None and self.patient.scan == key:
-                self.forget_patient()
-            elif key not in self.scans:
+            if key not in self._cases and key not in self.scans:
                 raise unknown("scan", code="no-scan")
-            self.scans.pop(key, None)
-            upload = self.mesh_uploads.pop(key, None)
-            if upload is not None:
-                self.uploads.drop(upload)
+            if key in self._cases and key:
+                room = self.room.without(key)
+                self._cases, self.current = room.cases, room.current
+                self._kept, self._kept_of = room.kept, room.kept_of
+                self._patient_editing = None
+            self._delete(key)
 
     def _make_room(self) -> None:
         most = self.explorer.settings.max_scans
-        idle = [key for key in self.scans if key not in self.mesh_uploads]
+        idle = [key for key in self.scans if key not in self._cases and key not in self.mesh_uploads]
         if len(self.scans) >= most and idle:
             del self.scans[idle[0]]  # from the queue: saved, and read again when needed
         elif len(self.scans) >= most:
@@ -216,6 +455,7 @@ class Session:
         from breastmorph.scan import landmark_files
 
         patient, running = self.patient, self.jobs.running
+        edited, predicted = self.edited, self.predicted
         return {
             "model": self.model_record(),
             "queue": self.explorer.queue is not None,
@@ -227,11 +467,35 @@ class Session:
             "measure_names": MEASURES,
             "pair_names": PAIRS_IN_WORDS,
             "patient": patient.as_record() if patient is not None else None,
-            "edit": self.edited.record if self.edited is not None else None,
-            "prediction": self.predicted.record if self.predicted is not None else None,
-            "scan": self.latest_scan,
+            "edit": edited.record if edited is not None else None,
+            "prediction": predicted.record if predicted is not None else None,
+            "scan": self.current,
+            "kept": {"token": self._kept.token, "of": self._kept_of} if self._kept is not None else None,
+            **self.change_record(),
+            "notes": json.loads(self.notes),
             "job": running.as_record() if running is not None else None,
         }
+
+    def change_record(self) -> dict[str, Any]:
+        """What any step may change, for the page."""
+        return {"cases": self.case_records(), "history": self._history.as_record()}
+
+    def case_records(self) -> list[dict[str, Any]]:
+        """The list of open scans, for the page; nothing that rests is read for it."""
+        return [
+            case.as_record(
+                self.scans[case.key].picks if case.key in self.scans else None,
+                self.thumbnails.get(case.key, ""),
+            )
+            for case in self.cases
+        ]
+
+    def take_thumbnail(self, key: str, picture: Any) -> None:
+        """A small picture of a scan, as the page drew it."""
+        if not isinstance(picture, str) or len(picture) > _THUMBNAIL or not picture.isascii():
+            raise bad_request("the picture is too large")
+        if key in self._cases:
+            self.thumbnails[key] = picture
 
     def model_record(self) -> dict[str, Any]:
         """The model, for the page."""
@@ -239,7 +503,14 @@ class Session:
 
     def leave(self) -> None:
         """Its page was closed, or is loaded again: then it is heard of at once."""
-        self.seen = time.monotonic() - _ABANDONED
+        self._left = time.monotonic()
+        self.seen = self._left - _ABANDONED
+
+    def notice(self, *, loaded: bool = False) -> None:
+        """Its page asked for something; what a page sent just before it was closed does not count."""
+        now = time.monotonic()
+        if loaded or now - self._left > _LATE:
+            self.seen = now
 
     @property
     def is_left(self) -> bool:
@@ -364,7 +635,7 @@ class Explorer:
             )
         if session is None:
             raise unknown("session", "Reload the page", code="no-session")
-        session.seen = time.monotonic()
+        session.notice()
         return session
 
     def close(self, session: Session) -> None:
@@ -398,6 +669,7 @@ class Explorer:
         """End the sessions that nobody used for long."""
         now = time.monotonic()
         for session in list(self._sessions.values()):
+            session.forget_removed()
             if now - session.seen > self.settings.idle:
                 self.close(session)
 

@@ -98,7 +98,7 @@ def fingerprint(model: ShapeModel) -> str:
 
 def saved(session: Session, page: Any) -> bytes:
     """A session as the bytes of its file."""
-    patient, latest = session.patient, session.latest_scan
+    patient, latest = session.patient, session.current
     scan = session.scan(latest) if latest else None  # one of the queue may have to be read again
     notes: dict[str, Any] = {
         "kind": _KIND,
@@ -313,6 +313,11 @@ def restore(session: Session, path: Path, job: Job) -> dict[str, Any]:
     return {"page": found.notes.get("page"), "said": said}
 
 
+_EARLIER = (
+    "The breast was predicted by an earlier scan, which a session file does not hold: predict it again."
+)
+
+
 def _compute_again(session: Session, scan: OpenScan | None, found: SavedSession, job: Job) -> str:
     """Patient, edit and prediction; returns what a user must know."""
     saved, said, used = found.patient, "", b""
@@ -329,7 +334,10 @@ def _compute_again(session: Session, scan: OpenScan | None, found: SavedSession,
     if edit is not None:
         job.at("editing", 0.8)
         edit_shape(session, edit)
-    if prediction is not None:
+    if prediction is not None and prediction.get("earlier"):
+        # The file holds the patient's scan alone.
+        said = f"{said} {_EARLIER}".strip()
+    elif prediction is not None:
         job.at("predicting", 0.9)
         session.predicted = predict(session, session.required_patient.patient, prediction, job)
     job.settle()

@@ -58,7 +58,7 @@ class Settings:
     max_json: int = 4 * MEGABYTE
     max_landmarks: int = 16 * MEGABYTE
     max_sessions: int = field(default_factory=lambda: _places())  # tabs that keep something
-    max_scans: int = 12  # open in one session
+    max_scans: int = 1000  # open in one session; what is not looked at rests on the disk
     max_shown_faces: int = 220_000  # a finer scan is shown with fewer triangles
     idle: float = 3600.0  # seconds until a session nobody uses ends
     patience: float = 20.0

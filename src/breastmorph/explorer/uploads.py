@@ -176,7 +176,7 @@ def _drawn(
 
 _LONGEST_NAME = 100
 _SPARE = 200 * MEGABYTE  # of disk that is never filled
-_MOST_FILES = 40
+_MOST_FILES = 3000
 _WRITE = MEGABYTE  # bytes that are written at a time
 _LONGEST_STEM = 160  # bytes: file systems count these, and results get longer names
 # An OBJ file names its materials and pictures, so what does no harm is kept as it is.

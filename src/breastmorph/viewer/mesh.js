@@ -55,7 +55,8 @@ const BreastMesh = (() => {
       this.upload();
     }
 
-    setColours(colours) {
+    setColours(colours, photo = false) {
+      this.photo = photo;
       if (!colours) {
         this.colours = null;
         this.geometry.deleteAttribute("color");
@@ -124,8 +125,8 @@ const BreastMesh = (() => {
         Object.assign(one, { polygonOffset: !solid, polygonOffsetFactor: 1, polygonOffsetUnits: 4 });
       }
       material.color.set(this.colours || photo ? "#ffffff" : colour);
-      material.specular.set(photo ? 0x000000 : 0x1c1c1c);
-      this.unshaded.value = this.colours ? 0.5 : 0;
+      material.specular.set(photo || (this.colours && this.photo) ? 0x000000 : 0x1c1c1c);
+      this.unshaded.value = this.colours && !this.photo ? 0.5 : 0;
       if (changed) material.needsUpdate = true;
       for (const object of [this.object, this.depth]) object.position.fromArray(offset);
       this.object.visible = visible;

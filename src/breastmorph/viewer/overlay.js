@@ -2,6 +2,8 @@
 "use strict";
 
 const BreastOverlay = (() => {
+  // What is written into the picture; a page in another language puts its own words here.
+  const words = { left: "Patient's left", right: "Patient's right", fromLeft: "Seen from patient's left", fromRight: "Seen from patient's right" };
   const LINE = 18;  // px from one name to the next below it
 
   const smooth = (from, to, value) => {
@@ -41,11 +43,11 @@ const BreastOverlay = (() => {
      `across` is the part of the patient's left that points to the right of the screen, `toward` the part that
      points to the viewer, both -1 to 1. Seen from the side, the word in the middle says which side it is. */
   function sides(across, toward) {
-    const words = across >= 0 ? ["Patient's right", "Patient's left"] : ["Patient's left", "Patient's right"];
+    const ends = across >= 0 ? [words.right, words.left] : [words.left, words.right];
     const shown = smooth(0.15, 0.5, Math.abs(across));
-    const seen = `Seen from patient's ${toward >= 0 ? "left" : "right"}`;
+    const seen = toward >= 0 ? words.fromLeft : words.fromRight;
     const middleShown = 1 - smooth(0.1, 0.3, Math.abs(across));
-    return { left: words[0], right: words[1], shown, middle: seen, middleShown };
+    return { left: ends[0], right: ends[1], shown, middle: seen, middleShown };
   }
 
   class Overlay {
@@ -139,7 +141,7 @@ const BreastOverlay = (() => {
         context.globalAlpha = shown;
         context.lineWidth = 4 * scale;
         context.lineJoin = "round";
-        context.strokeStyle = "rgba(255,255,255,.85)";
+        context.strokeStyle = style.getPropertyValue("--bv-halo") || "#fff";
         context.fillStyle = style.color;
         lines.forEach((line, i) => {
           context.strokeText(line, x, y + i * high);
@@ -177,5 +179,5 @@ const BreastOverlay = (() => {
     context.fillText(text, 18 * scale, 22 * scale);
   }
 
-  return { Overlay, stamp };
+  return { Overlay, stamp, words };
 })();

@@ -23,18 +23,20 @@ const BreastSurface = (() => {
     return normals;
   }
 
-  /* A thin tube of four sides along a closed line of points [[x, y, z] ...], with gaps where it is dashed: {positions, faces}. */
-  function tube(line, radius, dashed = false) {
+  /* A thin tube of four sides along a line of points [[x, y, z] ...], closed unless it is `open`, with gaps where it is
+     dashed: {positions, faces}. */
+  function tube(line, radius, dashed = false, open = false) {
     const n = line.length, positions = new Float32Array(12 * n), faces = [];
     const sum = (a, b, times = 1) => a.map((value, i) => value + times * b[i]), dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
     const unit = a => { const length = Math.hypot(...a) || 1; return a.map(value => value / length); };
     const cross = (a, b) => [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]];
     const centre = line.reduce((total, point) => sum(total, point, 1 / n), [0, 0, 0]);
     line.forEach((point, i) => {
-      const along = unit(sum(line[(i + 1) % n], line[(i + n - 1) % n], -1)), away = sum(point, centre, -1);
+      const [after, before] = open ? [Math.min(i + 1, n - 1), Math.max(i - 1, 0)] : [(i + 1) % n, (i + n - 1) % n];
+      const along = unit(sum(line[after], line[before], -1)), away = sum(point, centre, -1);
       const out = unit(sum(away, along, -dot(away, along))), up = cross(along, out);
       [[out, 1], [up, 1], [out, -1], [up, -1]].forEach(([side, sign], k) => positions.set(sum(point, side, sign * radius), 12 * i + 3 * k));
-      if (dashed && i % 4 > 1) return;
+      if ((dashed && i % 4 > 1) || (open && i === n - 1)) return;
       for (let k = 0; k < 4; k++) {
         const [a, b] = [4 * i + k, 4 * i + (k + 1) % 4], [c, d] = [a, b].map(corner => (corner + 4) % (4 * n));
         faces.push(a, b, c, b, d, c);

@@ -20,6 +20,8 @@ class BreastView {
     this.frames = 0;
     this.meshes = new Map();
     this.markers = [];
+    this.lines = [];
+    this.split = null;  // {left, right, at}: names of meshes on either side of a line at this part of the width
     this._asked = 0;
     container.classList.add("bv");
     this.scene = new THREE.Scene();
@@ -27,7 +29,8 @@ class BreastView {
     this.eye = new BreastCamera.Camera();
     this.camera = this.eye.lens;
     this.markerGroup = new THREE.Group();
-    this.scene.add(new THREE.HemisphereLight(0xffffff, 0xa8a09a, 0.95), this.camera, this.markerGroup);
+    this.lineGroup = new THREE.Group();
+    this.scene.add(new THREE.HemisphereLight(0xffffff, 0xa8a09a, 0.95), this.camera, this.markerGroup, this.lineGroup);
     this.available = this._start();
     this.overlay = new BreastOverlay.Overlay(container);
     if (this.available) {
@@ -58,9 +61,10 @@ class BreastView {
     return this._changed();
   }
 
-  /* Colours of the vertices: Uint8Array of 3 n, sRGB; null for one colour. */
-  setColours(name, colours) {
-    this.mesh(name).setColours(colours);
+  /* Colours of the vertices: Uint8Array of 3 n, sRGB; null for one colour. Those of skin are a photo, shaded in full; those that
+     stand for numbers are shaded less, to be compared with the colour bar. */
+  setColours(name, colours, { photo = false } = {}) {
+    this.mesh(name).setColours(colours, photo);
     return this._changed();
   }
 
@@ -110,17 +114,38 @@ class BreastView {
       ball.position.fromArray(position);
       ball.scale.setScalar(BreastView._MARKER * (active ? 1.4 : 1) * (ring ? 0.6 : 1));  // it must not hide its ring
       this.markerGroup.add(ball);
-      if (ring) this._addRing(BreastSurface.tube(ring, BreastView._RING * (active ? 1.5 : 1), dashed), paint);
+      if (ring) this._addTube(BreastSurface.tube(ring, BreastView._RING * (active ? 1.5 : 1), dashed), paint, this.markerGroup);
     }
-    this.overlay.nameMarkers(this.markers);
+    this.overlay.nameMarkers(this._named());
     return this._changed();
   }
 
-  _addRing({ positions, faces }, paint) {
+  /* Lines on the surface: [{name, points: [[x, y, z] ...], colour, label, dashed}]; the label stands at the middle. Replaces
+     those before. */
+  setLines(lines) {
+    this.lineGroup.children.forEach(part => { part.material.dispose(); part.geometry.dispose(); });
+    this.lineGroup.clear();
+    this.lines = lines.map(({ name, points, colour = "#c92a2a", label = "", dashed = false }) => {
+      if (points.length > 1) this._addTube(BreastSurface.tube(points, BreastView._LINE, dashed, true), new THREE.MeshBasicMaterial({ color: colour, side: THREE.DoubleSide }), this.lineGroup);
+      return { name, label, active: false, position: points[Math.floor((points.length - 1) / 2)] };
+    });
+    this.overlay.nameMarkers(this._named());
+    return this._changed();
+  }
+
+  /* Show one mesh left and another one right of a line: {left, right, at}, or null for all everywhere. */
+  setSplit(split) {
+    this.split = split;
+    return this._changed();
+  }
+
+  _named() { return [...this.markers, ...this.lines.filter(({ label }) => label)]; }
+
+  _addTube({ positions, faces }, paint, group) {
     const geometry = new THREE.BufferGeometry();
     geometry.setAttribute("position", new THREE.BufferAttribute(positions, 3));
     geometry.setIndex(new THREE.BufferAttribute(faces, 1));
-    this.markerGroup.add(new THREE.Mesh(geometry, paint));
+    group.add(new THREE.Mesh(geometry, paint));
   }
 
   /* {label, unit, min, max, map}: the legend of the colours; null takes it away. */
@@ -171,6 +196,12 @@ class BreastView {
     return this._changed();
   }
 
+  /* Colour behind the body, as in a style sheet. */
+  setGround(colour) {
+    this.scene.background.set(colour);
+    return this._changed();
+  }
+
   /* Whether dragging turns the view; off while a page paints on the surface. */
   setNavigation(on) {
     if (this.controls) this.controls.enabled = on;
@@ -191,13 +222,28 @@ class BreastView {
     if (this._asked) cancelAnimationFrame(this._asked);
     this._asked = 0;
     this._sharpen(fine);
-    this.renderer.render(this.scene, this.camera);
+    this._draw();
     this.overlay.showSides(this.eye.axis(0).x, this.eye.axis(2).x);
-    this.overlay.placeMarkers(this.markers, this.camera);
+    this.overlay.placeMarkers(this._named(), this.camera);
     this.frames += 1;
     clearTimeout(this._resting);
     if (!fine) this._resting = setTimeout(() => this._rest(), 180);
     this.onFrame?.();
+  }
+
+  _draw() {
+    const { renderer, split } = this, { left, right, at } = split ?? {};
+    if (!split || !this.meshes.has(left) || !this.meshes.has(right)) { renderer.render(this.scene, this.camera); return; }
+    const width = this.container.clientWidth, height = this.container.clientHeight, edge = Math.round(at * width);
+    renderer.setScissorTest(true);
+    for (const [shown, hidden, from, wide] of [[left, right, 0, edge], [right, left, edge, width - edge]]) {
+      this.meshes.get(hidden).object.visible = false;
+      this.meshes.get(shown).object.visible = true;
+      renderer.setScissor(from, 0, wide, height);
+      renderer.render(this.scene, this.camera);
+    }
+    renderer.setScissorTest(false);
+    for (const name of [left, right]) this.meshes.get(name).paint();
   }
 
   /* The picture as a PNG data URL, with the patient's sides, names of markers and colour bar in it; `note` is a text that
@@ -253,7 +299,7 @@ class BreastView {
 
   /* Fade names of markers behind the surface; a ray each, so only at rest. */
   _fadeMarkers() {
-    for (const marker of this.markers) {
+    for (const marker of this._named()) {
       const ray = new THREE.Vector3().fromArray(marker.position).sub(this.camera.position), distance = ray.length();
       const hit = this._cast(this.camera.position, ray.normalize());
       this.overlay.fade(marker, hit !== null && hit.distance < distance - 2 * BreastView._MARKER);
@@ -328,3 +374,4 @@ class BreastView {
 BreastView._BALL = new THREE.SphereGeometry(1, 20, 14);
 BreastView._MARKER = 3.2;  // mm
 BreastView._RING = 0.9;
+BreastView._LINE = 1.1;

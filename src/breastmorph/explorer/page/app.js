@@ -1,9 +1,13 @@
 /* The explorer's page: starts it, switches tabs, and holds what the tabs share. */
 
+import { startCases } from "./cases.js";
+import { startCompareTab } from "./compare_tab.js";
 import { startEditingTab } from "./editing_tab.js";
 import { make, part } from "./elements.js";
 import { startFolderTab } from "./folder_tab.js";
 import { NAMES, PAIRS, sentence } from "./figures.js";
+import { startHistory } from "./history.js";
+import { language, setLanguage, t, word } from "./language.js";
 import { Measures } from "./measures.js";
 import { startMissingTab } from "./missing_tab.js";
 import { startModelTab } from "./model_tab.js";
@@ -17,6 +21,7 @@ import { loadMaps, loadModel } from "./shapes.js";
 import { Stage } from "./stage.js";
 import { startToolbar } from "./toolbar.js";
 
+const THEME = "breastmorph-theme";
 const ALIVE = 60000;  // ms: a session lives as long as its page is open
 const LOCKED = ["wrong-token", "used-address"];
 
@@ -25,13 +30,49 @@ const page = {
   stage: new Stage(part("stage"), part("captions")),
   measures: new Measures(),
 
+  /* ---- the whole state, and the page's own part of it ---- */
+
+  /* What the server says of the session now. */
+  take(state) {
+    const { undone, redone, ...now } = state;
+    page.stale = JSON.stringify(now.model) !== JSON.stringify(page.state.model);
+    page.state = { ...page.state, ...now };
+    page.cases.describe();
+    page.history.describe();
+  },
+
+  /* Show what the session holds, in the tab that is open. */
+  async show(tab = page.tab) {
+    if (page.stale) { await useModel(); page.tabs.model.landmarksChanged(); }
+    await restore(page.state.notes, tab);
+  },
+
+  async again() { page.take(await server.get("api/state")); await page.show(); },
+
+  /* Work on another scan. */
+  switchTo: key => page.cases.switchTo(key),
+
+  /* What the page's own controls show: a step that can be undone, or part of the last one. */
+  noting: Promise.resolve(),
+  note(what, { joined = false } = {}) {
+    if (page.restoring || !page.state) return page.noting;
+    page.noting = page.noting.then(async () => {
+      const notes = page.remember();
+      if (JSON.stringify(notes) === JSON.stringify(page.state.notes)) return;
+      page.state.notes = notes;
+      await server.post("api/notes", { notes, what, joined });
+    }).catch(complain);
+    return page.noting;
+  },
+  settled: () => page.noting,
+
   /* Something that several tabs show has changed. */
   changed() { for (const tab of Object.values(page.tabs)) tab.refresh?.(); },
 
   async go(name) {
     const before = page.tab;
     page.tab = name;
-    if (before !== name) page.tabs[before]?.leave?.();
+    if (before !== name) await page.tabs[before]?.leave?.();
     for (const tab of part("tabs").children) {
       const chosen = tab.dataset.tab === name;
       tab.setAttribute("aria-selected", String(chosen));
@@ -53,13 +94,15 @@ const page = {
     page.measures.follow(shape.spec);
   },
 
+  /* Somebody was registered or fitted: nothing of what was there before is about her. */
   async setPatient(patient) {
-    await page.tabs.missing.forget();
-    if (page.state.edit) await server.remove("api/edit");
-    page.state.patient = patient;
-    page.state.edit = null;
+    page.take(await server.get("api/state"));
+    if (patient && page.state.patient?.scan !== patient.scan) { page.changed(); return; }  // another scan is worked on by now
+    page.tabs.missing.forget();
     page.tabs.measures.choose(patient ? "patient" : "mean");
+    if (page.state.edit) page.tabs.measures.restore(editingOf(page.state.edit.asked));
     page.changed();
+    await page.note("registered", { joined: true });
   },
 
   /* The scan whose landmarks can be saved. */
@@ -68,17 +111,23 @@ const page = {
     return open.find(({ scan }) => scan === page.stage.scan?.key) ?? open[0];
   },
 
-  remember: () => ({ tab: page.tab, scores: page.tabs.model.scores(), editing: page.tabs.measures.remember() }),
+  /* Sliders, wishes, what is painted, how scans are turned; of every open scan. */
+  remember() {
+    const { notes, scan, cases } = page.state, before = notes?.cases ?? {};
+    const mine = { editing: page.tabs.measures.remember(), missing: page.tabs.missing.remember() };
+    const all = Object.fromEntries(["", ...cases.map(one => one.scan)].filter(key => before[key]).map(key => [key, before[key]]));
+    return { marks: page.tabs.compare.remember(), scores: page.tabs.model.scores(), turns: { ...notes?.turns, ...page.stage.turns() }, cases: { ...all, [scan]: mine } };
+  },
 
   async openSession(file) {
-    const title = "Opening the session";
+    const title = t("Opening the session");
     let found = null;
     try {
       found = await follow(title, () => server.upload(`api/session-file?name=${encodeURIComponent(file.name)}`, file));
     } finally {
       await busy(title, () => takeUp(found?.page ?? null, { always: Boolean(found) }));
     }
-    say(`The session is open again. ${found.said ? sentence(found.said) : ""}`.trim());
+    say(`${t("The session is open again.")} ${found.said ? sentence(found.said) : ""}`.trim());
   },
 
   /* A model of somebody else: its landmarks are picked once on its mean. */
@@ -94,11 +143,11 @@ const page = {
         page.tabs.model.landmarksChanged();
         page.picker = null;
         page.tabs.model.enter();
-        say("The model knows its landmarks now.");
-      }) }, "Use these landmarks");
+        say(t("The model knows its landmarks now."));
+      }) }, t("Use these landmarks"));
       box.append(done);
       page.stage.showScan(scene);
-      page.measures.clear("Measures appear when the landmarks are set.");
+      page.measures.clear(t("Measures appear when the landmarks are set."));
       page.picker = picker;
       picker.update(state);
     });
@@ -106,8 +155,8 @@ const page = {
 };
 
 const TITLES = {
-  register: "Registering", fit: "Fitting the model to the scan", predict: "Predicting the breast", check: "Checking the scans",
-  propose: "Looking for the landmarks", sheet: "Drawing the page", reopen: "Opening the session",
+  register: word("Registering"), fit: word("Fitting the model to the scan"), predict: word("Predicting the breast"), check: word("Checking the scans"),
+  propose: word("Looking for the landmarks"), sheet: word("Drawing the page"), reopen: word("Opening the session"),
 };
 
 /* Something that was started before the page was loaded again still runs. */
@@ -115,8 +164,8 @@ async function followOn(job) {
   if (job.kind === "propose") return;  // the tab that shows its scan asks again
   const before = page.tab;
   try {
-    await follow(TITLES[job.kind] ?? "Computing", async () => job);
-    say("Done.");
+    await follow(t(TITLES[job.kind] ?? word("Computing")), async () => job);
+    say(t("Done."));
   } finally {
     await page.tabs.folder.again();
     await takeUp({ tab: before });
@@ -128,22 +177,29 @@ async function followOn(job) {
 async function takeUp(remembered, { always = false } = {}) {
   const now = await server.get("api/state"), about = ({ patient, edit, prediction }) => JSON.stringify([patient, edit, prediction]);
   if (!always && about(now) === about(page.state)) return;
-  page.state = { ...page.state, ...now };
-  await useModel();
-  page.tabs.model.landmarksChanged();
-  await restore(remembered);
+  page.take(now);
+  page.stale = true;
+  if (remembered?.scores) page.state.notes = remembered;  // of a session file
+  await page.show(remembered?.tab === "save" ? null : remembered?.tab);  // where it was saved there is nothing to see
 }
 
 /* Bring back what a session held. */
-async function restore(remembered) {
-  if (page.stage.kept) page.stage.forget();
-  const asked = page.state.edit?.asked, scores = remembered?.scores ?? asked?.base.scores;
-  page.tabs.measures.restore(remembered?.editing ?? editingOf(asked));
-  if (scores) page.tabs.model.set(scores);
-  await page.tabs.scan.restore();
-  await page.tabs.missing.restore();
-  page.changed();
-  const tab = remembered?.tab === "save" ? null : remembered?.tab;  // where it was saved there is nothing to see
+async function restore(notes, tab = null) {
+  page.restoring = true;
+  try {
+    const asked = page.state.edit?.asked, scores = notes?.scores ?? asked?.base.scores, mine = notes?.cases?.[page.state.scan];
+    page.tabs.measures.restore(mine?.editing ?? notes?.editing ?? editingOf(asked));
+    page.tabs.model.put(scores ?? []);
+    page.stage.setTurns(notes?.turns ?? {});
+    page.tabs.compare.restore(notes?.marks);
+    await page.tabs.scan.restore();
+    await page.tabs.missing.restore(mine?.missing);
+    await page.stage.setKept(page.state.kept);
+    await page.tabs.folder.restore();
+    page.changed();
+  } finally {
+    page.restoring = false;
+  }
   await page.go(tab ?? (page.state.scan ? "scan" : page.state.queue ? "folder" : "model"));
 }
 
@@ -169,6 +225,25 @@ async function useModel() {
   loadMaps().then(maps => { model.maps = maps; page.stage.dispatchEvent(new Event("change")); }).catch(complain);
 }
 
+/* Light or dark: as the computer is set, until somebody chooses. */
+function startTheme() {
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const show = () => {
+    const theme = localStorage.getItem(THEME) ?? (dark.matches ? "dark" : "light");
+    document.documentElement.dataset.theme = theme;
+    part("theme").setAttribute("aria-pressed", String(theme === "dark"));
+    page.stage.view.setGround(getComputedStyle(document.documentElement).getPropertyValue("--bv-ground"));
+  };
+  dark.addEventListener("change", show);
+  part("theme").addEventListener("click", () => {
+    localStorage.setItem(THEME, document.documentElement.dataset.theme === "dark" ? "light" : "dark");
+    show();
+  });
+  show();
+  part("language").value = language;
+  part("language").addEventListener("change", event => setLanguage(event.target.value));
+}
+
 function startTabs() {
   const buttons = [...part("tabs").children];
   for (const button of buttons) button.addEventListener("click", () => page.go(button.dataset.tab));
@@ -187,7 +262,7 @@ function startPicking() {
   addEventListener("keydown", () => document.body.classList.add("by-keyboard"), { capture: true });
   addEventListener("pointerdown", () => document.body.classList.remove("by-keyboard"), { capture: true });
   startDragging(page);
-  page.stage.onClick = event => page.picker?.pick(event.clientX, event.clientY);
+  page.stage.onClick = event => { if (!page.tabs.compare.click(event)) page.picker?.pick(event.clientX, event.clientY); };
   // Without a mouse: turn the view with the arrow keys until the crosshair is right, then press Enter.
   page.stage.view.canvas?.addEventListener("keydown", event => {
     if (event.key === "Enter" && page.picker) { event.preventDefault(); page.picker.pick(...page.stage.centre()); }
@@ -195,12 +270,17 @@ function startPicking() {
 }
 
 async function start() {
+  startTheme();
   startTabs();
-  startToolbar(page.stage);
+  startToolbar(page);
+  page.cases = startCases(page);
+  page.history = startHistory(page);
+  let drawing = 0;
+  page.stage.addEventListener("change", () => { clearTimeout(drawing); drawing = setTimeout(() => page.cases.takePicture(), 600); });
   startPicking();
   page.tabs = {
     model: startModelTab(page), measures: startEditingTab(page), scan: startScanTab(page),
-    folder: startFolderTab(page), missing: startMissingTab(page), save: startSaveTab(page),
+    folder: startFolderTab(page), missing: startMissingTab(page), compare: startCompareTab(page), save: startSaveTab(page),
   };
   page.state = await server.start();
   Object.assign(NAMES, page.state.measure_names);
@@ -210,9 +290,11 @@ async function start() {
   await useModel();
   page.tabs.model.ready();
   part("veil").hidden = true;
-  await restore(null);
+  page.cases.describe();
+  page.history.describe();
+  await restore(page.state.notes);
   document.body.dataset.ready = "true";
-  say("Ready.");
+  say(t("Ready."));
   // What a tab held may be gone when others needed its place: then it says so, and not only at the next click.
   setInterval(() => server.get("api/model").catch(error => { if (error.code === "no-session") complain(error); }), ALIVE);
   if (page.state.job) await attempt(() => followOn(page.state.job));
@@ -230,6 +312,6 @@ function showLocked({ cause, remedy }) {
 window.explorer = page;  // for the console and the tests
 start().catch(error => {
   if (LOCKED.includes(error.code)) { showLocked(error); return; }
-  part("veil").firstElementChild.textContent = "There is no model to show.";
+  part("veil").firstElementChild.textContent = t("There is no model to show.");
   complain(error);
 });

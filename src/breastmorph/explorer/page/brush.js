@@ -1,10 +1,11 @@
 /* A brush on the shown shape: which vertices are painted. */
 
 export class Brush {
-  /* `onPaint(count)` hears how many vertices are painted. */
-  constructor(stage, onPaint) {
+  /* `onPaint(count)` hears how many vertices are painted, `onStroke()` of the end of a stroke. */
+  constructor(stage, onPaint, onStroke) {
     this.stage = stage;
     this.onPaint = onPaint;
+    this.onStroke = onStroke;
     this.painted = null;   // 0 or 1 for every vertex
     this.mode = "off";     // or "paint", "erase", "turn"
     this.radius = 25;      // mm
@@ -16,7 +17,7 @@ export class Brush {
       if (down) { canvas.setPointerCapture(event.pointerId); this._dab(event); }
     });
     canvas.addEventListener("pointermove", event => { if (down) this._dab(event); });
-    for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, () => { down = false; });
+    for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, () => { if (down) this.onStroke(); down = false; });
   }
 
   setMode(mode) {
@@ -28,6 +29,20 @@ export class Brush {
   clear(count) {
     this.painted = new Float32Array(count);
     this.onPaint(0);
+  }
+
+  /* What is painted as a short text, a bit a vertex; empty where nothing is. */
+  saved() {
+    if (!this.painted?.some(value => value)) return "";
+    const bytes = new Uint8Array(Math.ceil(this.painted.length / 8));
+    this.painted.forEach((value, i) => { if (value) bytes[i >> 3] |= 1 << (i & 7); });
+    return btoa(Array.from(bytes, byte => String.fromCharCode(byte)).join(""));
+  }
+
+  load(text, count) {
+    const bytes = atob(text);
+    this.painted = Float32Array.from({ length: count }, (_, i) => (bytes.charCodeAt(i >> 3) >> (i & 7)) & 1);
+    this.onPaint(this.ids().length);
   }
 
   ids() { return this.painted ? [...this.painted.keys()].filter(i => this.painted[i]) : []; }

@@ -1,5 +1,7 @@
 /* Which colours a shape can have, and what they mean. */
 
+import { t, word } from "./language.js";
+
 /* Round up to 1, 2 or 5 times a power of ten: an end of a scale that people can read. */
 function niceCeiling(value) {
   if (!(value > 0)) return 1;
@@ -21,21 +23,25 @@ function distances(positions, from) {
 }
 
 export const COLOURINGS = {
-  plain: { label: "plain colour" },
-  distance: { label: "distance from the average", title: "Distance from the average", unit: "mm", map: "light", grows: true },
-  variation: { label: "how much people differ", title: "Differences between people, sd", unit: "mm", map: "light" },
-  mask: { label: "breast region (mask)", title: "Breast mask (0 to 1)", unit: "", map: "light", range: [0, 1] },
-  residual: { label: "distance to the scan", title: "Shape in front of (+) or behind (\u2212) the scan", unit: "mm", map: "diverging" },
-  moved: { label: "moved by editing", title: "Moved by editing", unit: "mm", map: "light" },
-  uncertainty: { label: "uncertainty of the prediction", title: "Uncertainty (sd); skin colour: as scanned", unit: "mm", map: "light",
+  plain: { label: word("plain colour") },
+  distance: { label: word("distance from the average"), title: word("Distance from the average"), unit: "mm", map: "light", grows: true },
+  variation: { label: word("how much people differ"), title: word("Differences between people, sd"), unit: "mm", map: "light" },
+  mask: { label: word("breast region (mask)"), title: word("Breast mask (0 to 1)"), unit: "", map: "light", range: [0, 1] },
+  residual: { label: word("distance to the scan"), title: word("Shape in front of (+) or behind (\u2212) the scan"), unit: "mm", map: "diverging" },
+  difference: { label: word("difference from the other shape"), title: word("In front of (+) or behind (\u2212) the other shape"), unit: "mm", map: "diverging" },
+  symmetry: { label: word("left against right"), title: word("Outside (+) or inside (\u2212) the mirror image of the other side"), unit: "mm", map: "diverging",
     plain: value => value !== value },
-  painted: { label: "painted region", title: "", unit: "", map: "light", range: [0, 1.5], plain: value => !value },
+  thickness: { label: word("what is added or taken away"), title: word("Outside (+) or inside (\u2212) of the skin as it is"), unit: "mm", map: "diverging" },
+  moved: { label: word("moved by editing"), title: word("Moved by editing"), unit: "mm", map: "light" },
+  uncertainty: { label: word("uncertainty of the prediction"), title: word("Uncertainty (sd); skin colour: as scanned"), unit: "mm", map: "light",
+    plain: value => value !== value },
+  painted: { label: word("painted region"), title: "", unit: "", map: "light", range: [0, 1.5], plain: value => !value },
 };
 
 /* Colours that make sense for a shape: names in COLOURINGS. */
 export function offered(shape, model) {
   const names = ["plain"];
-  for (const name of ["uncertainty", "residual", "moved", "painted"]) if (shape?.maps?.[name]) names.push(name);
+  for (const name of ["difference", "symmetry", "thickness", "uncertainty", "residual", "moved", "painted"]) if (shape?.maps?.[name]) names.push(name);
   if (model?.mean && shape?.positions.length === model.mean.length) names.push("distance");
   if (model?.maps?.sd) names.push("variation");
   if (model?.maps?.mask) names.push("mask");
@@ -55,5 +61,5 @@ export function evaluate(name, shape, model, ends) {
     if (kind.grows) max = ends[name] = Math.max(max, ends[name] ?? 5);
     min = kind.map === "diverging" ? -max : 0;
   }
-  return { values, scale: { label: kind.title, unit: kind.unit, min, max, map: kind.map }, plain: kind.plain };
+  return { values, scale: { label: t(kind.title), unit: kind.unit, min, max, map: kind.map }, plain: kind.plain };
 }

@@ -1,5 +1,6 @@
 /* The tab "Measures & editing": sliders in centimetres and cc that the server turns into the likeliest shape. */
 
+import { decimal, t } from "./language.js";
 import { make, part, slider } from "./elements.js";
 import { quantity, sentence, typed, wording } from "./figures.js";
 import { attempt, clearError, complain, say } from "./notices.js";
@@ -7,7 +8,7 @@ import { get, newest, patiently, post, Refusal, remove } from "./server.js";
 import { fetchShape, labelOf } from "./shapes.js";
 
 const WAIT = 180;  // ms of rest before a moved slider asks the server
-const HOLDS = "When you change one breast, the other one is held if that is possible.";
+const HOLDS = t("When you change one breast, the other one is held if that is possible.");
 const shownValue = (value, unit) => unit === "mm" ? value / 10 : value;  // as in the number fields
 
 export function startEditingTab(page) {
@@ -25,20 +26,20 @@ export function startEditingTab(page) {
   /* Show the base, without changes. */
   async function showBase() {
     page.stage.show(await baseShape());
-    page.measures.compareWith(base === "mean" ? "Average" : base === "patient" ? "Patient" : "Start", baseSpec());
+    page.measures.compareWith(base === "mean" ? t("Average") : base === "patient" ? t("Patient") : t("Start"), baseSpec());
     page.measures.follow(baseSpec());
   }
 
   async function showEdit() {
     page.stage.show(await fetchShape({ kind: "edit" }), { colouring: page.stage.colouring === "plain" ? null : page.stage.colouring });
-    page.measures.compareWith("Before", baseSpec());
+    page.measures.compareWith(t("Before"), baseSpec());
     page.measures.follow({ kind: "edit" });
   }
 
   async function loadFeatures() {
     const wanted = base === "patient" ? "patient" : "mean";
     if (loaded === wanted) return;
-    part("edit-sliders").replaceChildren(make("p", { className: "hint" }, "Preparing. This takes a few seconds after the start."));
+    part("edit-sliders").replaceChildren(make("p", { className: "hint" }, t("Preparing. This takes a few seconds after the start.")));
     const answer = await patiently(() => get(`api/edit?base=${wanted}`), 120);
     features = answer.features;
     loaded = wanted;
@@ -61,29 +62,29 @@ export function startEditingTab(page) {
     });
     // A field for text: one for numbers would take "21,5" for 215 where the browser expects a point.
     const number = make("input", { type: "text", id: `${id}-number`, className: "number", inputMode: "decimal", autocomplete: "off",
-      "aria-label": `${wording(feature)} in ${small ? "cm" : "cc"}` });
-    number.value = shownValue(feature.value, unit).toFixed(small ? 1 : 0);
+      "aria-label": t`${wording(feature)} in ${small ? "cm" : "cc"}` });
+    number.value = decimal(shownValue(feature.value, unit), small ? 1 : 0);
     number.addEventListener("input", () => { typing = name; });
     number.addEventListener("blur", () => { typing = ""; });
     number.addEventListener("change", () => {
       typing = "";
       const value = typed(number.value);
       if (value > 0) { wish(name, value); return; }
-      complain(new Refusal({ cause: `\u201C${number.value}\u201D is not a number above 0`, remedy: "Type for example 21.5 or 21,5." }));
+      complain(new Refusal({ cause: t`\u201C${number.value}\u201D is not a number above 0`, remedy: t("Type for example 21.5 or 21,5.") }));
       page.measures.again();
     });
-    const release = make("button", { className: "small release", "aria-label": `Let ${wording(feature)} free again`, hidden: true,
-      onclick: () => { wishes.delete(name); refreshMarks(); ask(); } }, "Release");
+    const release = make("button", { className: "small release", "aria-label": t`Let ${wording(feature)} free again`, hidden: true,
+      onclick: () => { wishes.delete(name); refreshMarks(); ask(); } }, t("Release"));
     made.root.querySelector("output").replaceWith(release);
-    made.root.append(make("div", { className: "entry" }, made.input, number, make("span", { className: "unit" }, small ? "cm" : "cc")));
+    made.root.append(make("div", { className: "entry" }, made.input, number, make("span", { className: "unit" }, small ? "cm" : t("cc"))));
     return { ...made, number, release, unit };
   }
 
   function place(name, value) {
     const { input, number, unit, show } = rows.get(name);
     input.value = value;
-    number.value = value.toFixed(unit === "mm" ? 1 : 0);
-    show(`${number.value} ${unit === "mm" ? "cm" : "cc"}`);
+    number.value = decimal(value, unit === "mm" ? 1 : 0);
+    show(`${number.value} ${unit === "mm" ? "cm" : t("cc")}`);
   }
 
   function wish(name, value) {
@@ -114,11 +115,11 @@ export function startEditingTab(page) {
     part("edit-changes").hidden = !main.length;
     part("edit-changes").tBodies[0].replaceChildren(...main.map(change => make("tr", { id: `change-${change.name}`,
       className: change.requested !== null ? "set" : "" },
-    make("th", { scope: "row" }, wording(change), make("small", {}, change.requested !== null ? " wished" : change.held ? " held" : "")),
+    make("th", { scope: "row" }, wording(change), make("small", {}, change.requested !== null ? ` ${t("wished")}` : change.held ? ` ${t("held")}` : "")),
     make("td", {}, quantity(change.before, change.unit)), make("td", {}, quantity(change.after, change.unit)))));
     const { held_by_itself: held, not_held: free } = result;
-    part("hold-note").textContent = held ? `The ${held} breast is held by itself, because your wishes are about the other one. Untick it to let it change.`
-      : free ? `The ${free} breast could not be held with these values: it changed too. See the table below.`
+    part("hold-note").textContent = held ? t`The ${t(held)} breast is held by itself, because your wishes are about the other one. Untick it to let it change.`
+      : free ? t`The ${t(free)} breast could not be held with these values: it changed too. See the table below.`
         : HOLDS;
   }
 
@@ -133,8 +134,8 @@ export function startEditingTab(page) {
   const ask = newest(async () => {
     const mine = round, outdated = () => mine !== round;  // undone, or about another shape
     try {
-      if (!wishes.size) { await reset(); say("No changes: the shape is as at the start."); return; }
-      say("Computing.");
+      if (!wishes.size) { await reset(); say(t("No changes: the shape is as at the start.")); return; }
+      say(t("Computing."));
       page.stage.view.container.classList.add("computing");
       const asked = [...wishes];
       const result = await patiently(() => post("api/edit", {
@@ -145,20 +146,21 @@ export function startEditingTab(page) {
       clearError();
       page.state.edit = result;
       attained = asked;
+      page.note("edit", { joined: true });
       part("edit-warnings").replaceChildren(...result.warnings.map(text => make("li", {}, sentence(text))));
       showHolds(result.held);
       showChanges(result);
       if (page.tab !== "measures") { page.changed(); return; }
       await showEdit();
       page.changed();
-      say(`Computed. ${result.changes.filter(change => change.requested !== null)
+      say(`${t("Computed.")} ${result.changes.filter(change => change.requested !== null)
         .map(change => `${wording(change)}: ${quantity(change.after, change.unit, 2)}`).join(", ")}.`);
     } catch (error) {
       if (outdated()) return;
       goBack();
       if (page.tab !== "measures") return;
       complain(error);
-      say("Not changed: see the message.");
+      say(t("Not changed: see the message."));
     } finally {
       page.stage.view.container.classList.remove("computing");
     }
@@ -178,10 +180,12 @@ export function startEditingTab(page) {
     part("hold-note").textContent = HOLDS;
   }
 
-  async function reset() {
+  async function reset(what = "edit") {
     forget();
-    if (page.state.edit) await remove("api/edit");
+    const edited = page.state.edit;
+    if (edited) await remove("api/edit");
     page.state.edit = null;
+    page.note(what, { joined: Boolean(edited) });
     await showBase();
     page.changed();
   }
@@ -196,16 +200,17 @@ export function startEditingTab(page) {
 
   part("edit-base").addEventListener("change", () => attempt(async () => {
     base = part("edit-base").value;
-    await reset();
+    await reset("start");
     await loadFeatures();
     page.measures.again();
-    say(`Start: ${part("edit-base").selectedOptions[0].textContent}.`);
+    say(t`Start: ${part("edit-base").selectedOptions[0].textContent}.`);
   }));
-  part("edit-reset").addEventListener("click", () => attempt(async () => { await reset(); say("All changes are undone."); }));
+  part("edit-reset").addEventListener("click", () => attempt(async () => { await reset(); say(t("All changes are undone.")); }));
   for (const side of Object.keys(holds)) {
     part(`hold-${side}`).addEventListener("change", event => {
       holds[side] = event.target.checked;
       if (wishes.size) ask();
+      else page.note("hold");
     });
   }
 
@@ -228,7 +233,7 @@ export function startEditingTab(page) {
     refresh() {
       const option = part("edit-base").querySelector("[value=patient]");
       option.disabled = !page.state.patient;
-      option.textContent = page.state.patient ? `Patient: ${page.state.patient.name}` : "Patient (load a scan first)";
+      option.textContent = page.state.patient ? t`Patient: ${page.state.patient.name}` : t("Patient (load a scan first)");
       part("edit-base").value = base;
     },
     restore(saved) {
@@ -236,9 +241,9 @@ export function startEditingTab(page) {
       forget();
       base = saved?.base ?? (page.state.patient ? "patient" : "mean");
       Object.assign(holds, saved?.holds);
-      attained = saved?.wishes ?? [];
+      attained = page.state.edit ? saved?.wishes ?? [] : [];
       wishes = new Map(attained);
     },
-    remember: () => ({ base, wishes: [...wishes], holds: { ...holds } }),
+    remember: () => ({ base, wishes: [...attained], holds: { ...holds } }),
   };
 }

@@ -1,5 +1,6 @@
 /* Parts of the page: finding them, making them, sliders. */
 
+import { decimal, t } from "./language.js";
 import { signed } from "./figures.js";
 
 export const part = id => document.getElementById(id);
@@ -35,16 +36,17 @@ export function slider({ id, label, min, max, step, value, text, hint = "", cent
 export function scoreSliders(named, limit, onChange) {
   const scores = named.map(() => 0);
   const sliders = named.map((names, k) => slider({
-    ...names, min: -limit, max: limit, step: 0.1, value: 0, text: "0.0 sd", centred: true, onInput: value => { place(value, k); onChange(); } }));
+    ...names, min: -limit, max: limit, step: 0.1, value: 0, text: `${decimal(0, 1)} ${t("sd")}`, centred: true, onInput: value => { place(value, k); onChange(); } }));
   function place(value, k) {
     scores[k] = Math.min(Math.max(value, -limit), limit);
     sliders[k].input.value = scores[k];
-    sliders[k].show(`${signed(scores[k])} sd`);
+    sliders[k].show(`${signed(scores[k])} ${t("sd")}`);
   }
   sliders.forEach(({ input }, k) => input.addEventListener("dblclick", () => { place(0, k); onChange(); }));
   return {
     roots: sliders.map(({ root }) => root),
     scores: () => [...scores],
+    put(values) { scores.forEach((_, k) => place(values[k] ?? 0, k)); },
     set(values) { scores.forEach((_, k) => place(values[k] ?? 0, k)); onChange(); },
     random() { this.set(scores.map(normal)); },
   };

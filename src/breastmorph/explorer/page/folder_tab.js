@@ -1,5 +1,6 @@
 /* The tab "Folder of scans": landmarks on many scans, one after the other, then check and register. */
 
+import { count, t } from "./language.js";
 import { make, part } from "./elements.js";
 import { sentence, sentences } from "./figures.js";
 import { attempt, busy, runJob, say } from "./notices.js";
@@ -8,22 +9,22 @@ import { loadScan } from "./raw_scan.js";
 import { get, post } from "./server.js";
 
 const LOOKING = 2000;  // ms between two looks at what was proposed meanwhile
-const WORDS = { todo: "to do", proposed: "proposed, no doubt", started: "started", done: "all points set", unreadable: "unreadable" };
+const WORDS = { todo: t("to do"), proposed: t("proposed, no doubt"), started: t("started"), done: t("all points set"), unreadable: t("unreadable") };
 const SIGNS = { todo: "\u25CB", proposed: "\u25CC", doubt: "?", started: "\u25D0", done: "\u2713", unreadable: "\u2715" };
-const VERDICTS = { refused: "refused by the check", usable: "usable", repaired: "usable after repair" };
+const VERDICTS = { refused: t("refused by the check"), usable: t("usable"), repaired: t("usable after repair") };
 
 export function startFolderTab(page) {
   let queue = null, at = 0, scene = null, state = null, opening = 0;
   const picker = new Picker(part("folder-picker"), page, next => { state = next; follow(); }, {
-    label: "Confirm, next scan", then: () => { if (state?.confirmed && next() !== at) attempt(() => open(next())); } });
+    label: t("Confirm, next scan"), then: () => { if (state?.confirmed && next() !== at) attempt(() => open(next())); } });
   const canBeUsed = row => row.status !== "unreadable" && !row.problem;
 
   /* One scan in words, for the list. */
   function words(row) {
     if (row.status === "unreadable") return WORDS.unreadable;
-    if (row.problem) return "its landmark file cannot be read";
-    if (row.doubt) return row.status === "todo" ? "nothing found: set by hand" : `${row.doubt} ${row.doubt === 1 ? "point" : "points"} in doubt`;
-    return row.verdict === "refused" ? VERDICTS.refused : row.registered ? "registered" : VERDICTS[row.verdict] ?? WORDS[row.status];
+    if (row.problem) return t("its landmark file cannot be read");
+    if (row.doubt) return row.status === "todo" ? t("nothing found: set by hand") : count(row.doubt, "1 point in doubt", "{n} points in doubt");
+    return row.verdict === "refused" ? VERDICTS.refused : row.registered ? t("registered") : VERDICTS[row.verdict] ?? WORDS[row.status];
   }
 
   /* The row of the open scan follows its landmarks without asking the server. */
@@ -59,21 +60,21 @@ export function startFolderTab(page) {
   function describeProposals() {
     const { state: now, left } = queue.proposing ?? { state: "done" }, sure = queue.scans.filter(row => row.status === "proposed" && !row.doubt).length;
     part("folder-proposing").hidden = now === "done";
-    part("folder-proposing-text").textContent = now === "running" ? `Looking for landmarks in the background: ${left} ${left === 1 ? "scan" : "scans"} left.`
-      : `Stopped looking for landmarks; ${left} ${left === 1 ? "scan" : "scans"} left.`;
-    part("folder-proposing-stop").textContent = now === "running" ? "Stop" : "Go on";
+    part("folder-proposing-text").textContent = now === "running" ? t`Looking for landmarks in the background. Scans left: ${left}.`
+      : t`Stopped looking for landmarks. Scans left: ${left}.`;
+    part("folder-proposing-stop").textContent = now === "running" ? t("Stop") : t("Go on");
     part("folder-accept").hidden = !sure;
-    part("folder-accept").textContent = sure === 1 ? "Confirm the one scan without doubt" : `Confirm all ${sure} scans without doubt`;
+    part("folder-accept").textContent = sure === 1 ? t("Confirm the one scan without doubt") : t`Confirm all ${sure} scans without doubt`;
   }
 
   function describe() {
     const done = queue.scans.filter(row => row.status === "done").length, total = queue.scans.length;
-    part("folder-progress").textContent = `${queue.folder}: ${done} of ${total} scans have all points`;
+    part("folder-progress").textContent = t`${queue.folder}: ${done} of ${total} scans have all points`;
     part("folder-bar").setAttribute("aria-valuenow", String(Math.round(100 * done / Math.max(total, 1))));
     part("folder-bar").firstElementChild.style.width = `${100 * done / Math.max(total, 1)}%`;
     part("folder-scan").replaceChildren(...queue.scans.map((row, k) => make("option", { value: k, selected: k === at },
       `${canBeUsed(row) && row.verdict !== "refused" ? SIGNS[row.doubt ? "doubt" : row.status] : SIGNS.unreadable} ${row.name} \u2013 ${words(row)}`)));
-    part("folder-where").textContent = `Points are saved in ${queue.folder}/landmarks, results of Register all in ${queue.results}.`;
+    part("folder-where").textContent = t`Points are saved in ${queue.folder}/landmarks, results of Register all in ${queue.results}.`;
     describeProposals();
     part("folder-next").classList.toggle("primary", !state || state.confirmed);
     part("folder-previous").disabled = at === 0;
@@ -81,7 +82,7 @@ export function startFolderTab(page) {
     part("folder-use").disabled = !queue.scans[at]?.registered;
     part("folder-check").disabled = !queue.scans.some(row => !["todo", "proposed"].includes(row.status) || row.problem);
     part("folder-register").disabled = !done;
-    part("folder-register").textContent = `Register all ${done || ""}`.trim();
+    part("folder-register").textContent = `${t("Register all")} ${done || ""}`.trim();
   }
 
   async function open(k) {
@@ -90,7 +91,7 @@ export function startFolderTab(page) {
     close();
     describe();
     try {
-      await busy(`Opening ${row.name}`, async () => {
+      await busy(t`Opening ${row.name}`, async () => {
         const next = await get(`api/scans/${row.scan}`), shown = await loadScan(next);
         if (mine !== opening) return;  // another scan was chosen meanwhile
         [state, scene] = [next, shown];
@@ -98,14 +99,14 @@ export function startFolderTab(page) {
       });
     } catch (error) {
       if (mine !== opening) return;
-      [row.status, row.problem] = ["unreadable", error.cause ?? "It cannot be opened"];
+      [row.status, row.problem] = ["unreadable", error.cause ?? t("It cannot be opened")];
       describe();
-      say(`${row.name} cannot be opened.`);
+      say(t`${row.name} cannot be opened.`);
       throw error;
     }
     if (mine !== opening) return;
     if (page.tab === "folder") show();
-    say(`${row.name}: ${row.status === "done" ? "all points are set" : row.status === "proposed" ? "look at the points" : "set the points"}.`);
+    say(`${row.name}: ${row.status === "done" ? t("all points are set") : row.status === "proposed" ? t("look at the points") : t("set the points")}.`);
     await picker.propose();
   }
 
@@ -114,12 +115,12 @@ export function startFolderTab(page) {
     state = scene = null;
     picker.close();
     page.stage.clearScan();
-    page.measures.clear("No scan is shown.");
+    page.measures.clear(t("No scan is shown."));
   }
 
   function show() {
     page.stage.showScan(scene);
-    page.measures.clear("Measures appear when a scan is registered.");
+    page.measures.clear(t("Measures appear when a scan is registered."));
     page.picker = picker;
     picker.chosen = null;
     picker.update(state);
@@ -142,25 +143,26 @@ export function startFolderTab(page) {
   part("folder-next").addEventListener("click", () => attempt(() => open(next())));
   part("folder-previous").addEventListener("click", () => attempt(() => open(at - 1)));
   part("folder-check").addEventListener("click", () => attempt(async () => {
-    const { checks } = await runJob("Checking the scans", "api/queue/check");
+    const { checks } = await runJob(t("Checking the scans"), "api/queue/check");
     const bad = checks.filter(check => check.verdict === "refused").length;
-    results(bad ? `Checked: ${bad} of ${checks.length} need attention` : `Checked: all ${checks.length} can be used`, checks.map(check => ({
+    results(bad ? t`Checked: ${bad} of ${checks.length} need attention` : t`Checked: all ${checks.length} can be used`, checks.map(check => ({
       good: check.verdict !== "refused", name: check.name,
       text: [VERDICTS[check.verdict] ?? check.verdict, ...check.findings.filter(({ level }) => level !== "info").map(({ message, remedy }) => sentences(message, remedy))].map(sentence).join(" ") })));
     await refresh();
-    say(bad ? `Checked: ${bad} of ${checks.length} cannot be used.` : "Checked: all can be used.");
+    say(bad ? t`Checked: ${bad} of ${checks.length} cannot be used.` : t("Checked: all can be used."));
   }));
   part("folder-register").addEventListener("click", () => attempt(async () => {
-    const { registered } = await runJob("Registering the scans", "api/queue/register");
+    const { registered } = await runJob(t("Registering the scans"), "api/queue/register");
     await refresh();
     const good = registered.filter(({ error }) => !error).length;
-    results(`Registered: ${good} of ${registered.length}`, registered.map(({ name, error }) => ({
-      good: !error, name, text: error ? sentences(error.cause, error.remedy) : "registered" })));
-    say(`Registered ${good} of ${registered.length}.`);
+    results(t`Registered: ${good} of ${registered.length}`, registered.map(({ name, error }) => ({
+      good: !error, name, text: error ? sentences(error.cause, error.remedy) : t("registered") })));
+    say(t`Registered ${good} of ${registered.length}.`);
   }));
   part("folder-use").addEventListener("click", () => attempt(async () => {
-    await page.setPatient(await post(`api/scans/${queue.scans[at].scan}/use`));
-    await page.tabs.scan.open(await get(`api/scans/${queue.scans[at].scan}`));
+    const { scan } = queue.scans[at];
+    await page.setPatient(await post(`api/scans/${scan}/use`));
+    await page.tabs.scan.open(await get(`api/scans/${scan}`));
   }));
 
   part("folder-proposing-stop").addEventListener("click", () => attempt(async () => {
@@ -171,7 +173,7 @@ export function startFolderTab(page) {
     const { accepted } = await post("api/queue/accept");
     if (state) picker.update(state = await get(`api/scans/${state.scan}`));
     await refresh();
-    say(`${accepted} ${accepted === 1 ? "scan is" : "scans are"} confirmed and saved.`);
+    say(count(accepted, "1 scan is confirmed and saved.", "{n} scans are confirmed and saved."));
   }));
   watch();
 
@@ -181,10 +183,16 @@ export function startFolderTab(page) {
       part("folder-body").hidden = !page.state.queue;
       if (!page.state.queue) { page.showDefault(); return; }
       if (scene) { show(); return; }
-      if (queue) { page.stage.clearScan(); page.measures.clear("No scan is shown."); return; }  // it cannot be read, or is still opening
+      if (queue) { page.stage.clearScan(); page.measures.clear(t("No scan is shown.")); return; }  // it cannot be read, or is still opening
       queue = await get("api/queue");
       const first = queue.scans.findIndex(row => row.status !== "done" && canBeUsed(row));
       await open(Math.max(first, 0));
+    },
+    /* Landmarks may be other ones after a step was undone. */
+    async restore() {
+      if (!queue || !state) return;
+      state = await get(`api/scans/${state.scan}`);
+      await refresh();
     },
     async again() { if (queue) await refresh(); },
     state: () => state,

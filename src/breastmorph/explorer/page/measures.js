@@ -1,5 +1,6 @@
 /* Measures of the shown shape: the strip under the view, the full table, the gauge of plausibility. */
 
+import { t } from "./language.js";
 import { make, part } from "./elements.js";
 import { pairWording, sentence, withSpread, wording } from "./figures.js";
 import { complain } from "./notices.js";
@@ -16,7 +17,7 @@ export class Measures extends EventTarget {
     this.shown = null;      // the server's answer for the shown shape
     this.other = null;      // the one for the second column
     this.tape = false;
-    this.beside = { label: "Average", spec: { kind: "mean" } };
+    this.beside = { label: t("Average"), spec: { kind: "mean" } };
     this.spec = null;       // the shape whose measures are wanted; null where nothing is shown that has any
     this.asking = null;     // the one that the server measures now: an older one while a slider moves
     this.ask = newest(spec => this._follow(spec));
@@ -78,11 +79,11 @@ export class Measures extends EventTarget {
   _strip() {
     const items = MAIN.map(name => this.value(name)).filter(Boolean).map(measure => make("div", { className: "measure" },
       make("dt", {}, wording(measure)), make("dd", { id: `strip-${measure.name}` }, withSpread(measure),
-        ...(measure.kind === "straight" && measure.value !== null ? [make("small", {}, " straight")] : []))));
+        ...(measure.kind === "straight" && measure.value !== null ? [make("small", {}, ` ${t("straight")}`)] : []))));
     const how = this.shown.plausibility;
     if (how) {
-      items.push(make("div", { className: "measure" }, make("dt", {}, "Plausibility"),
-        make("dd", { id: "strip-plausibility", className: how.level }, how.level)));
+      items.push(make("div", { className: "measure" }, make("dt", {}, t("Plausibility")),
+        make("dd", { id: "strip-plausibility", className: how.level }, t(how.level))));
     }
     part("strip").replaceChildren(make("dl", {}, ...items));
   }
@@ -94,12 +95,12 @@ export class Measures extends EventTarget {
     // Within a zone the needle follows the share of the model's subjects who are less unusual.
     const share = 1 - how.plausibility;
     const place = { usual: 2 + 29 * share, unusual: 35 + 30 * share, implausible: 83 }[how.level];
-    const meter = make("div", { className: "meter", role: "meter", "aria-label": "Plausibility",
+    const meter = make("div", { className: "meter", role: "meter", "aria-label": t("Plausibility"),
       "aria-valuemin": "0", "aria-valuemax": "100", "aria-valuenow": String(Math.round(100 * how.plausibility)),
-      "aria-valuetext": `${how.level}: ${how.text}` },
-    ...["usual", "unusual", "implausible"].map(level => make("span", { className: level === how.level ? "zone here" : "zone" }, level)),
+      "aria-valuetext": `${t(how.level)}: ${how.text}` },
+    ...["usual", "unusual", "implausible"].map(level => make("span", { className: level === how.level ? "zone here" : "zone" }, t(level))),
     make("i", { className: "needle", style: `left:${place.toFixed(1)}%` }));
-    part("gauge").replaceChildren(make("h3", {}, "How plausible is this shape?"), meter, make("p", { className: "hint" }, sentence(how.text)));
+    part("gauge").replaceChildren(make("h3", {}, t("How plausible is this shape?")), meter, make("p", { className: "hint" }, sentence(how.text)));
   }
 
   /* The measures of the chosen kind. */
@@ -120,6 +121,6 @@ export class Measures extends EventTarget {
       make("td", {}, withSpread(measure, true)), make("td"))));
     part("measures-table").tBodies[0].replaceChildren(...rows);
     part("measures-note").textContent = without.length
-      ? `Not measured: ${without.map(measure => `${wording(measure).toLowerCase()} (${measure.reason ?? "not known"})`).join("; ")}.` : "";
+      ? t`Not measured: ${without.map(measure => `${wording(measure)} (${measure.reason ?? t("not known")})`).join("; ")}.` : "";
   }
 }

@@ -1,5 +1,6 @@
 /* What the page tells its user: status, errors with what to do, work in progress with a way to stop it. */
 
+import { t } from "./language.js";
 import { part } from "./elements.js";
 import { sentence } from "./figures.js";
 import { Cancelled, job, post, Refusal } from "./server.js";
@@ -11,14 +12,14 @@ export function say(text) { part("status").textContent = text; }
 export function clearError() { part("error").hidden = true; }
 
 export function complain(error) {
-  if (error instanceof Cancelled) { say("Stopped."); return; }
+  if (error instanceof Cancelled) { say(t("Stopped.")); return; }
   if (!(error instanceof Refusal)) console.error(error);
   const { cause, remedy } = error instanceof Refusal ? error
-    : { cause: "Something went wrong on this page", remedy: "Reload the page. Your session is kept." };
+    : { cause: t("Something went wrong on this page"), remedy: t("Reload the page. Your session is kept.") };
   part("error-cause").textContent = sentence(cause);
   part("error-remedy").textContent = sentence(remedy);
   part("error").hidden = false;
-  if (part("status").textContent === working) say("It did not work: see the message.");
+  if (part("status").textContent === working) say(t("It did not work: see the message."));
   part("panels").scrollTop = 0;
 }
 
@@ -69,10 +70,10 @@ export async function busy(title, work) {
 export function follow(title, begin) {
   stopping = false;
   return busy(title, () => job(begin,
-    state => showBusy(title, state.progress, stopping ? "Stopping" : state.step ?? "", true), () => stopping));
+    state => showBusy(title, state.progress, stopping ? t("Stopping") : t(state.step ?? ""), true), () => stopping));
 }
 
 export const runJob = (title, path, body = {}) => follow(title, () => post(path, body));
 
-part("busy-cancel").addEventListener("click", () => { stopping = true; part("busy-step").textContent = "Stopping"; });
+part("busy-cancel").addEventListener("click", () => { stopping = true; part("busy-step").textContent = t("Stopping"); });
 part("error-close").addEventListener("click", clearError);

@@ -1,5 +1,6 @@
 /* Landmarks on a raw scan: what the program proposes and how sure it is, which one next, where it is, undo. */
 
+import { t, whole } from "./language.js";
 import { make } from "./elements.js";
 import { sentences } from "./figures.js";
 import { attempt, follow, runJob, say } from "./notices.js";
@@ -33,7 +34,7 @@ export class Picker {
     });
   }
 
-  get landmarks() { return this.page.state.picking; }
+  get landmarks() { return this.page.state.picking.map(one => ({ ...one, label: t(one.label), text: t(one.text) })); }
 
   current() { return this.chosen ?? this.state?.next ?? null; }
 
@@ -43,8 +44,8 @@ export class Picker {
       const answer = await post(`api/scans/${this.state.scan}/${action}`, body);
       if (this.state?.scan !== answer.scan) return;
       this.update(answer);
-      say({ undo: "The last step is undone.", swap: "Left and right are exchanged.", skip: "Skipped.", confirm: "Confirmed." }[action]
-        ?? (body.side ? `The ${body.side} breast is marked as missing.` : "Both breasts are there."));
+      say({ undo: t("The last step is undone."), swap: t("Left and right are exchanged."), skip: t("Skipped."), confirm: t("Confirmed.") }[action]
+        ?? (body.side ? t`The ${t(body.side)} breast is marked as missing.` : t("Both breasts are there.")));
     });
   }
 
@@ -52,7 +53,7 @@ export class Picker {
     const answer = await upload(`api/scans/${this.state.scan}/landmarks?name=${encodeURIComponent(file.name)}`, file);
     this.update(answer);
     const unknown = answer.unknown_labels;
-    say(`${Object.keys(answer.landmarks).length} landmarks from ${file.name}.${unknown.length ? ` Not understood: ${unknown.join(", ")}.` : ""}`);
+    say([t`${Object.keys(answer.landmarks).length} landmarks from ${file.name}.`, unknown.length ? t`Not understood: ${unknown.join(", ")}.` : ""].join(" ").trim());
   }
 
   /* Say yes to all that was proposed, where nobody has yet. */
@@ -69,12 +70,12 @@ export class Picker {
       if (this.page.picker === this) this.update(answer);
       else this.onChange(this.state = answer);
       const count = Object.keys(answer.found).length, doubtful = this._doubtful().length;
-      say(count ? `${count} points are proposed${doubtful ? `, ${doubtful} of them doubtful` : ""}.` : "No points were found: set them by hand.");
+      say(!count ? t("No points were found: set them by hand.") : doubtful ? t`${count} points are proposed, ${doubtful} of them doubtful.` : t`${count} points are proposed.`);
     });
   }
 
   async _proposed(scan) {
-    const title = "Looking for the landmarks", { job } = this.page.state;
+    const title = t("Looking for the landmarks"), { job } = this.page.state;
     if (job?.kind === "propose") {  // asked before the page was loaded again
       this.page.state.job = null;
       await follow(title, async () => job);
@@ -101,19 +102,19 @@ export class Picker {
     const scan = this.state?.scan;
     if (!name || !scan || this.page.stage.scan?.key !== scan) return;  // what is shown is not what would be marked
     const sight = this.page.stage.lineOfSight(clientX, clientY);
-    if (!sight) { say("That is beside the scan. Click on the skin."); return; }
+    if (!sight) { say(t("That is beside the scan. Click on the skin.")); return; }
     // The next click would be taken for the same point.
-    if (this.sending) { say(`One moment: ${this._label(name)} is being set. Click again then.`); return; }
+    if (this.sending) { say(t`One moment: ${this._label(name)} is being set. Click again then.`); return; }
     this.sending = true;
     return attempt(async () => {
       const answer = await post(`api/scans/${scan}/pick`, {
         scan, landmark: name, ray: { origin: sight.origin, direction: sight.direction }, snap: this.parts.snap.checked });
       if (this.state?.scan !== answer.scan) return;  // it was saved for its own scan; another one is open now
       this.chosen = null;
-      const label = this._label(name), moved = answer.moved_mm > 1 ? ` Moved ${answer.moved_mm.toFixed(0)} mm to the lowest point.` : "";
+      const label = this._label(name), moved = answer.moved_mm > 1 ? ` ${t`Moved ${whole(answer.moved_mm)} mm to the lowest point.`}` : "";
       this.update(answer);
       const next = this.current();
-      say(`${label} is set.${moved} ${next ? `Next: ${this._label(next)}.` : "All points are set."}`);
+      say(`${t`${label} is set.`}${moved} ${next ? `${t("Next")}: ${this._label(next)}.` : t("All points are set.")}`);
     }).finally(() => { this.sending = false; });
   }
 
@@ -134,21 +135,21 @@ export class Picker {
     const { parts } = this, name = this.current(), known = this.landmarks.find(landmark => landmark.name === name);
     const found = known && state.found[known.name], proposed = Object.keys(state.found).length > 0 && !state.confirmed;
     if (state.turn) this.page.stage.standScan(state.turn);
-    parts.next.textContent = found ? `${found.doubtful ? "Doubtful" : "Found"}: ${known.label}`
-      : known ? `${known.optional ? "If you like" : "Next"}: ${known.label}` : proposed ? "Are these points right?" : "All points are set";
-    parts.text.textContent = found ? `${found.doubtful ? "The program is not sure of it" : "The program found it"}, \u00B1 ${found.mm.toFixed(0)} mm. ${known.text} If it lies elsewhere, click there or drag it.`
-      : known ? `${known.text} Click on the skin to set it.`
-      : `${proposed ? "The program found them; the rings show how sure it is. " : ""}Turn the view and check them. Drag a point, or choose it in the list, to set it again.`;
+    parts.next.textContent = found ? `${found.doubtful ? t("Doubtful") : t("Found")}: ${known.label}`
+      : known ? `${known.optional ? t("If you like") : t("Next")}: ${known.label}` : proposed ? t("Are these points right?") : t("All points are set");
+    parts.text.textContent = found ? `${found.doubtful ? t("The program is not sure of it") : t("The program found it")}, \u00B1 ${whole(found.mm)} mm. ${known.text} ${t("If it lies elsewhere, click there or drag it.")}`
+      : known ? `${known.text} ${t("Click on the skin to set it.")}`
+      : `${proposed ? `${t("The program found them; the rings show how sure it is.")} ` : ""}${t("Turn the view and check them. Drag a point, or choose it in the list, to set it again.")}`;
     parts.keep.hidden = !found?.doubtful;
     parts.confirm.hidden = !this.confirmLabel || !proposed || !state.complete;
-    parts.confirm.textContent = this.confirmLabel || "Confirm";
+    parts.confirm.textContent = this.confirmLabel || t("Confirm");
     this.root.classList.toggle("proposed", Object.keys(state.found).length > 0);
     parts.sure.hidden = !Object.keys(state.found).length;
     parts.sketch.replaceChildren(sketch(known?.name, Object.keys(state.landmarks), known?.label ?? ""));
     parts.undo.disabled = !state.can_undo;
     parts.skip.hidden = !known?.optional;
     parts.absent.value = state.absent_side;
-    parts.saved.textContent = state.source === "queue" ? (state.saved ? "Saved in the folder, beside the scan." : "Not saved yet.") : "";
+    parts.saved.textContent = state.source === "queue" ? (state.saved ? t("Saved in the folder, beside the scan.") : t("Not saved yet.")) : "";
     // What needs a person stands on top.
     const lacks = landmark => proposed && !landmark.optional && landmark.side !== state.absent_side && !(landmark.name in state.landmarks);
     const rank = landmark => state.found[landmark.name]?.doubtful ? 0 : lacks(landmark) ? 1 : 2;
@@ -163,14 +164,14 @@ export class Picker {
 
   _row(landmark, active) {
     const set = landmark.name in this.state.landmarks, missing = landmark.of_breast && landmark.side === this.state.absent_side;
-    const found = this.state.found[landmark.name], sure = found && `${found.doubtful ? "doubtful" : "found"}, \u00B1 ${found.mm.toFixed(0)} mm`;
-    const words = missing ? "breast is missing" : sure ?? (set ? "set" : landmark.name === active ? "click on the skin" : landmark.optional ? "optional"
-      : Object.keys(this.state.found).length ? "not found" : "to do");
+    const found = this.state.found[landmark.name], sure = found && `${found.doubtful ? t("doubtful") : t("found")}, \u00B1 ${whole(found.mm)} mm`;
+    const words = missing ? t("breast is missing") : sure ?? (set ? t("set") : landmark.name === active ? t("click on the skin") : landmark.optional ? t("optional")
+      : Object.keys(this.state.found).length ? t("not found") : t("to do"));
     const sign = missing ? "\u2013" : found?.doubtful ? "!" : found ? "\u25CC" : set ? "\u2713" : landmark.name === active ? "\u25CE" : "\u25CB";
     return make("li", {}, make("button", {
       className: `${landmark.name === active ? "active" : ""} ${found?.doubtful ? "doubtful" : ""}`.trim(), disabled: Boolean(missing), "data-landmark": landmark.name,
       "aria-current": landmark.name === active ? "step" : "false",
-      onclick: () => { this.chosen = landmark.name; this.update(this.state); say(`Click on the skin to set: ${landmark.label}.`); },
+      onclick: () => { this.chosen = landmark.name; this.update(this.state); say(t`Click on the skin to set: ${landmark.label}.`); },
     }, make("span", { className: "sign", "aria-hidden": "true" }, sign), landmark.label, make("small", {}, ` ${words}`)));
   }
 
@@ -180,7 +181,7 @@ export class Picker {
     const side = proposal?.absent && proposal.absent === this.state.absent_side ? proposal.absent : "";
     box.hidden = !said.length && !side;
     box.replaceChildren(...said.map(({ message, remedy }) => make("p", {}, sentences(message, remedy))),
-      ...side ? [make("p", {}, `The program finds no ${side} breast. If there is one, say so under Breasts.`)] : []);
+      ...side ? [make("p", {}, t`The program finds no ${t(side)} breast. If there is one, say so under Breasts.`)] : []);
   }
 
   _warn(warnings) {
@@ -190,8 +191,8 @@ export class Picker {
     if (!swapped) { box.hidden = true; box.replaceChildren(); return; }
     if (!box.hidden) return;
     box.hidden = false;
-    box.replaceChildren(make("p", {}, make("strong", {}, "Left and right look mixed up. "), sentences(swapped.message, swapped.remedy)),
-      make("button", { "data-part": "swap", onclick: () => this._change("swap") }, "Exchange left and right"));
+    box.replaceChildren(make("p", {}, make("strong", {}, `${t("Left and right look mixed up.")} `), sentences(swapped.message, swapped.remedy)),
+      make("button", { "data-part": "swap", onclick: () => this._change("swap") }, t("Exchange left and right")));
   }
 
   /* All points but those of one breast are there: perhaps it is missing. */
@@ -203,8 +204,8 @@ export class Picker {
     const box = this.parts.suggestion;
     box.hidden = !side;
     if (!side) return;
-    box.replaceChildren(make("p", {}, `There are points of the ${there} breast only. Is the patient\u2019s ${side} breast missing?`),
-      make("button", { onclick: () => this._change("absent", { side }) }, `Yes, the ${side} breast is missing`));
+    box.replaceChildren(make("p", {}, t`There are points of one breast only (${t(there)}). Is the ${t(side)} breast missing?`),
+      make("button", { onclick: () => this._change("absent", { side }) }, t`Yes, the ${t(side)} breast is missing`));
   }
 
   _mark(active) {

@@ -1,7 +1,9 @@
 /* The tab "Save": files for printing, tables, pages and the whole session. */
 
-import { part } from "./elements.js";
+import { day, language, t } from "./language.js";
+import { make, part } from "./elements.js";
 import { attempt, busy, runJob, say } from "./notices.js";
+import { targetsOf } from "./plan.js";
 import { download, saveBlob } from "./server.js";
 import { labelOf } from "./shapes.js";
 
@@ -9,25 +11,34 @@ export function startSaveTab(page) {
   /* The shape in the picture: the patient's where her scan with its result is shown. */
   const onScan = () => page.stage.showing === "scan" && page.state.patient && page.stage.scan?.key === page.state.patient.scan;
   const spec = () => onScan() ? { kind: "patient" } : page.stage.shape?.spec ?? { kind: "mean" };
-  const saved = name => say(`${name} is saved in the folder of your browser\u2019s downloads.`);
+  const saved = name => say(t`${name} is saved in the folder of your browser\u2019s downloads.`);
 
   for (const button of part("save-mesh").children) {
     button.addEventListener("click", () => attempt(async () => {
       const { format } = button.dataset;
-      await busy("Writing the file", () => download("POST", "api/download/mesh", { shape: spec(), format }, `shape.${format}`));
-      saved(`The shape as ${format.toUpperCase()}`);
+      await busy(t("Writing the file"), () => download("POST", "api/download/mesh", { shape: spec(), format, plain: !page.stage.ownSkin }, `shape.${format}`));
+      saved(t`The shape as ${format.toUpperCase()}`);
     }));
   }
 
   part("save-measures").addEventListener("click", () => attempt(async () => {
     const shapes = [spec(), ...(page.stage.kept ? [{ kind: "kept" }] : []), ...(page.state.patient && spec().kind !== "patient" ? [{ kind: "patient" }] : [])];
-    await busy("Measuring", () => download("POST", "api/download/measures", { shapes }, "measures.csv"));
-    saved("The table");
+    await busy(t("Measuring"), () => download("POST", "api/download/measures", { shapes }, "measures.csv"));
+    saved(t("The table"));
   }));
 
   part("save-sheet").addEventListener("click", () => attempt(async () => {
     const kind = part("save-sheet-kind").value, body = kind === "measures" ? { kind, shape: spec() } : { kind };
-    const { file, name } = await runJob("Drawing the page", "api/download/sheet", body);
+    const { file, name } = await runJob(t("Drawing the page"), "api/download/sheet", body);
+    await download("GET", `api/files/${file}`, undefined, name);
+    saved(name);
+  }));
+
+  part("save-handout").addEventListener("click", () => attempt(async () => {
+    const target = part("handout-about").value, about = target ? { target } : { shape: spec() };
+    const date = part("handout-date").value ? day(part("handout-date").value) : "";
+    const { file, name } = await runJob(t("Drawing the page"), "api/download/handout",
+      { ...about, language, paper: part("handout-paper").value, identifier: part("handout-identifier").value.trim(), date });
     await download("GET", `api/files/${file}`, undefined, name);
     saved(name);
   }));
@@ -35,18 +46,19 @@ export function startSaveTab(page) {
   part("save-picture").addEventListener("click", () => attempt(async () => {
     const note = page.state.model.synthetic ? part("model-synthetic").textContent : "";
     saveBlob(picture(page.stage.view.screenshot({ note })), "view.png");
-    saved("The picture");
+    saved(t("The picture"));
   }));
 
   part("save-landmarks").addEventListener("click", () => attempt(async () => {
     const format = part("save-landmarks-format").value, scan = page.openScan()?.scan;
     await download("POST", "api/download/landmarks", { scan, format }, `landmarks${format}`);
-    saved("The landmark file");
+    saved(t("The landmark file"));
   }));
 
   part("save-session").addEventListener("click", () => attempt(async () => {
-    await busy("Writing the session", () => download("POST", "api/download/session", { page: page.remember() }, "session.zip"));
-    saved("The session");
+    await busy(t("Writing the session"), () => download("POST", "api/download/session", { page: page.remember() }, "session.zip"));
+    page.history.saved();
+    saved(t("The session"));
   }));
   part("open-session").addEventListener("click", () => part("session-file").click());
   part("session-file").addEventListener("change", event => {
@@ -56,9 +68,17 @@ export function startSaveTab(page) {
   });
 
   return {
-    enter() { this.refresh(); },
+    enter() {
+      const one = page.cases.of(page.state.scan);
+      if (!part("handout-identifier").value) part("handout-identifier").value = one?.person || one?.name || "";
+      if (!part("handout-date").value) part("handout-date").value = one?.day || new Date().toISOString().slice(0, 10);
+      this.refresh();
+    },
     refresh() {
-      part("save-shape").textContent = onScan() ? labelOf(spec()) : page.stage.shape?.label ?? "none yet";
+      part("save-shape").textContent = onScan() ? labelOf(spec()) : page.stage.shape?.label ?? t("none yet");
+      const before = part("handout-about").value;
+      part("handout-about").replaceChildren(...[["", t("Measures of the shown shape")], ...targetsOf(page.state)]
+        .map(([value, words]) => make("option", { value, selected: value === before }, words)));
       part("save-sheet-kind").querySelector("[value=edit]").disabled = !page.state.edit;
       part("save-sheet-kind").querySelector("[value=prediction]").disabled = !page.state.prediction;
       if (part("save-sheet-kind").selectedOptions[0]?.disabled) part("save-sheet-kind").value = "measures";

@@ -1,5 +1,7 @@
 /* The page's side of the server: the session, requests, binary arrays, long jobs. */
 
+import { t } from "./language.js";
+
 const KEY = "breastmorph-session", TOKEN = "breastmorph-token", CODE = "#code=";
 const LEAVING = 4000;  // ms that a page which is loaded again may take to leave
 
@@ -13,6 +15,11 @@ export class Refusal extends Error {
 
 /* A user pressed Cancel: nothing to report. */
 export class Cancelled extends Error {}
+
+/* Requests that change nothing on the server. */
+const LOOKING = ["api/shape", "api/measures", "api/download", "api/left", "api/enter", "api/sessions", "api/undo", "api/redo", "api/cases"];
+let tell = () => {};
+export function onChange(listener) { tell = listener; }
 
 const pause = ms => new Promise(done => setTimeout(done, ms));
 
@@ -29,13 +36,16 @@ async function request(method, path, { body, raw, code } = {}) {
     answer = await fetch(path, { method, headers, body: raw ?? (body === undefined ? undefined : JSON.stringify(body)) });
   } catch {
     // A server that refuses an upload early closes the connection before the browser has sent everything.
-    throw raw ? new Refusal({ cause: "The upload was interrupted", remedy: "The file may be larger than allowed; or start breastmorph explore again." })
-      : new Refusal({ cause: "The explorer does not answer", remedy: "Start it again with: breastmorph explore" });
+    throw raw ? new Refusal({ cause: t("The upload was interrupted"), remedy: t("The file may be larger than allowed; or start breastmorph explore again.") })
+      : new Refusal({ cause: t("The explorer does not answer"), remedy: t("Start it again with: breastmorph explore") });
   }
-  if (answer.ok) return answer;
+  if (answer.ok) {
+    if (method !== "GET" && !LOOKING.some(each => path.startsWith(each))) tell();
+    return answer;
+  }
   let told = null;
   try { told = await answer.json(); } catch { /* not from the explorer itself */ }
-  throw new Refusal(told?.cause ? told : { cause: `The explorer answered with error ${answer.status}`, remedy: "Try again; if it stays, restart it." },
+  throw new Refusal(told?.cause ? told : { cause: t`The explorer answered with error ${answer.status}`, remedy: t("Try again; if it stays, restart it.") },
     answer.status);
 }
 
@@ -133,7 +143,7 @@ export async function job(begin, tell, cancelled) {
     }
   }
   if (state.state === "cancelled") throw new Cancelled();
-  if (state.state === "failed") throw new Refusal(state.error ?? { cause: "It did not work" });
+  if (state.state === "failed") throw new Refusal(state.error ?? { cause: t("It did not work") });
   return state.result;
 }
 

@@ -1,10 +1,11 @@
 /* Shapes with the model's triangles: from the sliders in the browser, or from the server. */
 
+import { t } from "./language.js";
 import { arrays } from "./server.js";
 
 const LABELS = {
-  mean: "average shape", model: "shape of the sliders", patient: "patient", edit: "edited shape",
-  prediction: "predicted breast", alternative: "plausible alternative", mirrored: "mirror image",
+  mean: t("average shape"), model: t("shape of the sliders"), patient: t("patient"), edit: t("edited shape"),
+  prediction: t("predicted breast"), alternative: t("plausible alternative"), mirrored: t("mirror image"), kept: t("kept shape"),
 };
 
 export const labelOf = spec => spec.kind === "model" && spec.scores.every(score => score === 0) ? LABELS.mean : LABELS[spec.kind];
@@ -35,5 +36,5 @@ export async function fetchShape(spec) {
   if (found.residual) maps.residual = found.residual;
   if (found.moved) maps.moved = found.moved;
   if (found.sd) maps.uncertainty = found.missing ? found.sd.map((value, i) => found.missing[i] ? value : NaN) : found.sd;
-  return { spec, label: labelOf(spec), positions: found.vertices, maps };
+  return { spec, label: labelOf(spec), positions: found.vertices, maps, skin: found.colors ?? null };
 }

@@ -1,5 +1,7 @@
 /* A plain drawing of the torso that shows where a landmark lies. The patient's left is on the right of the picture. */
 
+import { t } from "./language.js";
+
 const SPACE = "http://www.w3.org/2000/svg";
 
 const MIDDLE = { sternal_notch: [110, 40], xiphoid: [110, 121], navel: [110, 172] };
@@ -26,7 +28,7 @@ export function sketch(active, done, words) {
   const svg = document.createElementNS(SPACE, "svg");
   svg.setAttribute("viewBox", "0 0 220 200");
   svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", active ? `Drawing: where to find the ${words}` : "Drawing of the torso; all points are set");
+  svg.setAttribute("aria-label", active ? t`Drawing: where to find the point: ${words}` : t("Drawing of the torso; all points are set"));
   const half = (turn, parent) => {
     const side = draw(parent, "g", turn ? { transform: "translate(220 0) scale(-1 1)" } : {});
     draw(side, "path", { class: "outline", d: "M124 4 C124 18 125 24 130 29 C142 38 162 38 180 44 C196 50 202 64 204 84 L210 130" });

@@ -1,8 +1,11 @@
 /* What stands in the 3D view: one shape, two shapes to compare, or a raw scan with its landmarks. */
 
+import { t } from "./language.js";
 import { evaluate, offered } from "./colouring.js";
+import { fetchShape } from "./shapes.js";
 
 const SKIN = "#d8bfae", SKIN_RGB = [0xd8, 0xbf, 0xae], KEPT = "#8fa9c4";
+const BLINK = 900;  // ms that each of two shapes is shown
 const TURNS = {  // a quarter turn about an axis, row by row
   x: [1, 0, 0, 0, 0, -1, 0, 1, 0], y: [0, 0, 1, 0, 1, 0, -1, 0, 0], z: [0, -1, 0, 1, 0, 0, 0, 0, 1],
 };
@@ -15,11 +18,12 @@ const IDENTITY = [1, 0, 0, 0, 1, 0, 0, 0, 1];
 export class Stage extends EventTarget {
   constructor(element, captions) {
     super();
-    this.view = new BreastView(element, { label: "Torso in 3D", onClick: event => this.onClick?.(event) });
+    this.view = new BreastView(element, { label: t("Torso in 3D"), onClick: event => this.onClick?.(event) });
     this.captions = captions;
     this.model = null;      // {faces, mean, modes, maps}
     this.shape = null;      // {spec, label, positions, maps}
     this.kept = null;
+    this.keptLabels = {};   // by token
     this.layout = "single";
     this.colouring = "plain";
     this.ends = {};
@@ -28,6 +32,11 @@ export class Stage extends EventTarget {
     this.scanParts = "scan";
     this.markers = [];
     this._right = [1, 0, 0];
+    this.ownSkin = true;
+    this.splitAt = 0.5;
+    this.bodyLines = [];
+    this._blinking = 0;
+    this._turns = {};       // of scans by key, as they were turned
     this.view.onFrame = () => this._afterFrame();
   }
 
@@ -53,12 +62,13 @@ export class Stage extends EventTarget {
       for (const name of ["scan", "result"]) this.view.remove(name);
       this._arrange();
       this.view.fit();
-    }
+    } else if (fresh) this.bodyLines = [];
     const names = offered(shape, this.model);
     if (colouring && names.includes(colouring)) this.colouring = colouring;
     else if (!names.includes(this.colouring)) this.colouring = "plain";
     this.paint();
     if (fresh) {
+      this.placeLines();
       this._caption();
       this._changed();
     }
@@ -77,7 +87,8 @@ export class Stage extends EventTarget {
   paint() {
     if (!this.shape) return;
     if (this.colouring === "plain") {
-      this.view.setColours("shape", null);
+      const own = this.ownSkin && this.shape.skin;
+      this.view.setColours("shape", own ? this.shape.skin : null, { photo: true });
       this.view.setColourBar(null);
       return;
     }
@@ -88,10 +99,25 @@ export class Stage extends EventTarget {
     this.view.setColourBar(scale.label ? scale : null);
   }
 
+  /* Whether there is skin to show, of the scanner or carried over from it. */
+  get hasSkin() { return this.showing === "scan" ? Boolean(this.scan?.image ?? this.scan?.colours) : Boolean(this.shape?.skin); }
+
+  /* The patient's own skin, or one plain colour in which the shape is seen better. */
+  setOwnSkin(on) {
+    this.ownSkin = on;
+    if (this.showing === "scan" && this.scan) {
+      this._placeScan();
+      if (this.scan.result) this.showResult(this.scan.result, this.scanParts);
+    } else this.paint();
+    if (this.kept?.skin) this.view.setColours("kept", on ? this.kept.skin : null, { photo: true });
+    this._changed();
+  }
+
   /* ---- two shapes ---- */
 
-  keep() {
-    this.kept = { ...this.shape, positions: this.shape.positions.slice() };
+  keep(token) {
+    this.kept = { ...this.shape, positions: this.shape.positions.slice(), token };
+    this.keptLabels[token] = this.shape.label;
     this.view.setMesh("kept", this.kept.positions, this.model.faces, { colour: KEPT, pickable: false });
     if (this.layout === "single") this.layout = "side";
     this._arrange();
@@ -99,10 +125,33 @@ export class Stage extends EventTarget {
     this._changed();
   }
 
+  /* The shape that the server keeps: {token}, or null. */
+  async setKept(known) {
+    if (!known) { if (this.kept) this.forget(); return; }
+    if (this.kept?.token === known.token) return;
+    const found = await fetchShape({ kind: "kept" });
+    this.kept = { ...found, label: this.keptLabels[known.token] ?? found.label, token: known.token };
+    this.view.setMesh("kept", this.kept.positions, this.model.faces, { colour: KEPT, pickable: false });
+    if (this.layout === "single") this.layout = "side";
+    this._arrange();
+    this._changed();
+  }
+
   forget() {
     this.kept = null;
     this.layout = "single";
     this.view.remove("kept");
+    this._arrange();
+    this.view.fit();
+    this._changed();
+  }
+
+  /* Another shape to compare with, which the server laid on this one: {label, positions}; null takes it away. */
+  compareWith(other, layout) {
+    this.kept = other;
+    this.layout = other ? layout : "single";
+    if (other) this.view.setMesh("kept", other.positions, this.model.faces, { colour: KEPT, pickable: false });
+    else this.view.remove("kept");
     this._arrange();
     this.view.fit();
     this._changed();
@@ -116,24 +165,67 @@ export class Stage extends EventTarget {
   }
 
   _arrange() {
-    const shape = this.showing === "shape", two = shape && this.kept ? this.layout : "single";
+    const shape = this.showing === "shape", two = shape && this.shape && this.kept ? this.layout : "single";
     const step = two === "side" ? this._width() / 2 : 0, right = this._right;
     if (this.view.meshes.has("shape")) this.view.setStyle("shape", { visible: shape, offset: right.map(part => part * step) });
     if (this.kept) {
       this.view.setStyle("kept", {
-        visible: two !== "single", opacity: two === "overlay" ? 0.4 : 1, offset: right.map(part => -part * step) });
+        visible: two !== "single" && two !== "blink", opacity: two === "overlay" ? 0.4 : 1, offset: right.map(part => -part * step) });
     }
+    this.view.setSplit(two === "split" ? { left: "kept", right: "shape", at: this.splitAt } : null);
+    clearInterval(this._blinking);
+    if (two === "blink") this._blinking = setInterval(() => this._blink(), BLINK);
     this._caption();
+    this.placeLines();
+  }
+
+  /* The one and the other in turn, slowly enough for everybody's eyes. */
+  _blink() {
+    if (!this.kept || this.layout !== "blink" || this.showing !== "shape") { clearInterval(this._blinking); return; }
+    const other = this.view.meshes.get("shape").style.visible;
+    this.view.setStyle("shape", { visible: !other });
+    this.view.setStyle("kept", { visible: other });
+    this.captions.querySelectorAll(".caption").forEach(caption => { caption.hidden = caption.classList.contains(other ? "now" : "kept"); });
+  }
+
+  /* Where the split is, 0 to 1 of the picture's width. */
+  setSplitAt(at) {
+    this.splitAt = Math.min(Math.max(at, 0.02), 0.98);
+    if (this.layout === "split" && this.kept) this.view.setSplit({ left: "kept", right: "shape", at: this.splitAt });
+    this.dispatchEvent(new Event("split"));
+  }
+
+  /* ---- lines on the body ---- */
+
+  /* [{name, points, colour, label, dashed}] in the coordinates of what is shown: the scan's own, or the shape's. */
+  setLines(lines) {
+    this.bodyLines = lines;
+    this.placeLines();
+  }
+
+  placeLines() {
+    const { scan, showing } = this, offset = showing === "shape" ? this.view.meshes.get("shape")?.style.offset ?? [0, 0, 0] : [0, 0, 0];
+    this.view.setLines(this.bodyLines.map(line => ({ ...line, points: line.points.map(point => showing === "scan" && scan
+      ? apply(scan.turn, point) : point.map((value, i) => value + offset[i])) })));
+  }
+
+  /* What is under a point of the window, in the coordinates of what is shown: {point} or null. */
+  pointAt(clientX, clientY) {
+    const hit = this.view.pick(clientX, clientY);
+    if (!hit || (hit.mesh !== "shape" && hit.mesh !== "scan")) return null;
+    return hit.mesh === "scan" ? apply(transposed(this.scan.turn), hit.point) : hit.point;
   }
 
   _caption() {
-    const two = this.showing === "shape" && this.kept ? this.layout : "single";
+    const two = this.showing === "shape" && this.shape && this.kept ? this.layout : "single";
     this.captions.replaceChildren();
     if (two === "single") return;
-    for (const [text, where] of [[`Kept: ${this.kept.label}${two === "overlay" ? " (blue, see-through)" : ""}`, "kept"],
-      [`Now: ${this.shape.label}`, "now"]]) {
+    const front = this.view.camera.matrixWorld.elements[0] >= 0;  // else seen from behind
+    const sides = two === "side" ? (front ? [`${t("R")} `, ` ${t("L")}`] : [`${t("L")} `, ` ${t("R")}`]) : ["", ""];
+    for (const [text, where] of [[`${t("Kept")}: ${this.kept.label}${two === "overlay" ? ` (${t("blue, see-through")})` : ""}`, "kept"],
+      [`${t("Now")}: ${this.shape.label}`, "now"]]) {
       const caption = document.createElement("p");
-      caption.textContent = text;
+      caption.textContent = sides[0] + text + sides[1];
       caption.className = `caption ${two} ${where}`;
       this.captions.append(caption);
     }
@@ -159,11 +251,22 @@ export class Stage extends EventTarget {
 
   /* ---- a raw scan ---- */
 
+  /* How scans are turned, for the page's notes. */
+  turns() { return { ...this._turns }; }
+
+  setTurns(turns) {
+    this._turns = { ...turns };
+    if (!this.scan) return;
+    this.scan.turn = turns[this.scan.key] ?? IDENTITY;
+    this.scan.stands = this.scan.key in turns;
+  }
+
   /* {key, positions, faces, uv, image, colours}: shown with its texture, ready for picking. */
   showScan(scan) {
     this.showing = "scan";
     // The same object again after a visit to another tab: it stands as it was turned.
-    this.scan = Object.assign(scan, { turn: scan.turn ?? IDENTITY, result: scan.result ?? null });
+    const known = this._turns[scan.key];
+    this.scan = Object.assign(scan, { turn: known ?? IDENTITY, result: scan.result ?? null, stands: Boolean(known) });
     this.scanParts = "scan";
     this.view.remove("result");
     this._placeScan();
@@ -189,8 +292,9 @@ export class Stage extends EventTarget {
     const { positions, faces, uv, image, colours } = this.scan;
     this.view.remove("scan");
     this.view.setMesh("scan", this._turned(positions), faces, { colour: SKIN, visible: true });
+    if (!this.ownSkin) return;
     if (image) this.view.setTexture("scan", uv, image);
-    else if (colours) this.view.setColours("scan", colours);
+    else if (colours) this.view.setColours("scan", colours, { photo: true });
   }
 
   _turned(positions) {
@@ -200,7 +304,7 @@ export class Stage extends EventTarget {
   }
 
   turnScan(axis) {
-    this.scan.turn = product(TURNS[axis], this.scan.turn);
+    this._turns[this.scan.key] = this.scan.turn = product(TURNS[axis], this.scan.turn);
     this._placeScan();
     this.view.fit();
     this.placeMarkers(this.markers);
@@ -228,6 +332,7 @@ export class Stage extends EventTarget {
   standScan(turn) {
     if (!this.scan || this.scan.stands) return;
     Object.assign(this.scan, { stands: true, turn });
+    this._turns[this.scan.key] = turn;
     this._placeScan();
     this.lookFrom("front");
     if (this.scan.result) this.showResult(this.scan.result, this.scanParts);
@@ -238,7 +343,7 @@ export class Stage extends EventTarget {
     this.markers = markers;
     if (this.showing !== "scan" || !this.scan) return;
     this.view.setMarkers(markers.map(({ name, point, label, active, ring, doubtful }) => ({
-      name, label: doubtful ? `${label}: doubtful` : label, active, dashed: doubtful, position: apply(this.scan.turn, point),
+      name, label: doubtful ? `${label}: ${t("doubtful")}` : label, active, dashed: doubtful, position: apply(this.scan.turn, point),
       ring: ring?.map(each => apply(this.scan.turn, each)), colour: active ? "#c2410c" : doubtful ? "#a34700" : "#0b5563" })));
   }
 

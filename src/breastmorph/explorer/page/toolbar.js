@@ -1,11 +1,13 @@
 /* The controls over the 3D view: where to look from, colours, comparison of two shapes, parts and pose of a scan. */
 
+import { t } from "./language.js";
 import { COLOURINGS } from "./colouring.js";
 import { make, part } from "./elements.js";
 import { attempt, say } from "./notices.js";
-import { post } from "./server.js";
+import { post, remove } from "./server.js";
 
-export function startToolbar(stage) {
+export function startToolbar(page) {
+  const { stage } = page;
   const presets = [...part("presets").children];
   const press = chosen => presets.forEach(button => button.setAttribute("aria-pressed", String(button === chosen)));
   for (const button of presets) button.addEventListener("click", () => stage.lookFrom(button.dataset.view));
@@ -15,23 +17,33 @@ export function startToolbar(stage) {
   stage.view.controls?.addEventListener("change", () => { if (place && !place.equals(stage.view.camera.position)) press(null); });
 
   part("colouring").addEventListener("change", event => stage.setColouring(event.target.value));
+  part("own-skin").addEventListener("change", event => stage.setOwnSkin(event.target.checked));
   part("keep").addEventListener("click", () => attempt(async () => {
-    await post("api/kept", { shape: stage.shape.spec });  // for tables: an edit or a patient may be another one by then
-    stage.keep();
-    say(`Kept for comparison: ${stage.kept.label}. Change the shape and compare.`);
+    const { token } = await post("api/kept", { shape: stage.shape.spec });  // for tables: an edit or a patient may be another one by then
+    stage.keep(token);
+    page.state.kept = { token };
+    say(t`Kept for comparison: ${stage.kept.label}. Change the shape and compare.`);
   }));
-  part("forget").addEventListener("click", () => { stage.forget(); say("The kept shape is forgotten."); part("keep").focus(); });
+  part("forget").addEventListener("click", () => attempt(async () => {
+    await remove("api/kept");
+    stage.forget();
+    page.state.kept = null;
+    say(t("The kept shape is forgotten."));
+    part("keep").focus();
+  }));
   part("layout").addEventListener("change", event => stage.setLayout(event.target.value));
   part("scan-show").addEventListener("change", event => stage.showResult(stage.scan.result, event.target.value));
-  for (const button of part("turning").children) button.addEventListener("click", () => stage.turnScan(button.dataset.turn));
+  for (const button of part("turning").children) button.addEventListener("click", () => { stage.turnScan(button.dataset.turn); page.note("pose"); });
 
   function refresh() {
     const shape = stage.showing === "shape", names = stage.colourings();
     part("colouring-label").hidden = !shape;
     part("colouring").replaceChildren(...names.map(name => make("option", { value: name, selected: name === stage.colouring },
-      COLOURINGS[name].label)));
+      t(COLOURINGS[name].label))));
+    part("own-skin-label").hidden = !stage.hasSkin;
+    part("own-skin").checked = stage.ownSkin;
     part("comparison").hidden = !shape;
-    part("keep").textContent = stage.kept ? "Keep this one" : "Keep to compare";
+    part("keep").textContent = stage.kept ? t("Keep this one") : t("Keep to compare");
     part("forget").hidden = part("layout-label").hidden = !stage.kept;
     part("layout").value = stage.layout;
     part("scan-show-label").hidden = shape || !stage.scan?.result;

@@ -1,0 +1,265 @@
+"""What one looks at: two shapes and where they differ, left against right, lines with their values, a ruler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from breastmorph.clinical.distances import DISTANCES, DRAWN, KINDS, SkinPoints, densely, tape_lines
+from breastmorph.clinical.examination import measure_record
+from breastmorph.clinical.ptosis_and_symmetry import UNKNOWN, SymmetryGauge, both_sides
+from breastmorph.explorer.answering import Asked
+from breastmorph.explorer.answers import bad_request, not_now, packed
+from breastmorph.explorer.model_view import NamedShape, shape_of
+from breastmorph.foundation.arrays import Bools, Floats
+from breastmorph.foundation.errors import BreastMorphError, Finding
+from breastmorph.foundation.files import plain
+from breastmorph.mask import breast_regions, completed_landmarks
+from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.geometry import Similarity, vertex_normals
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.model.shape_model import ShapeModel
+from breastmorph.scan.scan import Landmarks
+
+if TYPE_CHECKING:
+    from breastmorph.explorer.open_scans import OpenScan
+    from breastmorph.explorer.session import Session
+
+_STEP = 4.0  # mm between the points of a line that is drawn
+_FARTHEST = 1e5  # mm
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Two shapes: the second laid on the first by the thorax, the signed difference, the measures beside each other
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4)
+def _thorax(model: ShapeModel) -> Bools:
+    """Vertices that no breast moves; all of them where the model does not know its landmarks."""
+    try:
+        regions = breast_regions(model.mean_mesh, completed_landmarks(model.mean_mesh, model.landmarks))
+    except BreastMorphError:
+        return np.ones(model.n_vertices, bool)
+    found: Bools = ~(regions["left"] | regions["right"])
+    return found
+
+
+@lru_cache(maxsize=4)
+def _gauge(model: ShapeModel) -> SymmetryGauge:
+    return SymmetryGauge(model.mean_mesh, completed_landmarks(model.mean_mesh, model.landmarks), model.mirror)
+
+
+def laid_on(model: ShapeModel, shape: NamedShape, other: NamedShape) -> Floats:
+    """The other shape where the first one is shown, (n, 3): the thorax on the thorax, at its own size."""
+    first, second = shape.to_shown.apply(shape.vertices), other.to_shown.apply(other.vertices)
+    thorax = _thorax(model)
+    return Similarity.fit(second[thorax], first[thorax], with_scale=False).apply(second)
+
+
+def compare(asked: Asked) -> bytes:
+    """The second shape laid on the first one, and how far the first lies in front of (+) or behind (-) it, mm."""
+    model, (shape, other) = asked.session.view.model, _two(asked)
+    second = laid_on(model, shape, other)
+    away = shape.to_shown.apply(shape.vertices) - second
+    difference = (away * vertex_normals(second, model.faces)).sum(axis=1)
+    return packed({"vertices": second, "difference": difference})
+
+
+def compare_measures(asked: Asked) -> dict[str, Any]:
+    """All measures of two shapes with their difference; its spread where two scans were measured."""
+    view, (shape, other) = asked.session.view, _two(asked)
+    tape = asked.values.get("tape") is True
+    first, second = (
+        {(one["name"], one["kind"]): one for one in view.measures(each, tape=tape)["measures"]}
+        for each in (shape, other)
+    )
+    apart = shape.source != other.source  # of one scan both have the same errors of its points
+    rows = []
+    for key, one in first.items():
+        two = second.get(key)
+        if two is None or one["value"] is None or two["value"] is None:
+            continue
+        sd = [each["sd"] for each in (one, two) if each["sd"] is not None and (apart or each["predicted"])]
+        rows.append(
+            {
+                **one,
+                "other": {**two},
+                "difference": {
+                    **one,
+                    "value": one["value"] - two["value"],
+                    "sd": float(np.linalg.norm(sd)) if sd else None,
+                },
+            }
+        )
+    return {"rows": rows}
+
+
+def symmetry(asked: Asked) -> bytes:
+    """How far each breast lies outside (+) or inside (-) the mirror image of the other one, mm, and that image."""
+    shape = shape_of(asked.session, asked.values.get("shape"))
+    if shape.absent_side:
+        raise not_now("a breast is missing", "Predict it first, then compare the sides", code="one-sided")
+    found = _gauge(asked.session.view.model).of(shape.to_shown.apply(shape.vertices))
+    return packed({"symmetry": found.signed, "vertices": found.mirrored.vertices})
+
+
+def _two(asked: Asked) -> tuple[NamedShape, NamedShape]:
+    shape, other = (shape_of(asked.session, asked.values.get(name)) for name in ("shape", "other"))
+    return shape, other
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Lines on the body with their values, the folds and how far the breasts hang
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def lines(asked: Asked) -> dict[str, Any]:
+    """Lines of the main measures on a shape, or on a raw scan between its landmarks, where they are shown."""
+    if "scan" in asked.values:
+        return _lines_on_scan(asked.session.scan(str(asked.values["scan"])))
+    session, view = asked.session, asked.session.view
+    shape = shape_of(session, asked.values.get("shape"))
+    marks = (shape.landmarks or view.examiner.landmarks(shape.vertices, shape.absent_side)).without(
+        shape.absent_side
+    )
+    places = marks.at(shape.vertices)
+    found = view.examiner.measured(shape.vertices, marks, shape.absent_side, KINDS, shape.predicted)
+    values = {(one.name, one.kind): measure_record(one, "page") for one in found}
+    mesh = TriangleMesh(shape.vertices, view.model.faces)
+    drawn = _drawn(Surface(mesh), places)
+    to = shape.to_shown
+    return {
+        "lines": [
+            {
+                "name": name,
+                "values": [values[name, kind] for kind in KINDS if (name, kind) in values],
+                "points": to.apply(points).tolist(),
+            }
+            for name, points in drawn.items()
+        ],
+        "folds": _folds(places, to),
+    }
+
+
+def _lines_on_scan(scan: OpenScan) -> dict[str, Any]:
+    """The same on a scan that is not registered yet: straight and along its skin, without a spread."""
+    places = scan.picks.landmarks
+    drawn = _drawn(scan.surface, places)
+    out = []
+    for name, points in drawn.items():
+        straight = float(np.linalg.norm(points[-1] - points[0]))
+        along = float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
+        out.append(
+            {
+                "name": name,
+                "values": [
+                    {"name": name, "kind": kind, "value": value, "unit": "mm", "sd": None, "predicted": False}
+                    for kind, value in (("straight", straight), ("tape", along))
+                ],
+                "points": points.tolist(),
+            }
+        )
+    return {"lines": out, "folds": _folds(places, Similarity())}
+
+
+def _drawn(surface: Surface, places: Landmarks) -> dict[str, Floats]:
+    """Lines along the skin by the names of their measures; straight where the skin has no way."""
+    names = [name for name in DRAWN if all(end in places for end in DISTANCES[name].landmarks[:2])]
+    if not names:
+        return {}
+    starts, ends = (np.array([places[DISTANCES[name].landmarks[k]] for name in names]) for k in (0, 1))
+    found = {}
+    for name, start, end in zip(names, starts, ends, strict=True):
+        way = along_skin(surface, start, end)
+        found[name] = densely(np.array([start, end]) if way is None else way, _STEP)
+    return found
+
+
+def along_skin(surface: Surface, start: Floats, end: Floats) -> Floats | None:
+    """The shortest way over the skin, (k, 3); None where there is none."""
+    a, b = (SkinPoints.on(surface, point[None]) for point in (start, end))
+    try:
+        line = tape_lines(surface, a, b)[0]
+    except BreastMorphError:
+        return None
+    return None if line is None else line.points.at(surface.mesh.vertices)
+
+
+def _folds(places: Landmarks, to_shown: Similarity) -> list[dict[str, Any]]:
+    """The fold of each breast, its nipple and how it hangs."""
+    found = []
+    for one in both_sides(places):
+        nipple, fold = places.get(f"nipple_{one.side}"), places.get(f"imf_{one.side}")
+        if nipple is None or fold is None or one.grade == UNKNOWN:
+            continue
+        level = np.array([nipple[0], fold[1], max(nipple[2], fold[2])])
+        found.append(
+            {
+                "side": one.side,
+                "grade": one.grade,
+                "above_fold": plain(one.above_fold),
+                "fold": to_shown.apply(fold[None])[0].tolist(),
+                "nipple": to_shown.apply(nipple[None])[0].tolist(),
+                "level": to_shown.apply(level[None])[0].tolist(),
+            }
+        )
+    return found
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# A free ruler
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def ruler(asked: Asked) -> dict[str, Any]:
+    """Straight and along the skin between two points of what is shown: ``scan`` or ``shape``, and ``points``."""
+    values = asked.values
+    points = _points(values.get("points"))
+    if "scan" in values:
+        surface = asked.session.scan(str(values["scan"])).surface
+    else:
+        shape = shape_of(asked.session, values.get("shape"))
+        surface = Surface(TriangleMesh(shape.to_shown.apply(shape.vertices), asked.session.view.model.faces))
+    on_skin = surface.closest(points).points
+    way = along_skin(surface, *on_skin)
+    length = None if way is None else float(np.linalg.norm(np.diff(way, axis=0), axis=1).sum())
+    reason = None if way is not None else Finding("unusable-surface/pieces").said("page").cause
+    return {
+        "straight": float(np.linalg.norm(on_skin[1] - on_skin[0])),
+        "along": length,
+        "reason": reason,
+        "points": on_skin.tolist(),
+        "way": [] if way is None else densely(way, _STEP).tolist(),
+    }
+
+
+def _points(given: Any) -> Floats:
+    fine = isinstance(given, Sequence) and len(given) == 2 and all(_is_point(one) for one in given)
+    if not fine:
+        raise bad_request("a ruler needs two points")
+    return np.array(given, dtype=float)
+
+
+def _is_point(given: Any) -> bool:
+    return (
+        isinstance(given, Sequence)
+        and len(given) == 3
+        and all(isinstance(one, (int, float)) and abs(one) < _FARTHEST for one in given)
+    )
+
+
+def other_kinds(session: Session, spec: Mapping[str, Any]) -> NamedShape:
+    """A shape of another open scan (``case``), or the mirror image of the patient's torso (``reflected``)."""
+    if spec["kind"] == "case":
+        return session.shape_of_case(str(spec.get("scan", "")))
+    patient = shape_of(session, {"kind": "patient"})
+    if patient.absent_side:
+        raise not_now("a breast is missing", "Predict it first", code="one-sided")
+    mirrored = _gauge(session.view.model).of(patient.vertices).mirrored.vertices
+    return NamedShape(
+        f"{patient.name}-reflected", mirrored, patient.to_shown, patient.to_file, source=patient.source
+    )

@@ -1,0 +1,53 @@
+/* The page in the user's language: English stands in the page itself, each other language in a file of its own. */
+
+import de from "./words_de.js";
+
+const KEY = "breastmorph-language", CATALOGUES = { de };
+const wanted = localStorage.getItem(KEY) ?? navigator.language.slice(0, 2);
+export const language = wanted in CATALOGUES ? wanted : "en";
+const words = CATALOGUES[language] ?? {};
+
+/* A text in the user's language. t("{name} is open", {name}) or t`${name} is open`, which is called {0} in the catalogue. */
+export function t(text, ...values) {
+  const tagged = Array.isArray(text), given = tagged ? values : values[0] ?? {};
+  const key = tagged ? text.reduce((all, part, k) => `${all}{${k - 1}}${part}`) : text;
+  return (words[key] ?? key).replace(/\{(\w+)\}/g, (hole, name) => name in given ? given[name] : hole);
+}
+
+/* Marks a text for the catalogue that is translated where it is shown. */
+export const word = text => text;
+
+/* Of one thing or of many: t("1 scan") or t("{n} scans"). */
+export const count = (n, one, many) => t(n === 1 ? one : many, { n: whole(n) });
+
+/* Numbers and days as they are written there. */
+export const decimal = (value, digits) => value.toLocaleString(language, { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: false });
+export const whole = value => value.toLocaleString(language, { maximumFractionDigits: 0 });
+export const day = iso => iso ? new Date(`${iso}T12:00`).toLocaleDateString(language, { year: "numeric", month: "short", day: "numeric" }) : "";
+
+export function setLanguage(next) {
+  localStorage.setItem(KEY, next);
+  location.reload();
+}
+
+const plain = text => text.replace(/\s+/g, " ").trim();
+const SAID = ["aria-label", "title", "placeholder"];
+
+/* Translate what stands in the page's own HTML. */
+export function translate(root) {
+  const walker = document.createTreeWalker(root, NodeFilter.SHOW_ELEMENT | NodeFilter.SHOW_TEXT);
+  for (let node = walker.currentNode; node; node = walker.nextNode()) {
+    if (node.nodeType === Node.TEXT_NODE) {
+      const known = words[plain(node.data)];
+      if (known) node.data = /^\s/.test(node.data) ? ` ${known}${/\s$/.test(node.data) ? " " : ""}` : known + (/\s$/.test(node.data) ? " " : "");
+    } else if (node.nodeType === Node.ELEMENT_NODE) {
+      for (const name of SAID) if (words[plain(node.getAttribute(name) ?? "")]) node.setAttribute(name, words[plain(node.getAttribute(name))]);
+      if (node.tagName === "TEMPLATE") translate(node.content);
+    }
+  }
+}
+
+document.documentElement.lang = language;
+Object.assign(BreastOverlay.words, { left: t("Patient's left"), right: t("Patient's right"),
+  fromLeft: t("Seen from patient's left"), fromRight: t("Seen from patient's right") });
+if (language !== "en") translate(document.documentElement);

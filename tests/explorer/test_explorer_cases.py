@@ -1,0 +1,214 @@
+"""What a tab holds on the server: open scans, steps that can be undone, values that rest on the disk."""
+
+from __future__ import annotations
+
+import gc
+import json
+import random
+import stat
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from breastmorph.explorer.cases import Shelf, day_in
+from breastmorph.explorer.settings import MEGABYTE
+from explored_patient import uploaded
+from explorer_client import Visitor
+
+
+@dataclass(frozen=True)
+class Inner:
+    points: np.ndarray
+    text: bytes
+
+
+@dataclass(frozen=True)
+class Outer:
+    parts: tuple[Inner, ...]
+    named: dict[str, np.ndarray]
+    name: str
+
+
+def large(seed: int) -> Outer:
+    rng = np.random.default_rng(seed)
+    fixed = rng.normal(size=(4000, 3))
+    fixed.flags.writeable = False
+    return Outer((Inner(fixed, rng.bytes(9000)),), {"a": rng.integers(0, 9, 5000)}, f"n{seed}")
+
+
+def test_values_that_rest_come_back_exactly_and_their_files_are_private(tmp_path):
+    shelf = Shelf(tmp_path, 1)  # room for one value only
+    boxes = [shelf.put(large(seed)) for seed in range(3)]
+    files = list(tmp_path.iterdir())
+    assert len(files) == 2  # the last one is in memory
+    assert all(stat.S_IMODE(one.stat().st_mode) == 0o600 for one in files)
+    for seed, box in enumerate(boxes):
+        found, wanted = box.value, large(seed)
+        np.testing.assert_array_equal(found.parts[0].points, wanted.parts[0].points)
+        assert not found.parts[0].points.flags.writeable
+        assert found.parts[0].text == wanted.parts[0].text
+        np.testing.assert_array_equal(found.named["a"], wanted.named["a"])
+        assert found.name == wanted.name
+    del boxes, box
+    gc.collect()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "day"),
+    [
+        ("anna_2024-03-05", "2024-03-05"),
+        ("scan20240305b", "2024-03-05"),
+        ("17", ""),
+        ("20241350", ""),
+        ("x_2023.02.30", ""),
+    ],
+)
+def test_the_day_of_a_visit_is_taken_from_the_files_name(name, day):
+    assert day_in(name) == day
+
+
+def names(visitor: Visitor) -> list[str]:
+    return [one["name"] for one in visitor.get("/api/cases").json["cases"]]
+
+
+def upload(visitor: Visitor, folder, name: str) -> str:
+    answer = visitor.ask("POST", f"/api/scans?name={name}.ply", (folder / "scan.ply").read_bytes())
+    assert answer.status == 201, answer.content
+    return answer.json["scan"]
+
+
+@pytest.fixture
+def visitor(explorer):
+    found = Visitor.of(explorer)
+    yield found
+    found.leave()
+
+
+def test_thirty_scans_are_open_in_one_tab_and_few_of_them_in_memory(visitor, folder, monkeypatch):
+    monkeypatch.setattr(visitor.session._shelf, "_most", MEGABYTE // 2)
+    keys = [upload(visitor, folder, f"visit-{k:02d}") for k in range(30)]
+    assert names(visitor) == [f"visit-{k:02d}" for k in range(30)]
+    awake = [one() for one in visitor.session._shelf._awake.values()]
+    assert sum(one.size for one in awake if one is not None) <= MEGABYTE
+    del awake
+    first = visitor.get(f"/api/scans/{keys[0]}/geometry").arrays["vertices"]
+    np.testing.assert_array_equal(first, visitor.get(f"/api/scans/{keys[-1]}/geometry").arrays["vertices"])
+    state = visitor.post("/api/cases", {"scan": keys[3]}).json
+    assert state["scan"] == keys[3]
+    for key in keys:
+        assert visitor.ask("DELETE", f"/api/scans/{key}").status == 204
+    gc.collect()
+    assert names(visitor) == []
+    assert not visitor.session.mesh_uploads
+    assert not [one for one in visitor.session.folder.rglob("*") if one.is_file()]
+
+
+def test_a_removed_scan_comes_back_and_is_deleted_after_ten_minutes(visitor, folder, monkeypatch):
+    key, other = upload(visitor, folder, "first"), upload(visitor, folder, "second")
+    assert visitor.post(f"/api/scans/{other}/remove").json["scan"] == key
+    assert names(visitor) == ["first"]
+    assert visitor.get(f"/api/scans/{other}").status == 404
+    assert visitor.post("/api/undo").json["scan"] == other
+    assert names(visitor) == ["first", "second"]
+    assert visitor.get(f"/api/scans/{other}").status == 200
+    visitor.post(f"/api/scans/{other}/remove")
+    visitor.session.forget_removed()
+    assert other in visitor.session.mesh_uploads
+    monkeypatch.setattr("breastmorph.explorer.session._SECOND_THOUGHTS", -1.0)
+    visitor.session.forget_removed()
+    assert other not in visitor.session.mesh_uploads
+    assert other not in visitor.session.scans
+    undone = visitor.post("/api/undo").json
+    assert undone["undone"] == "open"  # of the first: nothing brings the second one back
+    assert [one["scan"] for one in undone["cases"]] == []
+
+
+def test_a_scan_that_was_closed_is_in_no_step(visitor, folder):
+    key = upload(visitor, folder, "first")
+    visitor.post(f"/api/scans/{key}/rename", {"name": "Other", "person": "P", "day": "2025-01-02"})
+    assert visitor.ask("DELETE", f"/api/scans/{key}").status == 204
+    assert visitor.get("/api/cases").json["history"]["undo"] is None
+    assert visitor.post("/api/undo").status == 409
+
+
+@pytest.mark.parametrize("asked", [{"name": " "}, {"day": "2024-02-31"}, {"day": "soon"}, {"person": 3}])
+def test_names_and_days_are_checked(visitor, folder, asked):
+    key = upload(visitor, folder, "first")
+    assert visitor.post(f"/api/scans/{key}/rename", asked).status == 400
+    assert names(visitor) == ["first"]
+
+
+def everything(visitor: Visitor) -> dict:
+    """The whole state, with the shapes to the last bit."""
+    state = visitor.get("/api/state").json
+    volatile = ("history", "job", "model", "undone", "redone")
+    found = {name: value for name, value in state.items() if name not in volatile}
+    for kind in ("patient", "edit", "kept", "prediction", "mirrored"):
+        answer = visitor.post("/api/shape", {"shape": {"kind": kind}})
+        found[f"shape {kind}"] = answer.content if answer.status == 200 else answer.status
+    for one in state["cases"]:
+        found[f"scan {one['scan']}"] = visitor.get(f"/api/scans/{one['scan']}").json
+    return found
+
+
+@pytest.mark.slow
+def test_undo_and_redo_over_a_random_sequence_bring_the_state_back_exactly(explorer, folder, monkeypatch):
+    visitor, scan = uploaded(explorer, folder)
+    monkeypatch.setattr(visitor.session._shelf, "_most", 2 * MEGABYTE)  # nearly everything rests
+    second = upload(visitor, folder, "second")
+    visitor.post("/api/cases", {"scan": scan})
+    rng = random.Random(3)
+    assert visitor.job(f"/api/scans/{scan}/register")["state"] == "done"
+    names_ = list(visitor.get(f"/api/scans/{scan}").json["landmarks"])
+    middle = visitor.get(f"/api/scans/{scan}/geometry").arrays["vertices"]
+
+    def pick():
+        key = rng.choice([scan, second])
+        at = middle[rng.randrange(len(middle))].astype(float)
+        ray = {"origin": [*at[:2], 900.0], "direction": [0.0, 0.0, -1.0]}
+        visitor.post(f"/api/scans/{key}/pick", {"landmark": rng.choice(names_), "ray": ray, "snap": False})
+
+    def wish():
+        base = rng.choice([{"kind": "mean"}, {"kind": "patient"}])
+        features = visitor.get(f"/api/edit?base={base['kind']}").json.get("features")
+        if features:
+            one = rng.choice(features)
+            value = one["value"] * rng.uniform(0.98, 1.03) / (10.0 if one["unit"] == "mm" else 1.0)
+            unit = "cm" if one["unit"] == "mm" else "cc"
+            wishes = [{"name": one["name"], "value": value, "unit": unit}]
+            visitor.post("/api/edit", {"base": base, "hold": [], "hold_other": False, "wishes": wishes})
+
+    actions = [
+        pick,
+        wish,
+        lambda: visitor.post(f"/api/scans/{second}/absent", {"side": rng.choice(["left", "right", ""])}),
+        lambda: visitor.post(f"/api/scans/{scan}/swap"),
+        lambda: visitor.post(f"/api/scans/{scan}/undo"),
+        lambda: visitor.post("/api/kept", {"shape": {"kind": rng.choice(["mean", "edit", "patient"])}}),
+        lambda: visitor.ask("DELETE", "/api/kept"),
+        lambda: visitor.ask("DELETE", "/api/edit"),
+        lambda: visitor.post("/api/notes", {"notes": {"painted": rng.random()}, "what": "paint"}),
+        lambda: visitor.post(
+            f"/api/scans/{second}/rename", {"name": f"n{rng.random()}", "day": "2025-05-01"}
+        ),
+        lambda: visitor.post(f"/api/scans/{rng.choice([scan, second])}/remove"),
+        lambda: visitor.job("/api/predict", {"side": "right"}) if rng.random() < 0.3 else None,
+    ]
+    seen = []
+    for _ in range(30):
+        before, steps = everything(visitor), visitor.get("/api/cases").json["history"]["revision"]
+        rng.choice(actions)()
+        if visitor.get("/api/cases").json["history"]["revision"] != steps:
+            seen.append(before)
+    seen.append(everything(visitor))
+    assert len(seen) > 12
+    for wanted in reversed(seen[:-1]):
+        assert visitor.post("/api/undo").status == 200
+        assert everything(visitor) == wanted
+    for wanted in seen[1:]:
+        assert visitor.post("/api/redo").status == 200
+        assert everything(visitor) == wanted
+    assert json.loads(visitor.post("/api/redo").content)["code"] == "nothing-to-redo"
+    visitor.leave()
