@@ -48,7 +48,7 @@ def test_imports_go_down_the_list_only():
 
 def test_the_way_to_a_prediction_stays_short():
     graph = grimp.build_graph("breastmorph", exclude_type_checking_imports=True)
-    assert len(graph.find_upstream_modules("breastmorph.cli.predict")) <= 65
+    assert len(graph.find_upstream_modules("breastmorph.cli.predict")) <= 66
 
 
 def test_a_module_is_one_story():

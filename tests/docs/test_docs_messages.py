@@ -6,6 +6,8 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "faq.md"
 
@@ -29,6 +31,7 @@ def texts_of_the_program() -> str:
     return "\n".join(found)
 
 
+@pytest.mark.slow
 def test_every_message_of_the_faq_is_one_of_the_programs():
     program = texts_of_the_program()
     messages = quoted_messages()

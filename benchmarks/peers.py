@@ -1,0 +1,458 @@
+"""The strongest peers on equal terms: the same scans, start and eight landmarks, one core, judged by truth.
+
+    make peers                                             # phantoms; its own environment, by hand
+    python benchmarks/peers.py --python PEERS/bin/python [--folder TORSOS] [--n 2] [--tune 1] [--only meshmonk,pycpd]
+
+Every peer runs as a process of its own with the packages of requirements-peers.txt, so that its CPU time and memory are
+its own. Settings are chosen on ``--tune`` subjects that are not scored, by the distance from the true place in the
+breast. Peers that take no landmarks may start from the template bent through the eight by a thin-plate spline.
+The table goes to benchmarks/peers.json and, with ``--docs``, into docs/peers.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+for _pool in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(_pool, "1")
+
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+BESIDE = ROOT.parent / "shared" / "torsos"
+_MINUTES = 15  # that one registration of a peer may take
+# Settings tried for each peer; the best on the tuning subjects is scored.
+CANDIDATES: dict[str, list[dict[str, Any]]] = {
+    "nricp_amberg": [{"start": "rigid"}, {"start": "spline"}],
+    "nricp_sumner": [{"start": "rigid"}, {"start": "spline"}],
+    "meshmonk": [
+        {"start": start, "num_iterations": n, "transform_sigma": sigma}
+        for start, n, sigma in (
+            ("rigid", 90, 3.0),
+            ("spline", 90, 3.0),
+            ("spline", 60, 2.0),
+            ("spline", 90, 5.0),
+        )
+    ],
+    "pycpd": [
+        {"start": start, "alpha": alpha, "beta": beta}
+        for start, alpha, beta in (("rigid", 2.0, 40.0), ("spline", 2.0, 40.0), ("spline", 2.0, 20.0))
+    ],
+    "functional maps": [
+        {"start": "rigid", "k": 40, "zoomout": 0},
+        {"start": "rigid", "k": 20, "zoomout": 30},
+    ],
+    "spline alone": [{"start": "spline"}],
+}
+PACKAGES = {
+    "nricp_amberg": "trimesh", "nricp_sumner": "trimesh", "meshmonk": "meshmonk", "pycpd": "pycpd",
+    "functional maps": "pyfmaps", "spline alone": "scipy",
+}  # fmt: skip
+
+# --------------------------------------------------------------------------------------------------------------------
+# The peers: from a started template and a scan to the template in her shape. Runs with their packages, without ours
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def _amberg(job: dict[str, Any], kind: str, **settings: Any) -> np.ndarray:
+    import trimesh
+
+    method = getattr(trimesh.registration, kind)
+    return np.asarray(
+        method(
+            trimesh.Trimesh(job["start"], job["faces"], process=False),
+            trimesh.Trimesh(job["scan"], job["scan_faces"], process=False),
+            source_landmarks=job["ids"],
+            target_positions=job["marks"],
+            **settings,
+        )
+    )
+
+
+def _meshmonk(job: dict[str, Any], **settings: Any) -> np.ndarray:
+    import meshmonk
+    import trimesh
+
+    found = meshmonk.pyramid_register(
+        floating=trimesh.Trimesh(job["start"], job["faces"], process=False),
+        target=trimesh.Trimesh(job["scan"], job["scan_faces"], process=False),
+        **settings,
+    )
+    return np.asarray(found.aligned_features)[:, :3]
+
+
+def _pycpd(job: dict[str, Any], alpha: float, beta: float, points: int = 1500) -> np.ndarray:
+    from pycpd import DeformableRegistration
+
+    # All pairs of points do not fit: a part of both is registered, and its displacement carried to the rest.
+    rng = np.random.default_rng(0)
+    own = np.union1d(rng.choice(len(job["start"]), points, replace=False), job["ids"])
+    other = rng.choice(len(job["scan"]), min(2 * points, len(job["scan"])), replace=False)
+    found = DeformableRegistration(
+        X=job["scan"][other], Y=job["start"][own], alpha=alpha, beta=beta, max_iterations=100
+    )
+    found.register()
+    return np.asarray(found.transform_point_cloud(Y=job["start"]))
+
+
+def _functional_maps(job: dict[str, Any], k: int, zoomout: int) -> np.ndarray:
+    from pyFM.functional import FunctionalMapping
+    from pyFM.mesh import TriMesh
+    from scipy.spatial import cKDTree
+
+    scan, template = TriMesh(job["scan"], job["scan_faces"]), TriMesh(job["start"], job["faces"])
+    near = cKDTree(job["scan"]).query(job["marks"])[1]
+    model = FunctionalMapping(scan, template)
+    model.preprocess(
+        n_descr=60, k_process=120, landmarks=np.column_stack([near, job["ids"]]), subsample_step=5
+    )
+    model.fit(K=(k, k), w_descr=1.0, w_lap=1e-2, w_dcomm=1e-1)
+    if zoomout:
+        model.change_FM_type("classic")
+        model.zoomout_refine(nit=zoomout, step=3, subsample=2000)
+        model.change_FM_type("zoomout")
+    return np.asarray(job["scan"][model.get_p2p(n_jobs=1)])
+
+
+METHODS: dict[str, Callable[..., np.ndarray]] = {
+    "nricp_amberg": lambda job, **settings: _amberg(job, "nricp_amberg", **settings),
+    "nricp_sumner": lambda job, **settings: _amberg(job, "nricp_sumner", **settings),
+    "meshmonk": _meshmonk,
+    "pycpd": _pycpd,
+    "functional maps": _functional_maps,
+    "spline alone": lambda job: job["start"],
+}
+
+
+def splined(start: np.ndarray, ids: np.ndarray, marks: np.ndarray) -> np.ndarray:
+    """The template bent through the landmarks."""
+    from scipy.interpolate import RBFInterpolator
+
+    # In space the thin-plate kernel is the distance itself; a linear part would swing out, as the landmarks lie flat.
+    bend = RBFInterpolator(start[ids], marks - start[ids], kernel="linear", degree=0)
+    return np.asarray(start + bend(start))
+
+
+def peak_memory() -> float:
+    """MB that this process held at most; on Linux without what its parent held."""
+    status = Path("/proc/self/status")
+    if status.is_file():
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def work(method: str, job: Path, out: Path, settings: dict[str, Any]) -> None:
+    """One registration in this process."""
+    with np.load(job) as parts:
+        given = {name: parts[name] for name in parts.files}
+    seconds = time.process_time()
+    if settings.pop("start") == "spline":
+        given["start"] = splined(given["start"], given["ids"], given["marks"])
+    found = METHODS[method](given, **settings)
+    seconds = time.process_time() - seconds
+    np.savez(out, vertices=found, seconds=seconds, memory=peak_memory())
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The scans, ours, and the score. Runs with BreastMorph
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def subjects(
+    folder: Path | None, count: int, tune: int, place: Path
+) -> tuple[Any, list[Any], list[Any], str]:
+    """The template, scans and their truth: those to be scored first, then those to tune on; and what they are."""
+    from breastmorph.evaluation.truth import SubjectTruth, Tie, load_truth
+    from breastmorph.phantom import mean_torso, write_cohort
+    from breastmorph.scan.check import find_scans, load_scan
+    from breastmorph.template import default_template, load_template
+
+    if folder is None:
+        template, mean = default_template(), mean_torso()
+        tie = Tie.of(template, mean.mesh, mean.landmarks)
+        write_cohort(place, count + tune, 4242)
+        found = find_scans(place / "scans", place / "landmarks")
+        scans = [load_scan(one.mesh, one.landmarks[0]) for one in found]
+        return (
+            template,
+            scans,
+            [load_truth(place / "truth" / f"{one.id}.npz", tie) for one in found],
+            "phantoms",
+        )
+    made = folder / "template"
+    template = load_template(
+        made / "template.ply", made / "template_landmarks.json", made / "template_coarse.ply"
+    )
+    with np.load(made / "template_truth.npz") as known:
+        tie = Tie(known["faces"][known["vertex_face"]], known["vertex_bary"])
+        breast = tie.at((known["breast_left"] | known["breast_right"]).astype(float)) > 0.5
+    scans, truths = [], []
+    for one in find_scans(folder / "scans", folder / "landmarks")[: count + tune]:
+        scans.append(load_scan(one.mesh, one.landmarks[0], reference=template.as_reference))
+        with np.load(folder / "truth" / f"{one.id}.npz") as known:
+            visible = tie.at(known["visible"].astype(float)) > 0.9
+            truths.append(SubjectTruth(tie.at(known["points"]), visible, breast))
+    return template, scans, truths, "realistic torsos"
+
+
+def figures(template: Any, scan: Any, truth: Any, vertices: np.ndarray) -> dict[str, float]:
+    """What one registration is worth, lengths in mm."""
+    from breastmorph.evaluation.truth import correspondence_error
+    from breastmorph.mesh.closest import Surface
+    from breastmorph.registration.result import shape_metrics
+
+    seen = truth.breast & truth.visible
+    off = correspondence_error(scan.to_file.apply(vertices), truth)
+    quality = shape_metrics(template.mesh.vertices, vertices, template.mesh.faces)
+    distance = Surface(scan.mesh).closest(vertices).distances
+    return {
+        "off_breast": off[0],
+        "off_outside": off[1],
+        "surface_breast": float(distance[seen].mean()),
+        "angle": quality["angle_distortion"],
+        "folds_percent": quality["flipped_percent"],
+    }
+
+
+def summary(
+    rows: list[dict[str, float]], shapes: list[np.ndarray], truths: list[Any]
+) -> dict[str, float | None]:
+    """Means over the subjects, and the explained variation of more than three."""
+    from breastmorph.evaluation.truth import cohort_truth
+
+    mean: dict[str, float | None] = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+    whole = cohort_truth(np.stack(shapes), truths) if len(shapes) > 3 else None
+    mean["explained_breast"] = None if whole is None else whole.explained_breast
+    mean["explained_outside"] = None if whole is None else whole.explained_outside
+    return mean
+
+
+def peer_once(python: str, method: str, settings: dict[str, Any], job: Path, place: Path) -> dict[str, Any]:
+    """One registration by a peer in a process of its own; ``failed`` says why there is none."""
+    out = place / "out.npz"
+    out.unlink(missing_ok=True)
+    command = [
+        python,
+        str(Path(__file__).resolve()),
+        "--work",
+        method,
+        str(job),
+        str(out),
+        json.dumps(settings),
+    ]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60 * _MINUTES)
+    except subprocess.TimeoutExpired:
+        return {"failed": f"more than {_MINUTES} minutes"}
+    if done.returncode or not out.is_file():
+        return {"failed": (done.stderr.strip().splitlines() or ["it ended without a word"])[-1][:200]}
+    with np.load(out) as parts:
+        return {name: parts[name] if name == "vertices" else float(parts[name]) for name in parts.files}
+
+
+def ours(template: Any, scans: list[Any], preset_name: str) -> list[dict[str, Any]]:
+    """The same by BreastMorph, in this process."""
+    from breastmorph.registration import Registrar, preset
+
+    registrar = Registrar(template, preset(preset_name))
+    registrar.register(scans[0])  # compiled code and caches do not count
+    found = []
+    for scan in scans:
+        seconds = time.process_time()
+        vertices = registrar.register(scan).vertices
+        seconds = time.process_time() - seconds
+        found.append({"vertices": vertices, "seconds": seconds, "memory": peak_memory()})
+    return found
+
+
+def compared(arguments: argparse.Namespace, keep: Callable[[dict[str, Any]], None]) -> None:
+    """All methods on all scored subjects; what is known so far is kept after each."""
+    from breastmorph.registration import Registrar, preset
+
+    with tempfile.TemporaryDirectory() as temporary:
+        place = Path(temporary)
+        template, scans, truths, kind = subjects(
+            arguments.folder, arguments.n, arguments.tune, place / "phantom"
+        )
+        start, jobs = Registrar(template, preset("rigid")), []
+        for k, scan in enumerate(scans):
+            names = [name for name in template.landmark_ids if name in scan.landmarks]
+            jobs.append(place / f"job-{k}.npz")
+            np.savez(
+                jobs[-1], start=start.register(scan).vertices, faces=template.mesh.faces, scan=scan.mesh.vertices,
+                scan_faces=scan.mesh.faces, ids=np.array([template.landmark_ids[name] for name in names]),
+                marks=scan.landmarks.array(names),
+            )  # fmt: skip
+        n = arguments.n
+        table: dict[str, Any] = {}
+        run = {"subjects": kind, "scored": n, "tuned_on": arguments.tune, "vertices": template.mesh.n_vertices,
+               "versions": versions(arguments.python), "methods": table}  # fmt: skip
+        for method in arguments.only.split(","):
+            if method in ("default", "rigid"):
+                done, chosen = ours(template, scans[:n], method), {}
+            else:
+                chosen = tuned(arguments.python, method, jobs[n:], scans[n:], truths[n:], template, place)
+                done = [peer_once(arguments.python, method, chosen, job, place) for job in jobs[:n]]
+            table[method] = row(done, scans[:n], truths[:n], template) | {"settings": chosen}
+            print(method, json.dumps(table[method]), flush=True)
+            keep(run)
+
+
+def tuned(
+    python: str,
+    method: str,
+    jobs: list[Path],
+    scans: list[Any],
+    truths: list[Any],
+    template: Any,
+    place: Path,
+) -> dict[str, Any]:
+    """The settings that are best on subjects that are not scored."""
+    best, least = CANDIDATES[method][0], float("inf")
+    if len(CANDIDATES[method]) == 1:
+        return best
+    for settings in CANDIDATES[method]:
+        off = []
+        for job, scan, truth in zip(jobs, scans, truths, strict=True):
+            found = peer_once(python, method, settings, job, place)
+            off.append(
+                figures(template, scan, truth, found["vertices"])["off_breast"]
+                if "vertices" in found
+                else float("inf")
+            )
+        print(f"  {method} {settings}: {np.mean(off):.2f} mm", file=sys.stderr, flush=True)
+        if np.mean(off) < least:
+            best, least = settings, float(np.mean(off))
+    return best
+
+
+def row(done: list[dict[str, Any]], scans: list[Any], truths: list[Any], template: Any) -> dict[str, Any]:
+    """One line of the table."""
+    good = [k for k, one in enumerate(done) if "vertices" in one]
+    failed = [one["failed"] for one in done if "failed" in one]
+    if not good:
+        return {"registered": 0, "failed": failed}
+    shapes = [scans[k].to_file.apply(done[k]["vertices"]) for k in good]
+    mean = summary(
+        [figures(template, scans[k], truths[k], done[k]["vertices"]) for k in good],
+        shapes,
+        [truths[k] for k in good],
+    )
+    used = {name: float(np.mean([done[k][name] for k in good])) for name in ("seconds", "memory")}
+    return {"registered": len(good), "failed": failed, **mean, **used}
+
+
+def versions(python: str) -> dict[str, str]:
+    """Of the peers' packages."""
+    code = "import json, sys, importlib.metadata as m; print(json.dumps({p: m.version(p) for p in sys.argv[1:]}))"
+    names = sorted(set(PACKAGES.values()))
+    done = subprocess.run([python, "-c", code, *names], capture_output=True, text=True, check=False)
+    return json.loads(done.stdout) if done.returncode == 0 else {}
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The page
+# --------------------------------------------------------------------------------------------------------------------
+
+_COLUMNS = {
+    "off_breast": ("off the true place, breast, mm", 2),
+    "off_outside": ("outside, mm", 2),
+    "explained_breast": ("explained variation, breast", 2),
+    "surface_breast": ("distance to the scan, breast, mm", 2),
+    "folds_percent": ("flipped triangles, %", 3),
+    "seconds": ("CPU s", 1),
+    "memory": ("memory, MB", 0),
+}
+BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
+
+
+def as_markdown(runs: list[dict[str, Any]]) -> str:
+    """The tables of all runs, and what was better than ours in each."""
+    lines = []
+    for run in runs:
+        methods = run["methods"]
+        lines += [f"**{run['scored']} {run['subjects']}**, settings chosen on {run['tuned_on']} other(s), template of "
+                  f"{run['vertices']:,} vertices.", ""]  # fmt: skip
+        wins = [
+            f"{title} ({name})"
+            for key, (title, _) in _COLUMNS.items()
+            for name, one in methods.items()
+            if name not in ("default", "rigid", "spline alone")
+            and one.get(key) is not None
+            and methods.get("default", {}).get(key) is not None
+            and one[key] != methods["default"][key]
+            and (one[key] > methods["default"][key]) == (key == "explained_breast")
+        ]
+        lines += [f"Where a peer is better: {'; '.join(wins) if wins else 'nowhere in this run'}.", ""]
+        lines.append("| method | " + " | ".join(title for title, _ in _COLUMNS.values()) + " |")
+        lines.append("|---" * (1 + len(_COLUMNS)) + "|")
+        for name, one in methods.items():
+            cells = [
+                "-" if one.get(key) is None else f"{one[key]:.{digits}f}"
+                for key, (_, digits) in _COLUMNS.items()
+            ]
+            title = {"default": "BreastMorph", "rigid": "similarity alone"}.get(name, name)
+            lines.append(f"| {title} | " + " | ".join(cells) + " |")
+        lines += ["", "Settings: " + "; ".join(
+            f"{name} {json.dumps(one['settings'])}" for name, one in methods.items() if one.get("settings")
+        ) + ".", ""]  # fmt: skip
+        failed = [f"{name}: {why}" for name, one in methods.items() for why in one.get("failed", [])]
+        lines += [f"Failed: {'; '.join(failed)}.", ""] if failed else []
+        lines += [
+            "Versions: " + ", ".join(f"{name} {number}" for name, number in run["versions"].items()) + ".",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def write_page(runs: list[dict[str, Any]]) -> None:
+    """Renew the tables of docs/peers.md."""
+    page = ROOT / "docs" / "peers.md"
+    text = page.read_text(encoding="utf-8")
+    head, tail = text.split(BEGIN)[0], text.split(END)[1]
+    page.write_text(f"{head}{BEGIN}\n\n{as_markdown(runs)}\n{END}{tail}", encoding="utf-8")
+
+
+def main() -> int:
+    """Run as a peer, or compare."""
+    if len(sys.argv) > 1 and sys.argv[1] == "--work":
+        work(sys.argv[2], Path(sys.argv[3]), Path(sys.argv[4]), json.loads(sys.argv[5]))
+        return 0
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--python", default=sys.executable, help="of the peers' environment")
+    parser.add_argument("--folder", type=Path, help="realistic torsos with truth; phantoms otherwise")
+    parser.add_argument("--n", type=int, default=2, help="subjects that are scored")
+    parser.add_argument("--tune", type=int, default=1, help="other subjects that settings are chosen on")
+    parser.add_argument("--only", default=",".join(["default", "rigid", *CANDIDATES]), help="comma-separated")
+    parser.add_argument("--add", action="store_true", help="keep other runs in benchmarks/peers.json")
+    parser.add_argument("--docs", action="store_true", help="renew the tables of docs/peers.md")
+    arguments = parser.parse_args()
+    kept = ROOT / "benchmarks" / "peers.json"
+    before = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() and arguments.add else []
+
+    def keep(found: dict[str, Any]) -> None:
+        same = (found["subjects"], found["scored"])
+        runs = [run for run in before if (run["subjects"], run["scored"]) != same] + [found]
+        kept.write_text(json.dumps(runs, indent=1) + "\n", encoding="utf-8")
+        if arguments.docs:
+            write_page(runs)
+
+    compared(arguments, keep)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""The software paper and the cards say what their sources say."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+
+from breastmorph.report.cards import CARDS, as_markdown
+from docs_world import ROOT
+
+
+def script(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+NUMBERS = json.loads((ROOT / "paper" / "numbers.json").read_text(encoding="utf-8"))
+PAPER = (ROOT / "paper" / "paper.md").read_text(encoding="utf-8")
+
+
+def test_every_number_of_the_paper_comes_from_its_file():
+    numbers = script(ROOT / "scripts" / "paper_numbers.py")
+    results = (ROOT / "benchmarks" / "results.md").read_text(encoding="utf-8")
+    assert NUMBERS["bench"] == numbers.from_results(results), "run scripts/paper_numbers.py"
+    assert numbers.rendered(NUMBERS) == PAPER, "run scripts/paper_numbers.py"
+
+
+def test_no_number_is_written_by_hand():
+    template = (ROOT / "paper" / "paper.md.j2").read_text(encoding="utf-8")
+    body = re.sub(r"{{.*?}}|`[^`]*`|\[@[^]]*\]|@\w+|3D", "", template.split("# Summary")[1])
+    assert re.findall(r"\d+", body) == []
+
+
+def test_every_reference_is_there_and_used():
+    known = set(re.findall(r"^@\w+{(\w+),", (ROOT / "paper" / "paper.bib").read_text(encoding="utf-8"), re.M))
+    cited = set(re.findall(r"@(\w+)", PAPER.split("# Summary")[1]))
+    assert known == cited
+
+
+def test_the_page_of_cards_is_the_cards():
+    assert (ROOT / "docs" / "cards.md").read_text(encoding="utf-8") == as_markdown()
+    for card in CARDS:
+        assert card.not_for
+        assert card.limits
+
+
+def test_the_tables_of_peers_are_those_that_were_measured():
+    runs = json.loads((ROOT / "benchmarks" / "peers.json").read_text(encoding="utf-8"))
+    peers = script(ROOT / "benchmarks" / "peers.py")
+    page = (ROOT / "docs" / "peers.md").read_text(encoding="utf-8")
+    shown = page.split(peers.BEGIN)[1].split(peers.END)[0]
+    assert shown.strip() == peers.as_markdown(runs).strip(), "run `make peers`"
+    for run in runs:
+        assert run["tuned_on"] >= 1  # settings are chosen on subjects that are not scored
+        assert set(run["methods"]) - {"default", "rigid"} <= set(peers.CANDIDATES)
