@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick coverage wheel-test lowest lint format bench docs fuzz soak licences sbom clean
+.PHONY: demo test quick coverage wheel-test lowest lint format bench docs fuzz soak licences sbom clean peers
 
 # `make demo` ends in about two minutes, `DEMO=full make demo` has the paper's size.
 demo: $(VENV)/run.stamp
@@ -18,7 +18,7 @@ test quick coverage wheel-test lowest: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/dev.stamp
 	$(BIN)/python $(PYTEST) tests
 
-# Without a browser, kills, a cluster and what takes long: in two to three minutes on two free cores.
+# Without a browser, kills, a cluster and what takes long: in about two minutes on two free cores.
 QUICK := -m "not browser and not kill and not cluster and not slow"
 quick: $(VENV)/dev.stamp
 	$(BIN)/python $(PYTEST) $(QUICK) tests
@@ -72,6 +72,14 @@ format: $(VENV)/dev.stamp
 
 bench: $(VENV)/dev.stamp
 	$(BIN)/python benchmarks/all.py
+
+# The strongest peers on equal terms, in an environment of their own; by hand, takes long. N scored, TUNE to choose settings on.
+N ?= 2
+TUNE ?= 1
+peers: $(VENV)/dev.stamp
+	test -x build/peers/bin/python || python3 -m venv build/peers
+	build/peers/bin/pip install -q -r benchmarks/requirements-peers.txt
+	$(BIN)/python benchmarks/peers.py --python build/peers/bin/python --n $(N) --tune $(TUNE) --docs
 
 docs: $(VENV)/dev.stamp
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

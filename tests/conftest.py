@@ -144,12 +144,13 @@ def looks_once(request):
         yield
         return
     from breastmorph.scan import check, finder
+    from breastmorph.scan.scan import Landmarks
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(check, "find_landmarks", _remembered(check.find_landmarks))
         patch.setattr(finder, "_found_from", _seen_again(finder._found_from))
         if not where & _LOOKED_AT:
-            patch.setattr(check, "second_look", lambda *_: [])
+            patch.setattr(check, "second_look", lambda *_: ([], Landmarks.of({})))
         yield
 
 
@@ -181,6 +182,22 @@ def _seen_again(look):
         return answer
 
     return seen
+
+
+_OF_PHANTOMS = ("test_phantom", "test_scan_finder", "test_scan_suspicion")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """The tests of a file stay in one process, and those of phantoms: their first one takes seconds in each."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Together(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            file = super()._split_scope(nodeid)
+            return "phantoms" if Path(file).stem.startswith(_OF_PHANTOMS) else file
+
+    return Together(config, log)
 
 
 def pytest_collection_finish():

@@ -134,6 +134,7 @@ def test_a_subject_after_mastectomy_is_left_out_of_a_model_with_a_word(fits, tmp
         assert bm.build_model(tmp_path).info["subjects"] == 3
 
 
+@pytest.mark.slow
 def test_one_scan_that_fails_does_not_stop_the_others(world, tmp_path, monkeypatch, breast_template):
     for part in ("scans", "landmarks"):
         (tmp_path / part).mkdir()

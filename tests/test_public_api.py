@@ -32,7 +32,7 @@ PROMISED = {
     "find_landmarks": "scan unit",
     "load_landmarks": "path order",
     "save_landmarks": "landmarks path format space",
-    "Scan": "id mesh landmarks to_file warnings",
+    "Scan": "id mesh landmarks to_file warnings rather",
     "Check": "id findings facts outcome",
     "Finding": "name values level",
     "Said": "cause remedy",
@@ -43,8 +43,8 @@ PROMISED = {
     "Template": "mesh landmark_ids coarse coarse_landmark_ids mirror coarse_mirror",
     "default_template": "",
     "load_template": "mesh landmarks coarse",
-    "register": "scans template preset use_masks jobs progress",
-    "register_folder": "scans landmarks out template preset use_masks jobs unit progress",
+    "register": "scans template preset use_masks learn jobs progress",
+    "register_folder": "scans landmarks out template preset use_masks learn jobs unit progress",
     "Registration": (
         "id mesh transform template_mask scan_mask absent_side stages metrics seconds warnings "
         "parameters template landmarks to_file estimated"
@@ -89,7 +89,8 @@ PROMISED = {
     "compare_repeated": "people template source",
     "load_repeatability": "path",
     "Comparison": "visits changes mesh repeatability warnings",
-    "VisitChange": "id volumes measures skin stance hidden shape",
+    "VisitChange": "id volumes measures grades skin stance hidden shape",
+    "GradeChange": "side before after exceeds",
     "MeasureChange": "name kind unit before after sd reason",
     "SkinChange": "across along",
     "Stance": "depth width posture misfit scale",
@@ -100,15 +101,19 @@ PROMISED = {
     "edit": "model subject changes hold kind linear",
     "Edit": (
         "shape before faces coefficients coefficients_before length size_change changes movements "
-        "method basis warnings standing"
+        "method basis warnings standing skin"
     ),
     "Standing": "share level finding",
     "Change": "name unit before after requested held deviations",
-    "predict": "model subject missing replace subjects earlier known",
+    "predict": "model subject missing replace operated subjects earlier known",
     "Prediction": (
         "shape mirrored faces region modes rest_variance evidence choice source mismatch spread "
-        "warnings measures given"
+        "warnings measures given skin"
     ),
+    "plan": "model subject target mirrored",
+    "Plan": "target before after faces sides thickness note synthetic",
+    "PlannedPart": "solid volume deviation",
+    "SidePlan": "side added removed volume deviation base_width base_height thickest",
     "MissingRegion": "side missing breast healthy thorax untouched",
     "Choice": "noise mirror_share log_likelihood best_noise",
     "picture": "mesh values low high colours yaw pitch size",

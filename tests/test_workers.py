@@ -89,6 +89,7 @@ def test_errors_come_back_as_they_were():
     assert isinstance(found["lambda"], Failure)  # a result that cannot be sent
 
 
+@pytest.mark.slow
 def test_processes_that_cannot_start_are_one_clear_error():
     with pytest.raises(FileProblem, match="no template"):
         list(run_each(prepare_badly, [1, 2], 1))

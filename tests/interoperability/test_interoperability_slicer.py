@@ -89,6 +89,7 @@ def test_meshes_there_and_back(space, suffix, stored, kit, mesh, tmp_path, asser
             assert not has_colors or np.array_equal(back.colors, mesh.colors)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("space", SPACES)
 def test_the_space_stands_where_slicer_looks(space, kit, mesh, assert_near):
     pytest.importorskip("vtk")

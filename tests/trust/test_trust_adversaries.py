@@ -79,7 +79,11 @@ def test_degenerate_landmarks_are_refused_with_the_reason(name, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["no area", "one point", "a line", "a plane", "far vertex", "copies", "apart"]
+    "name",
+    [
+        *("no area", "one point", "a line", "a plane", "far vertex"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("copies", "apart")),
+    ],
 )
 def test_degenerate_surfaces_are_repaired_or_refused(name, tmp_path):
     mesh = torso(edge=6.0)[0]

@@ -59,9 +59,8 @@ def test_a_mesh_changed_behind_an_old_date_is_read_again(folder):
     np.testing.assert_allclose(load_cohort(folder).shape(2), mesh.vertices[:, [1, 0, 2]], atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    "moment", [pytest.param(0, marks=pytest.mark.slow), 4102444800], ids=["1970", "2100"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", [0, 4102444800], ids=["1970", "2100"])
 def test_dates_of_files_do_not_matter_to_a_registration(moment, tmp_path):
     found, rules = write_scans(tmp_path / "scans", 2), tiny_recipe()
     register_batch(found, rules, tmp_path / "out", InProcess())
@@ -198,7 +197,7 @@ def test_a_killed_evaluation_leaves_whole_files_or_none(folder, tmp_path):
 def test_a_second_run_in_one_folder_waits_or_is_told_who_is_there(tmp_path, monkeypatch):
     """Two runs never mix their files: the second is refused with the process that works there."""
     monkeypatch.setattr(files, "_PATIENCE", 0.2)
-    found = write_scans(tmp_path / "scans", 3)
+    found = write_scans(tmp_path / "scans", 2)
     rules, out = tiny_recipe(Troubles(slow=0.5)), tmp_path / "out"
     first = threading.Thread(target=register_batch, args=(found, rules, out, InProcess()))
     first.start()
@@ -208,5 +207,5 @@ def test_a_second_run_in_one_folder_waits_or_is_told_who_is_there(tmp_path, monk
         register_batch(found, rules, out, InProcess())
     assert caught.value.code == "busy"
     first.join()
-    assert require_whole(out) == 3
-    assert len(meshes(out)) == 3
+    assert require_whole(out) == 2
+    assert len(meshes(out)) == 2

@@ -89,6 +89,7 @@ def test_records_and_pages_hold_no_path(tmp_path):
         assert str(tmp_path).encode() not in path.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_failed_scan_is_told_by_its_id_and_file_name_only(tmp_path):
     found = write_scans(tmp_path / "private-folder", 2)
     found[0].mesh.write_bytes(b"ply\nnot a mesh")
