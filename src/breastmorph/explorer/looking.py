@@ -11,8 +11,8 @@ import numpy as np
 from breastmorph.clinical.distances import DISTANCES, DRAWN, KINDS, SkinPoints, densely, tape_lines
 from breastmorph.clinical.examination import measure_record
 from breastmorph.clinical.ptosis_and_symmetry import UNKNOWN, SymmetryGauge, both_sides
-from breastmorph.explorer.answering import Asked
 from breastmorph.explorer.answers import bad_request, not_now, packed
+from breastmorph.explorer.app import Asked
 from breastmorph.explorer.model_view import NamedShape, shape_of
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError, Finding
