@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from breastmorph.api.given import (
+from breastmorph.api import (
     GIVE_MODEL,
     GIVE_SUBJECT,
     Subject,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from breastmorph.api.given import (
+from breastmorph.api import (
     GIVE_MODEL,
     Subjects,
     Unit,

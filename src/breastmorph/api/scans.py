@@ -9,7 +9,7 @@ from dataclasses import replace as changed
 from functools import lru_cache, partial
 from typing import overload
 
-from breastmorph.api.given import (
+from breastmorph.api import (
     Unit,
     after,
     as_template,
