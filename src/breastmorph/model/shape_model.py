@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.arrays import Bools, Floats, Ints, Shown
 from breastmorph.foundation.errors import AnyPath, BreastMorphError, LandmarkProblem
-from breastmorph.foundation.showing import Shown
 from breastmorph.mesh.geometry import Similarity, face_cross
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.scan.anatomy import SIZES_IN_MM, UNITS

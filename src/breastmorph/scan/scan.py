@@ -9,9 +9,8 @@ from typing import Literal, Self
 
 import numpy as np
 
-from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.arrays import Floats, Shown, doubted
 from breastmorph.foundation.errors import BreastMorphError, Finding, LandmarkProblem
-from breastmorph.foundation.showing import Shown, doubted
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 
