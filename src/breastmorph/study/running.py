@@ -1,4 +1,4 @@
-"""The plan of a study, and running it: what is missing or changed, each part once, beside each other where they are independent."""
+"""The plan of a study, and running it: what is missing or changed, each part once, independent ones side by side."""
 
 from __future__ import annotations
 
