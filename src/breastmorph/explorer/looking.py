@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from breastmorph.explorer.session import Session
 
 _STEP = 4.0  # mm between the points of a line that is drawn
-_FARTHEST = 1e5  # mm
+_LARGEST = 1e5  # mm: no coordinate of a body in any unit is larger
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ def _is_point(given: Any) -> bool:
     return (
         isinstance(given, Sequence)
         and len(given) == 3
-        and all(isinstance(one, (int, float)) and abs(one) < _FARTHEST for one in given)
+        and all(isinstance(one, (int, float)) and abs(one) < _LARGEST for one in given)
     )
 
 
