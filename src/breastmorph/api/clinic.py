@@ -39,6 +39,7 @@ from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.registration.result import Registration
+from breastmorph.scan.anatomy import SIZES_IN_MM
 from breastmorph.scan.scan import SIDES, Scan
 from breastmorph.template import Template, default_template
 
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from breastmorph.clinical.planning import Plan
     from breastmorph.clinical.predictor import Prediction
 
-_SIZES = (0.4, 2.5)  # of the mean: what an adult can be
 _UPRIGHT = 45.0  # degrees between a mesh and the mean
 _SAME = 0.1  # mm: what two files of one shape may differ by
 
@@ -347,7 +347,7 @@ def _patient(model: ShapeModel, subject: Subject | None) -> Patient:
 def _require_upright_mm(to_mean: Similarity, mean: str) -> None:
     """Refuse a mesh that is not upright or not in mm, by the way it has to be laid on a mean shape."""
     size = 1.0 / to_mean.scale
-    if not _SIZES[0] <= size <= _SIZES[1]:
+    if not SIZES_IN_MM[0] <= size <= SIZES_IN_MM[1]:
         raise MeshProblem(
             f"the mesh is {size:.3g} times as large as {mean}", "Give it in mm", code="wrong-unit"
         )
