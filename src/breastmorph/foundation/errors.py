@@ -338,21 +338,22 @@ def require(value: Any, kind: type[Wanted] | tuple[type[Wanted], ...], what: str
 
 def whole(value: Any, what: str, least: int = 1, most: int | None = None) -> int:
     """A whole number within limits; ``what`` names it."""
-    fits = isinstance(value, Integral) and value >= least and (most is None or value <= most)
-    if not fits or isinstance(value, bool):
+    found = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else least - 1
+    if found < least or (most is not None and found > most):
         upto = "on" if most is None else f"to {most}"
         raise BreastMorphError(
             f"{what} cannot be {value!r}", f"Give a whole number from {least} {upto}", code="wrong-argument"
         )
-    return int(value)
+    return found
 
 
 def number(value: Any, what: str, above: float = -math.inf, most: float = math.inf) -> float:
     """A finite number above one and at most another; ``what`` names it."""
-    if not isinstance(value, Real) or not above < value <= most or not math.isfinite(value):
+    found = float(value) if isinstance(value, Real) else math.nan
+    if not above < found <= most or not math.isfinite(found):
         limits = f" above {above:g}, at most {most:g}" if math.isfinite(above) else ""
         raise BreastMorphError(f"{what} cannot be {value!r}", f"Give a number{limits}", code="wrong-argument")
-    return float(value)
+    return found
 
 
 def one_of(value: Any, choices: Sequence[str], what: str) -> str:
