@@ -311,7 +311,7 @@ def make_phantoms(
     one_sided : int
         So many of them, the last ones, lack the right breast.
     jobs : int
-        Worker processes.
+        Worker processes; 1 works in this process.
     colour : bool
         Whether the scans have vertex colours; their shapes are the same with and without.
     visits : int

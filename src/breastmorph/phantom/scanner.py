@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -17,6 +17,7 @@ from scipy.spatial import cKDTree
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.foundation.files import csv_text, make_folder, write_file
+from breastmorph.foundation.machine import one_thread
 from breastmorph.foundation.workers import Failure, run_each
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import save_mesh
@@ -423,7 +424,7 @@ def write_cohort(
     n, seed, one_sided : int
         See :func:`breastmorph.phantom.cohort.draw_cohort`.
     jobs : int
-        Worker processes.
+        Worker processes; 1 works in this process.
     on_done : callable, optional
         Called with the number of finished subjects.
     colour : bool
@@ -447,11 +448,11 @@ def write_cohort(
     subjects = draw_cohort(n, seed, one_sided, parameters)
     calls = [_Call(index, visit, visits > 1) for index in range(n) for visit in range(1, visits + 1)]
     _make_folders(out, {call.name_of(subjects[call.index]) for call in calls})
-    # Processes even for one job: they all count with one thread, so that sums come out alike.
     rows: dict[int, dict[str, str]] = {}
     items = [_TOPOLOGY, *range(len(calls))]
     writer = partial(_writer, out, subjects, calls, seed, colour, changes)
-    with closing(run_each(writer, items, max(1, min(jobs, len(calls))))) as results:
+    work = _here(writer, items) if jobs == 1 else run_each(writer, items, max(1, min(jobs, len(calls))))
+    with closing(work) as results:
         for index, row in results:
             if isinstance(row, Failure):
                 raise row.error or BreastMorphError.of("subject-not-made", index=index, why=row.reason)
@@ -480,6 +481,17 @@ class _Call:
         """A child of the seed per subject and visit: no scan depends on the order in which they are made."""
         key = (purpose, self.index) if self.visit == 1 else (purpose, self.index, self.visit)
         return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
+
+
+def _here(
+    setup: Callable[[], Callable[[int], dict[str, str]]], items: Iterable[int]
+) -> Generator[tuple[int, dict[str, str] | Failure], None, None]:
+    """The work of one process, in this one; with one thread as there, so that sums come out alike."""
+    write = setup()
+    for item in items:
+        with one_thread():
+            row = write(item)
+        yield item, row
 
 
 _SCANNING, _COLOURS, _VISITING = 1, 2, 3  # what the children of the seed are for
