@@ -95,8 +95,8 @@ def small(tmp_path_factory, monkeypatch):
 
 
 @pytest.fixture
-def here(small, tmp_path_factory, tmp_path, monkeypatch):
-    """A copy of the world as the current folder."""
+def here(small, blank_pictures, tmp_path_factory, tmp_path, monkeypatch):
+    """A copy of the world as the current folder. Pictures are written but not drawn: nobody looks at them here."""
     place = tmp_path / "world"
     shutil.copytree(docs_world(tmp_path_factory), place)
     monkeypatch.chdir(place)

@@ -1,6 +1,7 @@
 """Skin: carried by correspondence, made up where nobody saw it, mirrored where a breast is predicted."""
 
 import json
+import shutil
 from dataclasses import replace
 from io import BytesIO
 
@@ -13,7 +14,7 @@ from breastmorph.cli import main
 from breastmorph.evaluation.truth import load_tie, load_truth
 from breastmorph.explorer.model_view import demo_model
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.files import load_mesh
+from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.skin import MADE_UP, SEEN, borrowed, carried, filled, rgb_at, skin_of, to_lab
 from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
 from breastmorph.model.files import save_model
@@ -108,7 +109,9 @@ def test_borrowed_skin_has_no_seam_and_keeps_its_marks():
 def test_colour_through_register_edit_and_predict(tmp_path):
     """By truth: every vertex has the colour that the scan has where this skin truly is."""
     write_cohort(tmp_path / "ph", 1, seed=12, colour=True)
-    write_cohort(tmp_path / "bare", 1, seed=12)
+    shutil.copytree(tmp_path / "ph", tmp_path / "bare")
+    grey = tmp_path / "bare" / "scans" / "000.ply"
+    save_mesh(replace(load_mesh(grey), colors=None), grey)
     run = CliRunner()
 
     def ran(*words):
