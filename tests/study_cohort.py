@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import csv
 import json
+from contextlib import contextmanager, nullcontext
 from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
+import pytest
 
+from breastmorph.batch.engine import InProcess
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.workers import Failure
 from breastmorph.mesh.files import save_mesh
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.scan import Landmarks
+from breastmorph.study import cohort_parts, running
 from breastmorph.study.part import StudyParameters
 from breastmorph.study.running import StudyRun, run_study
 from small_cohort import random_shapes, small_template
@@ -71,8 +77,27 @@ def _write_truth(folder: Path, shapes: np.ndarray) -> None:
 def small_study(
     out: Path, cohort: Path, parameters: StudyParameters = SMALL, jobs: int = 1, **options
 ) -> StudyRun:
-    """Few processes: starting one takes longer than most parts."""
-    return run_study(out, parameters, cohort=cohort, template=small_template(), jobs=jobs, **options)
+    """With one job all is done in this process: starting one takes longer than most parts."""
+    with in_this_process() if jobs == 1 else nullcontext():
+        return run_study(out, parameters, cohort=cohort, template=small_template(), jobs=jobs, **options)
+
+
+@contextmanager
+def in_this_process():
+    """Studies start no other processes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cohort_parts, "LocalProcesses", lambda jobs: InProcess())
+        patch.setattr(running, "run_each", _here)
+        yield
+
+
+def _here(setup, items, jobs):
+    work = setup()
+    for item in items:
+        try:
+            yield item, work(item)
+        except BreastMorphError as error:
+            yield item, Failure(str(error), "error", error)
 
 
 def contents(out: Path) -> dict[str, str]:

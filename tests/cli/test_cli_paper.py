@@ -16,7 +16,7 @@ from breastmorph.cli.paper import StudyProgress
 from breastmorph.study import cohort_parts
 from breastmorph.study.part import Made, Part, PartState
 from breastmorph.study.running import run_study
-from study_cohort import CHECK, write_study_cohort
+from study_cohort import CHECK, in_this_process, write_study_cohort
 
 pytestmark = pytest.mark.slow
 
@@ -31,6 +31,8 @@ def quick(monkeypatch, small_template):
         return run_study(out, parameters, template=small_template, **options)
 
     monkeypatch.setattr(paper_command, "run_study", small)
+    with in_this_process():
+        yield
 
 
 def _run(*arguments: object):
