@@ -13,10 +13,12 @@ demo: $(VENV)/run.stamp
 # The tests of a file stay in one process: they share what is costly to make. Threads inside of two such processes would
 # only wait for each other; and whatever a container says, compiled code is kept: tests start hundreds of processes.
 PYTEST := -m pytest -n 2 --dist loadfile
+# All tests in three: many of those that `make quick` leaves out wait for a browser, a process or a limit of time.
+ALL := -m pytest -n 3 --dist loadfile
 test quick coverage wheel-test lowest: export OPENBLAS_NUM_THREADS := 1
 test quick coverage wheel-test lowest: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/dev.stamp
-	$(BIN)/python $(PYTEST) tests
+	$(BIN)/python $(ALL) tests
 
 # Without a browser, kills, a cluster and what takes long: in about two minutes on two free cores.
 QUICK := -m "not browser and not kill and not cluster and not slow"
@@ -26,7 +28,7 @@ quick: $(VENV)/dev.stamp
 # Lines and branches of the package that the tests reach, by package; `make coverage COVERED=quick` measures `make quick`.
 coverage: $(VENV)/dev.stamp
 	rm -rf build/coverage && mkdir -p build/coverage
-	$(BIN)/python $(PYTEST) --cov --cov-report= $(if $(filter quick,$(COVERED)),$(QUICK)) tests
+	$(BIN)/python $(if $(filter quick,$(COVERED)),$(PYTEST) $(QUICK),$(ALL)) --cov --cov-report= tests
 	$(BIN)/coverage json --quiet -o build/coverage/measured.json
 	$(BIN)/python scripts/coverage_table.py build/coverage/measured.json
 
@@ -54,7 +56,7 @@ lowest: requirements-lowest.txt requirements-dev.txt
 	sed -n 's/==.*//p' requirements-dev.txt > $(LOWEST)/tools.txt
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements-lowest.txt -r $(LOWEST)/tools.txt
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
-	$(LOWEST)/bin/python $(PYTEST) tests
+	$(LOWEST)/bin/python $(ALL) tests
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .

@@ -4,6 +4,7 @@ import gc
 import os
 import pickle
 import signal
+from collections import Counter
 from functools import wraps
 from hashlib import sha256
 from pathlib import Path
@@ -28,6 +29,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS", "LINES", "TERM"):
     os.environ.pop(name, None)
 
+# Nobody pulls the plug while tests run: to wait for the disk after each of their thousands of files tells nothing.
+os.fsync = lambda descriptor: None
 
 # `make wheel-test`: the sources must not come before what is installed, in no process of the tests.
 installed = os.environ.get("BREASTMORPH_INSTALLED")
@@ -185,18 +188,23 @@ def _seen_again(look):
 
 
 _OF_PHANTOMS = ("test_phantom", "test_scan_finder", "test_scan_suspicion")
+_LONG = {"browser", "kill", "cluster", "slow"}
+
+
+def _together(file: Path) -> str:
+    """The tests of a file stay in one process, and those of phantoms: their first one takes seconds in each."""
+    return "phantoms" if file.stem.startswith(_OF_PHANTOMS) else file.stem
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """The tests of a file stay in one process, and those of phantoms: their first one takes seconds in each."""
     from xdist.scheduler import LoadFileScheduling
 
     class Together(LoadFileScheduling):
         def _split_scope(self, nodeid):
-            file = super()._split_scope(nodeid)
-            return "phantoms" if Path(file).stem.startswith(_OF_PHANTOMS) else file
+            return _together(Path(super()._split_scope(nodeid)))
 
+    config.option.loadscopereorder = False  # but in the order of the collection, which is one of time
     return Together(config, log)
 
 
@@ -206,7 +214,14 @@ def pytest_collection_finish():
 
 
 def pytest_collection_modifyitems(items):
-    """What draws a page is known by what it asks for; other markers stand where the tests are."""
+    """What draws a page is known by what it asks for; other markers stand where the tests are.
+
+    Files with many long tests begin: one that came last would leave all but one process without work.
+    """
     for item in items:
         if "browser" in item.fixturenames:
             item.add_marker("browser")
+    long = Counter(
+        _together(item.path) for item in items if _LONG & {one.name for one in item.iter_markers()}
+    )
+    items.sort(key=lambda item: -long[_together(item.path)])
