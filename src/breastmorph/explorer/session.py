@@ -527,6 +527,7 @@ class Session:
         self.jobs.cancel_all()
         self.jobs.wait(_PATIENCE)
         self.uploads.close()
+        self._shelf.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
