@@ -63,9 +63,8 @@ class Session:
     def __init__(self, explorer: Explorer, folder: Path, visitor: str = "") -> None:
         self.id, self.explorer, self.folder = secrets.token_urlsafe(24), explorer, folder
         self.visitor, self.has_place = visitor, False
-        self.opened = self.seen = self.used = (
-            time.monotonic()
-        )  # used: by somebody, not only by a page that is open
+        # used: by somebody, not only by a page that is open
+        self.opened = self.seen = self.used = time.monotonic()
         self.reading = threading.Lock()  # of an upload: one at a time, so that others get their turn
         self.jobs = Jobs()
         self.uploads = UploadFolder(folder, _FILES * explorer.settings.max_upload)
