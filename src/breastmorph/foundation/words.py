@@ -463,6 +463,10 @@ REGISTRATION: dict[str, Words] = {
     "missing/file": Words("the file is missing", "{again}"),
     "unreadable/other-content": Words("its content is not what the record says", "{again}"),
     "unreadable/other-learnt": Words("it was told something else than learnt.npz holds", "{again}"),
+    "unreadable/learnt": Words(
+        "what the cohort's first pass taught is damaged, so nobody can be told the same again",
+        command_apart("Learn again with --learn --force", "Delete it and register again with learn=True"),
+    ),
     "unreadable/no-record": Words("the record cannot be read", "{again}"),
     "unreadable/changed-record": Words("the record was changed", "{again}"),
     "register-again": Words("Register this scan again"),
