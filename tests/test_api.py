@@ -14,7 +14,7 @@ import pytest
 import trimesh
 
 import breastmorph as bm
-from breast_cohort import breast_shapes, breast_template
+from breast_cohort import breast_model, breast_shapes, breast_template
 from breastmorph.template import default_template, to_npz
 from small_cohort import built, small_cohort, write_registered
 from small_cohort import random_shapes as small_shapes
@@ -201,7 +201,8 @@ def wrong(model, fits):
     """Calls that people get wrong, and a word that the answer must have."""
     mesh, metres = model.mean_mesh, model.mesh(model.mean / 1000.0)
     lying = model.mesh(model.mean[:, [0, 2, 1]] * [1, -1, 1])
-    other = default_template().mesh
+    other, cohort, people = default_template().mesh, small_cohort(), breast_model(12)
+    edited = bm.edit(people, None, {"SN-NL": "+1 cm"})
     return {
         "a list for a path": (lambda: bm.load_mesh([1]), "kind list"),
         "nothing for a path": (lambda: bm.load_model(None), "None"),
@@ -242,6 +243,35 @@ def wrong(model, fits):
         "letters for points": (lambda: bm.fit(model, np.array(["a"])), "numbers"),
         "values of another mesh": (lambda: bm.picture(mesh, values=[1.0, 2.0]), "one number a vertex"),
         "a number for a picture": (lambda: bm.picture(7), "kind int"),
+        "letters for a picture's values": (lambda: bm.picture(mesh, values="abc"), "one number a vertex"),
+        "a picture of no size": (lambda: bm.picture(mesh, size=360), "width and height"),
+        "a picture half a pixel wide": (lambda: bm.picture(mesh, size=(0.5, 9)), "whole number"),
+        "a picture seen from a text": (lambda: bm.picture(mesh, yaw="left"), "yaw"),
+        "components in words": (lambda: bm.build_model(cohort, components="three"), "'three'"),
+        "a share above all": (lambda: bm.build_model(cohort, variance=3.0), "at most 1"),
+        "an unknown part": (lambda: bm.build_model(cohort, part="up"), "left, right"),
+        "a number for names": (lambda: bm.build_model(cohort, exclude=3), "list of texts"),
+        "fewer than no components": (lambda: bm.fit(model, mesh, components=-3), "from 1 to 8"),
+        "an unknown unit of points": (lambda: bm.fit(model, mesh, unit="inch"), "inch"),
+        "samples in words": (lambda: bm.evaluate(model, cohort, samples="x"), "samples"),
+        "a text for a seed": (lambda: bm.evaluate(model, cohort, seed="x"), "seed"),
+        "a number to hold": (lambda: bm.edit(model, None, {"SN-NL": "+1 cm"}, hold=3), "list of texts"),
+        "a number for what is known": (lambda: bm.predict(model, mesh, "left", known=3), "420cc"),
+        "a text for a target": (lambda: bm.plan(model, mesh, "edited"), "bm.edit"),
+        "another model's target": (lambda: bm.plan(model, mesh, edited), "triangles"),
+        "somebody else's target": (lambda: bm.plan(people, people.sample(1), edited), "another shape"),
+        "meshes for visits": (lambda: bm.compare([mesh, mesh]), "load_scan"),
+        "a list of people": (lambda: bm.compare_repeated([mesh]), "by name"),
+        "a list for a scan": (lambda: bm.find_landmarks([1]), "kind list"),
+        "a mapping for landmarks": (lambda: bm.breast_mask(mesh, {"a": 1}), "kind dict"),
+        "a mask of no side": (lambda: bm.breast_mask(mesh, model.landmarks, "up"), "left, right"),
+        "a list for points": (lambda: bm.Landmarks.of([1]), "by name"),
+        "phantoms in words": (lambda: bm.make_phantoms("no", "many"), "subjects"),
+        "phantoms of no seed": (lambda: bm.make_phantoms("no", 1, seed="x"), "seed"),
+        "nobody to work": (lambda: bm.make_phantoms("no", 1, jobs=0), "worker processes"),
+        "more one-sided than there are": (lambda: bm.make_phantoms("no", 1, one_sided=2), "from 0 to 1"),
+        "letters for vertices": (lambda: model.marginal("x"), "whole numbers"),
+        "more components than there are": (lambda: model.truncate(99), "from 0 to 8"),
     }
 
 

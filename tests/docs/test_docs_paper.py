@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 
 from breastmorph.report.cards import CARDS, as_markdown
-from docs_world import ROOT
-
-
-def script(path):
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
+from docs_world import ROOT, script
 
 NUMBERS = json.loads((ROOT / "paper" / "numbers.json").read_text(encoding="utf-8"))
 PAPER = (ROOT / "paper" / "paper.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from scipy.spatial import cKDTree
 from breastmorph.mesh.geometry import Similarity, edge_lengths, face_angles, face_areas
 from breastmorph.mesh.topology import face_components, is_manifold
 from breastmorph.phantom import draw_cohort, mean_torso, mirror_vertices, topology, torso
-from breastmorph.phantom.mastectomy import Mastectomy
+from breastmorph.phantom.cohort import Mastectomy
 from breastmorph.scan.scan import REQUIRED, SIDES
 
 pytestmark = pytest.mark.slow

@@ -15,9 +15,8 @@ from breastmorph.scan.check import CheckParameters
 from breastmorph.study import running
 from breastmorph.study.folder import StudyFolder
 from breastmorph.study.part import Part, PartState, StudyParameters, demo_parameters
-from breastmorph.study.plan import Inputs, make_plan
 from breastmorph.study.report import command_of
-from breastmorph.study.running import run_study
+from breastmorph.study.running import Inputs, make_plan, run_study
 
 
 @pytest.fixture

@@ -3,3 +3,159 @@
 What one of them returns, the next one takes. Nothing is computed here: every function finds out what it was given,
 says so where it cannot use it, and calls what the command of the same name calls.
 """
+
+from __future__ import annotations
+
+import warnings as python_warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from breastmorph.cohort import Cohort, load_cohort
+from breastmorph.foundation.errors import AnyPath, BreastMorphError, BreastMorphWarning, as_path, require
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.registration.result import Registration
+from breastmorph.scan.check import CheckParameters, ScanFiles, find_scans
+from breastmorph.scan.scan import Scan
+from breastmorph.template import Template, default_template
+
+# Whoever can be measured, edited or predicted: registered already, or a scan that is registered on the way.
+Subject = Registration | TriangleMesh | Scan
+Subjects = Cohort | Sequence[Registration] | AnyPath
+Unit = Literal["auto", "mm", "cm", "m"]
+
+GIVE_SUBJECT = "Give a registration, a scan, or a mesh with the model's triangles"
+GIVE_SUBJECTS = (
+    "Give registrations (bm.register), a cohort (bm.load_cohort), or the folder of `breastmorph register`"
+)
+GIVE_MODEL = "Give a model: bm.load_model or bm.build_model"
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# What was given
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def as_template(template: Template | None) -> Template:
+    """The template given, or the default one."""
+    if template is None:
+        return default_template()
+    return require(template, Template, "the template", "Give bm.load_template(...) or bm.default_template()")
+
+
+def found_scans(scans: AnyPath, landmarks: AnyPath | None) -> list[ScanFiles]:
+    """The scans of a file or folder with their landmark files."""
+    where = None if landmarks is None else as_path(landmarks, "the name of the landmark file or folder")
+    return find_scans(as_path(scans, "the name of the scan"), where)
+
+
+def rules_of(unit: str, scale_by: str, landmark_order: Sequence[str] | None) -> CheckParameters:
+    """How files are read."""
+    known = ("auto", "mm", "cm", "m")
+    if unit not in known:
+        raise BreastMorphError(f"the unit {unit!r} is not known", f"Choose one of {', '.join(known)}")
+    if scale_by and unit != "auto":
+        raise BreastMorphError("a unit and a measured distance contradict each other", "Give one of the two")
+    order = None if landmark_order is None else tuple(landmark_order)
+    return CheckParameters(unit=unit, scale_by=scale_by, landmark_order=order)
+
+
+def several_of(given: Any, kind: type[Any], remedy: str) -> list[Any]:
+    """Several values of one kind; refuses anything else, also a single one and none at all."""
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        what = f"of the kind {type(given).__name__}"
+        raise BreastMorphError(f"what was given is {what}, not a list", remedy, code="wrong-argument")
+    found = [require(one, kind, "one of those given", remedy) for one in given]
+    if not found:
+        raise BreastMorphError("the list is empty", remedy, code="wrong-argument")
+    return found
+
+
+def require_names(ids: Sequence[str]) -> None:
+    """Refuse subjects of the same name."""
+    twice = sorted({name for name in ids if ids.count(name) > 1})
+    if twice:
+        raise BreastMorphError(
+            f"two of them are called {twice[0]!r}", "Give every subject once, under her own name"
+        )
+
+
+def as_cohort(subjects: Subjects) -> Cohort:
+    """Subjects as one cohort."""
+    if isinstance(subjects, Cohort):
+        return subjects
+    if isinstance(subjects, (str, Path)) or hasattr(subjects, "__fspath__"):
+        return load_cohort(subjects)
+    fits: list[Registration] = several_of(subjects, Registration, GIVE_SUBJECTS)
+    require_names([one.id for one in fits])
+    template = fits[0].template
+    strange = [one.id for one in fits if not np.array_equal(one.mesh.faces, template.mesh.faces)]
+    if strange:
+        raise BreastMorphError(
+            f"{strange[0]} and {fits[0].id} were registered with different templates", "Register all with one"
+        )
+    return Cohort(
+        tuple(one.id for one in fits),
+        template,
+        np.array([one.vertices for one in fits], dtype=np.float32),
+        np.arange(len(fits)),
+        tuple(one.to_file for one in fits),
+        tuple(one.absent_side for one in fits),
+        ({},) * len(fits),
+        tuple(one.landmarks for one in fits),
+    )
+
+
+def without(cohort: Cohort, names: Sequence[str]) -> Cohort:
+    """The cohort without the subjects named."""
+    unknown = [name for name in names if name not in cohort.ids]
+    if unknown:
+        raise BreastMorphError(
+            f"there is no subject {unknown[0]!r}", f"Subjects are {', '.join(cohort.ids[:12])}"
+        )
+    return cohort.chosen([name not in names for name in cohort.ids]) if names else cohort
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# What is said on the way
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def warn(said: Iterable[object], depth: int = 3) -> None:
+    """Say what the user should know; the warning points to her own line, ``depth`` calls up."""
+    for one in said:
+        python_warnings.warn(str(one), BreastMorphWarning, stacklevel=depth)
+
+
+def those_that_worked(results: Sequence[tuple[str, Any]]) -> list[Any]:
+    """The results; those that are errors are told, and raised where there is nothing else."""
+    errors = [(name, found) for name, found in results if isinstance(found, BreastMorphError)]
+    if errors and len(errors) == len(results):
+        raise errors[0][1]
+    warn((f"{name} is left out: {error}" for name, error in errors), depth=4)
+    return [found for _, found in results if not isinstance(found, BreastMorphError)]
+
+
+def after(value: Any, advance: Callable[[], None]) -> Any:
+    """The value, once an item more is said to be done."""
+    advance()
+    return value
+
+
+def bar(what: str, total: int, shown: bool) -> AbstractContextManager[Callable[[], None]]:
+    """A progress bar on standard error, or nothing; its value is called once per finished item."""
+    return _drawn_bar(what, total) if shown else nullcontext(lambda: None)
+
+
+@contextmanager
+def _drawn_bar(what: str, total: int) -> Iterator[Callable[[], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda: bar.advance(task)

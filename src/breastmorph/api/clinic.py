@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from breastmorph.api.given import (
+from breastmorph.api import (
     GIVE_MODEL,
     GIVE_SUBJECT,
     Subject,
@@ -25,12 +25,21 @@ from breastmorph.clinical.measures import MeasureTable
 from breastmorph.clinical.patient import Patient, mean_patient, template_of
 from breastmorph.clinical.repeatability import Repeatability, RepeatStudy, load_repeatability, repeat_study
 from breastmorph.clinical.wishes import Edit, ModelFeatures
-from breastmorph.foundation.arrays import Bools, Ints
-from breastmorph.foundation.errors import AnyPath, BreastMorphError, MeshProblem, as_path, require
+from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.errors import (
+    AnyPath,
+    BreastMorphError,
+    MeshProblem,
+    as_path,
+    one_of,
+    require,
+    words_in,
+)
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.registration.result import Registration
+from breastmorph.scan.anatomy import SIZES_IN_MM
 from breastmorph.scan.scan import SIDES, Scan
 from breastmorph.template import Template, default_template
 
@@ -38,8 +47,8 @@ if TYPE_CHECKING:
     from breastmorph.clinical.planning import Plan
     from breastmorph.clinical.predictor import Prediction
 
-_SIZES = (0.4, 2.5)  # of the mean: what an adult can be
 _UPRIGHT = 45.0  # degrees between a mesh and the mean
+_SAME = 0.1  # mm: what two files of one shape may differ by
 
 
 def measure(subject: Subject | ShapeModel, *, model: ShapeModel | None = None) -> Examination:
@@ -164,9 +173,8 @@ def edit(
     if not isinstance(changes, Mapping) or not changes:
         raise BreastMorphError("there is no change to make", 'Give for example {"SN-NL": "+1 cm"}')
     requests = [_request(name, value) for name, value in changes.items()]
-    if kind not in KINDS:
-        raise BreastMorphError(f"distances are not measured {kind!r}", f"Choose {' or '.join(KINDS)}")
-    held = [hold] if isinstance(hold, str) else list(hold)
+    one_of(kind, KINDS, "the kind of distances")
+    held = words_in(hold, "what is held")
     editor = Editor(
         model, patient, ModelFeatures(model, kind, patient.absent_side, landmarks_of(model, patient))
     )
@@ -218,6 +226,7 @@ def predict(
     if subject is None:
         raise BreastMorphError("there is no subject to predict for", GIVE_SUBJECT, code="wrong-argument")
     patient = _patient(model, subject)
+    stated = require(known or {}, Mapping, "what is known", 'Give for example {"volume-right": "420cc"}')
     what = _side(missing) if isinstance(missing, str) else _vertices(model, missing)
     gone = counts_as_gone(model, patient.shape, what, patient.absent_side, replace=replace or operated)
     trained = training_shapes(model, None if subjects is None else as_cohort(subjects))
@@ -228,7 +237,7 @@ def predict(
         absent=gone or operated,
         subjects=trained,
         earlier=None if earlier is None else _patient(model, earlier).shape,
-        stated=[_request(name, value) for name, value in (known or {}).items()],
+        stated=[_request(name, value) for name, value in stated.items()],
     )
     found = with_skin(model, found, patient.skin)
     predicted = (*predicted_measures(model, found, patient.landmarks), lacking(patient.shape, found).measure)
@@ -256,7 +265,19 @@ def plan(model: ShapeModel, subject: Subject, target: Prediction | Edit, *, mirr
     from breastmorph.clinical.predictor import Prediction
 
     require(target, (Prediction, Edit), "the target", "Give what bm.predict or bm.edit found")
-    return plan_of(model, _patient(model, subject).shape, target, mirrored=mirrored)
+    before = _patient(model, subject).shape
+    model.shape_of(TriangleMesh(target.shape, target.faces))  # refuses another model's
+    kept = np.abs(target.before - before) if isinstance(target, Edit) else _outside(target, before)
+    if kept.max(initial=0.0) > _SAME:
+        raise BreastMorphError(
+            "the target was made of another shape", "Give the subject that was predicted for or edited"
+        )
+    return plan_of(model, before, target, mirrored=mirrored)
+
+
+def _outside(target: Prediction, before: Floats) -> Floats:
+    """How far a prediction's known skin lies from a shape."""
+    return np.abs(target.shape - before)[~target.region.missing]
 
 
 def _side(missing: str) -> str:
@@ -326,7 +347,7 @@ def _patient(model: ShapeModel, subject: Subject | None) -> Patient:
 def _require_upright_mm(to_mean: Similarity, mean: str) -> None:
     """Refuse a mesh that is not upright or not in mm, by the way it has to be laid on a mean shape."""
     size = 1.0 / to_mean.scale
-    if not _SIZES[0] <= size <= _SIZES[1]:
+    if not SIZES_IN_MM[0] <= size <= SIZES_IN_MM[1]:
         raise MeshProblem(
             f"the mesh is {size:.3g} times as large as {mean}", "Give it in mm", code="wrong-unit"
         )

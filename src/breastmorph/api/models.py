@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from breastmorph.api.given import (
+from breastmorph.api import (
     GIVE_MODEL,
     Subjects,
     Unit,
@@ -22,14 +22,24 @@ from breastmorph.api.given import (
 )
 from breastmorph.cohort.cohort import doubts
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import AnyPath, BreastMorphError, MeshProblem, as_path, require
+from breastmorph.foundation.errors import (
+    AnyPath,
+    BreastMorphError,
+    MeshProblem,
+    as_path,
+    number,
+    one_of,
+    require,
+    whole,
+    words_in,
+)
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import BuildParameters
 from breastmorph.model.building import build_model as _build_model
 from breastmorph.model.procrustes import ProcrustesParameters
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.registration.result import Registration
-from breastmorph.scan.scan import Landmarks, Scan
+from breastmorph.scan.scan import SIDES, Landmarks, Scan
 from breastmorph.template import default_template
 
 if TYPE_CHECKING:
@@ -86,7 +96,9 @@ def build_model(
         raise BreastMorphError(
             "a number of components and a share of the variance are given", "Give one of the two"
         )
-    cohort = without(as_cohort(subjects), tuple([exclude] if isinstance(exclude, str) else exclude))
+    if part is not None:
+        one_of(part, SIDES, "the part")
+    cohort = without(as_cohort(subjects), words_in(exclude, "the subjects to be left out"))
     absent = (
         [] if with_absent else [name for name, side in zip(cohort.ids, cohort.absent, strict=True) if side]
     )
@@ -143,7 +155,9 @@ def evaluate(
     return evaluate_model(
         require(model, ShapeModel, "the model", GIVE_MODEL),
         None if subjects is None else as_cohort(subjects),
-        EvaluationParameters(samples=samples, seed=seed, surface=surface),
+        EvaluationParameters(
+            samples=whole(samples, "the number of samples"), seed=whole(seed, "the seed", 0), surface=surface
+        ),
         scans=None if scans is None else found_scans(scans, landmarks),
         truth=None if truth is None else as_path(truth),
         progress=partial(bar, shown=progress),
@@ -184,7 +198,9 @@ def fit(
     from breastmorph.scan.raw_target import load_target, target_of
 
     require(model, ShapeModel, "the model", GIVE_MODEL)
-    where = None
+    if components is not None:
+        components = whole(components, "the number of components", 1, model.n_components)
+    where, rules = None, rules_of(unit, "", None)
     if isinstance(target, (TriangleMesh, Scan, np.ndarray)):
         shape = target.mesh if isinstance(target, Scan) else target
         if landmarks is None and isinstance(target, Scan):
@@ -193,7 +209,7 @@ def fit(
     else:
         where = as_path(target, "the target")
         given = landmarks if isinstance(landmarks, Landmarks) or landmarks is None else as_path(landmarks)
-        read = load_target(where, given, rules_of(unit, "", None), default_template().as_reference)
+        read = load_target(where, given, rules, default_template().as_reference)
     with about(where):
         return fit_model(model, read.shape, read.landmarks, FitParameters(components=components))
 
@@ -246,15 +262,23 @@ def picture(
 
     surface = mesh.mesh if isinstance(mesh, (Scan, Registration)) else mesh
     require(surface, TriangleMesh, "what shall be drawn", "Give a mesh, as the .mesh of a scan or result")
+    view = View(number(yaw, "the yaw"), number(pitch, "the pitch"))
+    if not isinstance(size, Sequence) or isinstance(size, str) or len(size) != 2:
+        raise BreastMorphError(f"a picture has no size {size!r}", "Give its width and height in pixels")
+    width, height = (whole(one, "a side of the picture") for one in size)
     colors = None
     if values is not None:
-        shown = np.asarray(values, dtype=float)
+        try:
+            shown = np.asarray(values, dtype=float)
+        except (TypeError, ValueError):
+            raise MeshProblem("the values are no numbers", "Give one number a vertex") from None
         if shown.shape != (surface.n_vertices,):
             raise MeshProblem(
                 f"{shown.shape} values for {surface.n_vertices} vertices", "Give one number a vertex"
             )
-        colors = colormap(shown, low, float(np.nanmax(shown)) if high is None else high, colours or AMOUNT)
-    return render(surface, View(yaw, pitch), size=size, colors=colors, relief=1.0 if colors is None else 0.5)
+        begin, end = number(low, "low"), float(np.nanmax(shown)) if high is None else number(high, "high")
+        colors = colormap(shown, begin, end, colours or AMOUNT)
+    return render(surface, view, size=(width, height), colors=colors, relief=1.0 if colors is None else 0.5)
 
 
 def demo_model() -> ShapeModel:
@@ -296,5 +320,13 @@ def make_phantoms(
     from breastmorph.phantom.scanner import write_cohort
 
     place = as_path(folder, "the name of the folder")
-    write_cohort(place, n, seed, jobs, one_sided, colour=colour, visits=visits)
+    write_cohort(
+        place,
+        whole(n, "the number of subjects"),
+        whole(seed, "the seed", 0),
+        whole(jobs, "the number of worker processes"),
+        whole(one_sided, "the number of one-sided subjects", 0, n),
+        colour=colour,
+        visits=whole(visits, "the number of visits"),
+    )
     return place

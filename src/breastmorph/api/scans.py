@@ -9,7 +9,7 @@ from dataclasses import replace as changed
 from functools import lru_cache, partial
 from typing import overload
 
-from breastmorph.api.given import (
+from breastmorph.api import (
     Unit,
     after,
     as_template,
@@ -23,7 +23,7 @@ from breastmorph.api.given import (
 )
 from breastmorph.batch.learning import ENOUGH, Learnt, learn_from
 from breastmorph.cohort import Cohort, load_cohort
-from breastmorph.foundation.errors import AnyPath, BreastMorphError, FileProblem, as_path
+from breastmorph.foundation.errors import AnyPath, BreastMorphError, FileProblem, as_path, whole
 from breastmorph.foundation.workers import Failure, Limits, run_each
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.parameters import RegistrationParameters
@@ -239,8 +239,7 @@ def register(
         return _registered(scans, template, parameters)
     several = several_of(scans, Scan, "Give a scan (bm.load_scan) or several (bm.load_scans)")
     require_names([scan.id for scan in several])
-    if not isinstance(jobs, int) or jobs < 1:
-        raise BreastMorphError(f"{jobs!r} worker processes are none", "Give a whole number from 1 on")
+    jobs = whole(jobs, "the number of worker processes")
     work = _here if jobs == 1 else partial(_in_processes, jobs=jobs)
 
     def results(learnt: Learnt | None) -> dict[str, Registration | BreastMorphError]:
@@ -290,7 +289,7 @@ def register_folder(
     from breastmorph.report.summary_page import ScanPictures, write_summaries
 
     found, place = found_scans(scans, landmarks), as_path(out, "the name of the folder for the results")
-    parameters = _preset(preset, use_masks=use_masks)
+    jobs, parameters = whole(jobs, "the number of worker processes"), _preset(preset, use_masks=use_masks)
     rules = recipe(as_template(template), parameters, rules_of(unit, "", None), ScanPictures(False))
     with bar("Registering", len(found), progress) as advance:
         outcomes = register_batch(

@@ -10,6 +10,7 @@ import click
 import numpy as np
 from rich.markup import escape
 
+from breastmorph.cli.build import chosen_subjects, read_cohort
 from breastmorph.cli.options import (
     COUNT,
     FOLDER,
@@ -26,7 +27,6 @@ from breastmorph.cli.options import (
     table_option,
     warn,
 )
-from breastmorph.cli.subjects import chosen_subjects, read_cohort
 from breastmorph.cohort import Cohort
 from breastmorph.evaluation.model_evaluation import Evaluation, EvaluationParameters, evaluate_model
 from breastmorph.evaluation.privacy import Privacy, PrivacyParameters, measure_privacy

@@ -26,9 +26,8 @@ from breastmorph.cli.options import (
 )
 from breastmorph.scan.check import CheckParameters
 from breastmorph.study.part import Part, PartState, Steps, StudyParameters
-from breastmorph.study.plan import Inputs, make_plan
 from breastmorph.study.report import write_report
-from breastmorph.study.running import StudyRun, Watch, run_study
+from breastmorph.study.running import Inputs, StudyRun, Watch, make_plan, run_study
 from breastmorph.study.summary import StudyResults, key_figures, remarks
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -31,9 +31,8 @@ from breastmorph.clinical.distances import (
     to_midline,
 )
 from breastmorph.clinical.volume import BreastVolumes
-from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.arrays import Floats, Ints, templates
 from breastmorph.foundation.errors import BreastMorphError, Finding
-from breastmorph.foundation.showing import templates
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel

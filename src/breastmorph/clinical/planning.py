@@ -18,10 +18,9 @@ from breastmorph.clinical.examination import examiner_of
 from breastmorph.clinical.missing_region import BOTH, mirror_frame
 from breastmorph.clinical.predictor import Prediction, deviation_of
 from breastmorph.clinical.wishes import Edit
-from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.arrays import Bools, Floats, Ints, Shown
 from breastmorph.foundation.errors import BreastMorphError, Finding
 from breastmorph.foundation.files import plain
-from breastmorph.foundation.showing import Shown
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import enclosed_volume, face_cross, face_normals, solid_between
 from breastmorph.mesh.topology import faces_with_any

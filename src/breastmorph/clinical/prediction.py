@@ -328,7 +328,7 @@ def is_gone(model: ShapeModel, shape: Floats, side: str, *, stated: bool = False
 _EXACT = 0.02  # of a value: how exactly a stated one is taken
 _OWN = 0.1  # of a measure's squared slope lies in missing skin: otherwise it is none of the lost breast
 _ROUNDS = 8  # measures are not linear in the shape
-_FAR = 3.0  # standard deviations from the prediction that are worth a word
+_WORTH_A_WORD = 3.0  # standard deviations from the prediction that are worth a word
 
 
 def with_measures(model: ShapeModel, prediction: Prediction, stated: Sequence[Request]) -> Prediction:
@@ -392,7 +392,7 @@ def with_measures(model: ShapeModel, prediction: Prediction, stated: Sequence[Re
     far = [
         warning("stated-far", name=request.name, deviations=abs(want - value) / sd)
         for request, want, value, sd in zip(stated, wanted, values, doubt, strict=True)
-        if abs(want - value) > _FAR * sd
+        if abs(want - value) > _WORTH_A_WORD * sd
     ]
     words = tuple(
         f"{feature.name} {want:.0f} {feature.unit}" for feature, want in zip(features, wanted, strict=True)

@@ -48,9 +48,8 @@ from breastmorph.clinical.missing_region import (
     Seam,
     TorsoView,
 )
-from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.arrays import Bools, Floats, Ints, Shown, doubted
 from breastmorph.foundation.errors import BreastMorphError, Finding, MeshProblem, warning
-from breastmorph.foundation.showing import Shown, doubted
 from breastmorph.mesh.geometry import Similarity, vertex_areas, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel

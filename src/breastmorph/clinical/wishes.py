@@ -23,10 +23,9 @@ from breastmorph.clinical.distances import (
 )
 from breastmorph.clinical.examination import examiner_of
 from breastmorph.clinical.measures import DistanceFeature, measured_features
-from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.arrays import Floats, Ints, Shown, doubted
 from breastmorph.foundation.errors import BreastMorphError, Finding, sentences, warning
 from breastmorph.foundation.files import plain
-from breastmorph.foundation.showing import Shown, doubted
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.model.standing import LEVELS, Standing

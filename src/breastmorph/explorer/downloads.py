@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from breastmorph.clinical.examination import Examination, as_row
 from breastmorph.clinical.prediction import predicted_nipples
-from breastmorph.explorer.answering import Asked, Download
 from breastmorph.explorer.answers import bad_request
+from breastmorph.explorer.app import Asked, Download
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.model_view import NamedShape, shape_of
 from breastmorph.explorer.open_scans import OpenScan

@@ -11,8 +11,8 @@ import numpy as np
 from breastmorph.clinical.distances import DISTANCES, DRAWN, KINDS, SkinPoints, densely, tape_lines
 from breastmorph.clinical.examination import measure_record
 from breastmorph.clinical.ptosis_and_symmetry import UNKNOWN, SymmetryGauge, both_sides
-from breastmorph.explorer.answering import Asked
 from breastmorph.explorer.answers import bad_request, not_now, packed
+from breastmorph.explorer.app import Asked
 from breastmorph.explorer.model_view import NamedShape, shape_of
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError, Finding
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from breastmorph.explorer.session import Session
 
 _STEP = 4.0  # mm between the points of a line that is drawn
-_FARTHEST = 1e5  # mm
+_LARGEST = 1e5  # mm: no coordinate of a body in any unit is larger
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ def _is_point(given: Any) -> bool:
     return (
         isinstance(given, Sequence)
         and len(given) == 3
-        and all(isinstance(one, (int, float)) and abs(one) < _FARTHEST for one in given)
+        and all(isinstance(one, (int, float)) and abs(one) < _LARGEST for one in given)
     )
 
 

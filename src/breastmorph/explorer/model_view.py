@@ -357,7 +357,7 @@ def _prediction(session: Session, kind: str, spec: Mapping[str, Any]) -> NamedSh
 # A model as the page shows it: geometry and maps sent once, measures of any shape, its editor
 # --------------------------------------------------------------------------------------------------------------------
 
-_FARTHEST = 6.0  # standard deviations a slider may ask for
+_MOST_DEVIATIONS = 6.0  # standard deviations a slider may ask for
 
 
 @dataclass(frozen=True, eq=False)
@@ -424,7 +424,7 @@ class ModelView:
             raise bad_request(f"scores must be a list of at most {self.model.n_components} numbers")
         if not all(isinstance(one, (int, float)) and abs(one) <= 1e3 for one in values):
             raise bad_request("a score is not a number")
-        scores: Floats = np.clip(np.array(values, dtype=float), -_FARTHEST, _FARTHEST)
+        scores: Floats = np.clip(np.array(values, dtype=float), -_MOST_DEVIATIONS, _MOST_DEVIATIONS)
         return scores
 
     def shape(self, scores: Floats) -> Floats:

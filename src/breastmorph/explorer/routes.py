@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from breastmorph.explorer.answering import Asked, Created, Download
 from breastmorph.explorer.answers import as_record, bad_request, not_now, packed, unknown
+from breastmorph.explorer.app import Asked, Created, Download
 from breastmorph.explorer.jobs import Job, check_scans
 from breastmorph.explorer.model_view import shape_of, skin_arrays
 from breastmorph.explorer.open_scans import (

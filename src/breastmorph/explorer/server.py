@@ -21,9 +21,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from breastmorph.explorer.session import Explorer
 from breastmorph.explorer.settings import EVERYWHERE, Settings
+from breastmorph.foundation.arrays import templates
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import write_file
-from breastmorph.foundation.showing import templates
 
 if TYPE_CHECKING:
     import uvicorn

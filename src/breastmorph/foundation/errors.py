@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import codecs
+import math
 import os
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from pathlib import Path
 from string import Formatter
 from typing import Any, Literal, NamedTuple, Self, TypeVar, cast
@@ -332,6 +334,45 @@ def require(value: Any, kind: type[Wanted] | tuple[type[Wanted], ...], what: str
         given = "nothing (None)" if value is None else f"of the kind {type(value).__name__}"
         raise BreastMorphError(f"{what} is {given}", remedy, code="wrong-argument")
     return value
+
+
+def whole(value: Any, what: str, least: int = 1, most: int | None = None) -> int:
+    """A whole number within limits; ``what`` names it."""
+    found = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else least - 1
+    if found < least or (most is not None and found > most):
+        upto = "on" if most is None else f"to {most}"
+        raise BreastMorphError(
+            f"{what} cannot be {value!r}", f"Give a whole number from {least} {upto}", code="wrong-argument"
+        )
+    return found
+
+
+def number(value: Any, what: str, above: float = -math.inf, most: float = math.inf) -> float:
+    """A finite number above one and at most another; ``what`` names it."""
+    found = float(value) if isinstance(value, Real) else math.nan
+    if not above < found <= most or not math.isfinite(found):
+        limits = f" above {above:g}, at most {most:g}" if math.isfinite(above) else ""
+        raise BreastMorphError(f"{what} cannot be {value!r}", f"Give a number{limits}", code="wrong-argument")
+    return found
+
+
+def one_of(value: Any, choices: Sequence[str], what: str) -> str:
+    """One of a few words; ``what`` names it."""
+    if not isinstance(value, str) or value not in choices:
+        raise BreastMorphError(
+            f"{what} cannot be {value!r}", f"Choose one of {', '.join(choices)}", code="wrong-argument"
+        )
+    return value
+
+
+def words_in(value: Any, what: str) -> list[str]:
+    """Several words, or a single one; ``what`` names them."""
+    if isinstance(value, str):
+        return [value]
+    remedy = "Give a list of texts"
+    if isinstance(value, bytes) or not isinstance(value, Iterable):
+        raise BreastMorphError(f"{what} cannot be {value!r}", remedy, code="wrong-argument")
+    return [require(one, str, f"one of {what}", remedy) for one in value]
 
 
 def as_path(value: AnyPath, what: str = "the name of the file") -> Path:

@@ -91,7 +91,7 @@ def _between_pixels(picture: NDArray[np.uint8], uv: Floats) -> Floats:
 # --------------------------------------------------------------------------------------------------------------------
 
 _FACING = 75.0  # degrees between the normals of a point and of the skin that it takes
-_FARTHEST = 10.0  # mm: farther away lies other skin
+_OTHER_SKIN = 10.0  # mm: farther away lies other skin
 
 
 def carried(shape: TriangleMesh, surface: Surface) -> Skin | None:
@@ -116,7 +116,7 @@ def carried(shape: TriangleMesh, surface: Surface) -> Skin | None:
         return None
     facing = normals_within(vertex_normals(scan.vertices, scan.faces), scan.faces[near.faces], near.weights)
     agree = (facing * vertex_normals(shape.vertices, shape.faces)).sum(axis=1)
-    seen = (agree > np.cos(np.radians(_FACING))) & ~near.on_boundary & (near.distances <= _FARTHEST)
+    seen = (agree > np.cos(np.radians(_FACING))) & ~near.on_boundary & (near.distances <= _OTHER_SKIN)
     return skin_of(filled(shape.faces, rgb, seen), seen) if seen.any() else None
 
 

@@ -8,9 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.arrays import Bools, Floats, Ints, Shown
 from breastmorph.foundation.errors import MeshProblem
-from breastmorph.foundation.showing import Shown
 
 MIRROR = np.array([-1.0, 1.0, 1.0])  # across x = 0; x points to the patient's left
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from breastmorph import __version__
 from breastmorph.cohort import Cohort
 from breastmorph.foundation.arrays import Bools, Floats, Ints
-from breastmorph.foundation.errors import BreastMorphError, name_of
+from breastmorph.foundation.errors import BreastMorphError, name_of, number, whole
 from breastmorph.foundation.machine import in_one_thread
 from breastmorph.mask import breast_regions
 from breastmorph.mesh.geometry import vertex_areas, vertex_normals
@@ -266,10 +266,10 @@ def principal_components(
     variance : float, optional
         As many as hold this share of the total variance.
     """
-    if variance is not None and not 0.0 < variance <= 1.0:
-        raise BreastMorphError(f"a share of variance lies between 0 and 1, not at {variance:g}")
-    if components is not None and components < 1:
-        raise BreastMorphError(f"a model of {components} components does not exist", "Ask for 1 or more")
+    if variance is not None:
+        number(variance, "the share of the variance", 0.0, 1.0)
+    if components is not None:
+        whole(components, "the number of components")
     groups = [(rows, _read_once(rows, deviations, vertices)) for rows, deviations in groups]
     grams = [_gram(rows, deviations, vertices) for rows, deviations in groups]
     total = float(sum(np.trace(gram) for gram in grams))

@@ -15,10 +15,9 @@ import numpy as np
 from scipy.linalg import cho_factor, solve_triangular
 from scipy.spatial import cKDTree
 
-from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.arrays import Floats, Shown, doubted
 from breastmorph.foundation.errors import BreastMorphError, Finding, MeshProblem, warning
 from breastmorph.foundation.machine import in_one_thread
-from breastmorph.foundation.showing import Shown, doubted
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, face_normals
 from breastmorph.mesh.skin import carried

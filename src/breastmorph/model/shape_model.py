@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from breastmorph.foundation.arrays import Bools, Floats, Ints
-from breastmorph.foundation.errors import AnyPath, BreastMorphError, LandmarkProblem
-from breastmorph.foundation.showing import Shown
+from breastmorph.foundation.arrays import Bools, Floats, Ints, Shown
+from breastmorph.foundation.errors import AnyPath, BreastMorphError, LandmarkProblem, number, whole
 from breastmorph.mesh.geometry import Similarity, face_cross
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.scan.anatomy import SIZES_IN_MM, UNITS
@@ -242,11 +241,16 @@ class ShapeModel(Shown):
                 f"mean {self.mean.shape}, basis {self.basis.shape} and variances {self.variances.shape} do not fit"
             )
         if not (np.isfinite(self.variances).all() and (self.variances >= 0.0).all()):
-            raise BreastMorphError("a variance is negative or not finite")
+            raise BreastMorphError("a variance is negative or not finite", "Give one from 0 on a mode")
         if len(self.faces) and not (self.faces.min() >= 0 and self.faces.max() < n):
-            raise BreastMorphError(f"a face names a vertex that the model's {n} vertices do not have")
+            raise BreastMorphError(
+                f"a face names a vertex that the model's {n} vertices do not have",
+                f"They go from 0 to {n - 1}",
+            )
         if self.mirror is not None and self.mirror.shape != (n,):
-            raise BreastMorphError(f"a mirror of {len(self.mirror)} vertices for a model of {n}")
+            raise BreastMorphError(
+                f"a mirror of {len(self.mirror)} vertices for a model of {n}", "Give one a vertex"
+            )
         for name, vertex in self.landmark_ids.items():
             if not 0 <= vertex < n:
                 raise LandmarkProblem(
@@ -368,19 +372,20 @@ class ShapeModel(Shown):
         except (TypeError, ValueError) as error:
             raise BreastMorphError("coefficients are no list of numbers", "Give one number a mode") from error
         if c.ndim != 1 or len(c) > self.n_components:
-            raise BreastMorphError(f"{c.shape} coefficients for a model of {self.n_components} components")
+            raise BreastMorphError(
+                f"{c.shape} coefficients for a model of {self.n_components} components",
+                "Give one number a mode, or fewer",
+            )
         if not (np.abs(c) < np.finfo(np.float32).max).all():  # also NaN
-            raise BreastMorphError("a coefficient is no number, or beyond all shapes")
+            raise BreastMorphError(
+                "a coefficient is no number, or beyond all shapes", "Give standard deviations of its mode"
+            )
         moved = self.basis[:, : len(c)] @ c.astype(self.basis.dtype)
         return self.mean + moved.reshape(-1, 3)
 
     def sample(self, seed: int = 1) -> TriangleMesh:
         """A random shape; the same seed, the same shape."""
-        if not isinstance(seed, (int, np.integer)) or seed < 0:
-            raise BreastMorphError(
-                f"{seed!r} is no seed", "Give a whole number from 0 on", code="wrong-argument"
-            )
-        return self.mesh(self.drawn(np.random.default_rng(seed)))
+        return self.mesh(self.drawn(np.random.default_rng(whole(seed, "the seed", 0))))
 
     def drawn(self, rng: np.random.Generator) -> Floats:
         """The vertices (n, 3) of a random shape."""
@@ -478,15 +483,16 @@ class ShapeModel(Shown):
     def truncate(self, components: int | None = None, variance: float | None = None) -> Self:
         """Keep the first ``components`` modes, or as many as hold a share ``variance`` of the total."""
         if (components is None) == (variance is None):
-            raise BreastMorphError("give either a number of components or a share of the variance")
+            raise BreastMorphError(
+                "a number of components and a share of the variance are given, or neither",
+                "Give one of the two",
+            )
         if variance is not None:
-            if not 0.0 < variance <= 1.0:
-                raise BreastMorphError(f"a share of variance lies between 0 and 1, not at {variance:g}")
+            variance = number(variance, "the share of the variance", 0.0, 1.0)
             sums = np.cumsum(self.variances)
             wanted = (variance - 1e-12) * float(self.variances.sum())
             components = min(int(np.searchsorted(sums, wanted)) + 1, self.n_components)
-        if components is None or not 0 <= components <= self.n_components:
-            raise BreastMorphError(f"{components} components of a model that has {self.n_components}")
+        components = whole(components, "the number of components", 0, self.n_components)
         training = self.training and replace(self.training, scores=self.training.scores[:, :components])
         lost = float(self.variances[components:].sum()) / (3 * self.n_vertices)
         return replace(
@@ -519,10 +525,13 @@ class ShapeModel(Shown):
         noise = np.asarray(noise, dtype=float)
         if np.shape(points) != (len(ids), 3) or noise.shape not in ((), (len(ids),)):
             raise BreastMorphError(
-                f"{np.shape(points)} points with noise {noise.shape} for {len(ids)} vertices"
+                f"{np.shape(points)} points with noise {noise.shape} for {len(ids)} vertices",
+                "Give one point a vertex, and one variance for all or one a vertex",
             )
         if not (np.isfinite(points).all() and np.isfinite(noise).all() and (noise > 0.0).all()):
-            raise BreastMorphError("known points must be finite and their noise above 0")
+            raise BreastMorphError(
+                "known points must be finite and their noise above 0", "Leave out points that are not known"
+            )
         variances = np.repeat(np.broadcast_to(noise, len(ids)), 3)
         shift, half = condition(self._scaled_rows(ids), (points - self.mean[ids]).ravel(), variances)
         mean = self.instance(shift * self.deviations)
@@ -534,7 +543,7 @@ class ShapeModel(Shown):
         new = np.full(self.n_vertices, -1)
         new[ids] = np.arange(len(ids))
         if (new[ids] != np.arange(len(ids))).any():
-            raise BreastMorphError("a vertex is named twice")
+            raise BreastMorphError("a vertex is named twice", "Name every vertex once")
         faces = new[self.faces]
         rows = self._scaled_rows(ids)
         strengths, vectors = np.linalg.eigh(rows.T @ rows)
@@ -584,10 +593,14 @@ class ShapeModel(Shown):
         if given.dtype == bool and given.shape == (self.n_vertices,):
             return np.flatnonzero(given)
         if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-            raise BreastMorphError(f"vertices are whole numbers, not {given.dtype} of shape {given.shape}")
+            raise BreastMorphError(
+                f"vertices are whole numbers, not {given.dtype} of shape {given.shape}",
+                "Give their numbers, or one truth value a vertex",
+            )
         if given.size and not (given.min() >= 0 and given.max() < self.n_vertices):
             raise BreastMorphError(
-                f"vertices {given.min()} to {given.max()} of a model with {self.n_vertices} vertices"
+                f"vertices {given.min()} to {given.max()} of a model with {self.n_vertices} vertices",
+                f"Their numbers go from 0 to {self.n_vertices - 1}",
             )
         return given.astype(np.int64)
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.arrays import Floats, Ints, Shown, doubted
 from breastmorph.foundation.errors import Finding, LandmarkProblem, MeshProblem, warning
-from breastmorph.foundation.showing import Shown, doubted
 from breastmorph.mesh.geometry import Similarity, face_angles, face_areas, face_normals, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.minimiser import Trace

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from breastmorph.clinical.predictor import Prediction
-from breastmorph.foundation.showing import templates
+from breastmorph.foundation.arrays import templates
 from breastmorph.mesh.remeshing import thinned
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel

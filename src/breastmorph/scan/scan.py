@@ -9,9 +9,8 @@ from typing import Literal, Self
 
 import numpy as np
 
-from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import BreastMorphError, Finding, LandmarkProblem
-from breastmorph.foundation.showing import Shown, doubted
+from breastmorph.foundation.arrays import Floats, Shown, doubted
+from breastmorph.foundation.errors import BreastMorphError, Finding, LandmarkProblem, require
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 
@@ -135,6 +134,9 @@ class Landmarks(Mapping[str, Floats]):
     @classmethod
     def of(cls, points: Mapping[str, Iterable[float]]) -> Self:
         """Landmarks from a mapping of names to coordinates."""
+        require(
+            points, Mapping, "what was given for points", 'Give them by name: {"sternal_notch": (0, 0, 0)}'
+        )
         return cls(tuple(points), np.array([list(point) for point in points.values()]).reshape(-1, 3))
 
     @classmethod

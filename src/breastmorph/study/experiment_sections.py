@@ -11,7 +11,7 @@ from breastmorph.evaluation.experiments.masks import MaskExperiment, MaskVariant
 from breastmorph.evaluation.experiments.statements import MaskTruth
 from breastmorph.foundation.arrays import Floats
 from breastmorph.report.page import Block, Cell, Column, Section, Table, Text
-from breastmorph.study.plan import EXPERIMENTS, mask_pairs
+from breastmorph.study.running import EXPERIMENTS, mask_pairs
 from breastmorph.study.sections import figure, mean_sd
 from breastmorph.study.summary import StudyResults
 

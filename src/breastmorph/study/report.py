@@ -37,8 +37,7 @@ from breastmorph.study.experiment_sections import (
     operated_section,
 )
 from breastmorph.study.part import making_command
-from breastmorph.study.plan import EXPERIMENTS
-from breastmorph.study.running import StudyRun
+from breastmorph.study.running import EXPERIMENTS, StudyRun
 from breastmorph.study.sections import (
     cohort_section,
     editing_section,

@@ -25,9 +25,8 @@ from breastmorph.evaluation.experiments.masks import MaskExperiment
 from breastmorph.evaluation.experiments.statements import all_statements
 from breastmorph.study.cohort_parts import missing_rows
 from breastmorph.study.part import PAPER_MASKS, StudyParameters
-from breastmorph.study.plan import mask_pairs
 from breastmorph.study.result_parts import step_text
-from breastmorph.study.running import StudyRun
+from breastmorph.study.running import StudyRun, mask_pairs
 
 # --------------------------------------------------------------------------------------------------------------------
 # The results of a study as values, where they exist

@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.foundation.arrays import Ints
+from breastmorph.foundation.arrays import Ints, Shown
 from breastmorph.foundation.errors import AnyPath, LandmarkProblem, MeshProblem, about, as_path
 from breastmorph.foundation.files import damaged, make_folder, open_archive, problems_of, write_file
-from breastmorph.foundation.showing import Shown
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.geometry import face_normals, vertex_normals, without_unreferenced

@@ -188,7 +188,9 @@ def write_mode_sequence(
 ) -> list[Path]:
     """Write ``mode01_00.ply`` ... and the mean; returns the files."""
     if frames < 2 or modes < 1 or not deviations > 0:
-        raise BreastMorphError("a sequence has at least one mode, two frames and some deviation")
+        raise BreastMorphError(
+            "a sequence has at least one mode, two frames and some deviation", "Ask for more of them"
+        )
     make_folder(folder)
     written = [folder / "mean.ply"]
     save_mesh(model.mean_mesh, written[0])

@@ -160,7 +160,7 @@ _MEANT = {
     "volume": (("volume-left", "volume-right"), "cc", 1.0, 50.0),
     "nipple above fold": (("nipple-above-fold-left", "nipple-above-fold-right"), "mm", 1.0, 5.0),
 }
-_FAR = 3.0  # standard deviations: where sliders end, and where skin may turn inside out
+_SLIDERS_END = 3.0  # standard deviations: where sliders end, and where skin may turn inside out
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,8 @@ def mode_meanings(model: ShapeModel, modes: int = 8, deviations: float = 2.0) ->
     for k in range(min(modes, model.n_components)):
         ends = [_measured(model, _moved(model, k, sign * deviations)) for sign in (-1.0, 1.0)]
         far = [
-            int((_inside_out(model, _moved(model, k, sign * _FAR)) & ~usual).sum()) for sign in (-1.0, 1.0)
+            int((_inside_out(model, _moved(model, k, sign * _SLIDERS_END)) & ~usual).sum())
+            for sign in (-1.0, 1.0)
         ]
         both = {
             name: (_sides(ends[0][0], sides), _sides(ends[1][0], sides))
@@ -318,7 +319,7 @@ def save_modes(path: Path, model: ShapeModel, meanings: Sequence[ModeMeaning]) -
                 page.picture(picture, camera, lefts[k], top)
             lines = [f"{100 * one.share:.1f} % of the variance", *one.lines()]
             if any(one.inside_out):
-                lines.append(f"inside out at \N{PLUS-MINUS SIGN}{_FAR:g} sd")
+                lines.append(f"inside out at \N{PLUS-MINUS SIGN}{_SLIDERS_END:g} sd")
             page.text(text, top + tall / 2, "\n".join(lines), ha="left", linespacing=1.25)
         page.scale_bar(_MODES.left + 0.05, height - _MODES.foot / 2, seen[0])
         bar = len(meanings) * tall

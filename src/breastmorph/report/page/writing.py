@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.arrays import Floats, templates
 from breastmorph.foundation.files import make_folder, plain, write_file
-from breastmorph.foundation.showing import templates
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.report.clinical_sheet import sheet_png
 from breastmorph.report.page.content import (
