@@ -134,10 +134,13 @@ class ModelOrigin:
         The demo model when not given.
     landmark_ids : tuple of (name, vertex)
         Landmarks that were picked on it.
+    is_built : bool
+        Whether it was built here; it is gone with its tab, unless somebody saves it.
     """
 
     path: Path | None = None
     landmark_ids: tuple[tuple[str, int], ...] = ()
+    is_built: bool = False
 
     @property
     def name(self) -> str:
@@ -394,6 +397,7 @@ class ModelView:
             "synthetic": model.is_synthetic,
             "card": DEMO_MODEL.short if model.is_synthetic else "",
             "subjects": subjects if isinstance(subjects, int) else None,
+            "built": self.origin.is_built,
             "deviations": model.deviations[: self.modes].tolist(),
             "shares": (model.variances[: self.modes] / max(total, 1e-300)).tolist(),
             "missing_landmarks": [name for name in REQUIRED if name not in model.landmark_ids],

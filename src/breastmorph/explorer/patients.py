@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
@@ -21,10 +22,11 @@ from breastmorph.batch.registered_folder import (
     RegisteredFolder,
     recipe,
 )
+from breastmorph.batch.summary import summarise
 from breastmorph.clinical.patient import Patient, registered_patient, template_of
 from breastmorph.explorer.jobs import Job, WorkerCalls
-from breastmorph.explorer.model_view import ModelOrigin
-from breastmorph.explorer.open_scans import OpenScan
+from breastmorph.explorer.model_view import ModelOrigin, ModelView
+from breastmorph.explorer.open_scans import OpenScan, ScanQueue
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding, sentences
 from breastmorph.foundation.files import FolderLock
@@ -37,7 +39,6 @@ from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.check import ScanFiles
 
 if TYPE_CHECKING:
-    from breastmorph.explorer.model_view import ModelView
     from breastmorph.explorer.session import Session
 
 
@@ -103,7 +104,7 @@ def computed_patient(session: Session, scan: OpenScan, how: str, job: Job) -> Sh
     BreastMorphError
         Why it cannot be done.
     """
-    view, line, limits = session.view, session.explorer.queue, session.explorer.settings.computing
+    view, line, limits = session.view, session.queue, session.explorer.settings.computing
     marks = scan.landmark_json if scan.picks.points else b""
     with tempfile.TemporaryDirectory(dir=session.folder, ignore_cleanup_errors=True) as place:
         folder = Path(place)
@@ -257,3 +258,64 @@ def fitter(origin: ModelOrigin) -> Callable[[tuple[Path, Path | None]], Fitted]:
         return Fitted(vertices, found.residuals, (*notes, *found.warnings), found.mesh.colors)
 
     return fit
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The folder's registrations: how good they are, and a model of them
+# --------------------------------------------------------------------------------------------------------------------
+
+_SHOWN = ("distance_inside", "distance_outside", "overlap")  # figures of quality on the page
+
+
+def quality_rows(line: ScanQueue) -> list[dict[str, Any]]:
+    """One row for each scan of a folder that was registered or refused: figures, what is unusual, what is doubtful."""
+    folder, keys = RegisteredFolder(line.registration), {one.id: key for key, one in line.scans.items()}
+    outcomes = [one for one in folder.outcomes() if one.id in keys]
+    by_id = {one.id: one for one in outcomes}
+    found = []
+    for row in summarise(outcomes):
+        outcome = by_id[row.id]
+        failed = row.status == "failed"
+        found.append(
+            {
+                "scan": keys[row.id],
+                "name": row.id,
+                "failed": outcome.why.told("page") if failed else None,
+                "figures": {name: row.figures.get(name) for name in _SHOWN},
+                "flags": [one.figure for one in row.flags],
+                "absent_side": outcome.record.get("absent_side", ""),
+                "warnings": [] if failed else [one.told("page") for one in outcome.findings],
+            }
+        )
+    return found
+
+
+def built_view(session: Session, line: ScanQueue, job: Job) -> tuple[ModelView, list[str]]:
+    """A model of a folder's registered scans, and who was left out; the file lies in the session's private folder."""
+    job.at("reading the registered scans")
+    name = line.folder.resolve().name or "folder"
+    place = Path(tempfile.mkdtemp(prefix="model-", dir=session.folder))
+    target = place / f"{name}.h5"
+    with WorkerCalls(builder, session.explorer.settings.computing) as calls:
+        left_out: list[str] = calls.call((line.registration, target), lambda: job.is_cancelled)
+    job.at("preparing the model")
+    origin = ModelOrigin(target, is_built=True)
+    model = origin.load()
+    return ModelView(origin, model, min(session.explorer.settings.modes, model.n_components)), left_out
+
+
+def builder() -> Callable[[tuple[Path, Path]], list[str]]:
+    """Setup of a process that builds a model: of a registered folder, into a file beside which there is room."""
+    from breastmorph.cohort import load_cohort
+    from breastmorph.model.building import build_model
+    from breastmorph.model.files import save_model
+
+    def build(asked: tuple[Path, Path]) -> list[str]:
+        folder, target = asked
+        cohort = load_cohort(folder, packed_in=target.parent / "cohort")
+        left_out = [one for one, side in zip(cohort.ids, cohort.absent, strict=True) if side]
+        save_model(build_model(cohort), target)
+        shutil.rmtree(target.parent / "cohort", ignore_errors=True)
+        return left_out
+
+    return build
