@@ -20,11 +20,10 @@ from anyio import to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from breastmorph.explorer.answers import as_record, bad_request, not_now, status_of, unknown
+from breastmorph.explorer.answers import as_record, bad_request, not_now, spoken, status_of, unknown
 from breastmorph.explorer.jobs import Cancelled, Job
 from breastmorph.explorer.session import Explorer, Session
 from breastmorph.explorer.uploads import Upload, body
-from breastmorph.foundation.files import plain
 
 _ALIVE = ("routes.model_state", "routes.queue")  # what a page asks by itself, whether somebody uses it or not
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -98,6 +97,7 @@ def endpoint(
     """
 
     async def answer(request: Request) -> Response:
+        language = request.headers.get("x-language", "en")
         try:
             session = await _session(explorer, request, with_session=with_session)
             if with_session and handler not in _ALIVE:
@@ -106,24 +106,24 @@ def endpoint(
                 explorer.give_place(session)
             asked = await _asked(explorer, session, request, limit)
             result = await to_thread.run_sync(partial(_run, handler, asked))
-            return _response(result)
+            return _response(result, language)
         except Cancelled:  # somebody ended the explorer while a file was read
             return refusal(not_now("the explorer is ending", "Start it again: breastmorph explore"))
         except Exception as error:
-            return refusal(error)
+            return refusal(error, language)
 
     return answer
 
 
-def refusal(error: Exception) -> Response:
+def refusal(error: Exception, language: str = "en") -> Response:
     """An error as an answer."""
     status = status_of(error)
     if status == 500:
         _log.error("unexpected error", exc_info=error)
-    return JSONResponse(as_record(error), status)
+    return JSONResponse(spoken(as_record(error), language), status)
 
 
-def _response(result: Any) -> Response:
+def _response(result: Any, language: str) -> Response:
     if result is None:
         return Response(status_code=204)
     if isinstance(result, bytes):
@@ -133,10 +133,10 @@ def _response(result: Any) -> Response:
         header = f"attachment; filename=\"{name}\"; filename*=UTF-8''{quote(result.name)}"
         return Response(result.content, media_type=result.media, headers={"Content-Disposition": header})
     if isinstance(result, Job):
-        return JSONResponse(result.as_record(), 202)
+        return JSONResponse(spoken(result.as_record(), language), 202)
     if isinstance(result, Created):
-        return JSONResponse(plain(result.record), 201)
-    return JSONResponse(plain(result))
+        return JSONResponse(spoken(result.record, language), 201)
+    return JSONResponse(spoken(result, language))
 
 
 def _run(handler: str, asked: Asked) -> Any:

@@ -280,7 +280,9 @@ def session(asked: Asked) -> Download:
     notes = asked.values.get("page")
     if len(json.dumps(notes)) > _LARGEST_PAGE:
         raise bad_request("the page's notes are too long")
-    return Download("session.zip", "application/zip", saved(asked.session, notes))
+    about = asked.session.case.name
+    name = _named(f"{about}-session", ".zip") if about else "session.zip"
+    return Download(name, "application/zip", saved(asked.session, notes))
 
 
 def reopen(asked: Asked) -> Job:

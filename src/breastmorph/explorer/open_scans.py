@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from breastmorph.explorer.answers import not_now, packed, unknown
+from breastmorph.explorer.answers import Spoken, not_now, packed, told, unknown
 from breastmorph.explorer.picking import Picks, doubts, pick, rings
 from breastmorph.explorer.proposing import Background, Proposal, propose, settled
 from breastmorph.explorer.uploads import ReadScan, read_scan, shown_scan
@@ -193,7 +193,7 @@ class OpenScan:
             return []
         seen = self.proposal.found.landmarks.transformed(self.read.to_file.inverse())
         said = improbable(self.picks.placed_by_hand, seen, self.read.to_file)
-        return [one.told("page") for one in said]
+        return [told(one) for one in said]
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
@@ -311,7 +311,7 @@ class ScanQueue:
     folder : Path
     scans : mapping from key to ScanFiles
         In the order of their names. Keys are random: the page never sends a name.
-    unreadable : dict from key to str
+    unreadable : dict from key to Spoken
         Why scans could not be opened.
     verdicts : dict from key to (verdict, time of its landmark file)
         What the last check said.
@@ -323,10 +323,10 @@ class ScanQueue:
 
     folder: Path
     scans: dict[str, ScanFiles]
-    unreadable: dict[str, str] = field(default_factory=dict)
+    unreadable: dict[str, Spoken] = field(default_factory=dict)
     verdicts: dict[str, tuple[str, int]] = field(default_factory=dict)
     proposals: dict[str, tuple[Proposal, int]] = field(default_factory=dict)
-    known: dict[str, tuple[int, tuple[str, str, int]]] = field(default_factory=dict)
+    known: dict[str, tuple[int, tuple[str, Spoken | str, int]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, folder: Path) -> ScanQueue:
@@ -396,7 +396,7 @@ class ScanQueue:
         try:
             found = settled(find, path)
         except FileProblem as error:
-            self.unreadable[key] = error.said("page").cause
+            self.unreadable[key] = Spoken(error.name, error.values)
             return None
         self.proposals[key] = (found, stamp)
         return found
@@ -440,7 +440,7 @@ class ScanQueue:
         own = self.landmark_file(key)
         return own if own.is_file() else self.beside(key)
 
-    def _status(self, key: str) -> tuple[str, str, int]:
+    def _status(self, key: str) -> tuple[str, Spoken | str, int]:
         """How far a scan is, what is wrong with it, and how many of its landmarks need a person."""
         if key in self.unreadable:  # whatever landmarks lie there, nothing can be done with it
             return "unreadable", self.unreadable[key], 0
@@ -557,17 +557,17 @@ def _changed(path: Path) -> int:
         return 0
 
 
-def _proposed(found: Proposal) -> tuple[str, str, int]:
+def _proposed(found: Proposal) -> tuple[str, Spoken | str, int]:
     """The status of a scan that only the program has worked on."""
     return "todo" if found.refused is not None else "proposed", "", found.doubt
 
 
-def _read_status(path: Path) -> tuple[str, str, int]:
+def _read_status(path: Path) -> tuple[str, Spoken | str, int]:
     """The status of a scan by its landmark file."""
     try:
         found = read_landmarks(path).landmarks
     except BreastMorphError as error:
-        return "todo", error.said("page").cause, 0
+        return "todo", Spoken(error.name, error.values), 0
     picks = Picks.given(found, declared_absent(path, found.names))
     doubt = len(found.doubtful)
     done = "done" if picks.complete and not doubt else "started" if picks.points else "todo"

@@ -24,11 +24,12 @@ from breastmorph.batch.registered_folder import (
 )
 from breastmorph.batch.summary import summarise
 from breastmorph.clinical.patient import Patient, registered_patient, template_of
+from breastmorph.explorer.answers import sentences, told
 from breastmorph.explorer.jobs import Job, WorkerCalls
 from breastmorph.explorer.model_view import ModelOrigin, ModelView
 from breastmorph.explorer.open_scans import OpenScan, ScanQueue
 from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.errors import BreastMorphError, Finding, sentences
+from breastmorph.foundation.errors import BreastMorphError, Finding
 from breastmorph.foundation.files import FolderLock
 from breastmorph.foundation.workers import Limits
 from breastmorph.mesh.closest import Surface
@@ -80,7 +81,7 @@ class ShownPatient:
                 "p95_mm": float(np.quantile(seen, 0.95)) if len(seen) else None,
                 "seen": len(seen) / max(len(self.residual), 1),
             },
-            "warnings": sentences(self.patient.warnings, "page"),
+            "warnings": sentences(self.patient.warnings),
             "skin_seen": None if self.patient.skin is None else share_seen(self.patient.skin),
         }
 
@@ -280,11 +281,11 @@ def quality_rows(line: ScanQueue) -> list[dict[str, Any]]:
             {
                 "scan": keys[row.id],
                 "name": row.id,
-                "failed": outcome.why.told("page") if failed else None,
+                "failed": told(outcome.why) if failed else None,
                 "figures": {name: row.figures.get(name) for name in _SHOWN},
                 "flags": [one.figure for one in row.flags],
                 "absent_side": outcome.record.get("absent_side", ""),
-                "warnings": [] if failed else [one.told("page") for one in outcome.findings],
+                "warnings": [] if failed else [told(one) for one in outcome.findings],
             }
         )
     return found

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from breastmorph.explorer.answering import Asked, Created, Download
-from breastmorph.explorer.answers import as_record, bad_request, not_now, packed, unknown
+from breastmorph.explorer.answers import Spoken, as_record, bad_request, not_now, packed, unknown
 from breastmorph.explorer.jobs import Job, check_scans
 from breastmorph.explorer.model_view import shape_of, skin_arrays
 from breastmorph.explorer.open_scans import (
@@ -557,7 +557,8 @@ _MOST_CUT = 4  # shapes in one cut
 
 def plan(asked: Asked) -> dict[str, Any]:
     """What is to be added or taken away to get to ``target``, by side."""
-    return planned(asked.session, asked.values.get("target")).as_dict()
+    found = planned(asked.session, asked.values.get("target"))
+    return found.as_dict() | {"note": Spoken(found.note.name, found.note.values)}
 
 
 def thickness(asked: Asked) -> bytes:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from breastmorph.explorer.answers import RequestProblem, bad_request, not_now, unknown
+from breastmorph.explorer.answers import Name, RequestProblem, Spoken, bad_request, not_now, unknown
 from breastmorph.explorer.cases import Boxed, Case, History, Room, Shelf, day_in
 from breastmorph.explorer.jobs import Cancelled, Job, Jobs, SharedCalls
 from breastmorph.explorer.model_view import ModelOrigin, ModelSource
@@ -399,7 +399,7 @@ class Session:
             try:
                 opened = open_queued(self, queue, key)  # may take long: without the lock
             except BreastMorphError as error:
-                queue.unreadable[key] = error.said("page").cause
+                queue.unreadable[key] = Spoken(error.name, error.values)
                 raise
             queue.unreadable.pop(key, None)  # the file may have been exported again
         else:
@@ -468,8 +468,8 @@ class Session:
             "mesh_suffixes": list(mesh_files.READABLE),
             "landmark_suffixes": list(landmark_files.READABLE),
             "picking": guide(),
-            "measure_names": MEASURES,
-            "pair_names": PAIRS_IN_WORDS,
+            "measure_names": {code: Name(code) for code in MEASURES},
+            "pair_names": {code: Name(code, pair=True) for code in PAIRS_IN_WORDS},
             "patient": patient.as_record() if patient is not None else None,
             "edit": edited.record if edited is not None else None,
             "prediction": predicted.record if predicted is not None else None,

@@ -127,7 +127,7 @@ const page = {
     } finally {
       await busy(title, () => takeUp(found?.page ?? null, { always: Boolean(found) }));
     }
-    say(`${t("The session is open again.")} ${found.said ? sentence(found.said) : ""}`.trim());
+    say(`${t("The session is open again.")} ${found.said.map(sentence).join(" ")}`.trim());
   },
 
   /* A model of somebody else: its landmarks are picked once on its mean. */
