@@ -90,6 +90,7 @@ _ENDPOINTS = {  # handlers are functions of three modules, loaded when first ask
     "POST /api/plan/map": "routes.thickness",
     "POST /api/sections": "routes.cuts",
     "POST /api/download/mesh": "downloads.mesh",
+    "POST /api/download/textured": "downloads.textured",
     "POST /api/download/measures": "downloads.measures",
     "POST /api/download/landmarks": "downloads.landmarks",
     "POST /api/download/sheet": "downloads.page",
