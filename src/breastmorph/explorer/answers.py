@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from breastmorph.foundation import words_de
 from breastmorph.foundation.errors import BreastMorphError, Finding, measure_in_words, phrased
 from breastmorph.foundation.files import plain
-from breastmorph.foundation.words import PAIRS_IN_WORDS
+from breastmorph.foundation.words import ENGLISH
+from breastmorph.foundation.words_de import GERMAN
 
 # --------------------------------------------------------------------------------------------------------------------
 # Arrays for the page: one container of named 32-bit and 8-bit arrays, which a browser maps without copying
@@ -85,7 +85,7 @@ def preparing(what: str) -> RequestProblem:
 # Words of findings and errors are chosen when the page asks, in its language: it may be another one by then
 # --------------------------------------------------------------------------------------------------------------------
 
-LANGUAGES = ("en", "de")
+_LANGUAGES = {"en": ENGLISH, "de": GERMAN}
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,8 @@ class Spoken:
     remedy: bool = False
 
     def said(self, language: str = "en") -> str:
-        """Its words."""
-        return phrased(self.name, self.values, "page", language)[int(self.remedy)]
+        """Its words; English where a language is not known."""
+        return phrased(self.name, self.values, "page", _LANGUAGES.get(language, ENGLISH))[int(self.remedy)]
 
 
 @dataclass(frozen=True)
@@ -110,9 +110,8 @@ class Name:
 
     def said(self, language: str = "en") -> str:
         """Its words."""
-        if self.pair:
-            return (words_de.PAIRS_IN_WORDS if language == "de" else PAIRS_IN_WORDS)[self.code]
-        return measure_in_words(self.code, language)
+        spoken = _LANGUAGES.get(language, ENGLISH)
+        return spoken.pairs[self.code] if self.pair else measure_in_words(self.code, spoken)
 
 
 def sentences(findings: Iterable[Finding]) -> list[Spoken]:

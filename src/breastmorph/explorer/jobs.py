@@ -342,7 +342,7 @@ def check_scans(chosen: Mapping[str, ScanFiles], limits: Limits, job: Job) -> di
     checks = []
     with WorkerCalls(checker, limits) as calls:
         for k, (key, files) in enumerate(chosen.items()):
-            job.at(f"checking {files.id}", k / len(chosen))
+            job.at(files.id, k / len(chosen))
             verdict: str
             findings: tuple[Finding, ...]
             try:

@@ -131,15 +131,13 @@ def register_scans(
     def start(todo: int, current: int) -> None:
         nonlocal done
         done = current
-        if len(found) == 1:  # nobody can say how far it is
-            job.at("registering")
-        else:
-            job.at(f"registering {todo} of {len(found)}", 0.05 + 0.9 * current / len(found))
+        # Nobody can say how far one scan is.
+        job.at("registering", None if len(found) == 1 else 0.05 + 0.9 * current / len(found))
 
     def advance(outcome: Outcome) -> None:
         nonlocal done
         done += 1
-        job.at(f"{outcome.id} {outcome.status}", 0.05 + 0.9 * done / len(found))
+        job.at(outcome.id, 0.05 + 0.9 * done / len(found))
 
     executor: Executor = _Stoppable(limits, job) if jobs == 1 else LocalProcesses(jobs, limits)
     return register_batch(found, rules, out, executor, on_start=start, on_done=advance)

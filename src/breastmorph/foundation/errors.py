@@ -13,8 +13,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any, Literal, NamedTuple, Self, TypeVar, cast
 
-from breastmorph.foundation import words_de
-from breastmorph.foundation.words import DOORS, LANDMARKS, MEASURES, Door, Words
+from breastmorph.foundation.words import DOORS, ENGLISH, Door, Language, Words
 from breastmorph.foundation.words_of_models import CATALOGUE
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -155,16 +154,16 @@ def sentences(findings: Iterable[Finding], door: Door = "command") -> list[str]:
     return [finding.said(door).cause for finding in findings]
 
 
-def phrased(name: str, values: Values, door: Door, language: str = "en") -> Said:
-    """The catalogue's words for a finding at one door; the page's also in German, where there is a translation.
+def phrased(name: str, values: Values, door: Door, language: Language = ENGLISH) -> Said:
+    """The catalogue's words for a finding at one door; the page's in any language.
 
     In a sentence ``{x:landmark}`` and ``{x:measure}`` are names, which a page says in words, ``{x:cm}`` is a length
     in mm that is to be told in cm, ``{x:remedy}`` what can be done about another finding (``{x}`` is its cause); what
     stands behind ``|`` joins the parts of a list. All else is Python's.
     """
     words = _AS_RAISED if name.endswith(f"/{AS_RAISED}") else CATALOGUE[name]
-    if language == "de" and door == "page":
-        words = words_de.GERMAN.get(name, words)
+    if door == "page":
+        words = language.sentences.get(name, words)
     sentence = _Sentence(door, language)
     texts = (text if isinstance(text, str) else text[door] for text in words)
     return Said(*(shown(sentence.vformat(text, (), values)) for text in texts))
@@ -173,7 +172,7 @@ def phrased(name: str, values: Values, door: Door, language: str = "en") -> Said
 class _Sentence(Formatter):
     """Fills in the values as one door says them."""
 
-    def __init__(self, door: Door, language: str = "en") -> None:
+    def __init__(self, door: Door, language: Language) -> None:
         self._door, self._language = door, language
 
     def format_field(self, value: Any, format_spec: str) -> str:
@@ -191,36 +190,31 @@ class _Sentence(Formatter):
         return self._number(written) if isinstance(value, (int, float)) else written
 
     def _number(self, written: str) -> str:
-        return written.translate(_COMMA_AND_POINT) if self._language == "de" else written
+        return written.translate(self._language.numbers) if self._door == "page" else written
 
 
-_COMMA_AND_POINT = str.maketrans(",.", ".,")
-
-
-def measure_in_words(name: str, language: str = "en") -> str:
+def measure_in_words(name: str, language: Language = ENGLISH) -> str:
     """A measure's name, which may say its kind: ``SN-NL tape`` is "Sternal notch to left nipple, tape"."""
-    known = words_de.MEASURES if language == "de" else MEASURES
-    if name in known:
-        return known[name]
+    if name in language.measures:
+        return language.measures[name]
     code, _, kind = name.partition(" ")
-    words = known.get(code, code)
+    words = language.measures.get(code, code)
     return f"{words}, {_word(kind, language)}" if kind else words
 
 
-def landmark_in_words(name: str, language: str = "en") -> str:
+def landmark_in_words(name: str, language: Language = ENGLISH) -> str:
     """``lower_pole_left`` is "left lower pole"."""
-    known = words_de.LANDMARKS if language == "de" else LANDMARKS
-    part, _, side = name.rpartition("_")
+    known, (part, _, side) = language.landmarks, name.rpartition("_")
     words = known[part].format(side=_side(side, language)) if part in known else known.get(name, name)
-    return words[:1].upper() + words[1:] if language == "de" else words  # a noun, or an adjective before one
+    return words[:1].upper() + words[1:] if language.capital else words
 
 
-def _side(name: str, language: str) -> str:
-    return words_de.SIDES.get(name, name) if language == "de" else name
+def _side(name: str, language: Language) -> str:
+    return language.sides.get(name, name)
 
 
-def _word(name: str, language: str) -> str:
-    return words_de.WORDS.get(name, name) if language == "de" else name
+def _word(name: str, language: Language) -> str:
+    return language.words.get(name, name)
 
 
 _NAMED = {"landmark": landmark_in_words, "measure": measure_in_words, "side": _side, "word": _word}

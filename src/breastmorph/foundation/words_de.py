@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from breastmorph.foundation.words import Words
+from breastmorph.foundation.words import Language, Words
 
 SIDES = {"left": "linke", "right": "rechte", "both": "beide"}
 _SIDED = {
@@ -27,11 +27,6 @@ _SIDED = {
 }
 
 
-def _of_side(words: str, stem: str) -> str:
-    said = words.format(stem)
-    return said[0].upper() + said[1:]
-
-
 MEASURES = {
     "SN-NL": "Drosselgrube bis linke Brustwarze",
     "SN-NR": "Drosselgrube bis rechte Brustwarze",
@@ -44,7 +39,7 @@ MEASURES = {
     "NL-M": "Linke Brustwarze bis Mittellinie",
     "NR-M": "Rechte Brustwarze bis Mittellinie",
     **{
-        code.format(side): _of_side(words, stem)
+        code.format(side): (said := words.format(stem))[0].upper() + said[1:]
         for code, words in _SIDED.items()
         for side, stem in (("left", "link"), ("right", "recht"))
     },
@@ -117,7 +112,7 @@ _REPAIRS = {
     "pinched-vertices": ("{n:,} Punkte", " geteilt, wo sich nur Ecken berührten"),
 }
 
-GERMAN: Mapping[str, Words] = {
+SENTENCES: Mapping[str, Words] = {
     **{code: Words(found + done) for code, (found, done) in _REPAIRS.items()},
     **{
         f"{code}/refused": Words(_DAMAGED.format(what=found), _MESHLAB)
@@ -698,3 +693,7 @@ GERMAN: Mapping[str, Words] = {
         " {opened})"
     ),
 }
+
+GERMAN = Language(
+    *(SENTENCES, MEASURES, PAIRS_IN_WORDS, LANDMARKS, SIDES, WORDS), str.maketrans(",.", ".,"), capital=True
+)
