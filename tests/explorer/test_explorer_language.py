@@ -92,24 +92,21 @@ def of_page() -> set[str]:
 
 
 def of_requests() -> set[str]:
-    """What the server says of requests that cannot be answered now; texts with values in them are left in English."""
+    """What the server says of requests that it cannot answer now, and of jobs; what has values in it stays English."""
     found = set()
     for file in files("breastmorph.explorer").iterdir():
-        if file.name.endswith(".py"):
-            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-                if not isinstance(node, ast.Call):
-                    continue
+        nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if file.name.endswith(".py") else ()
+        for node in nodes:
+            if isinstance(node, ast.Call):
                 said = [
                     one.value
                     for one in node.args
                     if isinstance(one, ast.Constant) and isinstance(one.value, str)
                 ]
-                if isinstance(node.func, ast.Attribute):
-                    found |= set(said) if node.func.attr == "at" else set()  # how far a job is
-                    continue
+                called = getattr(node.func, "id", getattr(node.func, "attr", ""))
                 # A bad request without a remedy of its own is what no page sends.
-                if node.func.id in ("not_now", "RequestProblem") or (
-                    node.func.id == "bad_request" and len(said) > 1
+                if called in ("not_now", "RequestProblem", "at") or (
+                    called == "bad_request" and len(said) > 1
                 ):
                     found |= set(said)
     return found
