@@ -29,7 +29,7 @@ from breastmorph.template import Template
 
 ENOUGH = 20  # subjects from whom a cohort can be learnt
 _MOST = 400  # subjects that are learnt from; more of them teach nothing new
-_FARTHEST = 2000.0  # mm that skin can be moved by; of a damaged file also what is not finite is more
+_REACH = 2000.0  # mm that skin can be moved by; of a damaged file also what is not finite is more
 _MODES = 12  # in which a cohort is taken to vary together
 
 
@@ -86,7 +86,7 @@ class Learnt:
                     ids.dtype.kind == made.dtype.kind == "U"
                     and moved.shape == (len(ids), anchors, 3)
                     and len(ids) >= ENOUGH
-                    and bool((np.abs(moved) <= _FARTHEST).all())
+                    and bool((np.abs(moved) <= _REACH).all())
                     and mirror.dtype.kind == "i"
                     and mirror.shape in ((0,), (anchors,))
                     and bool(((mirror >= 0) & (mirror < anchors)).all())
