@@ -357,6 +357,14 @@ def json_model() -> bytes:
     return json.dumps({"apiVersion": "1.0", "root": "root", "groups": groups, "datasets": datasets}).encode()
 
 
+def learnt() -> bytes:
+    """What a cohort's first pass teaches its second."""
+    from breastmorph.batch.learning import ENOUGH, Learnt
+
+    moved = np.random.default_rng(1).normal(size=(ENOUGH, 6, 3))
+    return Learnt(tuple(f"s{k}" for k in range(ENOUGH)), moved, np.arange(6)[::-1], "a recipe").to_npz()
+
+
 def session_file() -> bytes:
     """What the explorer saves: a scan, its landmarks and a patient, in one archive."""
     from breastmorph.explorer.session_file import fingerprint

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from breastmorph.batch.learning import Learnt
 from breastmorph.batch.registered_folder import RegisteredFolder
 from breastmorph.clinical.missing_region import load_painted
 from breastmorph.clinical.patient import registered_patient
@@ -114,6 +115,11 @@ def _template(path: Path) -> None:
     template = from_npz(path.read_bytes(), path)
     assert np.isfinite(template.landmarks.points).all()
     assert np.isfinite(template.coarse_landmarks.points).all()
+
+
+def _learnt(path: Path) -> None:
+    found = Learnt.from_npz(path.read_bytes(), path)
+    assert np.isfinite(found.population("s1").modes).all()
 
 
 def _painted(path: Path) -> None:
@@ -227,6 +233,7 @@ def _all() -> tuple[Target, ...]:
         Target("model HDF5-JSON", "m.json", "json", lambda folder: [seeds.json_model()], _model),
         Target("model NPZ", "m.npz", "npz", lambda folder: [seeds.model_file(folder, ".npz")], _model),
         Target("template NPZ", "template.npz", "npz", _part("template"), _template),
+        Target("learnt prior NPZ", "learnt.npz", "npz", lambda folder: [seeds.learnt()], _learnt),
         Target("registration record", "registered/s1.json", "json", _part("record"), _record),
         Target("cohort file", "cohort/input.npy", "npy", _part("shapes"), _packed),
         Target("cohort file index", "cohort/input.json", "json", _part("index"), _packed),

@@ -50,7 +50,7 @@ def window(browser: Browser, file: Path, **options: Any) -> Iterator[Tab]:
         yield tab
 
 
-# Takes all scans and edits of a session away. Scans of a folder are read again when they are opened next.
+# Takes all scans, edits, kept shapes and notes of a session away. Scans of a folder are read again when opened next.
 EMPTY = """async () => { const headers = { 'X-Session': sessionStorage.getItem('breastmorph-session'),
       'X-Token': localStorage.getItem('breastmorph-token') };
     const forget = scan => fetch(`api/scans/${scan}`, { method: 'DELETE', headers });
@@ -58,7 +58,12 @@ EMPTY = """async () => { const headers = { 'X-Session': sessionStorage.getItem('
     for (let { scan } = await state(); scan; { scan } = await state()) await forget(scan);
     if ((await state()).queue)
       for (const { scan } of (await (await fetch('api/queue', { headers })).json()).scans) await forget(scan);
-    await fetch('api/edit', { method: 'DELETE', headers }); }"""
+    for (const thing of ['edit', 'kept']) await fetch(`api/${thing}`, { method: 'DELETE', headers });
+    await fetch('api/notes', { method: 'POST', headers, body: JSON.stringify({ notes: {}, joined: true }) }); }"""
+LEFT = """() => { const { cases, edit, kept, patient, prediction } = explorer.state;
+    return JSON.stringify([cases, edit, kept, patient, prediction]) === '[[],null,null,null,null]'
+      && explorer.stage.kept === null && explorer.tabs.model.scores().every(score => !score)
+      ? null : JSON.stringify([explorer.state, explorer.remember()]); }"""
 
 
 def begin_again(tab: Tab) -> None:
@@ -68,6 +73,8 @@ def begin_again(tab: Tab) -> None:
     tab.page.evaluate(EMPTY)
     tab.page.reload()
     tab.page.wait_for_selector("body[data-ready]")
+    left = tab.page.evaluate(LEFT)
+    assert left is None, f"the next test would not stand alone: {left}"
     tab.errors.clear()  # what the page asked for while its scans were taken away
     tab.outside.clear()
 

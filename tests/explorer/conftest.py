@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import igl
 import numpy as np
 import pytest
@@ -21,12 +23,32 @@ def folder(tmp_path_factory, breast_template):
     """A model and the scan of somebody it does not know, with landmarks, in centimetres."""
     home = tmp_path_factory.mktemp("patient")
     save_model(model(), home / "model.h5")
-    template = breast_template
-    shape = breast_shapes(41)[40]
+    save_scan(breast_template, 40, home / "scan.ply")
+    return home
+
+
+def save_scan(template, k: int, path: Path) -> None:
+    """Somebody's scan in centimetres, with her landmarks beside it."""
+    shape = breast_shapes(k + 1)[k]
     marks = Landmarks(tuple(template.landmark_ids), shape[list(template.landmark_ids.values())])
     vertices, faces = igl.upsample(shape, np.array(template.mesh.faces))  # not the model's own triangles
-    save_mesh(TriangleMesh(POSE.apply(vertices), faces[::-1]), home / "scan.ply")
-    save_landmarks(marks.transformed(POSE), home / "scan.json")
+    save_mesh(TriangleMesh(POSE.apply(vertices), faces[::-1]), path)
+    save_landmarks(marks.transformed(POSE), path.with_suffix(".json"))
+
+
+@pytest.fixture(scope="module")
+def clinic(tmp_path_factory, breast_template):
+    """A folder with two folders of scans, and a way out of it."""
+    home = tmp_path_factory.mktemp("rooms") / "clinic"
+    for k in (40, 41, 42):
+        (home / "spring").mkdir(parents=True, exist_ok=True)
+        save_scan(breast_template, k, home / "spring" / f"scan {k}.ply")
+    (home / "autumn" / "scans").mkdir(parents=True)
+    save_scan(breast_template, 43, home / "autumn" / "scans" / "late.ply")
+    elsewhere = home.parent / "elsewhere"
+    elsewhere.mkdir()
+    save_scan(breast_template, 44, elsewhere / "foreign.ply")
+    (home / "link").symlink_to(elsewhere)
     return home
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -211,38 +212,119 @@ def test_a_corrupt_scan_is_refused_in_words_and_the_page_goes_on(tab, tmp_path):
     tab.errors[:] = [text for text in tab.errors if "status of 422" not in text]
 
 
-def test_a_patient_is_registered_her_right_breast_predicted_and_saved_as_stl(tab, scan, tmp_path):
+GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "consultation.md"
+DOING = re.compile(
+    r"(?P<do>[Pp]ress|[Tt]ick) \*\*(?P<name>.+?)\*\*|[Ss]et \*\*(?P<field>.+?)\*\* to `(?P<value>.+?)`"
+    r"|and \*\*(?P<field2>.+?)\*\* to `(?P<value2>.+?)`"
+    r"|Drop `(?P<first>.+?)` and `(?P<second>.+?)` into the window, or .*?\."
+    r"|[Yy]ou read \*(?P<seen>.+?)\*|it saves `(?P<file>.+?)`",
+    re.DOTALL,
+)
+
+
+def guided(page, scan, tmp_path):
+    """Do what the guide says, line by line; yields the title of each of its sections once that is done."""
+    for section in GUIDE.read_text(encoding="utf-8").split("\n## ")[1:]:
+        title, _, text = section.partition("\n")
+        done = list(DOING.finditer(" ".join(text.split())))
+        assert all(word in text for word in ("1. ", "**")), title
+        for k, one in enumerate(done):
+            do = one.groupdict()
+            if do["name"]:
+                control = named(page, do["name"])
+                saves = done[k + 1].groupdict()["file"] if k + 1 < len(done) else None
+                if saves:
+                    with page.expect_download() as waiting:
+                        control.click()
+                    assert waiting.value.suggested_filename == saves
+                    waiting.value.save_as(tmp_path / saves)
+                elif do["do"].lower() == "tick":
+                    control.check()
+                else:
+                    control.click()
+            elif do["field"] or do["field2"]:
+                field, value = named(page, do["field"] or do["field2"]), do["value"] or do["value2"]
+                if field.evaluate("e => e.tagName") == "SELECT":
+                    field.select_option(label=value)
+                else:
+                    field.fill(value)
+            elif do["first"]:
+                files = [
+                    {"name": name, "mimeType": "", "buffer": path.read_bytes()}
+                    for name, path in zip((do["first"], do["second"]), scan, strict=True)
+                ]
+                page.set_input_files("#scan-files", files)
+                page.wait_for_function("() => explorer.tabs.scan.state()?.complete")
+            elif do["seen"]:
+                page.get_by_text(do["seen"]).locator("visible=true").first.wait_for()
+            page.wait_for_timeout(100)
+            settled(page)
+        yield title
+
+
+def named(page, words: str):
+    """The control that can be seen and is called so, as a person finds it: by the words on it or beside it."""
+    here = page.locator("dialog[open]") if page.locator("dialog[open]").count() else page
+    text = re.escape(words).replace("'", "['\u2019]")  # as it is typed, or as it is printed
+    exact = re.compile(rf"^\s*{text}\s*$")
+    # Controls of the open panel come first: "Save" is a tab, and a button of a question.
+    found = [
+        *here.locator("#panels button:visible, dialog button:visible").filter(has_text=exact).all(),
+        *here.locator("button:visible").filter(has_text=exact).all(),
+        *here.get_by_label(re.compile(rf"^\s*{text}")).locator("visible=true").all(),
+    ]
+    assert found, f"nothing is called {words}"
+    return found[0]
+
+
+def test_a_consultation_in_ten_minutes_goes_as_the_guide_says(tab, scan, tmp_path):
     page = tab.page
-    page.click("#tab-scan")
-    page.set_input_files("#scan-files", [str(path) for path in scan])
-    page.wait_for_function("() => explorer.tabs.scan.state()?.complete")
-    assert page.inner_text("#scan-about").startswith(scan[0].stem)
-    page.click("#scan-register")
-    page.wait_for_selector("#scan-predict")
-    settled(page)
+    steps = guided(page, scan, tmp_path)
+    assert "Open her scan" in next(steps)
+    assert page.inner_text("#scan-about").startswith("anna_2026-03-02")
+    assert page.inner_text("#cases-list .person").startswith("Anna")
+    assert "Bring the model" in next(steps)
     assert number(re.search(r"lies ([\d.]+) mm", page.inner_text("#scan-result"))[1]) < 3.0
     assert page.is_visible("#scan-show")
     assert "mm" in page.inner_text(".bv-bar")  # colours of the residual have a legend
-
-    page.click("#scan-predict")
-    page.check("[name=missing][value=right]")
-    page.wait_for_function("() => explorer.stage.shape?.spec.kind === 'patient'")
+    assert "Look and measure" in next(steps)
+    lines = page.locator("#lines-table tbody tr").all_inner_texts()
+    assert any(row.startswith("Sternal notch to left nipple\t") and "cm" in row for row in lines)
     before = positions(page)
-    page.click("#missing-predict")
-    page.click("#busy-cancel")
-    page.wait_for_function("() => document.querySelector('#status').innerText === 'Stopped.'")
-    settled(page)
-    assert page.is_hidden("#missing-result")
-    page.click("#missing-predict")
-    page.wait_for_selector("#missing-result:not([hidden])")
-    settled(page)
-    page.wait_for_function("() => explorer.stage.shape.spec.kind === 'prediction'")
+
+    assert "What would" in next(steps)
+    page.wait_for_function("() => explorer.stage.shape.spec.kind === 'prediction' && explorer.stage.kept")
     predicted = positions(page)
     moved = np.linalg.norm(predicted - before, axis=1)
     assert moved.max() > 1.0
     assert moved[before[:, 0] > 60].max() < 1e-3  # x is to the patient's left: that side stays as scanned
+    assert page.evaluate("explorer.stage.layout") == "split"
+    assert re.search(r"\d ± \d+ cc", page.inner_text("#plan-table"))
+    state = "JSON.stringify([explorer.state.cases.map(({ thumbnail, ...one }) => one), explorer.state.prediction])"
+    before_mistake = page.evaluate(state)
+    assert "A mistake" in next(steps)
+    assert page.evaluate(state) == before_mistake
+    assert "take home" in next(steps)
+    assert (tmp_path / "anna_2026-03-02-handout.pdf").read_bytes().startswith(b"%PDF-")
+    predicting_again(page, tmp_path)
+    assert "Before the next" in next(steps)
+    assert page.evaluate("explorer.state.cases") == []
+    assert next(steps, None) is None
+
+
+def predicting_again(page, tmp_path):
+    """What else the tab of the missing breast does, with the patient of the guide."""
+    page.click("#tab-missing")
+    page.wait_for_selector("#missing-result:not([hidden])")
+    page.select_option("#missing-show", "prediction")
+    page.wait_for_function("() => explorer.stage.shape.spec.kind === 'prediction'")
+    predicted = positions(page)
     assert "±" in page.inner_text("#missing-table")
     assert "ncertainty" in page.inner_text(".bv-bar")
+    page.click("#missing-predict")
+    page.click("#busy-cancel")
+    page.wait_for_function("() => document.querySelector('#status').innerText === 'Stopped.'")
+    settled(page)
 
     page.fill("#alternative-1", "1.5")
     page.wait_for_function("() => explorer.stage.shape.spec.kind === 'alternative'")

@@ -225,6 +225,50 @@ def test_two_visits_are_compared_measured_and_planned(tab, folder, tmp_path):
     assert "cm²" in page.inner_text("#cuts")
 
 
+@pytest.mark.slow
+def test_a_folder_is_opened_registered_judged_and_made_a_model(browser, clinic, folder):
+    from explorer_window import window
+
+    with (
+        explore(clinic, "--model", folder / "model.h5", "--by-hand") as entrance,
+        window(browser, entrance) as tab,
+    ):
+        page = tab.page
+        before = page.inner_text("#model-name")
+        assert page.is_visible("#folder-choice")
+        page.select_option("#folder-choice", label="clinic/spring \u2013 3 scans")
+        page.wait_for_function("() => explorer.tabs.folder.state()?.complete")
+        settled(page)
+        assert page.is_hidden("#folder-quality")
+        page.click("#folder-register")
+        page.wait_for_selector("#quality-table [data-quality='scan 42']")
+        settled(page)
+        rows = page.locator("#quality-table [data-quality]").all_inner_texts()
+        assert len(rows) == 3
+        assert all(0.0 < float(row.split("\t")[1]) < 3.0 for row in rows), rows
+        assert page.inner_text("#folder-build") == "Build a model of the 3 registered scans"
+        page.click("#folder-build")
+        page.wait_for_function("() => explorer.tab === 'model' && explorer.state.model.built")
+        settled(page)
+        assert page.inner_text("#model-name") == "Model: spring.h5"
+        assert "Built from 3 subjects" in page.inner_text("#model-note")
+        page.fill("#mode-1", "1")  # the model of three has two ways to differ
+        assert page.locator("#model-sliders input").count() == 2
+        page.wait_for_selector("#strip-SN-NL")
+        with page.expect_download() as waiting:
+            page.click("#model-save")
+        assert waiting.value.suggested_filename == "spring.h5"
+        for _ in range(2):  # the slider, the model
+            page.click("#undo")
+            said(page, "Undone")
+            page.evaluate("document.querySelector('#status').textContent = ''")
+        page.wait_for_function("name => document.querySelector('#model-name').innerText === name", arg=before)
+        assert page.locator("#model-sliders input").count() > 2
+        page.click("#redo")
+        page.wait_for_function("() => explorer.state.model.built")
+        assert tab.complaints() == []
+
+
 @pytest.mark.parametrize("screen", ["tablet", "phone"])
 def test_the_picture_stays_in_sight_while_a_slider_moves(tab, screen):
     page = tab.page

@@ -410,9 +410,6 @@ def test_a_region_is_painted_and_cleared(tab, folder):
     page.wait_for_function(
         "() => explorer.stage.shape.spec.kind === 'patient' && explorer.stage.colouring === 'painted'"
     )
-    if page.is_visible("#forget"):  # a shape that another test kept stands beside the body
-        page.click("#forget")
-        page.wait_for_selector("#forget", state="hidden")
     box = page.locator(".bv-canvas").bounding_box()
     ids = "explorer.stage.shape.maps.painted.reduce((sum, value) => sum + value, 0)"
     camera = page.evaluate("explorer.stage.view.camera.position.toArray()")

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from html.parser import HTMLParser
 from importlib.resources import files
+from string import Formatter
 
+from breastmorph.explorer.answers import Name, Spoken, sentences, spoken
 from breastmorph.explorer.picking import guide
-from breastmorph.foundation.words import MEASURES, PAIRS_IN_WORDS
+from breastmorph.foundation import words_de
+from breastmorph.foundation.errors import Finding
+from breastmorph.foundation.words import LANDMARKS, MEASURES, PAIRS_IN_WORDS
+from breastmorph.foundation.words_of_models import CATALOGUE
 from breastmorph.model.standing import LEVELS
 from breastmorph.report.cards import DEMO_MODEL
 from breastmorph.scan.scan import SIDES
@@ -18,8 +24,6 @@ STRING = r'"((?:[^"\\]|\\.)*)"'
 OWN = {"English", "Deutsch", "?", "BreastMorph", "STL", "PLY", "OBJ", "GLB", "BreastMorph explorer"}
 # What the server says in single words.
 FROM_SERVER = {
-    *MEASURES.values(),
-    *PAIRS_IN_WORDS.values(),
     *LEVELS,
     DEMO_MODEL.short,
     *SIDES,
@@ -87,6 +91,27 @@ def of_page() -> set[str]:
     return {one for one in found if re.search(r"[A-Za-z]{2}", one)} | FROM_SERVER
 
 
+def of_requests() -> set[str]:
+    """What the server says of requests that it cannot answer now, and of jobs; what has values in it stays English."""
+    found = set()
+    for file in files("breastmorph.explorer").iterdir():
+        nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if file.name.endswith(".py") else ()
+        for node in nodes:
+            if isinstance(node, ast.Call):
+                said = [
+                    one.value
+                    for one in node.args
+                    if isinstance(one, ast.Constant) and isinstance(one.value, str)
+                ]
+                called = getattr(node.func, "id", getattr(node.func, "attr", ""))
+                # A bad request without a remedy of its own is what no page sends.
+                if called in ("not_now", "RequestProblem", "at") or (
+                    called == "bad_request" and len(said) > 1
+                ):
+                    found |= set(said)
+    return found
+
+
 def catalogue(language: str) -> dict[str, str]:
     text = PAGE.joinpath(f"words_{language}.js").read_text(encoding="utf-8")
     body = text[text.index("{") : text.rindex("}") + 1]
@@ -94,9 +119,79 @@ def catalogue(language: str) -> dict[str, str]:
 
 
 def test_the_german_catalogue_is_complete_and_has_nothing_else():
-    wanted, known = of_page(), catalogue("de")
+    wanted, known = of_page() | of_requests(), catalogue("de")
     assert sorted(wanted - set(known)) == []
     assert sorted(set(known) - wanted) == []
+
+
+def fields(text: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(text) if name}
+
+
+def test_every_finding_that_the_page_can_tell_is_told_in_german():
+    only_elsewhere = (
+        "study/",
+        "privacy/",
+        "cannot-listen/",
+    )  # pages of studies, releases and the command itself
+    named = {
+        "other-cohort",
+        "no-table",
+        "linear-hold",
+        "too-few-subjects",
+        "subject-not-made",
+        "no-repeatability",
+    }
+    named |= {"too-few-visits", "nothing-repeated", "few-repeated", "copies", "mirrored", "unlike-others"}
+    named |= {
+        "unit-of-model",
+        "missing/file",
+        "register-again",
+        "not-among-inputs",
+    }  # of builds and `--verify`
+    named |= {f"unreadable/{one}" for one in ("other-content", "other-learnt", "no-record", "changed-record")}
+    wanted = {name for name in CATALOGUE if not name.startswith(only_elsewhere)} - named
+    assert set(words_de.SENTENCES) == wanted
+    for name, translated in words_de.SENTENCES.items():
+        english = [text if isinstance(text, str) else text["page"] for text in CATALOGUE[name]]
+        for said, so in zip(english, translated, strict=True):
+            assert bool(said) == bool(so), name
+            assert fields(so) <= fields(said) | fields(english[0]), name
+            assert fields(said) - fields(so) <= {"what"}, name  # an ending that German has elsewhere
+    for known, german in ((MEASURES, words_de.MEASURES), (PAIRS_IN_WORDS, words_de.PAIRS_IN_WORDS)):
+        assert set(known) == set(german)
+    assert set(words_de.LANDMARKS) >= set(LANDMARKS)
+
+
+def test_findings_are_phrased_in_german_with_german_numbers_and_names():
+    far = Spoken("landmark-improbable", {"name": "lower_pole_left", "distance": 12.4, "place": "x"})
+    assert far.said("de").startswith("Linker unterer Pol liegt 12 mm von dort")
+    assert (
+        Spoken("asked/mm", {"name": "SN-NL", "value": 215.0}).said("de")
+        == "Drosselgrube bis linke Brustwarze 21,5 cm"
+    )
+    assert (
+        Spoken("too-large", {"faces": 1234567, "most": 900000})
+        .said("de")
+        .startswith("zu groß: 1.234.567 Dreiecke")
+    )
+    folded = Spoken(
+        "unlike-model", {"reasons": [Finding("unlike-model/misfit", {"misfit": 3.25})], "hint": ""}
+    )
+    assert (
+        folded.said("de") == "der Scan sieht nicht aus wie das Modell: die Oberfläche bleibt 3,2 mm entfernt"
+    )
+    record = {
+        "warnings": sentences([Finding("side-mirrored", {"side": "left"})]),
+        "names": {"SN-NL": Name("SN-NL")},
+    }
+    assert spoken(record, "de")["warnings"] == [
+        "die linke Brust fehlt: diese Seite folgt nur der Haut des Scans"
+    ]
+    assert spoken(record, "xx") == {  # an unknown language is English
+        "warnings": ["the left breast is missing: that side follows the skin of the scan only"],
+        "names": {"SN-NL": "Sternal notch to left nipple"},
+    }
 
 
 def test_translations_keep_every_value_and_say_something():

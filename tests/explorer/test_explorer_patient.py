@@ -6,7 +6,9 @@ import csv
 import io
 import json
 import time
+import zipfile
 from dataclasses import replace
+from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
@@ -17,7 +19,7 @@ from breastmorph.foundation.workers import Limits
 from breastmorph.mask import breast_regions
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh
-from breastmorph.mesh.skin import SEEN, skin_of
+from breastmorph.mesh.skin import SEEN, skin_of, vertex_rgb
 from breastmorph.scan.landmark_files import load_landmarks
 from explored_patient import model, uploaded
 from explorer_client import Visitor
@@ -89,6 +91,16 @@ def test_her_own_skin_stays_on_all_that_is_made_of_her(patient, monkeypatch, tmp
             visitor.post("/api/download/mesh", asked | {"plain": True}).content
         )
         assert load_mesh(tmp_path / f"b.{kind}").colors is None
+    # The same as a picture, for programs that show no colours of vertices.
+    done = visitor.job("/api/download/textured", {"shape": {"kind": "prediction"}})
+    assert done["state"] == "done", done
+    with zipfile.ZipFile(io.BytesIO(visitor.get(f"/api/files/{done['result']['file']}").content)) as archive:
+        assert sorted(Path(name).suffix for name in archive.namelist()) == [".mtl", ".obj", ".png"]
+        archive.extractall(tmp_path / "textured")
+    home = load_mesh(next((tmp_path / "textured").glob("*.obj")))
+    assert np.array_equal(home.faces, visitor.session.view.model.faces)
+    assert np.abs(vertex_rgb(home).astype(int) - predicted["colors"]).max() <= 1
+    assert visitor.job("/api/download/textured", {"shape": {"kind": "mean"}})["error"]["code"] == "no-skin"
 
 
 def test_a_plan_comes_home_as_a_solid_of_the_volume_that_is_shown(patient, tmp_path):

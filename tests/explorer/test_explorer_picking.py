@@ -548,7 +548,7 @@ def test_a_proposed_landmark_that_is_moved_is_set_and_the_others_stay_found(prop
 @pytest.mark.slow
 def test_the_background_can_be_stopped_and_goes_on(proposed):
     _, explorer = proposed
-    visitor, queue = Visitor.of(explorer), explorer.queue
+    visitor, queue = Visitor.of(explorer), explorer.folders.first
     visitor.post("/api/queue/propose", {"on": False})
     key = next(key for key, files in queue.scans.items() if files.id == "ball")
     known = queue.proposals.pop(key)
@@ -556,7 +556,7 @@ def test_the_background_can_be_stopped_and_goes_on(proposed):
     assert visitor.post("/api/queue/propose", {"on": "yes"}).status == 400
     assert visitor.post("/api/queue/propose", {"on": True}).json["proposing"]["state"] == "running"
     end = time.monotonic() + 60
-    while explorer.background.state != "done" and time.monotonic() < end:
+    while explorer.folders.background(queue).state != "done" and time.monotonic() < end:
         time.sleep(0.05)
     assert queue.proposal(key).refused == known[0].refused
     visitor.leave()
@@ -566,7 +566,7 @@ def test_the_background_can_be_stopped_and_goes_on(proposed):
 def test_an_uploaded_scan_is_proposed_in_a_job(proposed):
     _, explorer = proposed
     visitor = Visitor.of(explorer)
-    content = (explorer.queue.folder / "torso 0.ply").read_bytes()
+    content = (explorer.folders.first.folder / "torso 0.ply").read_bytes()
     scan = visitor.ask("POST", "/api/scans?name=torso.ply", content).json
     assert scan["proposal"] is None
     done = visitor.job(f"/api/scans/{scan['scan']}/propose")

@@ -487,3 +487,31 @@ def test_whoever_waits_for_a_file_is_told_that_the_explorer_ends(visitor, explor
     answer = visitor.ask("POST", "/api/scans?name=a.obj", b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
     assert answer.status == 409
     assert "ending" in answer.json["cause"]
+
+
+def test_a_page_opens_folders_within_the_commands_by_keys_only(clinic, folder):
+    with running(Settings(model=folder / "model.h5", folder=clinic, propose=False)) as explorer:
+        visitor, other = Visitor.of(explorer), Visitor.of(explorer)
+        assert visitor.get("/api/state").json["queue"] is False  # no scan in the folder itself
+        assert visitor.get("/api/queue").json["code"] == "no-queue"
+        found = {one["name"]: one for one in visitor.get("/api/folders").json["folders"]}
+        assert {name: one["scans"] for name, one in found.items()} == {"clinic/autumn": 1, "clinic/spring": 3}
+        for wrong in (str(clinic / "spring"), "../elsewhere", "clinic/link", "f" + 16 * "0", None, 3, ["x"]):
+            answer = visitor.post("/api/folders", {"folder": wrong})
+            assert (answer.status, answer.json["code"]) == (404, "no-folder"), wrong
+        opened = visitor.post("/api/folders", {"folder": found["clinic/autumn"]["folder"]}).json
+        assert [row["name"] for row in opened["scans"]] == ["late"]
+        assert opened["results"] == "autumn/registration"
+        assert other.get("/api/state").json["queue"] is False  # another tab has its own
+        key = opened["scans"][0]["scan"]
+        assert visitor.get(f"/api/scans/{key}").json["name"] == "late"
+        assert other.get(f"/api/scans/{key}").status == 404
+        assert [one["open"] for one in visitor.get("/api/folders").json["folders"]] == [True, False]
+        moved = clinic / "spring"
+        moved.rename(clinic.parent / "away")
+        try:
+            assert visitor.post("/api/folders", {"folder": found["clinic/spring"]["folder"]}).status == 404
+        finally:
+            (clinic.parent / "away").rename(moved)
+        assert visitor.post("/api/queue/model").json["code"] == "nothing-ready"
+        assert visitor.get("/api/queue/quality").json == {"rows": []}

@@ -39,7 +39,7 @@ def test_a_session_file_reopens_everything(patient, explorer, session_file, monk
     assert done["result"]["page"] == {"tab": "patient"}
     before, after = visitor.get("/api/state").json, other.get("/api/state").json
     assert after["patient"]["residual"] == pytest.approx(before["patient"]["residual"], rel=1e-6)
-    assert done["result"]["said"] == ""
+    assert done["result"]["said"] == []
     measures = [
         {one["name"]: one["predicted"] for one in state["prediction"]["measures"]}
         for state in (before, after)
@@ -64,7 +64,7 @@ def test_a_session_file_reopens_everything(patient, explorer, session_file, monk
             archive.writestr(name, data)
     third = Visitor.of(explorer)
     done = third.job("/api/session-file?name=session.zip", content.getvalue())
-    assert "earlier scan" in done["result"]["said"]
+    assert "earlier scan" in done["result"]["said"][0]
     assert third.get("/api/state").json["prediction"] is None
     third.leave()
 
@@ -179,9 +179,9 @@ def test_a_forged_patient_is_never_shown_but_computed_from_the_scan(patient, exp
     visitor = Visitor.of(explorer)
     done = visitor.job("/api/session-file?name=session.zip", tampered(session_file, forged))
     assert done["state"] == "done", done
-    assert "not what its scan and landmarks give" in done["result"]["said"]
+    assert "not what its scan and landmarks give" in done["result"]["said"][0]
     true, found = (one.get("/api/state").json["patient"] for one in (first, visitor))
-    assert found["warnings"] == [*true["warnings"], done["result"]["said"]]  # as long as she is shown
+    assert found["warnings"] == [*true["warnings"], *done["result"]["said"]]  # as long as she is shown
     assert (found["name"], found["absent_side"]) == (true["name"], true["absent_side"])
     assert found["residual"] == pytest.approx(true["residual"], rel=1e-6)
     for kind in ("patient", "edit", "prediction"):
@@ -201,7 +201,7 @@ def test_the_patient_is_computed_with_the_landmarks_that_were_used(explorer, fol
     content = visitor.post("/api/download/session", {"page": None}).content
     other = Visitor.of(explorer)
     done = other.job("/api/session-file?name=session.zip", content)
-    assert (done["state"], done["result"]["said"]) == ("done", "")
+    assert (done["state"], done["result"]["said"]) == ("done", [])
     state = other.get("/api/state").json
     assert "nipple_left" not in other.get(f"/api/scans/{state['scan']}").json["landmarks"]
 
@@ -210,7 +210,7 @@ def test_the_patient_is_computed_with_the_landmarks_that_were_used(explorer, fol
 
     done = other.job("/api/session-file?name=session.zip", tampered(content, without_those))
     assert done["state"] == "done"
-    assert "could not be computed again" in done["result"]["said"]
+    assert "could not be computed again" in done["result"]["said"][0]
     assert other.get("/api/state").json["patient"] is None
     visitor.leave()
     other.leave()

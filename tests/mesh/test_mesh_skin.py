@@ -13,9 +13,9 @@ from PIL import Image
 from breastmorph.cli import main
 from breastmorph.evaluation.truth import load_tie, load_truth
 from breastmorph.explorer.model_view import demo_model
-from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.closest import Surface, SurfacePoints
 from breastmorph.mesh.files import load_mesh, save_mesh
-from breastmorph.mesh.skin import MADE_UP, SEEN, borrowed, carried, filled, rgb_at, skin_of, to_lab
+from breastmorph.mesh.skin import MADE_UP, SEEN, baked, borrowed, carried, filled, rgb_at, skin_of, to_lab
 from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
 from breastmorph.model.files import save_model
 from breastmorph.phantom import write_cohort
@@ -176,3 +176,28 @@ def test_colour_through_register_edit_and_predict(tmp_path):
     assert np.median(errors[0]) < min(4.0, np.median(errors[1]) + 0.5)
     for name in ("mirrored.ply", "samples/sample_1.ply", "prediction.obj"):
         assert np.array_equal(load_mesh(tmp_path / "predicted" / name).colors[:, :3], predicted[:, :3])
+
+
+def test_a_baked_picture_shows_the_scans_skin_and_mixes_no_neighbours_in(tmp_path):
+    scan, shape = painted(sheet(21)), sheet(12)
+    shape = shape.with_vertices(0.9 * shape.vertices + [5, 5, 1.5])
+    foreign = shape.vertices[:, 0] > 80  # of another side: the scan is not asked there
+    skin = skin_of(np.where(foreign[:, None], 200.0, ramp(shape.vertices)), ~foreign)
+    done: list[float] = []
+    texture = baked(shape, skin, Surface(scan), ~foreign, done.append)
+    assert done == [0.0]
+    save_mesh(replace(shape, texture=texture), tmp_path / "skin.obj")
+    found = load_mesh(tmp_path / "skin.obj")
+    assert np.array_equal(found.faces, shape.faces)
+    rng = np.random.default_rng(3)
+    face = rng.integers(len(shape.faces), size=4000)
+    weights = rng.dirichlet(np.ones(3), len(face))
+    points = np.einsum("kc,kcd->kd", weights, shape.vertices[shape.faces[face]])
+    seen = rgb_at(found, SurfacePoints(points, np.zeros(len(face)), face, weights, np.zeros(len(face), bool)))
+    own = ~foreign[shape.faces[face]].any(axis=1)
+    assert np.abs(seen[own] - ramp(points[own])).max() <= 2.0  # levels, also at the edges of triangles
+    whole = foreign[shape.faces[face]].all(axis=1)
+    assert whole.any()
+    assert np.abs(seen[whole] - 200.0).max() <= 0.5
+    with Image.open(BytesIO(found.texture.image)) as picture:
+        assert max(picture.size) < 200

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from breastmorph.batch import learning
 from breastmorph.batch.engine import InProcess, register_batch
 from breastmorph.batch.learning import Learnt, Teacher
 from breastmorph.batch.registered_folder import folder_drift
+from breastmorph.foundation.errors import FileProblem
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import MIRROR
 from breastmorph.registration.parameters import RegistrationParameters
@@ -65,13 +68,20 @@ def test_what_is_learnt_is_read_back_and_too_few_teach_nothing(small_template):
     shape = small_template.mesh.vertices
     lay = Similarity(np.eye(3), np.array([5.0, 0.0, 0.0]), 1.1)
     subjects = [(f"s{i:02d}", lay.apply(shape + [0.0, i, 0.0]), lay) for i in range(22)]
-    learnt = Teacher(small_template).learnt(subjects)
+    learnt = Teacher(small_template).learnt(subjects, "by hand")
     assert np.allclose(learnt.moved[7], [0.0, 7.0, 0.0])
-    again = Learnt.from_npz(learnt.to_npz("by hand"))
+    again = Learnt.from_npz(learnt.to_npz())
     assert again.ids == learnt.ids
     assert np.allclose(again.moved, learnt.moved, atol=1e-5)
-    assert learning.made_by(learnt.to_npz("by hand")) == "by hand"
-    assert learning.made_by(b"no archive") == ""
+    assert again.made_by == "by hand"
+    for damaged in (
+        b"no archive",
+        learnt.to_npz()[:-99],
+        replace(learnt, moved=learnt.moved * np.nan).to_npz(),
+    ):
+        with pytest.raises(FileProblem, match="damaged") as said:
+            Learnt.from_npz(damaged, Path("learnt.npz"))
+        assert "register again" in said.value.remedy
     assert Teacher(small_template).learnt(subjects[:5]) is None
 
 

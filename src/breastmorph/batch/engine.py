@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from breastmorph.batch.learning import Learnt, Teacher, is_sound, made_by
+from breastmorph.batch.learning import Learnt, Teacher, is_sound
 from breastmorph.batch.registered_folder import (
     FailedScan,
     Hashes,
@@ -196,7 +196,7 @@ def register_batch(
             learnt = _learnt(folder, recipe)
             if learnt is None:
                 return first
-            data = learnt.to_npz(recipe.first_pass)
+            data = learnt.to_npz()
             write_file(folder.learnt, data)
         return work.passed(replace(recipe, learnt=data), force=False, retry_failed=retry_failed)
 
@@ -250,8 +250,10 @@ class _Work:
 
 def _frozen(folder: RegisteredFolder, recipe: Recipe) -> bytes:
     """What a first pass by this recipe taught this folder; empty where none did."""
-    data = folder.learnt.read_bytes() if folder.learnt.exists() else b""
-    return data if made_by(data) == recipe.first_pass else b""
+    if not folder.learnt.exists():
+        return b""
+    data = folder.learnt.read_bytes()
+    return data if Learnt.from_npz(data, folder.learnt).made_by == recipe.first_pass else b""
 
 
 def _learnt(folder: RegisteredFolder, recipe: Recipe) -> Learnt | None:
@@ -267,7 +269,7 @@ def _learnt(folder: RegisteredFolder, recipe: Recipe) -> Learnt | None:
                 to_scan = Similarity.from_dict(record["to_file"]).inverse()
                 yield scan_id, to_scan.apply(mesh.vertices), Similarity.from_dict(record["rigid"])
 
-    return Teacher(from_npz(recipe.template)).learnt(subjects())
+    return Teacher(from_npz(recipe.template)).learnt(subjects(), recipe.first_pass)
 
 
 def _plan(

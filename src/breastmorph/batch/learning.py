@@ -12,13 +12,13 @@ import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from zipfile import BadZipFile
+from pathlib import Path
 
 import numpy as np
 
 from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.errors import BreastMorphError
-from breastmorph.foundation.files import open_archive
+from breastmorph.foundation.errors import FileProblem
+from breastmorph.foundation.files import open_archive, problems_of
 from breastmorph.foundation.machine import one_thread
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity
@@ -29,6 +29,7 @@ from breastmorph.template import Template
 
 ENOUGH = 20  # subjects from whom a cohort can be learnt
 _MOST = 400  # subjects that are learnt from; more of them teach nothing new
+_REACH = 2000.0  # mm that skin can be moved by; of a damaged file also what is not finite is more
 _MODES = 12  # in which a cohort is taken to vary together
 
 
@@ -44,11 +45,14 @@ class Learnt:
         Displacements of the coarse twin's vertices after the rigid stage.
     mirror : (a,) int, optional
         The anchor at every anchor's mirror image; then everybody's mirror image counts as well.
+    made_by : str
+        What the first pass was made by; see :attr:`breastmorph.batch.registered_folder.Recipe.first_pass`.
     """
 
     ids: tuple[str, ...]
     moved: Floats
     mirror: Ints | None = None
+    made_by: str = ""
 
     def population(self, scan_id: str) -> Population:
         """What all but one subject teach; all of them where that one is not among them."""
@@ -62,30 +66,36 @@ class Learnt:
             modes = rows.T @ vectors / np.sqrt(len(rows))
         return Population(mean, modes.reshape(*mean.shape, -1))
 
-    def to_npz(self, made_by: str) -> bytes:
-        """As the content of a file that says what the first pass was made by."""
+    def to_npz(self) -> bytes:
+        """As the content of a file."""
         made = io.BytesIO()
         mirror = np.empty(0, dtype=np.int64) if self.mirror is None else self.mirror
         moved = self.moved.astype(np.float32)
-        np.savez(made, ids=np.array(self.ids), moved=moved, mirror=mirror, made_by=np.array(made_by))
+        np.savez(made, ids=np.array(self.ids), moved=moved, mirror=mirror, made_by=np.array(self.made_by))
         return made.getvalue()
 
     @classmethod
-    def from_npz(cls, data: bytes) -> Learnt:
-        """From the content of such a file."""
-        with open_archive(data) as parts:
-            mirror = parts["mirror"]
-            known = mirror if len(mirror) else None
-            return cls(tuple(parts["ids"].tolist()), parts["moved"].astype(float), known)
-
-
-def made_by(data: bytes) -> str:
-    """What the first pass of such a file was made by; empty where that cannot be read."""
-    try:
-        with open_archive(data) as parts:
-            return str(parts["made_by"])
-    except (OSError, LookupError, ValueError, BadZipFile, BreastMorphError):
-        return ""
+    def from_npz(cls, data: bytes, path: Path | None = None) -> Learnt:
+        """From the content of such a file; FileProblem where it is damaged."""
+        try:
+            with problems_of(path, "learnt"), open_archive(data) as parts:
+                ids, moved, mirror, made = (parts[name] for name in ("ids", "moved", "mirror", "made_by"))
+                moved = moved.astype(float)
+                anchors = moved.shape[1] if moved.ndim == 3 else -1
+                sound = (
+                    ids.dtype.kind == made.dtype.kind == "U"
+                    and moved.shape == (len(ids), anchors, 3)
+                    and len(ids) >= ENOUGH
+                    and bool((np.abs(moved) <= _REACH).all())
+                    and mirror.dtype.kind == "i"
+                    and mirror.shape in ((0,), (anchors,))
+                    and bool(((mirror >= 0) & (mirror < anchors)).all())
+                )
+        except FileProblem as error:
+            raise FileProblem.of("unreadable/learnt", path) from error
+        if not sound:
+            raise FileProblem.of("unreadable/learnt", path)
+        return cls(tuple(ids.tolist()), moved, mirror if len(mirror) else None, str(made))
 
 
 def digest(data: bytes) -> str:
@@ -114,7 +124,7 @@ class Teacher:
         found: Floats = now - at_rest
         return found
 
-    def learnt(self, subjects: Iterable[tuple[str, Floats, Similarity]]) -> Learnt | None:
+    def learnt(self, subjects: Iterable[tuple[str, Floats, Similarity]], made_by: str = "") -> Learnt | None:
         """What subjects (id, vertices, rigid stage) teach; None where they are too few."""
         known = sorted(
             ((name, self.moved(shape, lay)) for name, shape, lay in subjects), key=lambda one: one[0]
@@ -128,6 +138,7 @@ class Teacher:
             tuple(name for name, _ in known),
             np.stack([moved for _, moved in known]),
             self._template.coarse_mirror,
+            made_by,
         )
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.errors import BreastMorphError, Finding, measure_in_words, phrased
+from breastmorph.foundation.files import plain
+from breastmorph.foundation.words import ENGLISH
+from breastmorph.foundation.words_de import GERMAN
 
 # --------------------------------------------------------------------------------------------------------------------
 # Arrays for the page: one container of named 32-bit and 8-bit arrays, which a browser maps without copying
@@ -77,6 +81,65 @@ def preparing(what: str) -> RequestProblem:
     return RequestProblem(503, f"{what} is still being prepared", "Wait a moment", code="preparing")
 
 
+# --------------------------------------------------------------------------------------------------------------------
+# Words of findings and errors are chosen when the page asks, in its language: it may be another one by then
+# --------------------------------------------------------------------------------------------------------------------
+
+_LANGUAGES = {"en": ENGLISH, "de": GERMAN}
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """A sentence in any language: what a finding says, or (``remedy``) what can be done about it."""
+
+    name: str
+    values: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    remedy: bool = False
+
+    def said(self, language: str = "en") -> str:
+        """Its words; English where a language is not known."""
+        return phrased(self.name, self.values, "page", _LANGUAGES.get(language, ENGLISH))[int(self.remedy)]
+
+
+@dataclass(frozen=True)
+class Name:
+    """The name of a measure, or of a pair of them, in any language."""
+
+    code: str
+    pair: bool = False
+
+    def said(self, language: str = "en") -> str:
+        """Its words."""
+        spoken = _LANGUAGES.get(language, ENGLISH)
+        return spoken.pairs[self.code] if self.pair else measure_in_words(self.code, spoken)
+
+
+def sentences(findings: Iterable[Finding]) -> list[Spoken]:
+    """What findings say, without their remedies."""
+    return [Spoken(one.name, one.values) for one in findings]
+
+
+def told(finding: Finding) -> dict[str, Any]:
+    """Code, level and words of a finding."""
+    return {
+        "code": finding.code,
+        "message": Spoken(finding.name, finding.values),
+        "level": finding.level,
+        "remedy": Spoken(finding.name, finding.values, remedy=True),
+    }
+
+
+def spoken(value: Any, language: str) -> Any:
+    """A record as JSON will give it back, with its sentences in one language."""
+    if isinstance(value, (Spoken, Name)):
+        return value.said(language)
+    if isinstance(value, Mapping):
+        return {str(key): spoken(part, language) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [spoken(part, language) for part in value]
+    return plain(value)
+
+
 def status_of(error: Exception) -> int:
     """The HTTP status of an error."""
     if isinstance(error, RequestProblem):
@@ -93,4 +156,9 @@ def as_record(error: Exception) -> dict[str, Any]:
             "where": "",
             "code": "unexpected",
         }
-    return {**error.said("page")._asdict(), "where": error.place, "code": error.code}
+    return {
+        "cause": Spoken(error.name, error.values),
+        "remedy": Spoken(error.name, error.values, remedy=True),
+        "where": error.place,
+        "code": error.code,
+    }

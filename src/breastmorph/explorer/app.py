@@ -30,12 +30,19 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from breastmorph.explorer.answers import RequestProblem, as_record, bad_request, not_now, status_of, unknown
+from breastmorph.explorer.answers import (
+    RequestProblem,
+    as_record,
+    bad_request,
+    not_now,
+    spoken,
+    status_of,
+    unknown,
+)
 from breastmorph.explorer.jobs import Cancelled, Job
 from breastmorph.explorer.security import Doorkeeper
 from breastmorph.explorer.session import Explorer, Session
 from breastmorph.explorer.uploads import Upload, body
-from breastmorph.foundation.files import plain
 
 _ENDPOINTS = {  # handlers are functions of three modules, loaded when first asked for
     "GET /api/state": "routes.session_state",
@@ -66,7 +73,11 @@ _ENDPOINTS = {  # handlers are functions of three modules, loaded when first ask
     "DELETE /api/edit": "routes.forget_edit",
     "POST /api/kept": "routes.keep",
     "DELETE /api/kept": "routes.forget_kept",
+    "GET /api/folders": "routes.folders",
+    "POST /api/folders": "routes.open_folder",
     "GET /api/queue": "routes.queue",
+    "GET /api/queue/quality": "routes.quality",
+    "POST /api/queue/model": "routes.build",
     "POST /api/queue/propose": "routes.propose_queue",
     "POST /api/queue/accept": "routes.accept_queue",
     "POST /api/queue/check": "routes.check_queue",
@@ -99,6 +110,7 @@ _ENDPOINTS = {  # handlers are functions of three modules, loaded when first ask
     "POST /api/plan/map": "routes.thickness",
     "POST /api/sections": "routes.cuts",
     "POST /api/download/mesh": "downloads.mesh",
+    "POST /api/download/textured": "downloads.textured",
     "POST /api/download/measures": "downloads.measures",
     "POST /api/download/landmarks": "downloads.landmarks",
     "POST /api/download/sheet": "downloads.page",
@@ -118,6 +130,7 @@ _LOOKING = {  # handlers that leave nothing in a session: whoever only looks nee
     *("routes.notes", "routes.undo_step", "routes.redo_step"),
     *("routes.model_state", "routes.model_geometry", "routes.model_maps", "routes.model_file"),
     *("routes.shape", "routes.measures", "routes.features", "routes.queue"),
+    *("routes.folders", "routes.open_folder", "routes.quality"),
     *("looking.compare", "looking.compare_measures", "looking.symmetry", "looking.lines", "looking.ruler"),
     *("downloads.mesh", "downloads.measures", "routes.cuts"),
 }
@@ -264,6 +277,7 @@ def endpoint(
     """
 
     async def answer(request: Request) -> Response:
+        language = request.headers.get("x-language", "en")
         try:
             session = await _session(explorer, request, with_session=with_session)
             if with_session and handler not in _ALIVE:
@@ -272,24 +286,24 @@ def endpoint(
                 explorer.give_place(session)
             asked = await _asked(explorer, session, request, limit)
             result = await to_thread.run_sync(partial(_run, handler, asked))
-            return _response(result)
+            return _response(result, language)
         except Cancelled:  # somebody ended the explorer while a file was read
             return refusal(not_now("the explorer is ending", "Start it again: breastmorph explore"))
         except Exception as error:
-            return refusal(error)
+            return refusal(error, language)
 
     return answer
 
 
-def refusal(error: Exception) -> Response:
+def refusal(error: Exception, language: str = "en") -> Response:
     """An error as an answer."""
     status = status_of(error)
     if status == 500:
         _log.error("unexpected error", exc_info=error)
-    return JSONResponse(as_record(error), status)
+    return JSONResponse(spoken(as_record(error), language), status)
 
 
-def _response(result: Any) -> Response:
+def _response(result: Any, language: str) -> Response:
     if result is None:
         return Response(status_code=204)
     if isinstance(result, bytes):
@@ -299,10 +313,10 @@ def _response(result: Any) -> Response:
         header = f"attachment; filename=\"{name}\"; filename*=UTF-8''{quote(result.name)}"
         return Response(result.content, media_type=result.media, headers={"Content-Disposition": header})
     if isinstance(result, Job):
-        return JSONResponse(result.as_record(), 202)
+        return JSONResponse(spoken(result.as_record(), language), 202)
     if isinstance(result, Created):
-        return JSONResponse(plain(result.record), 201)
-    return JSONResponse(plain(result))
+        return JSONResponse(spoken(result.record, language), 201)
+    return JSONResponse(spoken(result, language))
 
 
 def _run(handler: str, asked: Asked) -> Any:

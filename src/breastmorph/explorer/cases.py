@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import os
+import math
 import re
 import secrets
+import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
@@ -54,11 +55,11 @@ def _parted(value: Any, arrays: list[np.ndarray]) -> Any:
     return _rebuilt(value, lambda one: _parted(one, arrays))
 
 
-def _joined(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+def _joined(value: Any, arrays: Sequence[np.ndarray]) -> Any:
     """The value again, from what :func:`_parted` left of it."""
     if not isinstance(value, _Hole):
         return _rebuilt(value, lambda one: _joined(one, arrays))
-    found = arrays[f"a{value.index}"]
+    found = arrays[value.index]
     if value.of_bytes:
         return found.tobytes()
     found.flags.writeable = value.writeable
@@ -79,6 +80,23 @@ def _rebuilt(value: Any, change: Callable[[Any], Any]) -> Any:
     return value
 
 
+@dataclass(frozen=True)
+class _Place:
+    """Where arrays lie in a shelf's file: the bytes of each, one behind the other."""
+
+    start: int
+    parts: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]
+
+    @property
+    def sizes(self) -> list[int]:
+        """Bytes of every array."""
+        return [dtype.itemsize * math.prod(shape) for dtype, shape in self.parts]
+
+    @property
+    def end(self) -> int:
+        return self.start + sum(self.sizes)
+
+
 class Boxed(Generic[T]):
     """A value that never changes, in memory or on the disk; made by :meth:`Shelf.put`."""
 
@@ -86,25 +104,18 @@ class Boxed(Generic[T]):
         arrays: list[np.ndarray] = []
         self._skeleton = _parted(value, arrays)
         self.size = sum(one.nbytes for one in arrays)
-        self._shelf, self._path = shelf, shelf.folder / f"{secrets.token_hex(8)}.npz"
+        self._shelf, self.token = shelf, secrets.token_hex(8)  # what tells it from others
         self._value: T | None = value
-        self._written = False
+        self._place: _Place | None = None
         self._lock = threading.Lock()
-        weakref.finalize(self, self._path.unlink, missing_ok=True)
-
-    @property
-    def token(self) -> str:
-        """What tells it from others."""
-        return self._path.stem
 
     @property
     def value(self) -> T:
         """The value; read again where it rested on the disk."""
         with self._lock:
-            if self._value is None:
-                with np.load(self._path, allow_pickle=False) as stored:
-                    self._value = cast("T", _joined(self._skeleton, dict(stored)))
-            found = self._value
+            if self._value is None and self._place is not None:
+                self._value = cast("T", _joined(self._skeleton, self._shelf.fetched(self._place)))
+            found = cast("T", self._value)
         self._shelf.used(self)
         return found
 
@@ -113,18 +124,18 @@ class Boxed(Generic[T]):
         with self._lock:
             if self._value is None:
                 return
-            if not self._written:
+            if self._place is None:
                 arrays: list[np.ndarray] = []
                 _parted(self._value, arrays)
-                private = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-                with os.fdopen(private, "wb") as file:
-                    np.savez(file, allow_pickle=False, **{f"a{k}": one for k, one in enumerate(arrays)})
-                self._written = True
+                self._place = self._shelf.stored(arrays)
+                weakref.finalize(self, self._shelf.freed, self._place)
             self._value = None
 
 
 class Shelf:
-    """Where large values of a session stand: the ones used last in memory, the others in its private folder.
+    """Where large values of a session stand: the ones used last in memory, the others in a file without a name.
+
+    The system frees such a file with the process, however that ends: nothing of a patient stays behind.
 
     Parameters
     ----------
@@ -135,7 +146,11 @@ class Shelf:
     """
 
     def __init__(self, folder: Path, most: int) -> None:
-        self.folder, self._most = folder, most
+        self._most = most
+        self._file = tempfile.TemporaryFile(dir=folder, prefix="shelf-")  # noqa: SIM115  (until the session ends)
+        self._places: list[tuple[int, int]] = []  # begin and end of what is stored, in order
+        self._gone: list[_Place] = []
+        self._filing = threading.Lock()
         self._awake: dict[int, weakref.ref[Boxed[Any]]] = {}  # the one used last stands last
         self._lock = threading.Lock()
 
@@ -144,6 +159,62 @@ class Shelf:
         box = Boxed(self, value)
         self.used(box)
         return box
+
+    def stored(self, arrays: Sequence[np.ndarray]) -> _Place:
+        """Write arrays into the first gap that holds them."""
+        parts = tuple((one.dtype, one.shape) for one in arrays)
+        size, start = sum(one.nbytes for one in arrays), 0
+        with self._filing:
+            self._clear()
+            for begin, end in self._places:
+                if begin - start >= size:
+                    break
+                start = end
+            place = _Place(start, parts)
+            self._places = sorted([*self._places, (place.start, place.end)])
+            self._file.seek(start)
+            for one in arrays:
+                self._file.write(np.ascontiguousarray(one).data)
+            self._file.flush()
+        return place
+
+    def fetched(self, place: _Place) -> list[np.ndarray]:
+        """What was stored there."""
+        found = []
+        with self._filing:
+            self._file.seek(place.start)
+            for (dtype, shape), size in zip(place.parts, place.sizes, strict=True):
+                content = bytearray(size)
+                self._file.readinto(content)
+                found.append(np.frombuffer(content, dtype).reshape(shape))
+        return found
+
+    def freed(self, place: _Place) -> None:
+        """Nobody holds it any more. Called by the collector, at any moment: whoever is at the file now clears it."""
+        self._gone.append(place)
+        if self._filing.acquire(blocking=False):
+            try:
+                self._clear()
+            finally:
+                self._filing.release()
+
+    def _clear(self) -> None:
+        """Write over what was freed, or cut it off at the end of the file."""
+        while self._gone and not self._file.closed:
+            place = self._gone.pop()
+            self._places.remove((place.start, place.end))
+            last = self._places[-1][1] if self._places else 0
+            if last <= place.start:
+                self._file.truncate(last)
+            else:
+                self._file.seek(place.start)
+                self._file.write(bytes(place.end - place.start))
+                self._file.flush()
+
+    def close(self) -> None:
+        """Give everything back."""
+        with self._filing:
+            self._file.close()
 
     def used(self, box: Boxed[Any]) -> None:
         """A value was looked at: others may have to rest."""

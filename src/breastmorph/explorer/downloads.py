@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import tempfile
+import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from breastmorph.clinical.examination import Examination, as_row
 from breastmorph.clinical.prediction import predicted_nipples
-from breastmorph.explorer.answers import bad_request
+from breastmorph.explorer.answers import bad_request, not_now
 from breastmorph.explorer.app import Asked, Download
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.model_view import NamedShape, shape_of
@@ -19,10 +21,13 @@ from breastmorph.explorer.open_scans import OpenScan
 from breastmorph.explorer.predicting import planned
 from breastmorph.explorer.session_file import restore, saved
 from breastmorph.explorer.uploads import harmless_name
+from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError, measure_in_words
 from breastmorph.foundation.files import csv_text
+from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity
+from breastmorph.mesh.skin import SEEN, baked
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.landmark_files import WRITABLE, save_landmarks
 
@@ -61,6 +66,44 @@ def mesh_file(session: Session, spec: Any, kind: Any, *, plain: bool = False) ->
         path = Path(folder) / f"mesh.{kind}"
         save_mesh(mesh, path)
         return Download(_named(shape.name, f".{kind}"), MESHES[kind], path.read_bytes())
+
+
+def textured_file(session: Session, spec: Any, job: Job) -> tuple[str, bytes]:
+    """A shape as OBJ with its material and a picture of the patient's skin, in one archive: its name and content."""
+    shape = shape_of(session, spec)
+    if shape.skin is None:
+        raise not_now("this shape has no skin colours", "Save it as it is", code="no-skin")
+    job.at("painting the skin", 0.05)
+    faces = session.view.model.faces
+    on_scan, surface, own = _skin_of_scan(session, shape)
+    painted = baked(
+        TriangleMesh(on_scan, faces),
+        shape.skin,
+        surface,
+        own,
+        on_done=lambda share: job.at("painting the skin", 0.05 + 0.9 * share),
+    )
+    mesh = TriangleMesh(shape.to_file.apply(shape.vertices), faces, texture=painted)
+    name, archive = _named(shape.name, ""), io.BytesIO()
+    with tempfile.TemporaryDirectory(dir=session.folder) as place, zipfile.ZipFile(archive, "w") as file:
+        save_mesh(mesh, Path(place) / f"{name}.obj")
+        for path in sorted(Path(place).iterdir()):
+            packing = zipfile.ZIP_STORED if path.suffix == ".png" else zipfile.ZIP_DEFLATED
+            file.write(path, path.name, packing)
+    return f"{name}-obj.zip", archive.getvalue()
+
+
+def _skin_of_scan(session: Session, shape: NamedShape) -> tuple[Floats, Surface | None, Bools | None]:
+    """Where a shape's vertices lay on the scan it was made of, that scan, and which of them still have its skin."""
+    patient = session.patient
+    if patient is None or patient.scan != shape.source or patient.patient.skin is None or shape.skin is None:
+        return shape.vertices, None, None
+    read = session.scan(patient.scan).read
+    upright = patient.patient.to_file.inverse().after(read.to_file)
+    skin = patient.patient.skin
+    own = (shape.skin == skin).all(axis=1) & (skin[:, 3] == SEEN)
+    scan = read.mesh.with_vertices(upright.apply(read.mesh.vertices))
+    return patient.patient.shape, Surface(scan), own
 
 
 def solid_file(session: Session, target: Any, side: Any, part: Any, kind: Any) -> Download:
@@ -226,6 +269,17 @@ def mesh(asked: Asked) -> Download:
     return mesh_file(asked.session, asked.values.get("shape"), asked.values.get("format"), plain=plain)
 
 
+def textured(asked: Asked) -> Job:
+    """OBJ with a picture of the skin; painted in the background."""
+    session, spec = asked.session, asked.values.get("shape")
+
+    def work(job: Job) -> dict[str, Any]:
+        kept = session.uploads.keep(*textured_file(session, spec, job))
+        return {"file": kept.id, "name": kept.path.name}
+
+    return session.jobs.start("sheet", work)
+
+
 def solid(asked: Asked) -> Download:
     """A part of a plan: ``target``, ``side``, ``part`` and ``format``."""
     told = asked.values
@@ -280,7 +334,9 @@ def session(asked: Asked) -> Download:
     notes = asked.values.get("page")
     if len(json.dumps(notes)) > _LARGEST_PAGE:
         raise bad_request("the page's notes are too long")
-    return Download("session.zip", "application/zip", saved(asked.session, notes))
+    about = asked.session.case.name
+    name = _named(f"{about}-session", ".zip") if about else "session.zip"
+    return Download(name, "application/zip", saved(asked.session, notes))
 
 
 def reopen(asked: Asked) -> Job:

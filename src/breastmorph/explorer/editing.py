@@ -13,9 +13,9 @@ from breastmorph.clinical.distances import PAPER, REGIONS, Request, named
 from breastmorph.clinical.editing import UNATTAINABLE, Editor
 from breastmorph.clinical.patient import Patient
 from breastmorph.clinical.wishes import Edit
-from breastmorph.explorer.answers import bad_request, preparing
+from breastmorph.explorer.answers import bad_request, preparing, sentences
 from breastmorph.explorer.model_view import shape_of
-from breastmorph.foundation.errors import BreastMorphError, Finding, sentences
+from breastmorph.foundation.errors import BreastMorphError, Finding
 from breastmorph.foundation.files import plain
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.scan import SIDES, other_side
@@ -186,7 +186,7 @@ def _record(base: str, edit: Edit) -> dict[str, Any]:
             }
             for one in edit.changes
         ],
-        "warnings": sentences(edit.warnings, "page"),
+        "warnings": sentences(edit.warnings),
     }
 
 

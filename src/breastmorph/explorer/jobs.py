@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from breastmorph.explorer.answers import as_record, not_now, unknown
+from breastmorph.explorer.answers import as_record, not_now, told, unknown
 from breastmorph.foundation.errors import BreastMorphError, Finding
-from breastmorph.foundation.files import plain
 from breastmorph.foundation.workers import Failure, Limits, Worker
 from breastmorph.scan.check import ScanFiles
 from breastmorph.scan.scan import Verdict
@@ -103,7 +102,7 @@ class Job:
             "state": self.state,
             "progress": self.progress,
             "step": self.step,
-            "result": plain(self.result),
+            "result": self.result,
             "error": self.error,
         }
 
@@ -343,13 +342,13 @@ def check_scans(chosen: Mapping[str, ScanFiles], limits: Limits, job: Job) -> di
     checks = []
     with WorkerCalls(checker, limits) as calls:
         for k, (key, files) in enumerate(chosen.items()):
-            job.at(f"checking {files.id}", k / len(chosen))
+            job.at(files.id, k / len(chosen))
             verdict: str
             findings: tuple[Finding, ...]
             try:
                 verdict, findings = calls.call(files, lambda: job.is_cancelled)
             except BreastMorphError as error:
                 verdict, findings = "refused", (Finding.of(error),)
-            said = [one.told("page") for one in findings]
+            said = [told(one) for one in findings]
             checks.append({"scan": key, "name": files.id, "verdict": verdict, "findings": said})
     return {"checks": checks}

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from breastmorph.clinical.distances import DISTANCES, DRAWN, KINDS, SkinPoints, densely, tape_lines
-from breastmorph.clinical.examination import measure_record
 from breastmorph.clinical.ptosis_and_symmetry import UNKNOWN, SymmetryGauge, both_sides
-from breastmorph.explorer.answers import bad_request, not_now, packed
+from breastmorph.explorer.answers import Spoken, bad_request, not_now, packed
 from breastmorph.explorer.app import Asked
-from breastmorph.explorer.model_view import NamedShape, shape_of
+from breastmorph.explorer.model_view import NamedShape, measured, shape_of
 from breastmorph.foundation.arrays import Bools, Floats
-from breastmorph.foundation.errors import BreastMorphError, Finding
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import plain
 from breastmorph.mask import breast_regions, completed_landmarks
 from breastmorph.mesh.closest import Surface
@@ -128,7 +127,7 @@ def lines(asked: Asked) -> dict[str, Any]:
     )
     places = marks.at(shape.vertices)
     found = view.examiner.measured(shape.vertices, marks, shape.absent_side, KINDS, shape.predicted)
-    values = {(one.name, one.kind): measure_record(one, "page") for one in found}
+    values = {(one.name, one.kind): measured(one) for one in found}
     mesh = TriangleMesh(shape.vertices, view.model.faces)
     drawn = _drawn(Surface(mesh), places)
     to = shape.to_shown
@@ -227,7 +226,7 @@ def ruler(asked: Asked) -> dict[str, Any]:
     on_skin = surface.closest(points).points
     way = along_skin(surface, *on_skin)
     length = None if way is None else float(np.linalg.norm(np.diff(way, axis=0), axis=1).sum())
-    reason = None if way is not None else Finding("unusable-surface/pieces").said("page").cause
+    reason = None if way is not None else Spoken("unusable-surface/pieces")
     return {
         "straight": float(np.linalg.norm(on_skin[1] - on_skin[0])),
         "along": length,

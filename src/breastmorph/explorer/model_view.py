@@ -26,13 +26,21 @@ from breastmorph.clinical.examination import (
     landmarks_of,
     measure_record,
 )
-from breastmorph.clinical.measures import asymmetries
+from breastmorph.clinical.measures import Measure, asymmetries
 from breastmorph.clinical.patient import mean_patient
 from breastmorph.clinical.prediction import known_landmarks, predicted_side
 from breastmorph.clinical.wishes import FOLDED, Edit
-from breastmorph.explorer.answers import RequestProblem, as_record, bad_request, packed, preparing
+from breastmorph.explorer.answers import (
+    RequestProblem,
+    Spoken,
+    as_record,
+    bad_request,
+    packed,
+    preparing,
+    sentences,
+)
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, sentences
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.mask import completed_landmarks, measure_breasts
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.skin import SEEN
@@ -134,10 +142,13 @@ class ModelOrigin:
         The demo model when not given.
     landmark_ids : tuple of (name, vertex)
         Landmarks that were picked on it.
+    is_built : bool
+        Whether it was built here; it is gone with its tab, unless somebody saves it.
     """
 
     path: Path | None = None
     landmark_ids: tuple[tuple[str, int], ...] = ()
+    is_built: bool = False
 
     @property
     def name(self) -> str:
@@ -276,6 +287,13 @@ def skin_arrays(skin: NDArray[np.uint8] | None) -> dict[str, np.ndarray]:
     return {"colors": skin[:, :3], "made_up": (skin[:, 3] != SEEN).astype(np.uint8)}
 
 
+def measured(measure: Measure) -> dict[str, Any]:
+    """One measure for the page, with the reason where there is no value."""
+    why = measure.reason
+    record = measure_record(measure)
+    return record if why is None else record | {"reason": Spoken(why.name, why.values)}
+
+
 def shape_of(session: Session, spec: Any) -> NamedShape:
     """The shape that a request means."""
     kind = spec.get("kind") if isinstance(spec, Mapping) else None
@@ -394,6 +412,7 @@ class ModelView:
             "synthetic": model.is_synthetic,
             "card": DEMO_MODEL.short if model.is_synthetic else "",
             "subjects": subjects if isinstance(subjects, int) else None,
+            "built": self.origin.is_built,
             "deviations": model.deviations[: self.modes].tolist(),
             "shares": (model.variances[: self.modes] / max(total, 1e-300)).tolist(),
             "missing_landmarks": [name for name in REQUIRED if name not in model.landmark_ids],
@@ -449,10 +468,10 @@ class ModelView:
             found = subjects.standing(scores * self.model.deviations[: len(scores)])
         else:
             found = subjects.standing_of_shape(shape)
-        level, text = found.level, found.finding.said("page").cause
+        level, text = found.level, Spoken(found.finding.name, found.finding.values)
         folded = [one for one in edit.warnings if one.code == FOLDED] if edit is not None else []
         if folded:  # no body looks like that
-            level, text = LEVELS[-1], sentences(folded, "page")[0]
+            level, text = LEVELS[-1], sentences(folded)[0]
         return {"plausibility": found.plausibility, "level": level, "text": text}
 
     # --- measures -----------------------------------------------------------------------------------------------------
@@ -473,8 +492,8 @@ class ModelView:
             shape.predicted,
         )
         return {
-            "measures": [measure_record(one, "page") for one in found],
-            "left_minus_right": [measure_record(one, "page") for one in asymmetries(found)],
+            "measures": [measured(one) for one in found],
+            "left_minus_right": [measured(one) for one in asymmetries(found)],
         }
 
     # --- editing ------------------------------------------------------------------------------------------------------

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from breastmorph.explorer.answers import not_now, packed
+from breastmorph.explorer.answers import Spoken, not_now, packed, told, unknown
 from breastmorph.explorer.picking import Picks, doubts, pick, rings
-from breastmorph.explorer.proposing import Proposal, propose, settled
+from breastmorph.explorer.proposing import Background, Proposal, propose, settled
 from breastmorph.explorer.uploads import ReadScan, read_scan, shown_scan
-from breastmorph.foundation.errors import BreastMorphError, FileProblem
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, name_of
 from breastmorph.foundation.files import make_folder, read_object, write_file
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import READABLE
@@ -24,7 +24,7 @@ from breastmorph.mesh.files.ply import encoded
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.phantom.cohort import draw_cohort, torso
 from breastmorph.phantom.scanner import scan_subject
-from breastmorph.scan.check import ScanFiles, find_scans
+from breastmorph.scan.check import ScanFiles, find_scans, folders_of_scans
 from breastmorph.scan.finder import improbable
 from breastmorph.scan.landmark_files import ours, read_landmarks
 from breastmorph.scan.scan import OF_A_BREAST, OPTIONAL, SIDES, Landmarks
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from breastmorph.explorer.jobs import Job
     from breastmorph.explorer.model_view import ModelView
     from breastmorph.explorer.session import Explorer, Session
+    from breastmorph.explorer.settings import Settings
     from breastmorph.explorer.uploads import Upload
 
 
@@ -192,7 +193,7 @@ class OpenScan:
             return []
         seen = self.proposal.found.landmarks.transformed(self.read.to_file.inverse())
         said = improbable(self.picks.placed_by_hand, seen, self.read.to_file)
-        return [one.told("page") for one in said]
+        return [told(one) for one in said]
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
@@ -310,7 +311,7 @@ class ScanQueue:
     folder : Path
     scans : mapping from key to ScanFiles
         In the order of their names. Keys are random: the page never sends a name.
-    unreadable : dict from key to str
+    unreadable : dict from key to Spoken
         Why scans could not be opened.
     verdicts : dict from key to (verdict, time of its landmark file)
         What the last check said.
@@ -322,10 +323,10 @@ class ScanQueue:
 
     folder: Path
     scans: dict[str, ScanFiles]
-    unreadable: dict[str, str] = field(default_factory=dict)
+    unreadable: dict[str, Spoken] = field(default_factory=dict)
     verdicts: dict[str, tuple[str, int]] = field(default_factory=dict)
     proposals: dict[str, tuple[Proposal, int]] = field(default_factory=dict)
-    known: dict[str, tuple[int, tuple[str, str, int]]] = field(default_factory=dict)
+    known: dict[str, tuple[int, tuple[str, Spoken | str, int]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, folder: Path) -> ScanQueue:
@@ -395,7 +396,7 @@ class ScanQueue:
         try:
             found = settled(find, path)
         except FileProblem as error:
-            self.unreadable[key] = error.said("page").cause
+            self.unreadable[key] = Spoken(error.name, error.values)
             return None
         self.proposals[key] = (found, stamp)
         return found
@@ -439,7 +440,7 @@ class ScanQueue:
         own = self.landmark_file(key)
         return own if own.is_file() else self.beside(key)
 
-    def _status(self, key: str) -> tuple[str, str, int]:
+    def _status(self, key: str) -> tuple[str, Spoken | str, int]:
         """How far a scan is, what is wrong with it, and how many of its landmarks need a person."""
         if key in self.unreadable:  # whatever landmarks lie there, nothing can be done with it
             return "unreadable", self.unreadable[key], 0
@@ -453,6 +454,101 @@ class ScanQueue:
         return self.known[key][1]
 
 
+class Folders:
+    """The folder that the command named and those below it: what a page may open, by keys and never by paths.
+
+    Parameters
+    ----------
+    settings : Settings
+        With a folder.
+
+    Attributes
+    ----------
+    first : ScanQueue, optional
+        What is open from the start; none where the scans lie in subfolders only.
+
+    Raises
+    ------
+    FileProblem
+        There is no scan in any of them.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._root, self._settings = settings.folder or Path(), settings
+        self._keys: dict[Path, str] = {}
+        self._open: dict[Path, tuple[ScanQueue, Background | None]] = {}
+        self._lock = threading.Lock()
+        self.first: ScanQueue | None = None
+        try:
+            self.first = self._opened(self._root)
+        except FileProblem:
+            if not self._root.is_dir() or not self._below():
+                raise
+
+    def as_record(self, shown: ScanQueue | None) -> list[dict[str, Any]]:
+        """What there is now, for the page: the folder itself, then those below it."""
+        with self._lock:
+            own = {self._root: len(self.first.scans)} if self.first is not None else {}
+            found = own | self._below()
+            for path in found:
+                self._keys.setdefault(path, f"f{secrets.token_hex(8)}")
+        return [
+            {
+                "folder": self._keys[path],
+                "name": name_of(str(path.relative_to(self._root.parent))) if path.name else str(path),
+                "scans": count,
+                "open": shown is not None and shown.folder == path,
+            }
+            for path, count in found.items()
+        ]
+
+    def open(self, key: Any) -> ScanQueue:
+        """The scans of a folder that the page was told of; the program begins to look for their landmarks."""
+        path = next((path for path, known in self._keys.items() if known == key), None)
+        if path is None or (
+            path != self._root and path not in self._below()
+        ):  # as it is now: no link, not moved
+            raise unknown("folder", "Choose another one", code="no-folder")
+        found = self._opened(path)
+        background = self.background(found)
+        if background is not None:
+            background.begin()
+        return found
+
+    def background(self, queue: ScanQueue) -> Background | None:
+        """What looks for the landmarks of a folder."""
+        return self._open[queue.folder][1]
+
+    def begin(self) -> None:
+        """Look for the landmarks of what is open from the start."""
+        background = self.background(self.first) if self.first is not None else None
+        if background is not None:
+            background.begin()
+
+    def end(self) -> None:
+        """Look for landmarks no more."""
+        for _, background in list(self._open.values()):
+            if background is not None:
+                background.stop()
+
+    def _opened(self, path: Path) -> ScanQueue:
+        with self._lock:
+            if path not in self._open:
+                queue = ScanQueue.of(path)
+                background = Background(queue, self._settings.reading) if self._settings.propose else None
+                self._open[path] = (queue, background)
+            return self._open[path][0]
+
+    def _below(self) -> dict[Path, int]:
+        """Folders of scans below the command's own; one that keeps them in ``scans/`` counts itself."""
+        found = {}
+        for path, count in folders_of_scans(self._root).items():
+            found[path.parent if path.name == "scans" else path] = count
+        if self.first is not None:
+            found.pop(self._root, None)
+        return found
+
+
 def _changed(path: Path) -> int:
     """When a file was changed last; 0 where it is not there."""
     try:
@@ -461,17 +557,17 @@ def _changed(path: Path) -> int:
         return 0
 
 
-def _proposed(found: Proposal) -> tuple[str, str, int]:
+def _proposed(found: Proposal) -> tuple[str, Spoken | str, int]:
     """The status of a scan that only the program has worked on."""
     return "todo" if found.refused is not None else "proposed", "", found.doubt
 
 
-def _read_status(path: Path) -> tuple[str, str, int]:
+def _read_status(path: Path) -> tuple[str, Spoken | str, int]:
     """The status of a scan by its landmark file."""
     try:
         found = read_landmarks(path).landmarks
     except BreastMorphError as error:
-        return "todo", error.said("page").cause, 0
+        return "todo", Spoken(error.name, error.values), 0
     picks = Picks.given(found, declared_absent(path, found.names))
     doubt = len(found.doubtful)
     done = "done" if picks.complete and not doubt else "started" if picks.points else "todo"
@@ -558,7 +654,7 @@ def find_on(session: Session, scan: OpenScan, job: Job) -> None:
         found: Proposal = explorer.reading.call((propose, file), lambda: job.is_cancelled)
         return found
 
-    queue, found = explorer.queue, None
+    queue, found = session.queue, None
     if queue is None or scan.key not in queue.scans:
         found = settled(find, path)
     else:

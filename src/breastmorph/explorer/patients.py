@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
@@ -21,12 +22,14 @@ from breastmorph.batch.registered_folder import (
     RegisteredFolder,
     recipe,
 )
+from breastmorph.batch.summary import summarise
 from breastmorph.clinical.patient import Patient, registered_patient, template_of
+from breastmorph.explorer.answers import sentences, told
 from breastmorph.explorer.jobs import Job, WorkerCalls
-from breastmorph.explorer.model_view import ModelOrigin
-from breastmorph.explorer.open_scans import OpenScan
+from breastmorph.explorer.model_view import ModelOrigin, ModelView
+from breastmorph.explorer.open_scans import OpenScan, ScanQueue
 from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.errors import BreastMorphError, Finding, sentences
+from breastmorph.foundation.errors import BreastMorphError, Finding
 from breastmorph.foundation.files import FolderLock
 from breastmorph.foundation.workers import Limits
 from breastmorph.mesh.closest import Surface
@@ -37,7 +40,6 @@ from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.check import ScanFiles
 
 if TYPE_CHECKING:
-    from breastmorph.explorer.model_view import ModelView
     from breastmorph.explorer.session import Session
 
 
@@ -79,7 +81,7 @@ class ShownPatient:
                 "p95_mm": float(np.quantile(seen, 0.95)) if len(seen) else None,
                 "seen": len(seen) / max(len(self.residual), 1),
             },
-            "warnings": sentences(self.patient.warnings, "page"),
+            "warnings": sentences(self.patient.warnings),
             "skin_seen": None if self.patient.skin is None else share_seen(self.patient.skin),
         }
 
@@ -103,7 +105,7 @@ def computed_patient(session: Session, scan: OpenScan, how: str, job: Job) -> Sh
     BreastMorphError
         Why it cannot be done.
     """
-    view, line, limits = session.view, session.explorer.queue, session.explorer.settings.computing
+    view, line, limits = session.view, session.queue, session.explorer.settings.computing
     marks = scan.landmark_json if scan.picks.points else b""
     with tempfile.TemporaryDirectory(dir=session.folder, ignore_cleanup_errors=True) as place:
         folder = Path(place)
@@ -129,15 +131,13 @@ def register_scans(
     def start(todo: int, current: int) -> None:
         nonlocal done
         done = current
-        if len(found) == 1:  # nobody can say how far it is
-            job.at("registering")
-        else:
-            job.at(f"registering {todo} of {len(found)}", 0.05 + 0.9 * current / len(found))
+        # Nobody can say how far one scan is.
+        job.at("registering", None if len(found) == 1 else 0.05 + 0.9 * current / len(found))
 
     def advance(outcome: Outcome) -> None:
         nonlocal done
         done += 1
-        job.at(f"{outcome.id} {outcome.status}", 0.05 + 0.9 * done / len(found))
+        job.at(outcome.id, 0.05 + 0.9 * done / len(found))
 
     executor: Executor = _Stoppable(limits, job) if jobs == 1 else LocalProcesses(jobs, limits)
     return register_batch(found, rules, out, executor, on_start=start, on_done=advance)
@@ -257,3 +257,64 @@ def fitter(origin: ModelOrigin) -> Callable[[tuple[Path, Path | None]], Fitted]:
         return Fitted(vertices, found.residuals, (*notes, *found.warnings), found.mesh.colors)
 
     return fit
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The folder's registrations: how good they are, and a model of them
+# --------------------------------------------------------------------------------------------------------------------
+
+_SHOWN = ("distance_inside", "distance_outside", "overlap")  # figures of quality on the page
+
+
+def quality_rows(line: ScanQueue) -> list[dict[str, Any]]:
+    """One row for each scan of a folder that was registered or refused: figures, what is unusual, what is doubtful."""
+    folder, keys = RegisteredFolder(line.registration), {one.id: key for key, one in line.scans.items()}
+    outcomes = [one for one in folder.outcomes() if one.id in keys]
+    by_id = {one.id: one for one in outcomes}
+    found = []
+    for row in summarise(outcomes):
+        outcome = by_id[row.id]
+        failed = row.status == "failed"
+        found.append(
+            {
+                "scan": keys[row.id],
+                "name": row.id,
+                "failed": told(outcome.why) if failed else None,
+                "figures": {name: row.figures.get(name) for name in _SHOWN},
+                "flags": [one.figure for one in row.flags],
+                "absent_side": outcome.record.get("absent_side", ""),
+                "warnings": [] if failed else [told(one) for one in outcome.findings],
+            }
+        )
+    return found
+
+
+def built_view(session: Session, line: ScanQueue, job: Job) -> tuple[ModelView, list[str]]:
+    """A model of a folder's registered scans, and who was left out; the file lies in the session's private folder."""
+    job.at("reading the registered scans")
+    name = line.folder.resolve().name or "folder"
+    place = Path(tempfile.mkdtemp(prefix="model-", dir=session.folder))
+    target = place / f"{name}.h5"
+    with WorkerCalls(builder, session.explorer.settings.computing) as calls:
+        left_out: list[str] = calls.call((line.registration, target), lambda: job.is_cancelled)
+    job.at("preparing the model")
+    origin = ModelOrigin(target, is_built=True)
+    model = origin.load()
+    return ModelView(origin, model, min(session.explorer.settings.modes, model.n_components)), left_out
+
+
+def builder() -> Callable[[tuple[Path, Path]], list[str]]:
+    """Setup of a process that builds a model: of a registered folder, into a file beside which there is room."""
+    from breastmorph.cohort import load_cohort
+    from breastmorph.model.building import build_model
+    from breastmorph.model.files import save_model
+
+    def build(asked: tuple[Path, Path]) -> list[str]:
+        folder, target = asked
+        cohort = load_cohort(folder, packed_in=target.parent / "cohort")
+        left_out = [one for one, side in zip(cohort.ids, cohort.absent, strict=True) if side]
+        save_model(build_model(cohort), target)
+        shutil.rmtree(target.parent / "cohort", ignore_errors=True)
+        return left_out
+
+    return build

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from breastmorph.explorer.answers import RequestProblem, bad_request
+from breastmorph.explorer.answers import RequestProblem, bad_request, told
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import Finding, LandmarkProblem, warning
 from breastmorph.mesh.closest import Surface
@@ -409,7 +409,7 @@ def doubts(picks: Picks, extent: float) -> list[dict[str, str]]:
             require_adult_anatomy(landmarks.transformed(Similarity(axes)), extent)
         except LandmarkProblem as error:
             found.append(Finding.of(error))
-    return [one.told("page") for one in found]
+    return [told(one) for one in found]
 
 
 _LIKELY = 1.96  # deviations within which a landmark lies in 95 of 100 cases

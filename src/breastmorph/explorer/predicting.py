@@ -23,12 +23,11 @@ from breastmorph.clinical.prediction import (
     with_skin,
 )
 from breastmorph.clinical.predictor import BreastPredictor, Prediction, learnt_predictor
-from breastmorph.explorer.answers import bad_request, not_now, packed
+from breastmorph.explorer.answers import bad_request, not_now, packed, sentences
 from breastmorph.explorer.editing import requests_of
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.model_view import ModelOrigin
 from breastmorph.foundation.arrays import Bools, Floats
-from breastmorph.foundation.errors import sentences
 from breastmorph.foundation.files import plain
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.scan.scan import SIDES, Landmarks
@@ -248,5 +247,5 @@ def _record(answer: Answer, *, painted: bool) -> dict[str, Any]:
         ],
         "sd_mm": {"mean": float(inside.mean()), "largest": float(inside.max())},
         "shares": (strength[:sliders] / max(total, 1e-30)).tolist(),
-        "warnings": sentences(found.warnings, "page"),
+        "warnings": sentences(found.warnings),
     }

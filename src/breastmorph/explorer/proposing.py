@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from breastmorph.explorer.answers import told
 from breastmorph.explorer.jobs import Cancelled, WorkerCalls
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, MeshProblem
 from breastmorph.foundation.workers import Limits
@@ -51,8 +52,8 @@ class Proposal:
     def as_record(self) -> dict[str, Any]:
         """What was not found, for the page."""
         return {
-            "refused": self.refused.told("page") if self.refused is not None else None,
-            "left_out": [one.told("page") for one in self.found.left_out.values()],
+            "refused": told(self.refused) if self.refused is not None else None,
+            "left_out": [told(one) for one in self.found.left_out.values()],
             "absent": self.found.absent,
         }
 

@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from breastmorph.explorer.answers import as_record, bad_request, not_now, packed, unknown
+from breastmorph.explorer.answers import Spoken, as_record, bad_request, not_now, packed, unknown
 from breastmorph.explorer.app import Asked, Created, Download
 from breastmorph.explorer.jobs import Job, check_scans
 from breastmorph.explorer.model_view import shape_of, skin_arrays
 from breastmorph.explorer.open_scans import (
     NAME,
+    Folders,
     OpenScan,
     ScanQueue,
     example_scan,
@@ -21,15 +22,24 @@ from breastmorph.explorer.open_scans import (
     open_upload,
     picked_vertices,
 )
-from breastmorph.explorer.patients import ShownPatient, computed_patient, failure, register_scans, registered
+from breastmorph.explorer.patients import (
+    ShownPatient,
+    built_view,
+    computed_patient,
+    failure,
+    quality_rows,
+    register_scans,
+    registered,
+)
 from breastmorph.explorer.picking import Picks, landmark_name, optional_landmark, side_or_none
 from breastmorph.explorer.predicting import planned
 from breastmorph.explorer.predicting import predict as predicted
-from breastmorph.explorer.proposing import Background
 from breastmorph.foundation.machine import cores
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.files import save_model
 from breastmorph.scan.scan import SIDES
+
+_NO_FOLDER = "Start with a folder of scans: breastmorph explore FOLDER"
 
 # --------------------------------------------------------------------------------------------------------------------
 # Sessions, jobs and files
@@ -197,7 +207,8 @@ def forget_kept(asked: Asked) -> None:
 def use_landmarks(asked: Asked) -> dict[str, Any]:
     """Use what was picked on the mean as the model's landmarks."""
     session = asked.session
-    session.take_landmarks(picked_vertices(session.view, session.scan("mean")))
+    view = session.view
+    session.take_model(view.with_landmarks(picked_vertices(view, session.scan("mean"))), "model-landmarks")
     return session.model_record()
 
 
@@ -218,9 +229,40 @@ def model_file(asked: Asked) -> Download:
 
 def queue(asked: Asked) -> dict[str, Any]:
     """The folder's scans and how far they are."""
-    background = asked.session.explorer.background
-    proposing = background.as_record() if background is not None else None
-    return _queue(asked).as_record() | {"proposing": proposing}
+    line = _queue(asked)
+    background = _folders(asked).background(line)
+    return line.as_record() | {"proposing": background.as_record() if background is not None else None}
+
+
+def folders(asked: Asked) -> dict[str, Any]:
+    """The folders of scans that can be opened."""
+    return {"folders": _folders(asked).as_record(asked.session.queue)}
+
+
+def open_folder(asked: Asked) -> dict[str, Any]:
+    """Open one of them; scans of others that are worked on stay open."""
+    asked.session.queue = _folders(asked).open(asked.values.get("folder"))
+    return queue(asked)
+
+
+def quality(asked: Asked) -> dict[str, Any]:
+    """How good the registrations of the folder are."""
+    return {"rows": quality_rows(_queue(asked))}
+
+
+def build(asked: Asked) -> Job:
+    """A model of the folder's registered scans; this tab then works with it."""
+    session, line = asked.session, _queue(asked)
+    if not any(row["registered"] for row in line.rows()):
+        raise not_now("no scan of this folder is registered yet", "Register them first", code="nothing-ready")
+
+    def work(job: Job) -> dict[str, Any]:
+        view, left_out = built_view(session, line, job)
+        job.settle()
+        session.take_model(view, "model")
+        return session.model_record() | {"left_out": left_out}
+
+    return session.jobs.start("build", work)
 
 
 def upload(asked: Asked) -> Created:
@@ -330,8 +372,8 @@ def delete_scan(asked: Asked) -> None:
 
 def propose_queue(asked: Asked) -> dict[str, Any]:
     """Stop looking for landmarks in the background, or go on."""
-    _queue(asked)
-    background = _require_proposals(asked)
+    _require_proposals(asked)
+    background = _folders(asked).background(_queue(asked))
     if asked.values.get("on") not in (True, False):
         raise bad_request("say whether to go on")
     if background is not None and asked.values["on"]:
@@ -437,7 +479,7 @@ def _registered(asked: Asked) -> ShownPatient:
 
 def _from_folder(asked: Asked) -> ShownPatient:
     session, scan = asked.session, _scan(asked)
-    line = session.explorer.queue
+    line = session.queue
     if scan.source != "queue" or line is None or not line.is_registered(scan.key):
         raise not_now("this scan is not registered yet", "Register it first", code="not-registered")
     return registered(session.view.model, scan, line.registration)
@@ -448,21 +490,26 @@ def _scan(asked: Asked) -> OpenScan:
 
 
 def _queue(asked: Asked) -> ScanQueue:
-    found = asked.session.explorer.queue
+    found = asked.session.queue
     if found is None:
-        raise unknown("folder", "Start with a folder of scans: breastmorph explore FOLDER", code="no-queue")
+        raise unknown("folder", _NO_FOLDER, code="no-queue")
     return found
 
 
-def _require_proposals(asked: Asked) -> Background | None:
-    explorer = asked.session.explorer
-    if not explorer.settings.propose:
+def _folders(asked: Asked) -> Folders:
+    found = asked.session.explorer.folders
+    if found is None:
+        raise unknown("folder", _NO_FOLDER, code="no-queue")
+    return found
+
+
+def _require_proposals(asked: Asked) -> None:
+    if not asked.session.explorer.settings.propose:
         raise not_now(
             "landmarks are set by hand here",
             "Start the explorer so that it proposes them, or set them here",
             code="by-hand",
         )
-    return explorer.background
 
 
 def _stepped(asked: Asked, change: Callable[[Picks], Picks]) -> dict[str, Any]:
@@ -510,7 +557,8 @@ _MOST_CUT = 4  # shapes in one cut
 
 def plan(asked: Asked) -> dict[str, Any]:
     """What is to be added or taken away to get to ``target``, by side."""
-    return planned(asked.session, asked.values.get("target")).as_dict()
+    found = planned(asked.session, asked.values.get("target"))
+    return found.as_dict() | {"note": Spoken(found.note.name, found.note.values)}
 
 
 def thickness(asked: Asked) -> bytes:

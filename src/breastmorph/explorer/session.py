@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from breastmorph.explorer.answers import RequestProblem, bad_request, not_now, unknown
+from breastmorph.explorer.answers import Name, RequestProblem, Spoken, bad_request, not_now, unknown
 from breastmorph.explorer.cases import Boxed, Case, History, Room, Shelf, day_in
 from breastmorph.explorer.jobs import Cancelled, Job, Jobs, SharedCalls
 from breastmorph.explorer.model_view import ModelOrigin, ModelSource
@@ -29,10 +29,9 @@ from breastmorph.foundation.errors import BreastMorphError
 if TYPE_CHECKING:
     from breastmorph.explorer.editing import Edited, Editing
     from breastmorph.explorer.model_view import ModelView, NamedShape
-    from breastmorph.explorer.open_scans import OpenScan, ScanQueue
+    from breastmorph.explorer.open_scans import Folders, OpenScan
     from breastmorph.explorer.patients import ShownPatient
     from breastmorph.explorer.predicting import Predicted
-    from breastmorph.explorer.proposing import Background
 
 _ABANDONED = 180.0  # seconds: pages that are open ask every minute, so this one was closed
 _UNUSED = 1200.0  # seconds after which an open tab that nobody touched gives way to somebody who has none
@@ -63,13 +62,13 @@ class Session:
     def __init__(self, explorer: Explorer, folder: Path, visitor: str = "") -> None:
         self.id, self.explorer, self.folder = secrets.token_urlsafe(24), explorer, folder
         self.visitor, self.has_place = visitor, False
-        self.opened = self.seen = self.used = (
-            time.monotonic()
-        )  # used: by somebody, not only by a page that is open
+        # used: by somebody, not only by a page that is open
+        self.opened = self.seen = self.used = time.monotonic()
         self.reading = threading.Lock()  # of an upload: one at a time, so that others get their turn
         self.jobs = Jobs()
         self.uploads = UploadFolder(folder, _FILES * explorer.settings.max_upload)
         self.scans: dict[str, OpenScan] = {}
+        self.queue = explorer.folders.first if explorer.folders is not None else None  # the open folder
         self.mesh_uploads: dict[str, str] = {}  # of scans: the upload
         self.thumbnails: dict[str, str] = {}
         self.lock = threading.RLock()
@@ -92,14 +91,17 @@ class Session:
         """The model of this session: the server's, perhaps with landmarks picked here."""
         return self._own_view or self.explorer.source.view
 
-    def take_landmarks(self, landmark_ids: dict[str, int]) -> None:
-        """Use landmarks picked on the mean; what was computed with the old ones goes."""
-        with self.step("model-landmarks"):
-            self._own_view = self.view.with_landmarks(landmark_ids)
-            self._cases = {
-                key: replace(case, edited=None, predicted=None) for key, case in self._cases.items()
-            }
-            self._patient_editing = None
+    def take_model(self, view: ModelView, what: str) -> None:
+        """Use another model, or this one with its landmarks picked; what was computed with the old one goes."""
+        alike = np.array_equal(view.model.faces, self.view.model.faces)
+        gone = dict.fromkeys(("edited", "predicted") if alike else ("patient", "edited", "predicted"))
+        with self.step(what):
+            self._own_view, self._patient_editing = view, None
+            self._cases = {key: replace(case, **cast("Any", gone)) for key, case in self._cases.items()}
+            if not alike:
+                self._kept, self._kept_of = None, ""
+            for scan in self.scans.values():
+                self._note_result(scan)
 
     def editing(self, base: str) -> Editing:
         """The editor of the mean or of the patient."""
@@ -381,7 +383,7 @@ class Session:
         """A scan by its key: open, in the queue, or the model's mean."""
         from breastmorph.explorer.open_scans import open_mean, open_queued
 
-        queue = self.explorer.queue
+        queue = self.queue
         found = self.scans.get(key)
         if found is not None and key in self.mesh_uploads and key not in self._cases:
             found = None  # removed
@@ -396,7 +398,7 @@ class Session:
             try:
                 opened = open_queued(self, queue, key)  # may take long: without the lock
             except BreastMorphError as error:
-                queue.unreadable[key] = error.said("page").cause
+                queue.unreadable[key] = Spoken(error.name, error.values)
                 raise
             queue.unreadable.pop(key, None)  # the file may have been exported again
         else:
@@ -412,7 +414,7 @@ class Session:
         return self._shelf.put(value)
 
     def _note_result(self, scan: OpenScan) -> None:
-        queue, case = self.explorer.queue, self._cases.get(scan.key)
+        queue, case = self.queue, self._cases.get(scan.key)
         in_folder = queue is not None and scan.key in queue.scans and queue.is_registered(scan.key)
         scan.has_result = in_folder or (case is not None and case.patient is not None)
 
@@ -458,14 +460,15 @@ class Session:
         edited, predicted = self.edited, self.predicted
         return {
             "model": self.model_record(),
-            "queue": self.explorer.queue is not None,
+            "queue": self.queue is not None,
+            "folders": self.explorer.folders is not None,
             "propose": self.explorer.settings.propose,
             "upload_mb": self.explorer.settings.max_upload / MEGABYTE,
             "mesh_suffixes": list(mesh_files.READABLE),
             "landmark_suffixes": list(landmark_files.READABLE),
             "picking": guide(),
-            "measure_names": MEASURES,
-            "pair_names": PAIRS_IN_WORDS,
+            "measure_names": {code: Name(code) for code in MEASURES},
+            "pair_names": {code: Name(code, pair=True) for code in PAIRS_IN_WORDS},
             "patient": patient.as_record() if patient is not None else None,
             "edit": edited.record if edited is not None else None,
             "prediction": predicted.record if predicted is not None else None,
@@ -527,11 +530,12 @@ class Session:
         self.jobs.cancel_all()
         self.jobs.wait(_PATIENCE)
         self.uploads.close()
+        self._shelf.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Explorer:
-    """What all sessions share: the keys, the model, the queue, processes for hard work, a private folder.
+    """What all sessions share: the keys, the model, the folders, processes for hard work, a private folder.
 
     Parameters
     ----------
@@ -543,8 +547,7 @@ class Explorer:
         self._private = PrivateFolder()
         self.folder = self._private.path
         self.source = ModelSource(ModelOrigin(settings.model), settings.modes)
-        self.queue: ScanQueue | None = None
-        self.background: Background | None = None
+        self.folders: Folders | None = None
         self.reading = SharedCalls(_reader, settings.reading, READERS)
         # One process: what it learned of the model for one tab serves the next.
         self.predicting = SharedCalls(_predictor, settings.computing, 1)
@@ -556,13 +559,9 @@ class Explorer:
     def start(self) -> None:
         """Look into the folder, then prepare the rest in the background."""
         if self.settings.folder is not None:
-            from breastmorph.explorer.open_scans import ScanQueue
+            from breastmorph.explorer.open_scans import Folders
 
-            self.queue = ScanQueue.of(self.settings.folder)
-            if self.settings.propose:
-                from breastmorph.explorer.proposing import Background
-
-                self.background = Background(self.queue, self.settings.reading)
+            self.folders = Folders(self.settings)
         self.source.start()
         threading.Thread(target=self._prepare, name="preparing", daemon=True).start()
         threading.Thread(target=self._sweep, name="sweeping", daemon=True).start()
@@ -652,8 +651,8 @@ class Explorer:
     def end(self) -> None:
         """End everything; all that visitors sent is deleted."""
         self._over.set()
-        if self.background is not None:
-            self.background.stop()
+        if self.folders is not None:
+            self.folders.end()
         for session in list(self._sessions.values()):
             self.close(session)
         self.reading.close()
@@ -681,8 +680,8 @@ class Explorer:
         except Exception:  # whoever asks for it is told what is wrong
             return
         finally:
-            if self.background is not None and not self.is_over:
-                self.background.begin()
+            if self.folders is not None and not self.is_over:
+                self.folders.begin()
 
 
 # Both modules take long to load, and only their processes need them.

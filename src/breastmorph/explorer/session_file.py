@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from breastmorph import __version__
+from breastmorph.explorer.answers import Spoken, sentences
 from breastmorph.explorer.editing import edit_shape
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.open_scans import OpenScan, open_upload
@@ -21,7 +22,7 @@ from breastmorph.explorer.patients import ShownPatient, computed_patient
 from breastmorph.explorer.predicting import predict
 from breastmorph.explorer.uploads import harmless_name
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, sentences, warning
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, warning
 from breastmorph.foundation.files import printable
 from breastmorph.model.shape_model import ShapeModel
 
@@ -313,14 +314,9 @@ def restore(session: Session, path: Path, job: Job) -> dict[str, Any]:
     return {"page": found.notes.get("page"), "said": said}
 
 
-_EARLIER = (
-    "The breast was predicted by an earlier scan, which a session file does not hold: predict it again."
-)
-
-
-def _compute_again(session: Session, scan: OpenScan | None, found: SavedSession, job: Job) -> str:
+def _compute_again(session: Session, scan: OpenScan | None, found: SavedSession, job: Job) -> list[Spoken]:
     """Patient, edit and prediction; returns what a user must know."""
-    saved, said, used = found.patient, "", b""
+    saved, said, used = found.patient, list[Spoken](), b""
     if saved is not None and scan is not None:
         used = saved.landmarks
         if used:
@@ -336,7 +332,7 @@ def _compute_again(session: Session, scan: OpenScan | None, found: SavedSession,
         edit_shape(session, edit)
     if prediction is not None and prediction.get("earlier"):
         # The file holds the patient's scan alone.
-        said = f"{said} {_EARLIER}".strip()
+        said.append(Spoken("predicted-by-earlier"))
     elif prediction is not None:
         job.at("predicting", 0.9)
         session.predicted = predict(session, session.required_patient.patient, prediction, job)
@@ -344,17 +340,16 @@ def _compute_again(session: Session, scan: OpenScan | None, found: SavedSession,
     return said
 
 
-def _take_patient(session: Session, scan: OpenScan, saved: SavedPatient, job: Job) -> str:
+def _take_patient(session: Session, scan: OpenScan, saved: SavedPatient, job: Job) -> list[Spoken]:
     """Compute the patient of the scan with its landmarks; returns what a user must know."""
     try:
         patient = computed_patient(session, scan, saved.how, job)
     except BreastMorphError as error:  # the scan and its landmarks are worth having nevertheless
-        said = error.said("page")
-        return f"the patient could not be computed again: {said.cause}. {said.remedy}"
+        return [Spoken("patient-not-computed", {"why": Finding.of(error)})]
     different = _difference(saved, patient)
     known = replace(patient.patient, warnings=(*patient.patient.warnings, *different))
     session.take_patient(replace(patient, patient=known))
-    return " ".join(sentences(different, "page"))
+    return sentences(different)
 
 
 def _difference(saved: SavedPatient, patient: ShownPatient) -> list[Finding]:
@@ -371,7 +366,7 @@ def _take_landmark_ids(session: Session, found: SavedSession) -> None:
         return
     if not isinstance(ids, dict) or not all(type(vertex) is int for vertex in ids.values()):
         raise FileProblem("the session file is damaged: landmarks of the model", "Save the session again")
-    session.take_landmarks(ids)
+    session.take_model(session.view.with_landmarks(ids), "model-landmarks")
 
 
 def _open_scan(session: Session, found: SavedSession) -> OpenScan:

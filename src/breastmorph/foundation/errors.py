@@ -15,7 +15,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any, Literal, NamedTuple, Self, TypeVar, cast
 
-from breastmorph.foundation.words import DOORS, LANDMARKS, MEASURES, Door, Words
+from breastmorph.foundation.words import DOORS, ENGLISH, Door, Language, Words
 from breastmorph.foundation.words_of_models import CATALOGUE
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -156,15 +156,17 @@ def sentences(findings: Iterable[Finding], door: Door = "command") -> list[str]:
     return [finding.said(door).cause for finding in findings]
 
 
-def phrased(name: str, values: Values, door: Door) -> Said:
-    """The catalogue's words for a finding at one door.
+def phrased(name: str, values: Values, door: Door, language: Language = ENGLISH) -> Said:
+    """The catalogue's words for a finding at one door; the page's in any language.
 
     In a sentence ``{x:landmark}`` and ``{x:measure}`` are names, which a page says in words, ``{x:cm}`` is a length
     in mm that is to be told in cm, ``{x:remedy}`` what can be done about another finding (``{x}`` is its cause); what
     stands behind ``|`` joins the parts of a list. All else is Python's.
     """
     words = _AS_RAISED if name.endswith(f"/{AS_RAISED}") else CATALOGUE[name]
-    sentence = _Sentence(door)
+    if door == "page":
+        words = language.sentences.get(name, words)
+    sentence = _Sentence(door, language)
     texts = (text if isinstance(text, str) else text[door] for text in words)
     return Said(*(shown(sentence.vformat(text, (), values)) for text in texts))
 
@@ -172,39 +174,52 @@ def phrased(name: str, values: Values, door: Door) -> Said:
 class _Sentence(Formatter):
     """Fills in the values as one door says them."""
 
-    def __init__(self, door: Door) -> None:
-        self._door = door
+    def __init__(self, door: Door, language: Language) -> None:
+        self._door, self._language = door, language
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if isinstance(value, (list, tuple)):
             spec, mark, joint = format_spec.partition("|")
             return (joint if mark else ", ").join(self.format_field(one, spec) for one in value)
         if isinstance(value, Finding):
-            said = value.said(self._door)
+            said = phrased(value.name, value.values, self._door, self._language)
             return said.remedy if format_spec == "remedy" else said.cause
         if format_spec == "cm":
-            return f"{value / 10.0:.1f}"
+            return self._number(f"{value / 10.0:.1f}")
         if format_spec in _NAMED:
-            return _NAMED[format_spec](value) if self._door == "page" else str(value)
-        return str(format(value, format_spec))
+            return _NAMED[format_spec](value, self._language) if self._door == "page" else str(value)
+        written = str(format(value, format_spec))
+        return self._number(written) if isinstance(value, (int, float)) else written
+
+    def _number(self, written: str) -> str:
+        return written.translate(self._language.numbers) if self._door == "page" else written
 
 
-def measure_in_words(name: str) -> str:
+def measure_in_words(name: str, language: Language = ENGLISH) -> str:
     """A measure's name, which may say its kind: ``SN-NL tape`` is "Sternal notch to left nipple, tape"."""
-    if name in MEASURES:
-        return MEASURES[name]
+    if name in language.measures:
+        return language.measures[name]
     code, _, kind = name.partition(" ")
-    words = MEASURES.get(code, code)
-    return f"{words}, {kind}" if kind else words
+    words = language.measures.get(code, code)
+    return f"{words}, {_word(kind, language)}" if kind else words
 
 
-def landmark_in_words(name: str) -> str:
+def landmark_in_words(name: str, language: Language = ENGLISH) -> str:
     """``lower_pole_left`` is "left lower pole"."""
-    part, _, side = name.rpartition("_")
-    return LANDMARKS[part].format(side=side) if part in LANDMARKS else LANDMARKS.get(name, name)
+    known, (part, _, side) = language.landmarks, name.rpartition("_")
+    words = known[part].format(side=_side(side, language)) if part in known else known.get(name, name)
+    return words[:1].upper() + words[1:] if language.capital else words
 
 
-_NAMED = {"landmark": landmark_in_words, "measure": measure_in_words}
+def _side(name: str, language: Language) -> str:
+    return language.sides.get(name, name)
+
+
+def _word(name: str, language: Language) -> str:
+    return language.words.get(name, name)
+
+
+_NAMED = {"landmark": landmark_in_words, "measure": measure_in_words, "side": _side, "word": _word}
 
 
 def _plain(value: Any) -> Any:

@@ -10,6 +10,7 @@ knows parameters, so a sentence is one for all doors, or one for each. How value
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 Door = Literal["command", "page", "python"]
@@ -38,6 +39,22 @@ def page_apart(others: str, page: str) -> ByDoor:
 def command_apart(command: str, others: str) -> ByDoor:
     """For what a command's option mends, and everybody else in another way."""
     return doors(command, others, others)
+
+
+class Language(NamedTuple):
+    """What the page says in a language: sentences by their names, names of measures and landmarks, single words.
+
+    Sentences that are not in it are said in English. ``sides`` are adjectives; ``numbers`` exchanges signs in numbers.
+    """
+
+    sentences: Mapping[str, Words]
+    measures: Mapping[str, str]
+    pairs: Mapping[str, str]
+    landmarks: Mapping[str, str]
+    sides: Mapping[str, str] = MappingProxyType({})
+    words: Mapping[str, str] = MappingProxyType({})
+    numbers: Mapping[int, int] = MappingProxyType({})
+    capital: bool = False  # whether names of landmarks begin with one
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -109,6 +126,8 @@ LANDMARKS = {
     "imf": "fold under the {side} breast",
     "medial_border": "inner border of the {side} breast",
 }
+
+ENGLISH = Language({}, MEASURES, PAIRS_IN_WORDS, LANDMARKS)
 
 # --------------------------------------------------------------------------------------------------------------------
 # The check of a scan
@@ -463,6 +482,10 @@ REGISTRATION: dict[str, Words] = {
     "missing/file": Words("the file is missing", "{again}"),
     "unreadable/other-content": Words("its content is not what the record says", "{again}"),
     "unreadable/other-learnt": Words("it was told something else than learnt.npz holds", "{again}"),
+    "unreadable/learnt": Words(
+        "what the cohort's first pass taught is damaged, so nobody can be told the same again",
+        command_apart("Learn again with --learn --force", "Delete it and register again with learn=True"),
+    ),
     "unreadable/no-record": Words("the record cannot be read", "{again}"),
     "unreadable/changed-record": Words("the record was changed", "{again}"),
     "register-again": Words("Register this scan again"),

@@ -406,6 +406,10 @@ _AROUND: dict[str, Words] = {
         "the computed one is shown: the file was changed, or made by another version (saved with {saved}, opened with "
         "{opened})"
     ),
+    "patient-not-computed": Words("the patient could not be computed again: {why}. {why:remedy}"),
+    "predicted-by-earlier": Words(
+        "the breast was predicted by an earlier scan, which a session file does not hold: predict it again"
+    ),
     "study/no-folder": Words("there is no such folder", _MAKE_ONE_HERE),
     "study/none": Words("this folder holds no study", _MAKE_ONE_HERE),
     "study/other-version": Words(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from io import BytesIO
 
 import numpy as np
@@ -164,6 +165,88 @@ def borrowed(faces: Ints, skin: Skin, other: Floats, region: Bools) -> Skin:
 def share_seen(skin: Skin) -> float:
     """How much of the skin a scanner saw, of the vertices."""
     return float((skin[:, 3] == SEEN).mean())
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Skin as a picture, for programs that show no colours of vertices: two triangles share a small square of it
+# --------------------------------------------------------------------------------------------------------------------
+
+_CELL = 8  # px: side of that square
+_AT_ONCE = 200_000  # points of the scan that are looked for at a time
+
+
+def baked(
+    shape: TriangleMesh,
+    skin: Skin,
+    surface: Surface | None = None,
+    own: Bools | None = None,
+    on_done: Callable[[float], object] = lambda share: None,
+) -> Texture:
+    """A picture of a shape's skin, as fine as the scan's own where that can be asked.
+
+    No texture coordinates are needed, and no viewer mixes in the neighbours: each triangle's corners lie in the middle
+    of pixels, and all pixels that are mixed within it are its own.
+
+    Parameters
+    ----------
+    shape : TriangleMesh
+        As it lay on the scan, in its coordinates, where there is one.
+    skin : (n, 4) uint8
+        Colours of the vertices, for what the scan does not tell.
+    surface : Surface, optional
+        The scan with its colours.
+    own : (n,) bool, optional
+        Vertices whose skin is the scan's own; not where it was made up or mirrored.
+    on_done : callable
+        Called with the share that is done; may raise to stop.
+    """
+    from PIL import Image
+
+    faces = shape.faces
+    uv, at, of, weights, size = _atlas(len(faces))
+    levels = np.einsum("kc,kcd->kd", weights, skin[faces[of], :3].astype(np.float64))
+    if surface is not None and own is not None and surface.mesh.is_coloured:
+        asked = np.flatnonzero(np.all(own[faces], axis=1)[of])
+        for start in range(0, len(asked), _AT_ONCE):
+            on_done(start / len(asked))
+            some = asked[start : start + _AT_ONCE]
+            points = np.einsum("kc,kcd->kd", weights[some], shape.vertices[faces[of[some]]])
+            near = surface.closest(points)
+            rgb = rgb_at(surface.mesh, near)
+            if rgb is None:
+                break
+            good = ~near.on_boundary & (near.distances <= _OTHER_SKIN)
+            levels[some[good]] = rgb[good]
+    picture = np.zeros((*size, 3), np.uint8)
+    picture[at[:, 0], at[:, 1]] = np.rint(np.clip(levels, 0.0, 255.0)).astype(np.uint8)
+    file = BytesIO()
+    Image.fromarray(picture).save(file, "PNG")
+    return Texture(uv, file.getvalue())
+
+
+def _atlas(n: int) -> tuple[Floats, Ints, Ints, Floats, tuple[int, int]]:
+    """Corners of n faces in a picture: uv (n, 3, 2); of its pixels row and column (k, 2), face (k,), weights (k, 3)."""
+    k, cells = _CELL, -(-n // 2)
+    across = int(np.ceil(np.sqrt(cells)))
+    high, wide = -(-cells // across) * k, across * k
+    row, column = (part.ravel() for part in np.mgrid[:k, :k])
+    # The first triangle has its right angle at the upper left, the second one at the lower right.
+    corners = np.array([[[0, 0], [0, k - 3], [k - 3, 0]], [[k - 1, k - 1], [k - 1, 1], [1, k - 1]]], float)
+    second = (row + column > k - 2).astype(int)
+    origin = corners[second, 0]
+    leg = np.where(second, -(k - 2.0), k - 3.0)
+    b, c = (column - origin[:, 1]) / leg, (row - origin[:, 0]) / leg
+    weights = np.clip(np.column_stack([1.0 - b - c, b, c]), 0.0, None)
+    weights /= weights.sum(axis=1, keepdims=True)
+    face = np.arange(n)
+    start = k * np.column_stack([(face // 2) // across, (face // 2) % across])  # row and column of its square
+    middle = start[:, None] + corners[face % 2] + 0.5
+    uv = np.stack([middle[..., 1] / wide, 1.0 - middle[..., 0] / high], axis=-1)
+    own = [np.flatnonzero(second == one) for one in (0, 1)]
+    pixels = np.concatenate([np.tile(own[one], len(face[one::2])) for one in (0, 1)])
+    of = np.concatenate([np.repeat(face[one::2], len(own[one])) for one in (0, 1)])
+    at = start[of] + np.column_stack([row, column])[pixels]
+    return uv, at, of, weights[pixels], (high, wide)
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -147,7 +147,7 @@ def landmark_stem(path: Path, scans: Container[str] = ()) -> str:
 
 def passed_over(scans: Path) -> str:
     """What to say of scans in subfolders, which :func:`find_scans` does not look into; empty where there are none."""
-    below = _subfolders(scans) if scans.is_dir() else {}
+    below = folders_of_scans(scans) if scans.is_dir() else {}
     if not below:
         return ""
     names = ", ".join(
@@ -162,13 +162,13 @@ def _no_scan(folder: Path) -> FileProblem:
     if not below:
         formats = " ".join(mesh_files.READABLE)
         return FileProblem("there is no scan in this folder", f"Supported formats: {formats}", folder)
-    one = next(iter(_subfolders(folder)))
+    one = next(iter(folders_of_scans(folder)))
     return FileProblem(
         f"there is no scan in this folder itself; {below}", f"Name a subfolder, for example {one}", folder
     )
 
 
-def _subfolders(folder: Path, depth: int = _DEEPEST) -> dict[Path, int]:
+def folders_of_scans(folder: Path, depth: int = _DEEPEST) -> dict[Path, int]:
     """Folders below one, with the number of their scans; landmarks, results of ours and what is hidden left out."""
     found: dict[Path, int] = {}
     for child in sorted(folder.iterdir()):
@@ -179,7 +179,7 @@ def _subfolders(folder: Path, depth: int = _DEEPEST) -> dict[Path, int]:
         with suppress(PermissionError):
             count = len(_files(child, mesh_files.READABLE))
             found |= {child: count} if count else {}
-            found |= _subfolders(child, depth - 1) if depth > 1 else {}
+            found |= folders_of_scans(child, depth - 1) if depth > 1 else {}
     return found
 
 

@@ -3,7 +3,7 @@
 
 const BreastOverlay = (() => {
   // What is written into the picture; a page in another language puts its own words here.
-  const words = { left: "Patient's left", right: "Patient's right", fromLeft: "Seen from patient's left", fromRight: "Seen from patient's right" };
+  const words = { left: "Patient's left", right: "Patient's right", fromLeft: "Seen from patient's left", fromRight: "Seen from patient's right", point: "." };
   const LINE = 18;  // px from one name to the next below it
 
   const smooth = (from, to, value) => {
@@ -91,7 +91,7 @@ const BreastOverlay = (() => {
     static ticks({ min, max }) {
       const shown = Math.min(Math.max(2 - Math.floor(Math.log10(Math.max(Math.abs(max - min), 1e-9))), 0), 4);
       const texts = [1, 0.75, 0.5, 0.25, 0].map(t => (min + t * (max - min)).toFixed(shown));
-      return texts.map(text => text.replace(/^-(0\.?0*)$/, "$1").replace("-", "−"));
+      return texts.map(text => text.replace(/^-(0\.?0*)$/, "$1").replace("-", "−").replace(".", words.point));
     }
 
     /* Names of the markers of setMarkers. */

@@ -43,7 +43,7 @@ const page = {
 
   /* Show what the session holds, in the tab that is open. */
   async show(tab = page.tab) {
-    if (page.stale) { await useModel(); page.tabs.model.landmarksChanged(); }
+    if (page.stale) { await useModel(); page.tabs.model.ready(); }
     await restore(page.state.notes, tab);
   },
 
@@ -127,7 +127,7 @@ const page = {
     } finally {
       await busy(title, () => takeUp(found?.page ?? null, { always: Boolean(found) }));
     }
-    say(`${t("The session is open again.")} ${found.said ? sentence(found.said) : ""}`.trim());
+    say(`${t("The session is open again.")} ${found.said.map(sentence).join(" ")}`.trim());
   },
 
   /* A model of somebody else: its landmarks are picked once on its mean. */
@@ -155,7 +155,7 @@ const page = {
 };
 
 const TITLES = {
-  register: word("Registering"), fit: word("Fitting the model to the scan"), predict: word("Predicting the breast"), check: word("Checking the scans"),
+  register: word("Registering"), fit: word("Fitting the model to the scan"), predict: word("Predicting the breast"), check: word("Checking the scans"), build: word("Building the model"),
   propose: word("Looking for the landmarks"), sheet: word("Drawing the page"), reopen: word("Opening the session"),
 };
 
@@ -200,7 +200,7 @@ async function restore(notes, tab = null) {
   } finally {
     page.restoring = false;
   }
-  await page.go(tab ?? (page.state.scan ? "scan" : page.state.queue ? "folder" : "model"));
+  await page.go(tab ?? (page.state.scan ? "scan" : page.state.folders ? "folder" : "model"));
 }
 
 /* What was set in the tab of measures, from the request for an edit. */
@@ -285,7 +285,7 @@ async function start() {
   page.state = await server.start();
   Object.assign(NAMES, page.state.measure_names);
   Object.assign(PAIRS, page.state.pair_names);
-  page.go(page.state.queue ? "folder" : "model");
+  page.go(page.state.folders ? "folder" : "model");
   page.state.model = await modelReady();
   await useModel();
   page.tabs.model.ready();

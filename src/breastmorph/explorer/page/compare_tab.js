@@ -13,6 +13,13 @@ const COLOURS = { "SN-NL": RED, "SN-NR": RED, "NL-NR": BLUE, "NL-IMFL": GREEN, "
 const SCAN = "scan";  // the raw scan, which has other triangles
 const short = value => quantity(value, "mm");
 
+/* The colour of a line, as it is drawn on the body. */
+function swatch(colour) {
+  const mark = make("span", { className: "swatch", "aria-hidden": "true" });
+  mark.style.background = colour;
+  return mark;
+}
+
 export function startCompareTab(page) {
   let marks = {}, tool = "off", from = null, lines = { about: "", found: null }, drawing = 0;
   const plan = startPlan(page);
@@ -111,14 +118,20 @@ export function startCompareTab(page) {
       lines = { about: now, found };
     }
     const of = (values, kind) => values.find(one => one.kind === kind && one.value !== null);
-    const value = ({ values }) => [of(values, "straight"), of(values, "tape")].filter(Boolean)
-      .map(one => one.kind === "tape" ? t`skin ${short(one.value)}` : withSpread(one)).join(", ") || values.map(one => withSpread(one)).join(", ");
-    const drawn = on ? [
-      ...lines.found.lines.map(line => ({ name: line.name, points: line.points, colour: COLOURS[line.name], label: value(line) })),
+    const main = ({ values }) => of(values, "straight") ?? values.find(one => one.value !== null);
+    const drawn = on ? [  // the body shows the numbers, the table below says what they are
+      ...lines.found.lines.map(line => ({ name: line.name, points: line.points, colour: COLOURS[line.name], label: main(line) ? quantity(main(line).value, main(line).unit) : "" })),
       ...lines.found.folds.flatMap(({ side, fold, nipple, level, grade, above_fold: above }) => [
         { name: `fold-${side}`, points: [fold, level], colour: INK, dashed: false, label: "" },
-        { name: `ptosis-${side}`, points: [nipple, level], colour: INK, label: t`above the fold ${signed(above / 10)} cm, ptosis: ${t(grade)}` }]),
+        { name: `ptosis-${side}`, points: [nipple, level], colour: INK, label: `${signed(above / 10)} cm` }]),
     ] : [];
+    part("lines-table").hidden = !drawn.length;
+    const row = (colour, words, ...cells) => make("tr", {}, make("th", { scope: "row" }, swatch(colour), words), ...cells.map(text => make("td", {}, text)));
+    part("lines-table").tBodies[0].replaceChildren(...on ? [
+      ...lines.found.lines.map(line => row(COLOURS[line.name], wording(line), withSpread(main(line)), of(line.values, "tape") ? short(of(line.values, "tape").value) : "\u2013")),
+      ...lines.found.folds.map(({ side, grade, above_fold: above }) => row(INK,
+        side === "left" ? t("Left nipple above the fold; ptosis") : t("Right nipple above the fold; ptosis"), `${signed(above / 10)} cm`, t(grade))),
+    ] : []);
     const own = (marks[key] ?? []).map((mark, k) => mark.text !== undefined
       ? { name: `mark-${k}`, points: [mark.points[0]], label: `\u270e ${mark.text}` }
       : { name: `mark-${k}`, points: mark.way.length ? mark.way : mark.points, colour: ORANGE, label: said(mark) });
@@ -201,6 +214,7 @@ export function startCompareTab(page) {
       document.querySelector("[name=tool][value=off]").checked = true;
       part("note-field").hidden = true;
       page.stage.setLines([]);
+      part("lines-table").hidden = true;
       page.stage.compareWith(null);
       return page.stage.setKept(page.state.kept);
     },

@@ -1,6 +1,6 @@
 /* The tab "Folder of scans": landmarks on many scans, one after the other, then check and register. */
 
-import { count, t } from "./language.js";
+import { count, decimal, t, whole, word } from "./language.js";
 import { make, part } from "./elements.js";
 import { sentence, sentences } from "./figures.js";
 import { attempt, busy, runJob, say } from "./notices.js";
@@ -11,6 +11,12 @@ import { get, post } from "./server.js";
 const LOOKING = 2000;  // ms between two looks at what was proposed meanwhile
 const WORDS = { todo: t("to do"), proposed: t("proposed, no doubt"), started: t("started"), done: t("all points set"), unreadable: t("unreadable") };
 const SIGNS = { todo: "\u25CB", proposed: "\u25CC", doubt: "?", started: "\u25D0", done: "\u2713", unreadable: "\u2715" };
+const UNUSUAL = {  // figures of quality that are unusual among the scans of the folder
+  distance_inside: word("the breasts lie farther from the scan than usual"), distance_outside: word("the chest lies farther from the scan than usual"),
+  overlap: word("the scan shows less of the torso than usual"), angle_distortion: word("the skin is distorted more than usual"),
+  flipped_percent: word("the skin is folded"), smallest_area_ratio: word("the skin is pressed together in one place"),
+  residual_nipple_left: word("the left nipple lies off its landmark"), residual_nipple_right: word("the right nipple lies off its landmark"),
+};
 const VERDICTS = { refused: t("refused by the check"), usable: t("usable"), repaired: t("usable after repair") };
 
 export function startFolderTab(page) {
@@ -134,6 +140,51 @@ export function startFolderTab(page) {
     return open_ >= 0 ? open_ : Math.min(at + 1, queue.scans.length - 1);
   }
 
+  /* ---- which folder is open ---- */
+
+  async function choices() {
+    const { folders } = await get("api/folders");
+    part("folder-choice-label").hidden = folders.length < 2 && page.state.queue;
+    part("folder-choice").replaceChildren(...page.state.queue ? [] : [make("option", { value: "" }, t("Choose a folder"))],
+      ...folders.map(one => make("option", { value: one.folder, selected: one.open }, `${one.name} \u2013 ${count(one.scans, "1 scan", "{n} scans")}`)));
+  }
+  part("folder-choice").addEventListener("change", event => attempt(async () => {
+    const folder = event.target.value;
+    if (!folder) return;
+    opening += 1;
+    close();
+    queue = await busy(t("Opening the folder"), () => post("api/folders", { folder }));
+    page.state.queue = true;
+    part("folder-results").replaceChildren();
+    await api.enter(true);
+  }));
+
+  /* ---- how good the registrations are, and a model of them ---- */
+
+  async function showQuality() {
+    const { rows } = queue.scans.some(row => row.registered) ? await get("api/queue/quality") : { rows: [] };
+    const good = rows.filter(row => !row.failed && !row.absent_side).length, number = (value, digits) => value === null || value === undefined ? "\u2013" : decimal(value, digits);
+    part("folder-quality").hidden = !rows.length;
+    part("folder-build").disabled = good < 2;
+    part("folder-build").textContent = count(good, "Build a model of the one registered scan", "Build a model of the {n} registered scans");
+    part("quality-table").tBodies[0].replaceChildren(...rows.flatMap(({ scan, name, failed, figures, flags, absent_side: absent, warnings }) => {
+      const notes = [...failed ? [sentences(failed.message, failed.remedy)] : [], ...flags.map(flag => sentence(t(UNUSUAL[flag] ?? flag))),
+        ...absent ? [t("One breast is missing: not part of a model.")] : [], ...warnings.map(({ message }) => sentence(message))];
+      const cells = failed ? [make("td", { colSpan: 3 }, t("refused"))]
+        : [number(figures.distance_inside, 2), number(figures.distance_outside, 2), figures.overlap === null ? "\u2013" : whole(100 * figures.overlap)].map(text => make("td", {}, text));
+      return [make("tr", { "data-quality": name, className: notes.length ? "noted" : "" }, make("th", { scope: "row" },
+        make("button", { className: "link", onclick: () => attempt(() => open(queue.scans.findIndex(row => row.scan === scan))) }, name)), ...cells),
+      ...notes.length ? [make("tr", { className: "notes" }, make("td", { colSpan: 4 }, notes.join(" ")))] : []];
+    }));
+  }
+  part("folder-build").addEventListener("click", () => attempt(async () => {
+    const { subjects, left_out: left } = await runJob(t("Building the model"), "api/queue/model");
+    page.take(await get("api/state"));
+    page.stale = true;
+    await page.show("model");
+    say([t`The model of ${subjects} subjects is shown. Save it to keep it.`, left.length ? t`Left out, with one breast: ${left.join(", ")}.` : ""].filter(Boolean).join(" "));
+  }));
+
   function results(title, rows) {
     part("folder-results").replaceChildren(make("h3", {}, title), make("ul", { className: "results" }, ...rows.map(({ good, name, text }) =>
       make("li", { className: good ? "good" : "bad" }, make("strong", {}, `${good ? "\u2713" : "!"} ${name}: `), text))));
@@ -157,6 +208,7 @@ export function startFolderTab(page) {
     const good = registered.filter(({ error }) => !error).length;
     results(t`Registered: ${good} of ${registered.length}`, registered.map(({ name, error }) => ({
       good: !error, name, text: error ? sentences(error.cause, error.remedy) : t("registered") })));
+    await showQuality();
     say(t`Registered ${good} of ${registered.length}.`);
   }));
   part("folder-use").addEventListener("click", () => attempt(async () => {
@@ -177,14 +229,17 @@ export function startFolderTab(page) {
   }));
   watch();
 
-  return {
-    async enter() {
+  const api = {
+    async enter(other = false) {
       part("folder-empty").hidden = page.state.queue;
+      part("folder-start").hidden = page.state.folders;
       part("folder-body").hidden = !page.state.queue;
+      if (page.state.folders) await choices();
       if (!page.state.queue) { page.showDefault(); return; }
       if (scene) { show(); return; }
-      if (queue) { page.stage.clearScan(); page.measures.clear(t("No scan is shown.")); return; }  // it cannot be read, or is still opening
-      queue = await get("api/queue");
+      if (queue && !other) { page.stage.clearScan(); page.measures.clear(t("No scan is shown.")); return; }  // it cannot be read, or is still opening
+      queue ??= await get("api/queue");
+      await showQuality();
       const first = queue.scans.findIndex(row => row.status !== "done" && canBeUsed(row));
       await open(Math.max(first, 0));
     },
@@ -197,4 +252,5 @@ export function startFolderTab(page) {
     async again() { if (queue) await refresh(); },
     state: () => state,
   };
+  return api;
 }

@@ -8,7 +8,7 @@ import { get, onChange, post } from "./server.js";
 const SAVED = "breastmorph-saved";
 const STEPS = {
   open: word("a scan was opened"), remove: word("a scan was removed"), rename: word("name and visit"), points: word("landmarks"), propose: word("proposed landmarks"),
-  registered: word("registration"), fitted: word("fit"), predict: word("prediction"), edit: word("measures"), keep: word("shape to compare"), "model-landmarks": word("landmarks of the model"),
+  registered: word("registration"), fitted: word("fit"), predict: word("prediction"), edit: word("measures"), keep: word("shape to compare"), "model-landmarks": word("landmarks of the model"), model: word("model of the folder"),
   sliders: word("sliders of the model"), start: word("start of editing"), hold: word("what is held"), paint: word("painted region"), choice: word("what is missing"),
   alternatives: word("alternatives"), pose: word("pose of the scan"), mark: word("ruler or note"), known: word("known measures"),
 };

@@ -49,5 +49,5 @@ export function translate(root) {
 
 document.documentElement.lang = language;
 Object.assign(BreastOverlay.words, { left: t("Patient's left"), right: t("Patient's right"),
-  fromLeft: t("Seen from patient's left"), fromRight: t("Seen from patient's right") });
+  fromLeft: t("Seen from patient's left"), fromRight: t("Seen from patient's right"), point: (0.5).toLocaleString(language)[1] });
 if (language !== "en") translate(document.documentElement);

@@ -47,7 +47,8 @@ export function startModelTab(page) {
   /* A model without all landmarks: measures and prediction need them, so they can be picked once. */
   function describeLandmarks() {
     const missing = page.state.model.missing_landmarks, box = part("model-landmarks");
-    box.hidden = !lacked;
+    const { built } = page.state.model;
+    box.hidden = !lacked && !built;
     if (missing.length) {
       box.replaceChildren(
         make("p", {}, make("strong", {}, `${t("This model does not know all landmarks.")} `),
@@ -55,7 +56,8 @@ export function startModelTab(page) {
         make("button", { id: "model-pick", onclick: () => page.pickOnMean() }, t("Place them now")));
     } else {
       box.replaceChildren(
-        make("p", {}, t("The model knows its landmarks now, until this window is closed. Save it with them to keep them.")),
+        make("p", {}, built ? t("This model was built here and is gone when this window is closed. Save it to keep it.")
+          : t("The model knows its landmarks now, until this window is closed. Save it with them to keep them.")),
         make("button", { id: "model-save", onclick: () => attempt(async () => {
           await download("GET", "api/model/file", undefined, "model.h5");
           say(t("The model is saved in the folder of your browser\u2019s downloads."));
@@ -67,7 +69,7 @@ export function startModelTab(page) {
     enter: draw,
     ready() {
       const { name, synthetic, card, subjects, missing_landmarks: missing } = page.state.model;
-      lacked = missing.length > 0;
+      lacked ||= missing.length > 0;
       part("model-note").textContent = [card ? t(card) : "",
         subjects ? (synthetic ? t`Built from ${subjects} synthetic torsos.` : t`Built from ${subjects} subjects.`) : ""]
         .filter(Boolean).join(" ");

@@ -59,6 +59,7 @@ export async function busy(title, work) {
     return await work();
   } finally {
     depth -= 1;
+    if (part("status").textContent === title) say("");  // it is over, and nobody has said more
     if (!depth) {
       part("busy").hidden = true;
       document.body.removeAttribute("aria-busy");

@@ -1,7 +1,7 @@
 /* What is to be added or taken away, and cuts through the nipple: parts of the tab "Compare & measure". */
 
 import { make, part } from "./elements.js";
-import { quantity, signed } from "./figures.js";
+import { quantity, sentence, signed } from "./figures.js";
 import { decimal, t, whole } from "./language.js";
 import { attempt, busy, say } from "./notices.js";
 import { arrays, download, post } from "./server.js";
@@ -34,7 +34,7 @@ export function startPlan(page) {
     // Of a synthetic model nothing may be read as advice.
     const [added, removed] = found.advice ? [t("To be added"), t("To be taken away")] : [t("Outside of the skin"), t("Inside of the skin")];
     part("plan-title").textContent = found.advice ? t("What is to be added or taken away") : t("Difference from the skin as it is (no advice)");
-    part("plan-note").textContent = found.note;
+    part("plan-note").textContent = sentence(found.note);
     const row = (words, value) => make("tr", {}, make("th", { scope: "row" }, words), make("td", {}, value));
     part("plan-table").tBodies[0].replaceChildren(...found.sides.flatMap(one => [
       make("tr", { className: "person" }, make("th", { scope: "rowgroup", colSpan: 2 }, make("strong", {}, sides[one.side]))),

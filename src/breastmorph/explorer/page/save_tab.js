@@ -16,6 +16,12 @@ export function startSaveTab(page) {
   for (const button of part("save-mesh").children) {
     button.addEventListener("click", () => attempt(async () => {
       const { format } = button.dataset;
+      if (format === "obj" && page.stage.ownSkin && page.stage.hasSkin && (page.stage.showing === "shape" || onScan())) {  // its skin is a picture, so there are three files
+        const { file, name } = await runJob(t("Painting the skin"), "api/download/textured", { shape: spec() });
+        await download("GET", `api/files/${file}`, undefined, name);
+        saved(name);
+        return;
+      }
       await busy(t("Writing the file"), () => download("POST", "api/download/mesh", { shape: spec(), format, plain: !page.stage.ownSkin }, `shape.${format}`));
       saved(t`The shape as ${format.toUpperCase()}`);
     }));

@@ -1,6 +1,6 @@
 /* The page's side of the server: the session, requests, binary arrays, long jobs. */
 
-import { t } from "./language.js";
+import { language, t } from "./language.js";
 
 const KEY = "breastmorph-session", TOKEN = "breastmorph-token", CODE = "#code=";
 const LEAVING = 4000;  // ms that a page which is loaded again may take to leave
@@ -8,8 +8,8 @@ const LEAVING = 4000;  // ms that a page which is loaded again may take to leave
 /* The server said no, and why. */
 export class Refusal extends Error {
   constructor({ cause, remedy = "", where = "", code = "" }, status = 0) {
-    super(cause);
-    Object.assign(this, { cause, remedy, where, code, status });
+    super(cause);  // what the server says of requests has no values and is translated here
+    Object.assign(this, { cause: t(cause), remedy: t(remedy), where, code, status });
   }
 }
 
@@ -27,6 +27,7 @@ let session = sessionStorage.getItem(KEY);
 
 async function request(method, path, { body, raw, code } = {}) {
   const headers = { "X-Token": localStorage.getItem(TOKEN) ?? "" };  // looked up each time: another tab may have a new one
+  headers["X-Language"] = language;
   if (session) headers["X-Session"] = session;
   if (code) headers["X-Code"] = code;
   if (body !== undefined) headers["Content-Type"] = "application/json";

@@ -222,8 +222,9 @@ export class Stage extends EventTarget {
     if (two === "single") return;
     const front = this.view.camera.matrixWorld.elements[0] >= 0;  // else seen from behind
     const sides = two === "side" ? (front ? [`${t("R")} `, ` ${t("L")}`] : [`${t("L")} `, ` ${t("R")}`]) : ["", ""];
-    for (const [text, where] of [[`${t("Kept")}: ${this.kept.label}${two === "overlay" ? ` (${t("blue, see-through")})` : ""}`, "kept"],
-      [`${t("Now")}: ${this.shape.label}`, "now"]]) {
+    const [kept, now] = this.kept.token ? [`${t("Kept")}: `, `${t("Now")}: `] : ["", ""];  // else both were chosen by name
+    for (const [text, where] of [[`${kept}${this.kept.label}${two === "overlay" ? ` (${t("blue, see-through")})` : ""}`, "kept"],
+      [now + this.shape.label, "now"]]) {
       const caption = document.createElement("p");
       caption.textContent = sides[0] + text + sides[1];
       caption.className = `caption ${two} ${where}`;

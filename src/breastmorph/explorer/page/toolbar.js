@@ -42,7 +42,7 @@ export function startToolbar(page) {
       t(COLOURINGS[name].label))));
     part("own-skin-label").hidden = !stage.hasSkin;
     part("own-skin").checked = stage.ownSkin;
-    part("comparison").hidden = !shape;
+    part("comparison").hidden = !shape || page.tab === "compare";  // that tab has its own choice of what to compare
     part("keep").textContent = stage.kept ? t("Keep this one") : t("Keep to compare");
     part("forget").hidden = part("layout-label").hidden = !stage.kept;
     part("layout").value = stage.layout;
