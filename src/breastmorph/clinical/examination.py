@@ -21,22 +21,20 @@ from breastmorph.clinical.distances import (
     section_length,
 )
 from breastmorph.clinical.measures import (
+    UNKNOWN,
     Gauge,
     Measure,
     MeasureTable,
-    asymmetries,
-    measure_distances,
-    symmetry_indices,
-)
-from breastmorph.clinical.patient import Patient
-from breastmorph.clinical.ptosis_and_symmetry import (
-    UNKNOWN,
     Ptosis,
     Symmetry,
     SymmetryGauge,
+    asymmetries,
     both_sides,
+    measure_distances,
     ptosis,
+    symmetry_indices,
 )
+from breastmorph.clinical.patient import Patient
 from breastmorph.clinical.volume import DEFINITIONS, VOLUME, BreastVolumes, reference_of
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding, sentences, warning

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from breastmorph.clinical.distances import DISTANCES, DRAWN, KINDS, SkinPoints, densely, tape_lines
-from breastmorph.clinical.ptosis_and_symmetry import UNKNOWN, SymmetryGauge, both_sides
+from breastmorph.clinical.measures import UNKNOWN, SymmetryGauge, both_sides
 from breastmorph.explorer.answers import Spoken, bad_request, not_now, packed
 from breastmorph.explorer.app import Asked
 from breastmorph.explorer.model_view import NamedShape, measured, shape_of

@@ -11,7 +11,7 @@ import numpy as np
 
 from breastmorph.clinical.distances import STRAIGHT
 from breastmorph.clinical.examination import UNKNOWN, examiner_of
-from breastmorph.clinical.ptosis_and_symmetry import both_sides
+from breastmorph.clinical.measures import both_sides
 from breastmorph.evaluation.training_set import compactness
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
