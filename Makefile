@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test quick coverage wheel-test lowest lint format bench docs fuzz soak licences sbom clean peers
+.PHONY: demo test quick coverage wheel wheel-test lowest lint format bench docs fuzz soak licences sbom clean peers
 
 # `make demo` ends in about two minutes, `DEMO=full make demo` has the paper's size.
 demo: $(VENV)/run.stamp
@@ -36,7 +36,12 @@ coverage: $(VENV)/dev.stamp
 # First with nothing but what it asks for; then the tools of the tests join it. Those are lent by the development
 # environment, whose own link to src/ is not followed from there.
 WHEEL := build/wheel-test
-wheel-test: $(VENV)/dev.stamp
+wheel: $(WHEEL)/installed.stamp
+wheel-test: $(WHEEL)/installed.stamp
+	cd $(WHEEL) && env -u PYTHONPATH BREASTMORPH_INSTALLED=$(CURDIR)/$(WHEEL)/env env/bin/python $(PYTEST) \
+		-c ../../pyproject.toml --rootdir ../.. $(QUICK) ../../tests
+
+$(WHEEL)/installed.stamp: $(VENV)/dev.stamp pyproject.toml README.md $(shell find src -type f -not -path '*/__pycache__/*' -not -path '*.egg-info/*')
 	rm -rf $(WHEEL) && mkdir -p $(WHEEL)
 	$(BIN)/python -m build --outdir $(WHEEL)/dist . > $(WHEEL)/build.log || (cat $(WHEEL)/build.log; false)
 	$(BIN)/python -m venv $(WHEEL)/env
@@ -46,8 +51,7 @@ wheel-test: $(VENV)/dev.stamp
 	diff -r -x __pycache__ src/breastmorph $(WHEEL)/env/lib/python*/site-packages/breastmorph
 	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $(WHEEL)/tools.pth
 	cp $(WHEEL)/tools.pth $(WHEEL)/env/lib/python*/site-packages/
-	cd $(WHEEL) && env -u PYTHONPATH BREASTMORPH_INSTALLED=$(CURDIR)/$(WHEEL)/env env/bin/python $(PYTEST) \
-		-c ../../pyproject.toml --rootdir ../.. $(QUICK) ../../tests
+	touch $@
 
 # The same tests with the lowest versions of all dependencies that pyproject.toml allows; the tests' own tools are newest.
 LOWEST := .venv-lowest
