@@ -188,6 +188,16 @@ def _to_box(boxes: Floats, i: int, x: float, y: float, z: float) -> float:
 
 
 @compiled()
+def _to_sides(vertices: Floats, corners: _Indices, face: int, x: float, y: float, z: float) -> float:
+    """Squared distance of a point from the box around one triangle."""
+    a, b, c = vertices[corners[face, 0]], vertices[corners[face, 1]], vertices[corners[face, 2]]
+    dx = max(min(a[0], b[0], c[0]) - x, x - max(a[0], b[0], c[0]), 0.0)
+    dy = max(min(a[1], b[1], c[1]) - y, y - max(a[1], b[1], c[1]), 0.0)
+    dz = max(min(a[2], b[2], c[2]) - z, z - max(a[2], b[2], c[2]), 0.0)
+    return dx * dx + dy * dy + dz * dz
+
+
+@compiled()
 def _part(numerator: float, denominator: float) -> float:
     """How far along a side, within it; 0 on a side without length."""
     return min(max(numerator / denominator, 0.0), 1.0) if denominator > 0.0 else 0.0
@@ -256,6 +266,8 @@ def _closest(vertices: Floats, corners: _Indices, boxes: Floats, queries: Floats
             if i >= first_leaf:
                 leaf = i - first_leaf
                 for face in range(_begin(leaf, m, first_leaf + 1), _begin(leaf + 1, m, first_leaf + 1)):
+                    if _to_sides(vertices, corners, face, x, y, z) >= least:
+                        continue
                     cx, cy, cz = _in_triangle(vertices, corners, face, x, y, z)
                     square = cx * cx + cy * cy + cz * cz
                     if square < least:

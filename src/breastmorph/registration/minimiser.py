@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from scipy.sparse.linalg import splu
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.geometry import face_angles, face_areas, face_normals, vertex_areas, vertex_normals
+from breastmorph.mesh.geometry import vertex_areas, vertex_normals
 from breastmorph.mesh.topology import edge_table, faces_with_any
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.parameters import StageParameters
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 # --------------------------------------------------------------------------------------------------------------------
 
 _SMALLEST_WEIGHT = 0.01  # negative cotangents (obtuse pairs) would make the energy unbounded
+_LARGEST_COTANGENT = 1.0 / math.tan(1e-3)  # of a needle
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +64,11 @@ class Cells:
 
     def cotangent_weights(self, vertices: Floats) -> Floats:
         """w_jk = (cot + cot) / 2 of the angles facing each edge, clamped from below, (e,)."""
-        tangent = np.tan(np.maximum(face_angles(vertices, self.faces), 1e-3))
-        facing = (1.0 / tangent)[:, [2, 0, 1]].T.ravel()  # the half-edge leaving corner 0 faces corner 2
+        from breastmorph.mesh import dense
+
+        facing = dense.cotangents(vertices, self.faces, _LARGEST_COTANGENT)[
+            :, [2, 0, 1]
+        ].T.ravel()  # the half-edge leaving corner 0 faces corner 2
         total = np.bincount(self.of_half_edge, weights=0.5 * facing, minlength=len(self.edges))
         return np.maximum(total, _SMALLEST_WEIGHT)
 
@@ -438,9 +443,9 @@ def evened(rest: TriangleMesh, points: Floats, tightest: float, held: Bools) -> 
 
 def _pressed(rest: TriangleMesh, points: Floats, tightest: float) -> tuple[Bools, Bools]:
     """Triangles that are too small or turned over, and those that are turned over, (m,) bool each."""
-    ratio = face_areas(points, rest.faces) / np.maximum(face_areas(rest.vertices, rest.faces), 1e-300)
-    around = vertex_normals(points, rest.faces)[rest.faces].sum(axis=1)
-    over = (face_normals(points, rest.faces) * around).sum(axis=1) < 0.0
+    from breastmorph.mesh import dense
+
+    ratio, over = dense.pressed(rest.vertices, points, rest.faces)
     return (ratio < tightest * np.median(ratio)) | over, over
 
 
