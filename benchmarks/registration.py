@@ -1,4 +1,4 @@
-"""Registration: seconds a scan on one core, where they go, peak memory, and a peer on the same job.
+"""Registration: CPU seconds a scan on one core, where they go, peak memory, and a peer on the same job.
 
     python benchmarks/registration.py [--peer]
 
@@ -11,6 +11,7 @@ import argparse
 import sys
 import time
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from breastmorph.scan.scan import Scan
 from breastmorph.template import default_template
 from measuring import compare, peak_memory
 
-LIMITS = {"20k": 1.2, "75k": 1.6}  # seconds
+LIMITS = {"20k": 0.45, "75k": 0.8}  # CPU seconds
 MEMORY = 600  # MB
 REPEATS = 7
 
@@ -43,12 +44,13 @@ def subdivided(scan: Scan) -> Scan:
 
 
 def median_run(registrar: Registrar, scan: Scan) -> tuple[float, Registration]:
-    """Median wall seconds of several registrations, and the run that took them."""
+    """Median CPU seconds of several registrations, and the run that took them, its steps in CPU seconds as well."""
     runs = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        result = registrar.register(scan)
-        runs.append((time.perf_counter() - start, result))
+    with mock.patch("time.perf_counter", time.process_time):  # what else the machine does would count
+        for _ in range(REPEATS):
+            start = time.process_time()
+            result = registrar.register(scan)
+            runs.append((time.process_time() - start, result))
     return sorted(runs, key=lambda run: run[0])[REPEATS // 2]
 
 
@@ -64,14 +66,14 @@ def beside_peer(scan: Scan, registrar: Registrar, seconds: float, ours: Registra
 
     template = registrar.template
     names = [name for name in template.landmark_ids if name in scan.landmarks]
-    start = time.perf_counter()
+    start = time.process_time()
     theirs = trimesh.registration.nricp_amberg(
         trimesh.Trimesh(ours.transform.apply(template.mesh.vertices), template.mesh.faces, process=False),
         trimesh.Trimesh(scan.mesh.vertices, scan.mesh.faces, process=False),
         source_landmarks=np.array([template.landmark_ids[name] for name in names]),
         target_positions=scan.landmarks.array(names),
     )
-    peer_seconds = time.perf_counter() - start
+    peer_seconds = time.process_time() - start
     distances = [in_mask(scan, points, ours.template_mask) for points in (ours.vertices, np.asarray(theirs))]
     print(f"\nours          {seconds:7.2f} s   {distances[0]:.3f} mm in the breast")
     print(f"nricp_amberg  {peer_seconds:7.2f} s   {distances[1]:.3f} mm in the breast")

@@ -84,20 +84,25 @@ def test_few_points_find_what_the_whole_surface_finds():
     np.testing.assert_allclose(of_face.distances, 0.0, atol=1e-9)
 
 
-def test_both_search_trees_agree(monkeypatch):
+@pytest.mark.parametrize("halved", [True, False], ids=["halved", "along a curve"])
+def test_both_search_trees_agree(halved, monkeypatch):
     mesh, _ = torso(edge=10)
     broken = [[0, 0, 5], [7, 8, 7], [3, 3, 3]]  # faces without area are surface, too
     faces = np.concatenate([mesh.faces, broken])
     found = []
-    for few in (0, 10**9):
-        monkeypatch.setattr(closest, "MANY", few)
-        found.append(Surface(TriangleMesh(mesh.vertices, faces)))
+    monkeypatch.setattr(box_tree, "MANY", 10**9 if halved else 0)
+    for compiled in (True, False):
+        found.append(Surface(TriangleMesh(mesh.vertices, faces), compiled=compiled))
     assert [type(surface._tree) is BoxTree for surface in found] == [True, False]
     rng = np.random.default_rng(3)
     queries = np.concatenate([rng.normal(size=(2000, 3)) * 150, mesh.vertices, mesh.vertices * 1.02])
     one, other = (surface.closest(queries) for surface in found)
     np.testing.assert_allclose(one.distances, other.distances, atol=1e-10)
     np.testing.assert_allclose(one.points, other.points, atol=1e-9)
+    same = one.faces == other.faces  # on an edge either face will do
+    assert same.mean() > 0.6
+    np.testing.assert_allclose(one.weights[same], other.weights[same], atol=1e-9)
+    np.testing.assert_array_equal(one.on_boundary[same], other.on_boundary[same])
     directions = rng.normal(size=queries.shape)
     directions[:200, 0] = 0.0  # along the sides of boxes
     one, other = (surface.first_hit(queries[:2000], directions[:2000]) for surface in found)
@@ -119,7 +124,8 @@ def test_a_tree_of_boxes_of_few_faces_is_whole(n_faces):
     assert squared.max() < 1e-20
 
 
-def test_the_faces_of_a_tree_follow_a_curve_through_space():
+def test_the_faces_of_a_large_tree_follow_a_curve_through_space(monkeypatch):
+    monkeypatch.setattr(box_tree, "MANY", 0)
     mesh, _ = torso(edge=10)
     tree = BoxTree.of(mesh.vertices, mesh.faces)
     a, b, c = (mesh.vertices[mesh.faces[:, k]] for k in range(3))
@@ -127,6 +133,18 @@ def test_the_faces_of_a_tree_follow_a_curve_through_space():
     np.testing.assert_array_equal(tree.corners, mesh.faces[tree.order])
     one_place = BoxTree.of(np.zeros((3, 3)), np.array([[0, 1, 2], [2, 1, 0]]))
     assert one_place.order.tolist() == [0, 1]
+
+
+def test_the_boxes_of_a_small_tree_overlap_less(monkeypatch):
+    mesh, _ = torso(edge=10)
+    sizes = []
+    for few in (10**9, 0):
+        monkeypatch.setattr(box_tree, "MANY", few)
+        tree = BoxTree.of(mesh.vertices, mesh.faces)
+        np.testing.assert_array_equal(np.sort(tree.order), np.arange(mesh.n_faces))
+        np.testing.assert_array_equal(tree.corners, mesh.faces[tree.order])
+        sizes.append(np.linalg.norm(tree.boxes[:, 1] - tree.boxes[:, 0], axis=1).mean())
+    assert sizes[0] < 0.9 * sizes[1]
 
 
 @both

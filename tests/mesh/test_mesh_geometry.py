@@ -6,7 +6,7 @@ import trimesh
 from hypothesis import given
 from hypothesis import strategies as st
 
-from breastmorph.mesh import geometry
+from breastmorph.mesh import dense, geometry
 from breastmorph.mesh.geometry import Similarity, rotation_about
 from torso import torso
 
@@ -110,7 +110,33 @@ def test_compiled_geometry_is_that_of_numpy_to_the_bit(monkeypatch):
     )
     for ask, *given_ in questions:
         found = []
-        for many in (10**9, 0):
-            monkeypatch.setattr(geometry, "MANY", many)
+        for compiled in (False, True):
+            monkeypatch.setattr(geometry, "pays_compiled", lambda _, compiled=compiled: compiled)
             found.append(ask(*given_))
         assert found[0].tobytes() == found[1].tobytes(), ask.__name__
+
+
+def test_what_a_bent_mesh_has_become_is_what_its_angles_areas_and_normals_say():
+    mesh, _ = torso(edge=10)
+    rest, faces, rng = mesh.vertices, mesh.faces, np.random.default_rng(5)
+    bent = rest + rng.normal(scale=3.0, size=rest.shape)
+    angles = geometry.face_angles(bent, faces)
+    np.testing.assert_allclose(
+        dense.cotangents(bent, faces, 1e9), 1.0 / np.tan(angles), rtol=1e-9, atol=1e-12
+    )
+    assert dense.cotangents(bent, faces, 2.0).max() == 2.0
+    change = np.abs(angles - geometry.face_angles(rest, faces)).mean()
+    assert dense.angle_change(rest, bent, faces) == pytest.approx(change, rel=1e-12)
+    ratio, over = dense.pressed(rest, bent, faces)
+    np.testing.assert_allclose(ratio, geometry.face_areas(bent, faces) / geometry.face_areas(rest, faces))
+    np.testing.assert_array_equal(over, geometry.normal_consistency(bent, faces) < 0.0)
+    assert 0 < over.sum() < len(over) / 2
+    flat = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [2.0, 0.0, 0.0]])
+    assert dense.cotangents(flat, np.array([[0, 1, 2]]), 7.0).max() == 7.0
+
+
+def test_normals_within_faces_are_the_same_compiled():
+    mesh, _ = torso(edge=10)
+    rng = np.random.default_rng(6)
+    given_ = rng.normal(size=mesh.vertices.shape), mesh.faces, rng.dirichlet(np.ones(3), mesh.n_faces)
+    np.testing.assert_allclose(dense.normals_within(*given_), geometry.normals_within(*given_), atol=1e-15)

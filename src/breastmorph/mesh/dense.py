@@ -4,6 +4,7 @@ to be made ready. Arrays are made by numpy, whose large ones cost the system a h
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -271,3 +272,175 @@ def _distances(points: Floats, vertices: Floats, found: Floats) -> None:
                 vertices[i, 2] - points[k, 2],
             )
             found[i] = min(found[i], np.sqrt(x * x + y * y + z * z))
+
+
+def placed(
+    vertices: Floats,
+    faces: Ints,
+    points: Floats,
+    on: Ints,
+    border: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+    edge: float,
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Weights of the corners (k, 3) of points (k, 3) on faces ``on`` (k,), and whether they lie on the border (k,).
+
+    Parameters
+    ----------
+    border : (m, 3) and (n,) bool
+        Whether the edge facing a face's corner is one, and whether a vertex lies on one.
+    edge : float
+        A weight up to this puts a point on the opposite edge.
+    """
+    weights, bordering = np.empty((len(points), 3)), np.empty(len(points), bool)
+    known = _frozen(vertices, np.float64), _frozen(faces, np.int64), _frozen(points, np.float64)
+    _placed(*known, _frozen(on, np.int64), *(_frozen(b, np.bool_) for b in border), edge, weights, bordering)
+    return weights, bordering
+
+
+def normals_within(normals: Floats, corners: Ints, weights: Floats) -> Floats:
+    """Unit normals at points of faces with these corners and weights, (k, 3)."""
+    found = np.empty((len(corners), 3))
+    _within(_frozen(normals, np.float64), _frozen(corners, np.int64), _frozen(weights, np.float64), found)
+    return found
+
+
+@compiled()
+def _placed(
+    vertices: Floats,
+    faces: Ints,
+    points: Floats,
+    on: Ints,
+    border_opposite: NDArray[np.bool_],
+    border_vertex: NDArray[np.bool_],
+    edge: float,
+    weights: Floats,
+    bordering: NDArray[np.bool_],
+) -> None:
+    for q in range(len(points)):
+        f = on[q]
+        a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
+        d00, d01, d11, d20, d21 = 0.0, 0.0, 0.0, 0.0, 0.0
+        for axis in range(3):
+            ab = vertices[b, axis] - vertices[a, axis]
+            ac = vertices[c, axis] - vertices[a, axis]
+            ap = points[q, axis] - vertices[a, axis]
+            d00 += ab * ab
+            d01 += ab * ac
+            d11 += ac * ac
+            d20 += ap * ab
+            d21 += ap * ac
+        area = d00 * d11 - d01 * d01
+        v, w = 0.0, 0.0
+        if area > 1e-14 * max(d00 * d11, 2.2250738585072014e-308):
+            v, w = (d11 * d20 - d01 * d21) / area, (d00 * d21 - d01 * d20) / area
+        u = min(max(1.0 - v - w, 0.0), 1.0)
+        v, w = min(max(v, 0.0), 1.0), min(max(w, 0.0), 1.0)
+        total = u + v + w
+        weights[q, 0], weights[q, 1], weights[q, 2] = u / total, v / total, w / total
+        touched, most, outside = False, 0, 0
+        for corner in range(3):
+            if weights[q, corner] <= edge:
+                outside += 1
+                touched |= border_opposite[f, corner]
+            if weights[q, corner] > weights[q, most]:
+                most = corner
+        bordering[q] = touched or (outside == 2 and border_vertex[faces[f, most]])
+
+
+@compiled()
+def _within(normals: Floats, corners: Ints, weights: Floats, found: Floats) -> None:
+    for q in range(len(corners)):
+        x, y, z = 0.0, 0.0, 0.0
+        for k in range(3):
+            i, weight = corners[q, k], weights[q, k]
+            x += weight * normals[i, 0]
+            y += weight * normals[i, 1]
+            z += weight * normals[i, 2]
+        length = np.sqrt(x * x + y * y + z * z)
+        if not length > 0.0:
+            x, y, z, length = 0.0, 0.0, 0.0, 1.0
+        found[q, 0], found[q, 1], found[q, 2] = x / length, y / length, z / length
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# What a bent mesh has become, asked after every registration: without a table for every corner
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def cotangents(vertices: Floats, faces: Ints, largest: float) -> Floats:
+    """Cotangents of the inner angles at the three corners, at most so large, (m, 3)."""
+    found = np.empty((len(faces), 3))
+    _cotangents(_frozen(vertices, np.float64), _frozen(faces, np.int64), largest, found)
+    return found
+
+
+def angle_change(before: Floats, after: Floats, faces: Ints) -> float:
+    """Mean change of the triangles' angles between two shapes (n, 3), in radians."""
+    shapes = _frozen(before, np.float64), _frozen(after, np.float64)
+    return float(_angle_change(*shapes, _frozen(faces, np.int64)))
+
+
+def pressed(before: Floats, after: Floats, faces: Ints) -> tuple[Floats, NDArray[np.bool_]]:
+    """Areas after over those before, (m,), and which triangles then face against their surroundings, (m,)."""
+    ratio, over = np.empty(len(faces)), np.empty(len(faces), bool)
+    normals = vertex_normals(after, faces)
+    _pressed(
+        *(_frozen(v, np.float64) for v in (before, after, normals)), _frozen(faces, np.int64), ratio, over
+    )
+    return ratio, over
+
+
+@compiled()
+def _corner(vertices: Floats, i: int, j: int, k: int) -> Any:
+    """Twice the area, and the cosine times both sides, of the angle at vertex i towards j and k."""
+    ux, uy, uz = (
+        vertices[j, 0] - vertices[i, 0],
+        vertices[j, 1] - vertices[i, 1],
+        vertices[j, 2] - vertices[i, 2],
+    )
+    vx, vy, vz = (
+        vertices[k, 0] - vertices[i, 0],
+        vertices[k, 1] - vertices[i, 1],
+        vertices[k, 2] - vertices[i, 2],
+    )
+    x, y, z = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
+    return np.sqrt(x * x + y * y + z * z), ux * vx + uy * vy + uz * vz
+
+
+@compiled()
+def _cotangents(vertices: Floats, faces: Ints, largest: float, found: Floats) -> None:
+    for f in range(len(faces)):
+        for corner in range(3):
+            i, j, k = faces[f, corner], faces[f, (corner + 1) % 3], faces[f, (corner + 2) % 3]
+            sine, cosine = _corner(vertices, i, j, k)
+            found[f, corner] = min(cosine / max(sine, 1e-300), largest)
+
+
+@compiled()
+def _angle_change(before: Floats, after: Floats, faces: Ints) -> float:
+    total = 0.0
+    for f in range(len(faces)):
+        for corner in range(3):
+            i, j, k = faces[f, corner], faces[f, (corner + 1) % 3], faces[f, (corner + 2) % 3]
+            s, c = _corner(before, i, j, k)
+            t, d = _corner(after, i, j, k)
+            total += abs(math.atan2(t * c - d * s, d * c + t * s))  # the difference of both angles
+    return total / max(3 * len(faces), 1)
+
+
+@compiled()
+def _pressed(
+    before: Floats, after: Floats, normals: Floats, faces: Ints, ratio: Floats, over: NDArray[np.bool_]
+) -> None:
+    for f in range(len(faces)):
+        a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
+        rest, _ = _corner(before, a, b, c)
+        ux, uy, uz = after[b, 0] - after[a, 0], after[b, 1] - after[a, 1], after[b, 2] - after[a, 2]
+        vx, vy, vz = after[c, 0] - after[a, 0], after[c, 1] - after[a, 1], after[c, 2] - after[a, 2]
+        x, y, z = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
+        ratio[f] = np.sqrt(x * x + y * y + z * z) / max(rest, 1e-300)
+        over[f] = (
+            x * (normals[a, 0] + normals[b, 0] + normals[c, 0])
+            + y * (normals[a, 1] + normals[b, 1] + normals[c, 1])
+            + z * (normals[a, 2] + normals[b, 2] + normals[c, 2])
+        ) < 0.0

@@ -11,12 +11,12 @@ from scipy.sparse import csc_matrix
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.mesh.topology import (
-    MANY,
     edge_table,
     faces_with_all,
     has_twin_faces,
     joined,
     orientation_conflicts,
+    pays_compiled,
     split_pinched,
     with_three_corners,
 )
@@ -51,7 +51,7 @@ def vertex_areas(vertices: Floats, faces: Ints) -> Floats:
 
 def vertex_normals(vertices: Floats, faces: Ints) -> Floats:
     """Area-weighted unit normals, (n, 3); zero for a vertex without faces."""
-    if len(faces) > MANY:
+    if pays_compiled(len(faces)):
         from breastmorph.mesh import dense
 
         return dense.vertex_normals(vertices, faces)
@@ -98,7 +98,7 @@ def edge_lengths(vertices: Floats, faces: Ints) -> Floats:
 
 def lengths(vertices: Floats, edges: Ints) -> Floats:
     """Lengths of pairs of vertices (e, 2), (e,)."""
-    if len(edges) > MANY:
+    if pays_compiled(len(edges)):
         from breastmorph.mesh import dense
 
         return dense.lengths(vertices, edges)
@@ -111,7 +111,7 @@ def lengths(vertices: Floats, edges: Ints) -> Floats:
 
 def distances_from(points: Floats, vertices: Floats) -> Floats:
     """Distances of vertices (n, 3) from the nearest of a few points (k, 3), (n,)."""
-    if len(vertices) > MANY:
+    if pays_compiled(len(vertices)):
         from breastmorph.mesh import dense
 
         return dense.distances_from(points, vertices)
@@ -133,7 +133,7 @@ def norms(vectors: Floats) -> Floats:
 
 def face_cross(vertices: Floats, faces: Ints) -> Floats:
     """Cross products of two sides, (m, 3): along the normals, twice as long as the areas."""
-    if len(faces) > MANY:
+    if pays_compiled(len(faces)):
         from breastmorph.mesh import dense
 
         return dense.face_cross(vertices, faces)

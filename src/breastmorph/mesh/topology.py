@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +18,12 @@ from breastmorph.foundation.arrays import Bools, Floats, Ints
 _Indices = NDArray[np.int32]
 
 MANY = 250_000  # faces from which on compiled code is worth the second in which it is made ready
+
+
+def pays_compiled(count: int) -> bool:
+    """Whether to ask the compiled twin of a function, which gives the same bits: there are many, or it is at hand."""
+    return count > MANY or "breastmorph.mesh.dense" in sys.modules
+
 
 _BLOCK = 2**16  # half-edges at once: numpy makes all numbers that it looks up by twice as long
 
@@ -115,7 +122,7 @@ def _is_same_memory(one: Ints, other: Ints) -> bool:
 
 def _built(faces: Ints) -> EdgeTable:
     n = max(int(faces.max()) + 1, 1) if faces.size else 1
-    if len(faces) > MANY:
+    if pays_compiled(len(faces)):
         from breastmorph.mesh import dense
 
         found = dense.edges_of(faces, n)

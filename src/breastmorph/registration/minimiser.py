@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csc_matrix, diags, vstack
@@ -12,14 +13,14 @@ from scipy.sparse.linalg import splu
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.geometry import face_angles, face_areas, face_normals, vertex_areas, vertex_normals
+from breastmorph.mesh.geometry import vertex_areas, vertex_normals
 from breastmorph.mesh.topology import edge_table, faces_with_any
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.parameters import StageParameters
 from breastmorph.registration.rigid import Target
 
 if TYPE_CHECKING:
-    from breastmorph.registration.energy import Regulariser
+    from breastmorph.registration.energy import Fronts, Regulariser
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 # --------------------------------------------------------------------------------------------------------------------
 
 _SMALLEST_WEIGHT = 0.01  # negative cotangents (obtuse pairs) would make the energy unbounded
+_LARGEST_COTANGENT = 1.0 / math.tan(1e-3)  # of a needle
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +64,11 @@ class Cells:
 
     def cotangent_weights(self, vertices: Floats) -> Floats:
         """w_jk = (cot + cot) / 2 of the angles facing each edge, clamped from below, (e,)."""
-        tangent = np.tan(np.maximum(face_angles(vertices, self.faces), 1e-3))
-        facing = (1.0 / tangent)[:, [2, 0, 1]].T.ravel()  # the half-edge leaving corner 0 faces corner 2
+        from breastmorph.mesh import dense
+
+        facing = dense.cotangents(vertices, self.faces, _LARGEST_COTANGENT)[
+            :, [2, 0, 1]
+        ].T.ravel()  # the half-edge leaving corner 0 faces corner 2
         total = np.bincount(self.of_half_edge, weights=0.5 * facing, minlength=len(self.edges))
         return np.maximum(total, _SMALLEST_WEIGHT)
 
@@ -112,6 +117,9 @@ def spokes_and_rims(faces: Ints, n_vertices: int) -> Cells:
 class EdgeSystem:
     """Systems whose off-diagonal entries sit on the edges of one mesh.
 
+    Solved by a multifrontal Cholesky factorisation: columns with nearly the same rows make one dense front, whose
+    update is added to the front that needs it. Which go together is found once for the mesh.
+
     Parameters
     ----------
     edges : (e, 2) int
@@ -120,31 +128,102 @@ class EdgeSystem:
 
     def __init__(self, edges: Ints, n_vertices: int) -> None:
         self._edges, self._n = edges, n_vertices
-        rows = np.concatenate([np.minimum(edges[:, 0], edges[:, 1]), np.arange(n_vertices)])
-        columns = np.concatenate([np.maximum(edges[:, 0], edges[:, 1]), np.arange(n_vertices)])
-        order = np.lexsort((rows, columns))
-        self._order = order  # places (edges, diagonal) values into the upper triangle's columns
-        self._indices = rows[order].astype(np.int32)
-        self._indptr = np.searchsorted(columns[order], np.arange(n_vertices + 1)).astype(np.int32)
-        self._solver: Any = None
+        self._fronts: Fronts | None = None
+        self._panels = self._pool = np.empty(0)
 
     def factor(self, edge_stiffness: Floats, diagonal: Floats) -> None:
         """Factor sum_e k_e (x_j - x_k)^2 + sum_i d_i x_i^2 for edge stiffness k (e,) and diagonal d (n,)."""
+        from breastmorph.registration.energy import factor_fronts
+
+        if self._fronts is None:
+            self._fronts, pool = fronts_of(self._edges, self._n)
+            self._panels, self._pool = np.empty(self._fronts.panel_start[-1]), np.empty(pool)
         total = diagonal.copy()
         for end in (0, 1):
             total += np.bincount(self._edges[:, end], weights=edge_stiffness, minlength=self._n)
-        values = np.concatenate([-edge_stiffness, total])[self._order]
-        upper = csc_matrix((values, self._indices, self._indptr), shape=(self._n, self._n))
-        import qdldl
-
-        if self._solver is None:
-            self._solver = qdldl.Solver(upper, upper=True)
-        else:
-            self._solver.update(upper, upper=True)
+        self._panels[:] = 0.0
+        self._panels[self._fronts.place] = np.concatenate([-edge_stiffness, total])
+        factor_fronts(self._fronts, self._panels, self._pool)
 
     def solve(self, right: Floats) -> Floats:
         """Solve for right-hand sides (n, 3)."""
-        return np.column_stack([self._solver.solve(np.ascontiguousarray(column)) for column in right.T])
+        from breastmorph.registration.energy import solve_fronts
+
+        if self._fronts is None:
+            raise ValueError("nothing has been factored")
+        solved = np.ascontiguousarray(right[self._fronts.vertex])
+        solve_fronts(self._fronts, self._panels, solved)
+        found = np.empty_like(solved)
+        found[self._fronts.vertex] = solved
+        return found
+
+
+def fronts_of(edges: Ints, n: int) -> tuple[Fronts, int]:
+    """The fronts of a system on these edges, and how many numbers their updates take at most at once."""
+    from breastmorph.registration.energy import Fronts, begin_fronts, children_first, room_for_updates
+
+    lower, vertex = _filled_in(edges, n)
+    start, count = lower.indptr.astype(np.int64), np.diff(lower.indptr).astype(np.int64)
+    parent = np.full(n, -1)
+    parent[count > 0] = lower.indices[start[:-1][count > 0]]
+    order = children_first(parent)
+    number = np.empty(n, np.int64)
+    number[order] = np.arange(n)
+    parent, count = np.where(parent[order] >= 0, number[parent[order]], -1), count[order]
+
+    first = begin_fronts(parent, count)
+    last, width = first[1:] - 1, np.diff(first)
+    below = count[last]  # rows under the front's own columns: those of its last one
+    height, of_column = width + below, np.repeat(np.arange(len(width)), width)
+    row_start = np.concatenate([[0], np.cumsum(height)])
+    front = np.repeat(np.arange(len(width)), height)
+    within = np.arange(row_start[-1]) - row_start[front]
+    is_own = within < width[front]
+    source = start[order[last]][front] + within - width[front]
+    rows = np.where(is_own, first[front] + within, number[lower.indices[np.where(is_own, 0, source)]])
+    known = np.sort(front * n + rows)  # rows in ascending order within each front
+    rows = known - front * n
+
+    def at(fronts: Ints, rows: Ints) -> Ints:
+        found: Ints = np.searchsorted(known, fronts * n + rows) - row_start[fronts]
+        return found
+
+    upper = np.where(parent[last] >= 0, of_column[parent[last]], -1)
+    last_child, sibling = np.full((2, len(width)), -1)
+    for child, above in enumerate(upper.tolist()):
+        if above >= 0:
+            sibling[child], last_child[above] = last_child[above], child
+    panel_start = np.concatenate([[0], np.cumsum(width * height)])
+    vertex = vertex[order]
+    column = np.empty(n, np.int64)
+    column[vertex] = np.arange(n)
+    ends = column[np.vstack([edges, np.column_stack([np.arange(n)] * 2)])]
+    low, high = ends.min(axis=1), ends.max(axis=1)
+    own = of_column[low]
+    fronts = Fronts(
+        first,
+        row_start,
+        rows,
+        panel_start,
+        at(upper[front][~is_own], rows[~is_own]),
+        np.concatenate([[0], np.cumsum(below)]),
+        last_child,
+        sibling,
+        panel_start[own] + (low - first[own]) * height[own] + at(own, high),
+        vertex,
+    )
+    return fronts, int(room_for_updates(fronts))
+
+
+def _filled_in(edges: Ints, n: int) -> tuple[csc_matrix, Ints]:
+    """Pattern of the factor below the diagonal, and which vertex each of its columns is: few entries are filled in."""
+    import qdldl
+
+    matrix = csc_matrix((np.full(len(edges), -0.5), (edges.min(axis=1), edges.max(axis=1))), shape=(n, n))
+    factor, _, order = qdldl.Solver((matrix + diags(np.full(n, float(n)))).tocsc(), upper=True).factors()
+    pattern = csc_matrix(factor)
+    pattern.sort_indices()
+    return pattern, np.asarray(order, np.int64)
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -438,9 +517,9 @@ def evened(rest: TriangleMesh, points: Floats, tightest: float, held: Bools) -> 
 
 def _pressed(rest: TriangleMesh, points: Floats, tightest: float) -> tuple[Bools, Bools]:
     """Triangles that are too small or turned over, and those that are turned over, (m,) bool each."""
-    ratio = face_areas(points, rest.faces) / np.maximum(face_areas(rest.vertices, rest.faces), 1e-300)
-    around = vertex_normals(points, rest.faces)[rest.faces].sum(axis=1)
-    over = (face_normals(points, rest.faces) * around).sum(axis=1) < 0.0
+    from breastmorph.mesh import dense
+
+    ratio, over = dense.pressed(rest.vertices, points, rest.faces)
     return (ratio < tightest * np.median(ratio)) | over, over
 
 

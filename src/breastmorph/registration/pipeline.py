@@ -106,7 +106,7 @@ def bent_onto(prepared: PreparedTemplate, scan: Scan, population: Population | N
 class Report:
     """What the stages say of themselves: when the last step ended, seconds by step, metrics, warnings."""
 
-    clock: float = field(default_factory=time.perf_counter)
+    clock: float
     seconds: Mapping[str, float] = field(default_factory=dict)
     stages: tuple[StageMetrics, ...] = ()
     warnings: tuple[Finding, ...] = ()
@@ -250,7 +250,7 @@ class Bent:
 
 def look_at(prepared: PreparedTemplate, scan: Scan) -> Seen:
     """The scan with its search tree, its landmarks on the surface and its mask's lengths (section 3.1)."""
-    report = Report(warnings=tuple(scan.warnings))
+    report = Report(time.perf_counter(), warnings=tuple(scan.warnings))
     target = Target.of(scan.mesh)
     given, moved = landmarks_on_surface(scan.trusted, target, scan.id)
     report = report.warned(moved).ticked("closest-point tree")

@@ -9,7 +9,7 @@ import numpy as np
 
 from breastmorph.foundation.arrays import Floats, Ints, Shown, doubted
 from breastmorph.foundation.errors import Finding, LandmarkProblem, MeshProblem, warning
-from breastmorph.mesh.geometry import Similarity, face_angles, face_areas, face_normals, vertex_normals
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.minimiser import Trace
 from breastmorph.registration.parameters import RegistrationParameters
@@ -124,13 +124,12 @@ def shape_metrics(template: Floats, vertices: Floats, faces: Ints) -> dict[str, 
         face against their surroundings, ``smallest_area_ratio`` of a triangle against the template's, relative
         to the median ratio.
     """
-    before, after = face_angles(template, faces), face_angles(vertices, faces)
-    normals = face_normals(vertices, faces)
-    around = vertex_normals(vertices, faces)[faces].mean(axis=1)
-    ratio = face_areas(vertices, faces) / np.maximum(face_areas(template, faces), 1e-300)
+    from breastmorph.mesh import dense
+
+    ratio, over = dense.pressed(template, vertices, faces)
     return {
-        "angle_distortion": float(np.degrees(np.abs(after - before).mean())),
-        "flipped_percent": float(100.0 * ((normals * around).sum(axis=1) < 0).mean()),
+        "angle_distortion": float(np.degrees(dense.angle_change(template, vertices, faces))),
+        "flipped_percent": float(100.0 * over.mean()),
         "smallest_area_ratio": float(ratio.min() / np.median(ratio)),
     }
 

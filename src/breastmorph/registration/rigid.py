@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.mesh.closest import Surface, SurfacePoints
-from breastmorph.mesh.geometry import Similarity, normals_within, vertex_normals
+from breastmorph.mesh.geometry import Similarity, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.parameters import RigidParameters
 from breastmorph.scan.scan import OF_A_BREAST, SIDES, STERNUM, Landmarks
@@ -62,7 +62,7 @@ class Target:
     @classmethod
     def of(cls, mesh: TriangleMesh) -> Target:
         """A scan in its own coordinates."""
-        return cls(Surface(mesh), vertex_normals(mesh.vertices, mesh.faces), Similarity())
+        return cls(Surface(mesh, compiled=True), vertex_normals(mesh.vertices, mesh.faces), Similarity())
 
     def seen_through(self, transform: Similarity) -> Target:
         """The same scan in other template coordinates."""
@@ -89,7 +89,9 @@ class Target:
 
     def normals_at(self, found: SurfacePoints) -> Floats:
         """Unit normals at points of the surface in scan coordinates, (k, 3)."""
-        return normals_within(self.normals, self.surface.mesh.faces[found.faces], found.weights)
+        from breastmorph.mesh import dense
+
+        return dense.normals_within(self.normals, self.surface.mesh.faces[found.faces], found.weights)
 
 
 # --------------------------------------------------------------------------------------------------------------------

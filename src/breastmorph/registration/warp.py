@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -113,6 +114,13 @@ class WarpBasis:
         unknown = np.sqrt(self.parameters.unknown_share) * self.modes
         modes = np.concatenate([unknown, self.functions.read_off(population.modes)], axis=2)
         return WarpBasis.of(self.functions, self.mean + mean, modes)
+
+    @cached_property
+    def gram(self) -> Floats:
+        """Inner products of the modes at the anchors, (q, q)."""
+        flat = self.at_anchors.reshape(-1, self.at_anchors.shape[2])
+        found: Floats = flat.T @ flat
+        return found
 
     @property
     def parameters(self) -> WarpParameters:
@@ -245,7 +253,7 @@ def slide_onto(
     flat = moves.reshape(-1, moves.shape[2])
     across, along = p.normal_sd**-2, p.sliding_sd**-2
     matrix, right = _landmark_equations(vertices, basis, landmark_ids, landmarks)
-    matrix += np.eye(len(matrix)) + along * flat.T @ flat
+    matrix += np.eye(len(matrix)) + along * basis.gram
     start = coarse.vertices + basis.functions.anchors @ basis.mean
     anchors, scores = start, np.zeros(len(matrix))
     for _ in range(p.iterations):
