@@ -29,6 +29,7 @@ from breastmorph.scan.anatomy import (
     require_adult_anatomy,
     unit_of_extent,
 )
+from breastmorph.scan.frame import faces_inside_out
 from breastmorph.scan.scan import REQUIRED, SIDES, SIGN, STERNUM, Found, Landmarks
 from breastmorph.scan.views import Net, Pose, Skin, Votes, hypotheses, lightened, nets, skin_colours, spanned
 
@@ -90,6 +91,8 @@ class FoundLandmarks:
         In the coordinates of the surface's file; ``landmarks.found`` says of each how, and how sure it is.
     left_out : mapping from name to Finding
         What was not found, and why.
+    warnings : tuple of Finding
+        What is odd about the surface.
     absent : str
         The side without a breast, or empty.
     unit : str
@@ -100,6 +103,7 @@ class FoundLandmarks:
 
     landmarks: Landmarks
     left_out: Mapping[str, Finding] = field(default_factory=dict)
+    warnings: tuple[Finding, ...] = ()
     absent: str = ""
     unit: str = "mm"
     axes: Floats = field(default_factory=lambda: np.eye(3))
@@ -173,8 +177,14 @@ def find_landmarks(
             require_adult_anatomy(upright, extent * mm)
         except LandmarkProblem as error:  # nobody set these: it is the surface that is none of an adult
             raise MeshProblem.of(error.name, **error.values) from error
+    inside_out = not cloud and faces_inside_out(body, found.landmarks.only(REQUIRED))
     to_file = Similarity(np.eye(3), middle, 1.0 / mm)
-    return replace(found, landmarks=found.landmarks.transformed(to_file), unit=unit)
+    return replace(
+        found,
+        landmarks=found.landmarks.transformed(to_file),
+        warnings=(warning("inverted-orientation/found"),) if inside_out else (),
+        unit=unit,
+    )
 
 
 def _found_in_mm(body: TriangleMesh) -> FoundLandmarks:
@@ -192,12 +202,12 @@ def _found_from(body: TriangleMesh, skin: Skin, stance: Similarity) -> FoundLand
     close = _close_views(turned, colours, front.estimates)
     _require_one_body(turned, front.estimates)
     flat = {side: front.flat[side] + close.flat[side] for side in SIDES}
-    gone = [side for side in SIDES if flat[side] > 0.0]
+    gone = [side for side in SIDES if flat[side] > _FLAT]
     if len(gone) == 2:
         raise MeshProblem.of("no-breast")
     merged = {name: _fused(name, front.estimates[name], close.estimates[name]) for name in FOUND_NAMES}
     merged = {name: e for name, e in merged.items() if not gone or not name.endswith(gone[0])}
-    unsure = [f"nipple_{side}" for side in SIDES if side not in gone and flat[side] > -_UNSURE]
+    unsure = [f"nipple_{side}" for side in SIDES if side not in gone and flat[side] > _UNSURE]
     home = _at_home(list(merged), front.estimates, close.estimates)
     return _judged(turned, stance, merged, gone[0] if gone else "", unsure, home, colours is not None)
 
@@ -552,7 +562,8 @@ def _looking_at(outward: Floats) -> Floats:
 # The judgement: on the skin or left out, sure or doubtful
 # --------------------------------------------------------------------------------------------------------------------
 
-_UNSURE = 3.0  # log odds within which a side may be flat or not
+_FLAT = -3.0  # log odds above which a side has no breast; sides with one lie below -14 ...
+_UNSURE = -8.0  # ... and above which that is not sure
 
 
 def _require_one_body(body: TriangleMesh, front: Mapping[str, Estimate]) -> None:
@@ -657,7 +668,8 @@ def _judged(
         found[name] = Found(how, home * sd, home**2 * spread, doubtful)
     upright = replace(Landmarks.of(points), found=found)
     _require_enough_of_a_torso(upright.only(REQUIRED), [name for name in REQUIRED if name in gone])
-    return FoundLandmarks(upright.transformed(stance.inverse()), left_out, absent, axes=stance.rotation)
+    marks = upright.transformed(stance.inverse())
+    return FoundLandmarks(marks, left_out, absent=absent, axes=stance.rotation)
 
 
 def _require_enough_of_a_torso(found: Landmarks, gone: Sequence[str]) -> None:
