@@ -29,6 +29,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from measuring import resident
+
 LIMITS = {  # ms
     "slider to picture": 60.0,
     "slider to measures": 200.0,
@@ -261,11 +263,6 @@ def measure_server(words: list[str], scan: Path, marks: Path) -> bool:
         for one in working:
             one.join()
     return good
-
-
-def resident(process: int) -> float:
-    """MB of memory that a process has (Linux)."""
-    return int(re.findall(r"VmRSS:\s+(\d+)", Path(f"/proc/{process}/status").read_text())[0]) / 1024
 
 
 def measure_memory(words: list[str], scan: Path, marks: Path, scans: int) -> bool:

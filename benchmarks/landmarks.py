@@ -2,6 +2,7 @@
 
     python benchmarks/landmarks.py [--n 100] [--seed 9001] [--jobs 2] [--only phantom,torsos]
         [--beside FOLDER] [--keep FOLDER]
+    python benchmarks/landmarks.py --batch 1000 [--n 40]
 
 Sets: phantoms that no net has seen, plain (a tenth of them one-sided) and coloured; and every folder `torsos*` of the
 development set beside the repository, where present. Each scan is turned at random and written in a random unit; its
@@ -9,15 +10,20 @@ truth keeps `file_transform` (4x4, upright mm to file). --keep writes the sets a
 
 Then the same scans with the nipples' bumps smoothed away, the coloured ones also without the areola's contrast; and
 landmarks as a person set them, right ones and nipples moved along the skin, shown to the second pair of eyes.
+
+--batch runs the command instead, one process, on so many files that hold --n phantoms in turn, and looks at its memory
+as the files come out (Linux): it must not grow.
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -58,6 +64,7 @@ LIMITS = {
 FLAT = (8, 18)  # the same of flat nipples, with and without colour
 MOVES = {15.0: 0.60, 30.0: 0.95}  # mm, and least share that is named
 FALSE_ALARMS = 0.02  # per landmark at most
+CALIBRATED = (0.85, 0.99)  # share of the errors within 1.96 deviations
 
 # --------------------------------------------------------------------------------------------------------------------
 # Sets: any pose, any unit, the truth beside
@@ -359,6 +366,40 @@ def _setup(place: Path) -> Callable[[tuple[str, str]], Measured]:
 
 
 # --------------------------------------------------------------------------------------------------------------------
+# A long batch
+# --------------------------------------------------------------------------------------------------------------------
+
+WARM = 0.1  # of a batch after which everything is loaded
+GROWTH = 1.1  # times as much memory in the second half of the rest as in its first
+
+
+def batch(place: Path, many: int, n: int, seed: int) -> bool:
+    """Whether the command's memory stays as it is over many scans; prints it by the number of scans done."""
+    write_cohort(place / "made", n, seed, 1)
+    made = sorted((place / "made" / "scans").iterdir())
+    scans, out = place / "scans", place / "out"
+    scans.mkdir()
+    for k in range(many):
+        (scans / f"{k:04d}{made[k % len(made)].suffix}").hardlink_to(made[k % len(made)])
+    words = [sys.executable, "-m", "breastmorph", "landmarks", str(scans), "--out", str(out), "--jobs", "1"]
+    memory: list[tuple[int, float]] = []
+    with subprocess.Popen([*words, "--no-sheets"], stdout=subprocess.DEVNULL) as running:
+        while running.poll() is None:
+            with suppress(OSError, IndexError):  # it has just ended
+                memory.append((len(list(out.glob("*.json"))), measuring.resident(running.pid)))
+            time.sleep(0.5)
+    done = len(list(out.glob("*.json")))
+    for low in np.linspace(0, many, 10, endpoint=False).astype(int):
+        own = [held for count, held in memory if low <= count < low + many / 10]
+        print(f"  scans {low:5d} and on: {max(own, default=0.0):6.0f} MB", flush=True)
+    late = [held for count, held in memory if count > WARM * many]
+    first, second = np.array_split(late, 2)
+    print(f"{done} of {many} scans, at most {max(held for _, held in memory):.0f} MB;", end=" ")
+    print(f"second half over first {np.median(second) / np.median(first):.2f} (at most {GROWTH})")
+    return bool(done == many and np.median(second) < GROWTH * np.median(first))
+
+
+# --------------------------------------------------------------------------------------------------------------------
 # Tables
 # --------------------------------------------------------------------------------------------------------------------
 
@@ -476,6 +517,9 @@ def missed(results: dict[str, list[Measured]]) -> list[str]:
             named = [hit for one in own for hit in one.caught.get(distance, [])]
             if named and np.mean(named) < least:
                 out.append(f"{name}: nipples {distance:.0f} mm off")
+        within = np.mean([mark.scaled < 1.96 for result in plain for mark in result.marks])
+        if len(own) >= 50 and not CALIBRATED[0] <= within <= CALIBRATED[1]:
+            out.append(f"{name}: calibration")
         if sum(one.false_alarms for one in own) > FALSE_ALARMS * sum(one.shown for one in own):
             out.append(f"{name}: false alarms")
     return out
@@ -491,7 +535,12 @@ def main() -> int:
     parser.add_argument("--only", default="", help="sets, separated by commas")
     parser.add_argument("--beside", type=Path, default=BESIDE, help="folder that holds torsos*")
     parser.add_argument("--keep", type=Path, help="folder for the sets and what was found")
+    parser.add_argument("--batch", type=int, default=0, help="scans of a long batch, for its memory alone")
     arguments = parser.parse_args()
+    if arguments.batch:
+        with tempfile.TemporaryDirectory() as temporary:
+            few = min(arguments.n, arguments.batch)
+            return 0 if batch(Path(temporary), arguments.batch, few, arguments.seed) else 1
     with tempfile.TemporaryDirectory() as temporary:
         place = arguments.keep or Path(temporary)
         only = [name for name in arguments.only.split(",") if name]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import time
 from collections.abc import Callable
@@ -38,6 +39,11 @@ def cpu_seconds(job: Callable[[], Result], repeats: int = 1) -> tuple[float, Res
 def peak_memory() -> float:
     """MB that this process held at most."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def resident(process: int) -> float:
+    """MB of memory that a process has (Linux)."""
+    return int(re.findall(r"VmRSS:\s+(\d+)", Path(f"/proc/{process}/status").read_text())[0]) / 1024
 
 
 def compare(what: str, unit: str, ours: float, peer: str, theirs: float) -> None:

@@ -24,7 +24,7 @@ from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import without_pinches
 from breastmorph.registration import Registrar, Registration, preset
 from breastmorph.scan.check import find_scans, load_scan
-from breastmorph.scan.finder import second_look
+from breastmorph.scan.finder import find_landmarks, second_look
 from breastmorph.scan.scan import Landmarks, Scan
 from breastmorph.template import load_template
 
@@ -68,6 +68,11 @@ def one_sided(scan: Scan, rng: np.random.Generator) -> Scan:
     return replace(scan, landmarks=scan.landmarks.only(names))
 
 
+def found(scan: Scan, rng: np.random.Generator) -> Scan:
+    """The program's own landmarks instead of those that were set."""
+    return replace(scan, landmarks=find_landmarks(scan.mesh, "mm").landmarks)
+
+
 def mistaken(name: str, off: float) -> Callable[[Scan, np.random.Generator], Scan]:
     """One landmark set so far (mm) along the skin from its place, as the check then sees the scan."""
 
@@ -97,6 +102,7 @@ VARIANTS = {
     "jitter5": ("default", True, jittered(5.0)),
     "six holes": ("default", True, holed),
     "cropped": ("default", True, cropped),
+    "found": ("default", True, found),
     "right landmarks missing": ("default", True, one_sided),
     "nipple_left 15 mm off": ("default", True, mistaken("nipple_left", 15.0)),
     "sternal_notch 20 mm off": ("default", True, mistaken("sternal_notch", 20.0)),

@@ -27,8 +27,11 @@ from breastmorph.registration.rigid import landmark_alignment
 from breastmorph.registration.warp import _landmark_precision
 from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan
 from breastmorph.scan.finder import (
+    _STRANGE,
+    _USUAL,
     FOUND_NAMES,
     Estimate,
+    _at_home,
     _sighted,
     find_landmarks,
     improbable,
@@ -90,7 +93,10 @@ def test_a_side_without_a_breast_is_recognised_and_nothing_is_invented_there():
 @pytest.mark.slow
 def test_inside_out_and_dense_surfaces_give_the_same():
     marks, mesh = found().landmarks, scanned().mesh
-    turned = find_landmarks(mesh.flipped()).landmarks
+    inside_out = find_landmarks(mesh.flipped())
+    assert [one.code for one in inside_out.warnings] == ["inverted-orientation"]
+    assert not found().warnings
+    turned = inside_out.landmarks
     assert np.linalg.norm(turned.array(REQUIRED) - marks.array(REQUIRED), axis=1).max() < 10.0
     assert lightened(mesh) is mesh
     many = np.tile(mesh.faces, (12, 1))
@@ -223,6 +229,24 @@ def test_something_else_on_the_skin_makes_a_nipple_doubtful():
     assert np.sqrt(between.covariance[1, 1]) > 2.5
     flat = _sighted(Estimate(np.zeros(3), 25.0 * np.eye(3)), Estimate(np.zeros(3), np.eye(3)))
     assert np.sqrt(flat.covariance[1, 1]) > 4.0
+
+
+def test_deviations_are_smaller_on_what_the_nets_know_and_whole_on_a_stranger():
+    def said(times):
+        def answer(net, name):
+            own = (times * _USUAL[net][part_of(name)]) ** 2 + _STRANGE[net][part_of(name)] ** 2
+            return Estimate(np.zeros(3), own * np.eye(3))
+
+        def part_of(name):
+            return name if name in _USUAL["coarse"] else name.rsplit("_", 1)[0]
+
+        close = {name: [answer("close", name)] for name in FOUND_NAMES}
+        for side in ("left", "right"):
+            close[f"nipple_{side}"].append(answer("skin", f"nipple_{side}"))
+        return {name: answer("coarse", name) for name in FOUND_NAMES}, close
+
+    shares = [_at_home(FOUND_NAMES, *said(times)) for times in (0.5, 1.0, 1.35, 1.6, 5.0)]
+    assert shares[0] == shares[1] < shares[2] < shares[3] == shares[4] == 1.0
 
 
 def test_files_carry_how_sure_they_are(tmp_path):

@@ -111,12 +111,16 @@ def _found(check: CheckParameters, out: Path, sheets: bool, files: ScanFiles) ->
     except BreastMorphError as error:
         return _failed(files.id, Failure(error.text("command"), "error", error))
     save_landmarks(found.landmarks, out / f"{files.id}.json")
-    remarks = [reason.said("command").cause for reason in found.left_out.values()]
+    warnings, left_out = (
+        [one.said("command").cause for one in some] for some in (found.warnings, found.left_out.values())
+    )
     if sheets:
         upright = Similarity(found.axes, scale=UNITS[found.unit])
         shown = mesh.with_vertices(upright.apply(mesh.vertices))
         sheet = out / "sheets" / f"{files.id}.png"
-        landmark_sheet(files.id, shown, found.landmarks.transformed(upright), sheet, "; ".join(remarks))
+        landmark_sheet(
+            files.id, shown, found.landmarks.transformed(upright), sheet, "; ".join([*warnings, *left_out])
+        )
     return {
         "id": files.id,
         "verdict": "found",
@@ -125,7 +129,8 @@ def _found(check: CheckParameters, out: Path, sheets: bool, files: ScanFiles) ->
         "absent": found.absent,
         "uncertainty": {name: round(sd, 2) for name, sd in found.uncertainty.items()},
         "doubtful": list(found.doubtful),
-        "left_out": remarks,
+        "left_out": left_out,
+        "warnings": warnings,
     }
 
 
@@ -140,4 +145,9 @@ def _row(record: dict[str, Any]) -> list[str]:
         return [escape(record["id"]), "[red]refused[/red]", "", escape(record["reason"])]
     remarks = [f"doubtful: {', '.join(record['doubtful'])}"] if record["doubtful"] else []
     many = str(len(record["landmarks"]))
-    return [escape(record["id"]), many, record["absent"], escape("\n".join([*remarks, *record["left_out"]]))]
+    return [
+        escape(record["id"]),
+        many,
+        record["absent"],
+        escape("\n".join([*remarks, *record["left_out"], *record["warnings"]])),
+    ]

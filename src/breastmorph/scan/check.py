@@ -451,7 +451,8 @@ def landmarks_in(
     p = parameters or CheckParameters()
     with about(path):
         mesh = repaired(mesh_files.load_mesh(path), p, lambda _: None)
-        return mesh, find_landmarks(mesh, p.unit)
+        found = find_landmarks(mesh, p.unit)
+        return mesh.flipped() if found.warnings else mesh, found
 
 
 def in_mm(

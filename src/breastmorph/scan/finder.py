@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
 from scipy.spatial import cKDTree
-from scipy.spatial.transform import Rotation
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import Finding, LandmarkProblem, MeshProblem, warning
@@ -31,8 +29,9 @@ from breastmorph.scan.anatomy import (
     require_adult_anatomy,
     unit_of_extent,
 )
+from breastmorph.scan.frame import faces_inside_out
 from breastmorph.scan.scan import REQUIRED, SIDES, SIGN, STERNUM, Found, Landmarks
-from breastmorph.scan.views import Net, Skin, Votes, lightened, nets, skin_colours, spanned
+from breastmorph.scan.views import Net, Pose, Skin, Votes, hypotheses, lightened, nets, skin_colours, spanned
 
 FOUND_NAMES = (*REQUIRED, "imf_left", "imf_right")
 _PARTS = ("nipple", "lower_pole", "lateral_pole", "imf")
@@ -41,7 +40,7 @@ _PARTS = ("nipple", "lower_pole", "lateral_pole", "imf")
 # than its question. The sternum's ends are vague along the midline, and hardly across.
 _DEFINITION = {
     "sternal_notch": (2.5, 6.0, 3.0), "xiphoid": (2.5, 9.0, 3.0), "nipple": (1.2, 1.2, 1.2),
-    "lower_pole": (4.0, 4.0, 4.0), "lateral_pole": (8.0, 8.0, 8.0), "imf": (4.5, 4.5, 4.5),
+    "lower_pole": (4.0, 2.5, 4.0), "lateral_pole": (8.0, 8.0, 8.0), "imf": (4.5, 4.5, 4.5),
 }  # fmt: skip
 # And how far a net that looks from there may be off together on bodies of another kind than the phantom, mm.
 _STRANGE = {
@@ -49,6 +48,15 @@ _STRANGE = {
     "close": {"sternal_notch": 5.0, "xiphoid": 5.0, "nipple": 1.5, "lower_pole": 4.0, "lateral_pole": 14.0, "imf": 5.0},
     "skin": {"nipple": 0.8},
 }  # fmt: skip
+# How far answers to a question deviate on phantoms, which the nets know, mm (median): how sure they say they are and
+# how far apart they lie. Nets that were shown a body of another kind are less sure of it, most of all at the neck.
+_USUAL = {
+    "coarse": {"sternal_notch": 1.2, "xiphoid": 2.1, "nipple": 1.2, "lower_pole": 2.6, "lateral_pole": 5.4, "imf": 4.2},
+    "close": {"sternal_notch": 0.8, "xiphoid": 1.8, "nipple": 0.6, "lower_pole": 2.4, "lateral_pole": 4.2, "imf": 3.6},
+    "skin": {"nipple": 0.4},
+}  # fmt: skip
+_KNOWN = (1.2, 1.5)  # times as far: the most on phantoms, and what is a stranger to the nets ...
+_AT_HOME = 0.6  # ... whose deviations are so much smaller on what they know
 # Beyond this deviation along the skin (mm) a landmark is doubtful.
 _DOUBTFUL = {
     "sternal_notch": 11.0, "xiphoid": 15.0, "nipple": 2.5, "lower_pole": 14.0, "lateral_pole": 20.0, "imf": 16.0,
@@ -83,6 +91,8 @@ class FoundLandmarks:
         In the coordinates of the surface's file; ``landmarks.found`` says of each how, and how sure it is.
     left_out : mapping from name to Finding
         What was not found, and why.
+    warnings : tuple of Finding
+        What is odd about the surface.
     absent : str
         The side without a breast, or empty.
     unit : str
@@ -93,6 +103,7 @@ class FoundLandmarks:
 
     landmarks: Landmarks
     left_out: Mapping[str, Finding] = field(default_factory=dict)
+    warnings: tuple[Finding, ...] = ()
     absent: str = ""
     unit: str = "mm"
     axes: Floats = field(default_factory=lambda: np.eye(3))
@@ -166,13 +177,19 @@ def find_landmarks(
             require_adult_anatomy(upright, extent * mm)
         except LandmarkProblem as error:  # nobody set these: it is the surface that is none of an adult
             raise MeshProblem.of(error.name, **error.values) from error
+    inside_out = not cloud and faces_inside_out(body, found.landmarks.only(REQUIRED))
     to_file = Similarity(np.eye(3), middle, 1.0 / mm)
-    return replace(found, landmarks=found.landmarks.transformed(to_file), unit=unit)
+    return replace(
+        found,
+        landmarks=found.landmarks.transformed(to_file),
+        warnings=(warning("inverted-orientation/found"),) if inside_out else (),
+        unit=unit,
+    )
 
 
 def _found_in_mm(body: TriangleMesh) -> FoundLandmarks:
     skin = Skin.of(body, 4.0)
-    return _found_from(body, skin, _settled(skin, _hypotheses(skin)))
+    return _found_from(body, skin, _settled(skin, hypotheses(skin)))
 
 
 def _found_from(body: TriangleMesh, skin: Skin, stance: Similarity) -> FoundLandmarks:
@@ -185,13 +202,14 @@ def _found_from(body: TriangleMesh, skin: Skin, stance: Similarity) -> FoundLand
     close = _close_views(turned, colours, front.estimates)
     _require_one_body(turned, front.estimates)
     flat = {side: front.flat[side] + close.flat[side] for side in SIDES}
-    gone = [side for side in SIDES if flat[side] > 0.0]
+    gone = [side for side in SIDES if flat[side] > _FLAT]
     if len(gone) == 2:
         raise MeshProblem.of("no-breast")
     merged = {name: _fused(name, front.estimates[name], close.estimates[name]) for name in FOUND_NAMES}
     merged = {name: e for name, e in merged.items() if not gone or not name.endswith(gone[0])}
-    unsure = [f"nipple_{side}" for side in SIDES if side not in gone and flat[side] > -_UNSURE]
-    return _judged(turned, stance, merged, gone[0] if gone else "", unsure, colours is not None)
+    unsure = [f"nipple_{side}" for side in SIDES if side not in gone and flat[side] > _UNSURE]
+    home = _at_home(list(merged), front.estimates, close.estimates)
+    return _judged(turned, stance, merged, gone[0] if gone else "", unsure, home, colours is not None)
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -251,64 +269,8 @@ def _deviations(point: Floats, seen: Landmarks, name: str) -> float:
 # Pose: which way up and which way round
 # --------------------------------------------------------------------------------------------------------------------
 
-_POSES_TRIED = 5
-_POSE_STEPS = 3
-_POSE_POINTS = 30_000
 
-
-@lru_cache(maxsize=1)
-def _directions() -> Floats:
-    """Sixty rotations, no pose farther than 45 degrees from one of them."""
-    turns: Floats = Rotation.create_group("I").as_matrix()
-    return turns
-
-
-@dataclass(frozen=True, eq=False)
-class _Pose:
-    """A hypothesis: axes of the body as rows, its centre, and log odds that it is one."""
-
-    axes: Floats
-    centre: Floats
-    upright: float
-    torso: float
-
-
-def _hypotheses(skin: Skin) -> list[_Pose]:
-    """The best poses, the likeliest first, each settled by looking again."""
-    chosen = np.linspace(0, len(skin.points) - 1, min(_POSE_POINTS, len(skin.points))).astype(int)
-    points = skin.points[np.unique(chosen)]
-    poses = _posed(points, list(_directions()))
-    best = sorted(poses, key=lambda pose: -pose.upright)[:_POSES_TRIED]
-    for _ in range(_POSE_STEPS):
-        best = _posed(points, [pose.axes for pose in best])
-    distinct: list[_Pose] = []
-    for pose in sorted(best, key=lambda pose: -pose.upright - pose.torso):
-        if all(_degrees(pose.axes, other.axes) > 25.0 for other in distinct):
-            distinct.append(pose)
-    return distinct
-
-
-def _posed(points: Floats, axes: Sequence[Floats]) -> list[_Pose]:
-    """Look along each of some axes, and turn to what the net says."""
-    net, middle = nets().pose, points.mean(axis=0)
-    normals = np.zeros_like(points)
-    views = [Skin((points - middle) @ turn.T, normals) for turn in axes]
-    poses = []
-    for turn, said in zip(axes, net.look(views), strict=True):
-        first = said.flags[1:4] / np.linalg.norm(said.flags[1:4])
-        second = said.flags[4:7] - first * (first @ said.flags[4:7])
-        second = second / max(float(np.linalg.norm(second)), 1e-9)
-        to_body = np.column_stack([first, second, np.cross(first, second)])
-        centre = said.points[0] @ turn + middle
-        poses.append(_Pose(to_body @ turn, centre, float(said.flags[0]), float(said.flags[7])))
-    return poses
-
-
-def _degrees(a: Floats, b: Floats) -> float:
-    return float(np.degrees(np.arccos(np.clip((np.trace(a @ b.T) - 1.0) / 2.0, -1.0, 1.0))))
-
-
-def _settled(skin: Skin, poses: Sequence[_Pose]) -> Similarity:
+def _settled(skin: Skin, poses: Sequence[Pose]) -> Similarity:
     """The pose whose front view is surest of a torso, as the way from the surface's coordinates to upright ones."""
     best, most, torso = None, -np.inf, -np.inf
     for pose in poses[:3]:
@@ -413,6 +375,21 @@ def _merged(estimates: Sequence[Estimate]) -> Estimate:
         chi = sum((e.point - mean) @ p @ (e.point - mean) for p, e in zip(precision, estimates, strict=True))
         covariance = covariance * max(1.0, float(chi) / (3 * (len(estimates) - 1)))
     return Estimate(mean, covariance)
+
+
+def _at_home(
+    names: Iterable[str], front: Mapping[str, Estimate], close: Mapping[str, Sequence[Estimate]]
+) -> float:
+    """The share of a stranger's deviations that landmarks have on this body: one, and less on what the nets know."""
+    ratios = []
+    for name in names:
+        part, (wide, *near) = _part(name), close[name]
+        asked = {"coarse": front[name], "close": wide} | ({"skin": near[0]} if part == "nipple" else {})
+        for net, said in asked.items():
+            own = np.trace(said.covariance) / 3.0 - _STRANGE[net][part] ** 2
+            ratios.append(own / _USUAL[net][part] ** 2)
+    stranger = np.interp(np.sqrt(np.mean(ratios)), _KNOWN, (0.0, 1.0))
+    return float(_AT_HOME + (1.0 - _AT_HOME) * stranger)
 
 
 # Of the answers from closest by, so many showed something else on the skin (phantoms with flat nipples): hardly any
@@ -585,7 +562,8 @@ def _looking_at(outward: Floats) -> Floats:
 # The judgement: on the skin or left out, sure or doubtful
 # --------------------------------------------------------------------------------------------------------------------
 
-_UNSURE = 3.0  # log odds within which a side may be flat or not
+_FLAT = -3.0  # log odds above which a side has no breast; sides with one lie below -14 ...
+_UNSURE = -8.0  # ... and above which that is not sure
 
 
 def _require_one_body(body: TriangleMesh, front: Mapping[str, Estimate]) -> None:
@@ -661,6 +639,7 @@ def _judged(
     merged: Mapping[str, Estimate],
     absent: str,
     unsure: Sequence[str],
+    home: float,
     coloured: bool,
 ) -> FoundLandmarks:
     wanted = {name: estimate.point.copy() for name, estimate in merged.items()}
@@ -686,10 +665,11 @@ def _judged(
         how = "estimate" if hidden else "shape and colour" if coloured and part == "nipple" else "shape"
         doubtful = name in shaky or sd > _DOUBTFUL[part] or (hidden and part != "imf")
         points[name] = wanted[name] if hidden and part == "imf" else point
-        found[name] = Found(how, sd, spread, doubtful)
+        found[name] = Found(how, home * sd, home**2 * spread, doubtful)
     upright = replace(Landmarks.of(points), found=found)
     _require_enough_of_a_torso(upright.only(REQUIRED), [name for name in REQUIRED if name in gone])
-    return FoundLandmarks(upright.transformed(stance.inverse()), left_out, absent, axes=stance.rotation)
+    marks = upright.transformed(stance.inverse())
+    return FoundLandmarks(marks, left_out, absent=absent, axes=stance.rotation)
 
 
 def _require_enough_of_a_torso(found: Landmarks, gone: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ sure it is; the votes' weighted mean is the answer. The nets were trained on pha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib import resources
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
+from scipy.spatial.transform import Rotation
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.mesh.geometry import face_cross, vertex_normals, without_unreferenced
@@ -409,3 +410,64 @@ def nets() -> Nets:
     with resources.files("breastmorph").joinpath("data/landmark_nets.npz").open("rb") as file:
         loaded = np.load(BytesIO(file.read()), allow_pickle=False)
         return Nets({key: loaded[key].astype(np.float32) for key in loaded.files})
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Pose: which way up and which way round
+# --------------------------------------------------------------------------------------------------------------------
+
+_POSES_TRIED = 5
+_POSE_STEPS = 3
+_POSE_POINTS = 30_000
+
+
+@lru_cache(maxsize=1)
+def _directions() -> Floats:
+    """Sixty rotations, no pose farther than 45 degrees from one of them."""
+    turns: Floats = Rotation.create_group("I").as_matrix()
+    return turns
+
+
+@dataclass(frozen=True, eq=False)
+class Pose:
+    """A hypothesis: axes of the body as rows, its centre, and log odds that it is one."""
+
+    axes: Floats
+    centre: Floats
+    upright: float
+    torso: float
+
+
+def hypotheses(skin: Skin) -> list[Pose]:
+    """The best poses, the likeliest first, each settled by looking again."""
+    chosen = np.linspace(0, len(skin.points) - 1, min(_POSE_POINTS, len(skin.points))).astype(int)
+    points = skin.points[np.unique(chosen)]
+    poses = _posed(points, list(_directions()))
+    best = sorted(poses, key=lambda pose: -pose.upright)[:_POSES_TRIED]
+    for _ in range(_POSE_STEPS):
+        best = _posed(points, [pose.axes for pose in best])
+    distinct: list[Pose] = []
+    for pose in sorted(best, key=lambda pose: -pose.upright - pose.torso):
+        if all(_degrees(pose.axes, other.axes) > 25.0 for other in distinct):
+            distinct.append(pose)
+    return distinct
+
+
+def _posed(points: Floats, axes: Sequence[Floats]) -> list[Pose]:
+    """Look along each of some axes, and turn to what the net says."""
+    net, middle = nets().pose, points.mean(axis=0)
+    normals = np.zeros_like(points)
+    views = [Skin((points - middle) @ turn.T, normals) for turn in axes]
+    poses = []
+    for turn, said in zip(axes, net.look(views), strict=True):
+        first = said.flags[1:4] / np.linalg.norm(said.flags[1:4])
+        second = said.flags[4:7] - first * (first @ said.flags[4:7])
+        second = second / max(float(np.linalg.norm(second)), 1e-9)
+        to_body = np.column_stack([first, second, np.cross(first, second)])
+        centre = said.points[0] @ turn + middle
+        poses.append(Pose(to_body @ turn, centre, float(said.flags[0]), float(said.flags[7])))
+    return poses
+
+
+def _degrees(a: Floats, b: Floats) -> float:
+    return float(np.degrees(np.arccos(np.clip((np.trace(a @ b.T) - 1.0) / 2.0, -1.0, 1.0))))
