@@ -51,7 +51,8 @@ from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.model.building import build_model
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.phantom import mean_torso, write_cohort
-from breastmorph.report.clinical_sheet import Example, save_prediction_figure
+from breastmorph.report.clinical_sheet import Example, save_prediction_figure, save_sheet
+from breastmorph.report.render import View, box_around, render
 from breastmorph.scan.check import find_scans
 from breastmorph.scan.scan import SIDES
 from breastmorph.template import default_template
@@ -59,6 +60,7 @@ from measuring import compare
 
 METHODS = ("model", "mirror", "mean shape")
 _GOOD = (0.90, 0.98)
+_LOOKED_AT = {"front": View(), "right side": View(yaw=-80.0), "below": View(yaw=-15.0, pitch=-55.0)}
 _CLASSES = ((0.0, 30.0), (30.0, 80.0), (80.0, np.inf))
 
 
@@ -279,7 +281,9 @@ def show_lost(title: str, rows: list[Row]) -> None:
         )
 
 
-def torsos(model: ShapeModel, cohort: Cohort, folder: Path, subjects: TrainingShapes) -> list[Row]:
+def torsos(
+    model: ShapeModel, cohort: Cohort, folder: Path, subjects: TrainingShapes, pictures: Path | None
+) -> list[Row]:
     """One-sided torsos of another family, whose truth has ``points`` before and ``points_scanned`` after."""
     predictor = learnt_predictor(model, "right", "surface", None, subjects)
     rows = []
@@ -299,8 +303,33 @@ def torsos(model: ShapeModel, cohort: Cohort, folder: Path, subjects: TrainingSh
         lost = LostSkin.of(TriangleMesh(whole, faces), points)
         found = predictor.predict(shape)
         scores = tuple(lost.errors(one, model.faces) for one in (found.shape, found.mirrored))
+        print(
+            f"{name}: {scores[0][0]:.2f} mm {scores[0][1]:+.0f} cc, "
+            f"mirror {scores[1][0]:.2f} mm {scores[1][1]:+.0f} cc"
+        )
+        if pictures is not None:
+            save_pictures(pictures / f"{name}.png", shape, found, TriangleMesh(whole, faces))
         rows.append(Row((), (), (scores[0][1],), gap, np.nan, np.nan, lost=scores))
     return rows
+
+
+def save_pictures(path: Path, scan: Floats, found: Prediction, truth: TriangleMesh) -> None:
+    """The chest as it is, its prediction, the truth and the mirror image, each from front, side and below."""
+    shown = {
+        "as it is": TriangleMesh(scan, found.faces),
+        "predicted": TriangleMesh(found.shape, found.faces),
+        "truth": truth,
+        "mirror image": TriangleMesh(found.mirrored, found.faces),
+    }
+    box = box_around([scan, found.shape])
+    cells = [
+        render(mesh, view, size=(420, 420), box=box)
+        for view in _LOOKED_AT.values()
+        for mesh in shown.values()
+    ]
+    save_sheet(
+        cells, [f"{what}, {where}" for where in _LOOKED_AT for what in shown], path, columns=len(shown)
+    )
 
 
 def nearest_point_bias(model: ShapeModel, cohort: Cohort) -> float:
@@ -448,6 +477,11 @@ def main() -> int:
         "--figure", type=Path, help="PNG of three subjects after a mastectomy, with the truth"
     )
     parser.add_argument(
+        "--pictures",
+        type=Path,
+        help="folder for a PNG of every torso, its prediction, truth and mirror image, from front, side and below",
+    )
+    parser.add_argument(
         "--drawn",
         action="store_true",
         help="as with a model that keeps nobody's data: calibrate on subjects drawn from it",
@@ -491,7 +525,13 @@ def main() -> int:
             show_lost("After a mastectomy", rows)
             print(f"recognised as flat by volume alone: {recognised} of {len(rows)}")
         if arguments.torsos is not None:
-            found = torsos(model, load_cohort(arguments.torsos_registered), arguments.torsos, subjects)
+            found = torsos(
+                model,
+                load_cohort(arguments.torsos_registered),
+                arguments.torsos,
+                subjects,
+                arguments.pictures,
+            )
             show_lost("Torsos", found)
             if arguments.earlier_registered is not None:
                 ours, theirs = np.mean(
