@@ -3,7 +3,7 @@
     python benchmarks/prediction.py                                        # a cohort of its own, some 10 minutes
     python benchmarks/prediction.py --registered REG --one-registered REG1 --one-phantom PH1 --figure predicted.png
     python benchmarks/prediction.py --registered REG --evidence none --torsos T --torsos-registered REGT \
-        --earlier-registered REGV --unchanged 000,002
+        --earlier-registered REGV --unchanged 000,002 --pictures looked-at
 
 Each left-out subject is predicted twice, each side once, by a model and an uncertainty that do not know her. Beside the
 model stand mirroring (the other breast across the thorax's plane of symmetry) and the mean shape, all joined to the
@@ -33,11 +33,12 @@ from breastmorph.batch.registered_folder import recipe
 from breastmorph.clinical.distances import Request
 from breastmorph.clinical.left_out import TrainingShapes, training_shapes
 from breastmorph.clinical.measures import measured_features
-from breastmorph.clinical.missing_region import Evidence, mirror_frame, missing_region
+from breastmorph.clinical.missing_region import Evidence, TorsoView, mirror_frame, missing_region
 from breastmorph.clinical.prediction import is_gone, predict_breast, with_measures
 from breastmorph.clinical.predictor import (
     BreastPredictor,
     Prediction,
+    PredictionParameters,
     deviation_of,
     learnt_predictor,
 )
@@ -263,7 +264,7 @@ def show_lost(title: str, rows: list[Row]) -> None:
         print(
             f"breasts that differed by {low:g} to {high:g} cc ({part.sum()}): surface {ours:.2f} and mirror "
             f"{theirs:.2f} mm ({ours / theirs:.3f}), volume {np.median(cc[:, 0]):.0f} and "
-            f"{np.median(cc[:, 1]):.0f} cc, "
+            f"{np.median(cc[:, 1]):.0f} cc (mean {cc[:, 0].mean():.0f} and {cc[:, 1].mean():.0f}), "
             f"signed {lost[part, 0, 1].mean():+.0f} and {lost[part, 1, 1].mean():+.0f} cc"
         )
     near = (lost[:, 0, 0] <= lost[:, 1, 0] + 0.1).mean()
@@ -311,6 +312,41 @@ def torsos(
             save_pictures(pictures / f"{name}.png", shape, found, TriangleMesh(whole, faces))
         rows.append(Row((), (), (scores[0][1],), gap, np.nan, np.nan, lost=scores))
     return rows
+
+
+def registered_otherwise(model: ShapeModel, one: Cohort, whole: Cohort) -> None:
+    """Print how far evidence moves once a breast is gone: scans of the same people in the same pose, with one and both.
+
+    What is counted as known of a woman with one breast, less the same of her with two, along the mean's normals.
+    """
+    p = PredictionParameters()
+    view = TorsoView.of(model, "right", "surface", p.region, p.blend)
+    region, off = view.region, []
+    for i, (name, side) in enumerate(zip(one.ids, one.absent, strict=True)):
+        k = whole.ids.index(name)
+        back = one.to_file[i].inverse().after(whole.to_file[k])
+        shapes = (one.shape(i), back.apply(whole.shape(k)))
+        pair = [view.laid(mirrored(shape, model) if side == "left" else shape)[1] for shape in shapes]
+        off.append(((pair[0] - pair[1]) * view.normals).sum(axis=1))
+    moved = np.array(off)
+    for what, part in (
+        ("the other breast", view.frame.twins(region.breast)),
+        ("the thorax, healthy half", region.thorax & region.untouched),
+        ("the thorax, operated half", region.thorax & ~region.untouched),
+        ("skin beside the lost breast", region.around & ~region.untouched & ~region.thorax),
+    ):
+        print(
+            f"registered with one breast instead of two, {what}: {np.sqrt((moved[:, part] ** 2).mean()):.1f} mm"
+        )
+    some = np.flatnonzero(view.seen)[::12]
+    x, at = moved[:, some], view.frame.mean[some]
+    size = np.sqrt((x**2).mean(axis=0))
+    alike = x.T @ x / len(x) / np.outer(size, size)
+    apart = np.linalg.norm(at[:, None] - at, axis=2)
+    steps = np.arange(0.0, 120.0, 10.0)
+    fall = [alike[(apart >= low) & (apart < low + 10.0)].mean() for low in steps]
+    half = next((low + 5.0 for low, value in zip(steps, fall, strict=True) if value < 0.5), np.inf)
+    print(f"these go together over {half:.0f} mm (correlation one half)")
 
 
 def save_pictures(path: Path, scan: Floats, found: Prediction, truth: TriangleMesh) -> None:
@@ -467,6 +503,11 @@ def main() -> int:
         "--earlier-registered", type=Path, help="registered folder of an earlier visit of these torsos"
     )
     parser.add_argument(
+        "--whole-registered",
+        type=Path,
+        help="registered folder of these torsos with both breasts in the same pose: how far evidence moves",
+    )
+    parser.add_argument(
         "--unchanged", default="", help="ids of torsos with an earlier visit, with commas between"
     )
     parser.add_argument(
@@ -546,6 +587,10 @@ def main() -> int:
                     axis=0,
                 )
                 compare("With an earlier scan: distance to the lost skin", "mm", ours, "mirror", theirs)
+            if arguments.whole_registered is not None:
+                registered_otherwise(
+                    model, load_cohort(arguments.torsos_registered), load_cohort(arguments.whole_registered)
+                )
         if rows or arguments.torsos is not None:
             print(
                 "both breasts of the model's subjects and their mirror images, signed volume to the nearest skin: "
