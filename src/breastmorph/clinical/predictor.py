@@ -425,7 +425,9 @@ class BreastPredictor:
         slope = _volume_slope(patch, self.view.patch)[: len(self.view.seam.region)]
         by_shape = np.tensordot(missed, slope.astype(np.float32), 2).astype(np.float64)
         way = np.tensordot(by_shape.astype(np.float32), missed, (0, 0))
-        found: Floats = way * (self.learnt.held_more / max(float(by_shape @ by_shape), 1e-12))
+        found: Floats = way.astype(np.float64) * (
+            self.learnt.held_more / max(float(by_shape @ by_shape), 1e-12)
+        )
         return found
 
     def _earlier(self, shape: Floats, lay: Similarity, earlier: Floats) -> tuple[Floats, float]:
