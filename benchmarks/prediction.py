@@ -3,7 +3,7 @@
     python benchmarks/prediction.py                                        # a cohort of its own, some 10 minutes
     python benchmarks/prediction.py --registered REG --one-registered REG1 --one-phantom PH1 --figure predicted.png
     python benchmarks/prediction.py --registered REG --evidence none --torsos T --torsos-registered REGT \
-        --earlier-registered REGV --unchanged 000,002
+        --earlier-registered REGV --unchanged 000,002 --pictures looked-at
 
 Each left-out subject is predicted twice, each side once, by a model and an uncertainty that do not know her. Beside the
 model stand mirroring (the other breast across the thorax's plane of symmetry) and the mean shape, all joined to the
@@ -33,11 +33,12 @@ from breastmorph.batch.registered_folder import recipe
 from breastmorph.clinical.distances import Request
 from breastmorph.clinical.left_out import TrainingShapes, training_shapes
 from breastmorph.clinical.measures import measured_features
-from breastmorph.clinical.missing_region import Evidence, mirror_frame, missing_region
+from breastmorph.clinical.missing_region import Evidence, TorsoView, mirror_frame, missing_region
 from breastmorph.clinical.prediction import is_gone, predict_breast, with_measures
 from breastmorph.clinical.predictor import (
     BreastPredictor,
     Prediction,
+    PredictionParameters,
     deviation_of,
     learnt_predictor,
 )
@@ -51,7 +52,8 @@ from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.model.building import build_model
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.phantom import mean_torso, write_cohort
-from breastmorph.report.clinical_sheet import Example, save_prediction_figure
+from breastmorph.report.clinical_sheet import Example, save_prediction_figure, save_sheet
+from breastmorph.report.render import View, box_around, render
 from breastmorph.scan.check import find_scans
 from breastmorph.scan.scan import SIDES
 from breastmorph.template import default_template
@@ -59,6 +61,7 @@ from measuring import compare
 
 METHODS = ("model", "mirror", "mean shape")
 _GOOD = (0.90, 0.98)
+_LOOKED_AT = {"front": View(), "right side": View(yaw=-80.0), "below": View(yaw=-15.0, pitch=-55.0)}
 _CLASSES = ((0.0, 30.0), (30.0, 80.0), (80.0, np.inf))
 
 
@@ -261,7 +264,7 @@ def show_lost(title: str, rows: list[Row]) -> None:
         print(
             f"breasts that differed by {low:g} to {high:g} cc ({part.sum()}): surface {ours:.2f} and mirror "
             f"{theirs:.2f} mm ({ours / theirs:.3f}), volume {np.median(cc[:, 0]):.0f} and "
-            f"{np.median(cc[:, 1]):.0f} cc, "
+            f"{np.median(cc[:, 1]):.0f} cc (mean {cc[:, 0].mean():.0f} and {cc[:, 1].mean():.0f}), "
             f"signed {lost[part, 0, 1].mean():+.0f} and {lost[part, 1, 1].mean():+.0f} cc"
         )
     near = (lost[:, 0, 0] <= lost[:, 1, 0] + 0.1).mean()
@@ -279,7 +282,9 @@ def show_lost(title: str, rows: list[Row]) -> None:
         )
 
 
-def torsos(model: ShapeModel, cohort: Cohort, folder: Path, subjects: TrainingShapes) -> list[Row]:
+def torsos(
+    model: ShapeModel, cohort: Cohort, folder: Path, subjects: TrainingShapes, pictures: Path | None
+) -> list[Row]:
     """One-sided torsos of another family, whose truth has ``points`` before and ``points_scanned`` after."""
     predictor = learnt_predictor(model, "right", "surface", None, subjects)
     rows = []
@@ -299,8 +304,68 @@ def torsos(model: ShapeModel, cohort: Cohort, folder: Path, subjects: TrainingSh
         lost = LostSkin.of(TriangleMesh(whole, faces), points)
         found = predictor.predict(shape)
         scores = tuple(lost.errors(one, model.faces) for one in (found.shape, found.mirrored))
+        print(
+            f"{name}: {scores[0][0]:.2f} mm {scores[0][1]:+.0f} cc, "
+            f"mirror {scores[1][0]:.2f} mm {scores[1][1]:+.0f} cc"
+        )
+        if pictures is not None:
+            save_pictures(pictures / f"{name}.png", shape, found, TriangleMesh(whole, faces))
         rows.append(Row((), (), (scores[0][1],), gap, np.nan, np.nan, lost=scores))
     return rows
+
+
+def registered_otherwise(model: ShapeModel, one: Cohort, whole: Cohort) -> None:
+    """Print how far evidence moves once a breast is gone: scans of the same people in the same pose, with one and both.
+
+    What is counted as known of a woman with one breast, less the same of her with two, along the mean's normals.
+    """
+    p = PredictionParameters()
+    view = TorsoView.of(model, "right", "surface", p.region, p.blend)
+    region, off = view.region, []
+    for i, (name, side) in enumerate(zip(one.ids, one.absent, strict=True)):
+        k = whole.ids.index(name)
+        back = one.to_file[i].inverse().after(whole.to_file[k])
+        shapes = (one.shape(i), back.apply(whole.shape(k)))
+        pair = [view.laid(mirrored(shape, model) if side == "left" else shape)[1] for shape in shapes]
+        off.append(((pair[0] - pair[1]) * view.normals).sum(axis=1))
+    moved = np.array(off)
+    for what, part in (
+        ("the other breast", view.frame.twins(region.breast)),
+        ("the thorax, healthy half", region.thorax & region.untouched),
+        ("the thorax, operated half", region.thorax & ~region.untouched),
+        ("skin beside the lost breast", region.around & ~region.untouched & ~region.thorax),
+    ):
+        print(
+            f"registered with one breast instead of two, {what}: {np.sqrt((moved[:, part] ** 2).mean()):.1f} mm"
+        )
+    some = np.flatnonzero(view.seen)[::12]
+    x, at = moved[:, some], view.frame.mean[some]
+    size = np.sqrt((x**2).mean(axis=0))
+    alike = x.T @ x / len(x) / np.outer(size, size)
+    apart = np.linalg.norm(at[:, None] - at, axis=2)
+    steps = np.arange(0.0, 120.0, 10.0)
+    fall = [alike[(apart >= low) & (apart < low + 10.0)].mean() for low in steps]
+    half = next((low + 5.0 for low, value in zip(steps, fall, strict=True) if value < 0.5), np.inf)
+    print(f"these go together over {half:.0f} mm (correlation one half)")
+
+
+def save_pictures(path: Path, scan: Floats, found: Prediction, truth: TriangleMesh) -> None:
+    """The chest as it is, its prediction, the truth and the mirror image, each from front, side and below."""
+    shown = {
+        "as it is": TriangleMesh(scan, found.faces),
+        "predicted": TriangleMesh(found.shape, found.faces),
+        "truth": truth,
+        "mirror image": TriangleMesh(found.mirrored, found.faces),
+    }
+    box = box_around([scan, found.shape])
+    cells = [
+        render(mesh, view, size=(420, 420), box=box)
+        for view in _LOOKED_AT.values()
+        for mesh in shown.values()
+    ]
+    save_sheet(
+        cells, [f"{what}, {where}" for where in _LOOKED_AT for what in shown], path, columns=len(shown)
+    )
 
 
 def nearest_point_bias(model: ShapeModel, cohort: Cohort) -> float:
@@ -438,6 +503,11 @@ def main() -> int:
         "--earlier-registered", type=Path, help="registered folder of an earlier visit of these torsos"
     )
     parser.add_argument(
+        "--whole-registered",
+        type=Path,
+        help="registered folder of these torsos with both breasts in the same pose: how far evidence moves",
+    )
+    parser.add_argument(
         "--unchanged", default="", help="ids of torsos with an earlier visit, with commas between"
     )
     parser.add_argument(
@@ -446,6 +516,11 @@ def main() -> int:
     parser.add_argument("--evidence", choices=["points", "surface", "both", "none"], default="both")
     parser.add_argument(
         "--figure", type=Path, help="PNG of three subjects after a mastectomy, with the truth"
+    )
+    parser.add_argument(
+        "--pictures",
+        type=Path,
+        help="folder for a PNG of every torso, its prediction, truth and mirror image, from front, side and below",
     )
     parser.add_argument(
         "--drawn",
@@ -491,7 +566,13 @@ def main() -> int:
             show_lost("After a mastectomy", rows)
             print(f"recognised as flat by volume alone: {recognised} of {len(rows)}")
         if arguments.torsos is not None:
-            found = torsos(model, load_cohort(arguments.torsos_registered), arguments.torsos, subjects)
+            found = torsos(
+                model,
+                load_cohort(arguments.torsos_registered),
+                arguments.torsos,
+                subjects,
+                arguments.pictures,
+            )
             show_lost("Torsos", found)
             if arguments.earlier_registered is not None:
                 ours, theirs = np.mean(
@@ -506,6 +587,10 @@ def main() -> int:
                     axis=0,
                 )
                 compare("With an earlier scan: distance to the lost skin", "mm", ours, "mirror", theirs)
+            if arguments.whole_registered is not None:
+                registered_otherwise(
+                    model, load_cohort(arguments.torsos_registered), load_cohort(arguments.whole_registered)
+                )
         if rows or arguments.torsos is not None:
             print(
                 "both breasts of the model's subjects and their mirror images, signed volume to the nearest skin: "

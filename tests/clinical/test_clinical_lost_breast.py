@@ -76,6 +76,45 @@ def test_points_that_slid_along_the_skin_do_not_turn_the_plane_of_the_surface():
     assert tilt[1] < 0.35 * tilt[0]
 
 
+def test_the_sternum_holds_the_plane_where_a_flank_was_changed():
+    """Skin beside a lost breast that sank, and not at the midline, turns the plane less the more the midline counts."""
+    grid = np.stack(np.meshgrid(np.linspace(-120, 120, 41), np.linspace(-100, 100, 21)), axis=-1).reshape(
+        -1, 2
+    )
+    points = np.column_stack([grid, 60.0 - grid[:, 0] ** 2 / 300.0])
+    normals = np.column_stack([grid[:, 0] / 150.0, np.zeros(len(grid)), np.ones(len(grid))])
+    normals /= np.linalg.norm(normals, axis=1, keepdims=True)
+    points[:, 0] += 6.0 * np.clip(-points[:, 0] / 60.0, 0.0, 1.0)
+    twin = np.array([np.linalg.norm(grid - one * [-1, 1], axis=1).argmin() for one in grid])
+    middle = np.abs(grid[:, 0]) < 15.0
+    off = []
+    for weight in (1.0, 100.0):
+        counting = np.where(middle, weight, 1.0)
+        plane = plane_by_surface(points, points[twin], normals, 0.4, counting)
+        off.append(np.abs(plane.distance(points[np.abs(grid[:, 0]) < 1.0])).mean())
+    assert off[0] > 1.5
+    assert off[1] < 0.3 * off[0]
+
+
+def test_a_prediction_holds_what_left_out_breasts_hold(strangers):
+    shape = operated(strangers[6])
+    whole = predictor("surface")
+    learnt = whole.learnt
+    # What was missed, added to the predictions, are the breasts themselves, so that more of them is held_more.
+    average = replace(whole, learnt=replace(learnt, held_more=0.0))
+    more = lacking(average.predict(shape).shape, whole.predict(shape)).volume
+    size = whole.view.laid(shape)[0].scale
+    assert more == pytest.approx(learnt.held_more / 1000.0 / size**3, abs=0.02 * abs(more) + 0.05)
+    twice = replace(whole, learnt=replace(learnt, held_more=2e4))
+    assert lacking(average.predict(shape).shape, twice.predict(shape)).volume == pytest.approx(
+        20.0 / size**3, rel=0.05
+    )
+    # All points count where a breast is replaced: that is the posterior mean as it stands.
+    points = predictor("points")
+    fuller = replace(points, learnt=replace(points.learnt, held_more=2e4))
+    np.testing.assert_array_equal(points.predict(shape).shape, fuller.predict(shape).shape)
+
+
 def test_mirror_image_for_comparison_is_the_plain_one(strangers):
     shape = operated(strangers[2])
     found = predictor("surface").predict(shape)

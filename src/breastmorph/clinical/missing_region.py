@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self
 
@@ -13,7 +14,7 @@ from scipy.sparse.linalg import splu
 from scipy.spatial import cKDTree
 
 from breastmorph.clinical.distances import SkinPoints
-from breastmorph.foundation.arrays import Bools, Floats
+from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, MeshProblem
 from breastmorph.foundation.files import read_bytes
 from breastmorph.mask import Footprint, RegionParameters
@@ -46,7 +47,7 @@ class RegionLimits:
     margin: float = 20.0  # mm around the breast: there the prediction runs out into the scan
     midline: float = 3.0  # mm that the region stays on its own side
     ring: float = 20.0  # mm around the missing region and its mirror image that do not lie on the chest
-    sternum: float = 15.0  # mm beyond the midline that no operation of a breast reaches
+    sternum: float = 15.0  # mm beside the midline that no operation of a breast reaches
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,12 +90,19 @@ class MirrorFrame:
         twins = self.twin.at(shape)
         return plane_between(shape[by], twins[by]).reflected(twins)
 
-    def mirrored_by_surface(self, shape: Floats, by: Bools, along: float) -> Floats:
-        """The same by the surface at these vertices: where along the skin they lie counts by a share only."""
+    def mirrored_by_surface(
+        self, shape: Floats, by: Bools, along: float, weights: Floats | None = None
+    ) -> Floats:
+        """The same by the surface at these vertices: where along the skin they lie counts by a share only.
+
+        Vertices count by their weights (n,), where given.
+        """
         twins = self.twin.at(shape)
         normals = vertex_normals(shape, self.faces)
         chosen = np.flatnonzero(by)[::_EVERY]
-        return plane_by_surface(shape[chosen], twins[chosen], normals[chosen], along).reflected(twins)
+        counting = None if weights is None else weights[chosen]
+        plane = plane_by_surface(shape[chosen], twins[chosen], normals[chosen], along, counting)
+        return plane.reflected(twins)
 
 
 def mirror_frame(model: ShapeModel) -> MirrorFrame:
@@ -135,15 +143,19 @@ def plane_between(points: Floats, twins: Floats) -> Plane:
     return Plane(normal, float(normal @ (points.mean(axis=0) + twins.mean(axis=0)) / 2.0))
 
 
-def plane_by_surface(points: Floats, twins: Floats, normals: Floats, along: float) -> Plane:
+def plane_by_surface(
+    points: Floats, twins: Floats, normals: Floats, along: float, counting: Floats | None = None
+) -> Plane:
     """The plane in which the surface at points (k, 3) is best mirrored onto itself.
 
     Around a breast that is gone a registration lays points some millimetres beside their place, along the skin and
     together, while across the skin it is right: the plane of the points turns with them, that of the surface does not.
     So the distance from a twin's mirror image counts fully along the normal (k, 3), less where it stands out (skin that
-    an operation, or an old scar, changed), and only by the share ``along`` the skin.
+    an operation, or an old scar, changed), and only by the share ``along`` the skin. Points count by weights (k,), all
+    alike when not given.
     """
     plane = plane_between(points, twins)
+    each = np.ones(len(points)) if counting is None else counting
     apart = points - twins
     for _ in range(_STEPS):
         n, beyond = plane.normal, plane.distance(twins)
@@ -153,8 +165,8 @@ def plane_by_surface(points: Floats, twins: Floats, normals: Floats, along: floa
         product, right = np.zeros((3, 3)), np.zeros(3)
         usual = _STANDS_OUT * max(1.4826 * float(np.median(np.abs(across))), _FINEST)
         for axes, weights in (
-            (normals, 1.0 / (1.0 + (across / usual) ** 2)),
-            *((np.broadcast_to(axis, normals.shape), np.full(len(off), along**2)) for axis in np.eye(3)),
+            (normals, each / (1.0 + (across / usual) ** 2)),
+            *((np.broadcast_to(axis, normals.shape), each * along**2) for axis in np.eye(3)),
         ):
             facing = axes @ n
             by_turn = (twins @ turns.T) * facing[:, None] + beyond[:, None] * (axes @ turns.T)
@@ -187,6 +199,8 @@ class MissingRegion:
     untouched : (n,) bool
         Of the skin beside both that of the sternum and of the healthy half, which no operation of the missing region
         changed; where both breasts are missing, the thorax.
+    midline : (n,) bool
+        Skin over the sternum, on both sides of the midline.
     """
 
     side: str
@@ -195,6 +209,7 @@ class MissingRegion:
     healthy: Bools
     thorax: Bools
     untouched: Bools
+    midline: Bools
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -241,17 +256,18 @@ def missing_region(
     thorax = away > p.ring
     if thorax.sum() < max(_FEWEST, 0.02 * len(thorax)):
         raise _no_thorax()
+    midline: Bools = np.abs(frame.mean[:, 0]) < p.sternum
     if side == BOTH:
-        return MissingRegion(side, region, breast, np.zeros_like(region), thorax, thorax)
+        return MissingRegion(side, region, breast, np.zeros_like(region), thorax, thorax, midline)
     if not healthy.any():
         raise BreastMorphError(
             f"nothing is left on the {other_side(side)} side to predict from",
             "Paint the missing breast on one side only",
         )
     untouched = ~(region | healthy) & (SIGN[side] * frame.mean[:, 0] < p.sternum)
-    return MissingRegion(
-        side, region, breast, healthy, thorax, untouched if untouched.sum() >= _FEWEST else thorax
-    )
+    if untouched.sum() < _FEWEST:
+        untouched = thorax
+    return MissingRegion(side, region, breast, healthy, thorax, untouched, midline)
 
 
 def painted_side(model: ShapeModel, painted: Bools) -> str:
@@ -478,6 +494,8 @@ class TorsoView:
         Whether torsos are brought to one size.
     along : float
         How much distances along the skin count in the plane of symmetry, where only the surface is evidence.
+    midline : float
+        How many times as much as other skin that over the sternum counts there, which no operation of a breast moves.
     """
 
     frame: MirrorFrame
@@ -487,6 +505,7 @@ class TorsoView:
     evidence: Evidence
     with_scale: bool
     along: float = 1.0
+    midline: float = 1.0
 
     @classmethod
     def of(
@@ -529,6 +548,15 @@ class TorsoView:
         """Skin that shapes are laid on each other by, (n,)."""
         return self.region.thorax if self.evidence == "points" else self.region.untouched
 
+    @cached_property
+    def patch(self) -> Ints:
+        """Triangles of the missing skin and around it, of the vertices ``seam.region`` and then ``seam.border``."""
+        numbers = np.full(len(self.frame.mean), -1)
+        numbers[self.seam.region] = np.arange(len(self.seam.region))
+        numbers[self.seam.border] = len(self.seam.region) + np.arange(len(self.seam.border))
+        found: Ints = numbers[self.frame.faces[self.region.missing[self.frame.faces].any(axis=1)]]
+        return found
+
     def off_chest(self, laid: Floats) -> float:
         """Root mean square distance of a laid thorax from the mean's, mm."""
         chest = self.chest
@@ -545,7 +573,8 @@ class TorsoView:
             return self.plain_mirror_image(laid)
         by = self.region.around.copy()
         by[self.seam.border] = False  # their normals would be those of missing skin
-        return self.frame.mirrored_by_surface(self._without_missing(laid), by, self.along)
+        weights = np.where(self.region.midline, self.midline, 1.0)
+        return self.frame.mirrored_by_surface(self._without_missing(laid), by, self.along, weights)
 
     def _without_missing(self, laid: Floats) -> Floats:
         # Where mirror images lie between vertices, some of these may be missing ones: they must not be looked at.

@@ -3,25 +3,27 @@
 Shapes are laid on each other by the thorax away from both breasts, at their own size. The model counts every subject
 twice, as she is and mirrored: nobody's left side is special. The prediction is the mean of the Gaussian of these shapes
 after what is known of a torso was observed: that of ``ShapeModel.posterior``, as a test shows, written in products of
-shapes instead of modes. It departs from it in four things:
+shapes instead of modes. It departs from it in five things:
 
 - Noise and share of the mirror image are those that predict left-out subjects best (:class:`LeftOut` has all of them
   in closed form, which is why products are used), where ``posterior`` is given a noise.
 - A share of the mirror image is taken as it is and the rest predicted: two sides of a woman are alike in ways that few
   subjects cannot teach.
+- Where the breast is gone, the predicted one holds what left-out breasts hold on average: a mean shape is smoother than
+  the shapes that it is a mean of, and holds less.
 - The prediction runs into the scan without a step (:class:`Seam`), where a posterior mean leaves one at the border.
 - The uncertainty is what the prediction missed on left-out subjects. It holds all there is to miss: what the known skin
   does not tell, what the model cannot express, and the registration; the posterior's variance has the first alone. It
   is larger where the prediction meets the scan badly at the region's border.
 
-What counts as known depends on the case. Where the breast is gone, the position of a registered point *along* the skin
-must not count: the landmarks of both breasts steer one smooth registration, so in subjects with two breasts the points
-of one side tell of the other, which a scan after a mastectomy cannot. Nor must the skin beside the lost breast: the
-operation changed it, and what it seems to tell of the breast is told by the operation. There only the surface of the
-other breast and of the thorax away from both is evidence, seen from the sternum and the healthy half; the mirror image
-stands on her own chest wall (:meth:`MirrorFrame.mirrored_by_surface`); and left-out subjects are operated first
-(:mod:`breastmorph.clinical.missing_region`). Where a breast that is there is replaced, all points count. Where both are
-missing, nothing is mirrored: the surface of the thorax is all the evidence there is.
+What counts as known depends on the case. Where the breast is gone, the position of a registered point *along* the
+skin must not count: the landmarks of both breasts steer one smooth registration, so in subjects with two breasts the
+points of one side tell of the other, which a scan after a mastectomy cannot. Nor must the skin beside the lost
+breast: the operation changed it, and what it seems to tell of the breast is told by the operation. There only the
+surface of the other breast and of the thorax away from both is evidence, seen from the sternum and the healthy half;
+the mirror image stands on her own chest wall and sternum (:meth:`MirrorFrame.mirrored_by_surface`); and left-out
+subjects are operated first (:mod:`breastmorph.clinical.missing_region`). Where a breast that is there is replaced,
+all points count. Where both are missing, nothing is mirrored: the surface of the thorax is all the evidence there is.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ from breastmorph.clinical.missing_region import (
 )
 from breastmorph.foundation.arrays import Bools, Floats, Ints, Shown, doubted
 from breastmorph.foundation.errors import BreastMorphError, Finding, MeshProblem, warning
-from breastmorph.mesh.geometry import Similarity, vertex_areas, vertex_normals
+from breastmorph.mesh.geometry import Similarity, face_cross, vertex_areas, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.anatomy import SIZES_IN_MM
@@ -200,12 +202,13 @@ class PredictionParameters:
     # registered subjects cannot know it, since the landmarks of both their breasts steered them.
     registration_error: float = 3.5
     registration_length: float = 60.0
-    along_shares: tuple[float, ...] = (
-        0.15,
-        0.4,
+    along_shares: tuple[float, ...] = (0.15, 0.4, 1.0)  # of distances along the skin in the plane of symmetry
+    midline_weights: tuple[float, ...] = (
         1.0,
-    )  # of distances along the skin in the plane of symmetry; tried
-    trial_subjects: int = 20  # on whom that share is chosen
+        10.0,
+        100.0,
+    )  # of the skin over the sternum there; both are tried
+    trial_subjects: int = 20  # on whom these are chosen
     noise_ratios: tuple[float, ...] = tuple(
         10.0 ** np.arange(-4.0, 1.51, 0.5)
     )  # tried; to a shape's variance
@@ -231,6 +234,9 @@ class _Rows:
     known: NDArray[np.float32]  # (N, f)
     inside: tuple[NDArray[np.float32], NDArray[np.float32]]  # (N, m, 3)
     border: tuple[NDArray[np.float32], NDArray[np.float32]]  # (N, b, 3)
+    patch: NDArray[
+        np.float32
+    ]  # (N, m + b, 3) her own missing skin as it rises out of the border, and the border
     off_chest: Floats  # (N,) root mean square distance of the laid thorax from the mean's, mm
 
     def kept(self, keep: Bools) -> _Rows:
@@ -239,6 +245,7 @@ class _Rows:
             self.known[keep],
             (self.inside[0][keep], self.inside[1][keep]),
             (self.border[0][keep], self.border[1][keep]),
+            self.patch[keep],
             self.off_chest[keep],
         )
 
@@ -257,6 +264,8 @@ class _Learnt:
     choice : Choice
     missed : (N, m, 3) float32
         What the prediction missed on every left-out shape, laid on the mean, mm.
+    held_more : float
+        By how much left-out breasts hold more than their predictions on average, mm cubed.
     worst_misfit, worst_off_chest : float
         Of any left-out shape.
     by_mismatch : (2,) float
@@ -269,6 +278,7 @@ class _Learnt:
     left_out: LeftOut
     choice: Choice
     missed: NDArray[np.float32]
+    held_more: float
     worst_misfit: float
     worst_off_chest: float
     by_mismatch: Floats
@@ -365,10 +375,13 @@ class BreastPredictor:
         if earlier is not None:
             own, ratio = self._earlier(shape, lay, earlier)
             part, given, spread = own[at], ("an earlier scan",), ratio
+        joined = view.joined(part, own, laid)
+        if earlier is None and view.evidence == "surface":
+            joined += self._fuller(np.vstack([joined, laid[edge]]), missed)
         back = lay.inverse()
         turned = (spread * back.scale / np.sqrt(len(self.missed)) * back.rotation.T).astype(np.float32)
         return Prediction(
-            shape=self._completed(shape, back.apply(view.joined(part, own, laid))),
+            shape=self._completed(shape, back.apply(joined)),
             mirrored=self._completed(shape, back.apply(view.joined(plain[at], plain, laid))),
             faces=self.frame.faces,
             region=self.region,
@@ -401,6 +414,20 @@ class BreastPredictor:
         free = len(left_out.groups)
         rest = (flat - off.astype(np.float32) @ slopes) * np.float32(np.sqrt(free / max(free - len(told), 1)))
         return further.reshape(-1, 3), rest.reshape(self.missed.shape)
+
+    def _fuller(self, patch: Floats, missed: NDArray[np.float32]) -> Floats:
+        """What a predicted breast with its border, (m + b, 3), lacks to hold what breasts like it hold, (m, 3).
+
+        An average is smoother than what it is an average of, and holds less. Of all shapes that hold so much, it is the
+        likeliest: the way that the missed shapes have more volume.
+        """
+        slope = _volume_slope(patch, self.view.patch)[: len(self.view.seam.region)]
+        by_shape = np.tensordot(missed, slope.astype(np.float32), 2).astype(np.float64)
+        way = np.tensordot(by_shape.astype(np.float32), missed, (0, 0))
+        found: Floats = way.astype(np.float64) * (
+            self.learnt.held_more / max(float(by_shape @ by_shape), 1e-12)
+        )
+        return found
 
     def _earlier(self, shape: Floats, lay: Similarity, earlier: Floats) -> tuple[Floats, float]:
         """A torso from before the operation laid on by skin that it left alone; the uncertainty's size.
@@ -509,7 +536,7 @@ def _with_best_plane(view: TorsoView, found: TrainingShapes, p: PredictionParame
         return view
     operation = OperatedSkin(view.frame, view.region, p.operation)
     breast = view.region.breast
-    tried = [replace(view, along=share) for share in p.along_shares]
+    tried = [replace(view, along=a, midline=w) for a in p.along_shares for w in p.midline_weights]
     missed = np.zeros(len(tried))
     for subject in range(0, found.count, max(1, found.count // p.trial_subjects)):
         laid = view.laid(view.frame.to_frame.apply(found.shape(subject)))[1]
@@ -542,16 +569,33 @@ def _read(view: TorsoView, found: TrainingShapes, p: PredictionParameters) -> _R
             inside[which, row], border[which, row] = off[seam.region], off[seam.border]
         beside[row] = (skin - laid)[seam.border]
     border[0] += beside
+    patch = np.concatenate([inside[0], border[0]], axis=1)
     for which in range(2):
         ends = border[which].transpose(1, 0, 2).astype(np.float64)
         inside[which] -= seam.continued(ends).transpose(1, 0, 2)
     if operation:
         # Her breast rises out of sunken skin, on a short way but without a step.
         rising = Seam(frame.mesh, view.region.missing, p.rise)
-        inside[0] += rising.continued(beside.transpose(1, 0, 2).astype(np.float64)).transpose(1, 0, 2)
-    return _Rows(
-        np.arange(n) // 2, np.stack(known), (inside[0], inside[1]), (border[0], border[1]), off_chest
-    )
+        risen = rising.continued(beside.transpose(1, 0, 2).astype(np.float64)).transpose(1, 0, 2)
+        inside[0] += risen
+        patch[:, :m] += risen
+    patch += np.vstack([frame.mean[seam.region], frame.mean[seam.border]]).astype(np.float32)
+    inner, outer = (inside[0], inside[1]), (border[0], border[1])
+    return _Rows(np.arange(n) // 2, np.stack(known), inner, outer, patch, off_chest)
+
+
+def _volume(patch: Floats, faces: Ints) -> float:
+    """Of the cone from the origin to a patch of skin; with its border held, differences are what lies between two."""
+    a, b, c = (patch[corner] for corner in faces.T)
+    return float((a * np.cross(b, c)).sum()) / 6.0
+
+
+def _volume_slope(patch: Floats, faces: Ints) -> Floats:
+    """Its derivative by the points, (k, 3), but for those at the border."""
+    slope = np.zeros_like(patch)
+    for corner in range(3):
+        np.add.at(slope, faces[:, corner], face_cross(patch, faces) / 6.0)
+    return slope
 
 
 def _learnt(view: TorsoView, rows: _Rows, lost_variance: float, p: PredictionParameters) -> _Learnt:
@@ -585,6 +629,11 @@ def _learnt(view: TorsoView, rows: _Rows, lost_variance: float, p: PredictionPar
         np.tensordot(weights.astype(np.float32), part[0] - share * part[1], (1, 0))
         for part in (rows.inside, rows.border)
     )
+    held_more = []
+    for patch, off in zip(rows.patch.astype(np.float64), missed, strict=True):
+        predicted = patch.copy()
+        predicted[: len(off)] -= off
+        held_more.append(_volume(patch, view.patch) - _volume(predicted, view.patch))
     along = np.einsum("nmd,md->nm", missed[:, inner], normals[inner])
     size = np.sqrt((along**2 / np.maximum((along**2).mean(axis=0), 1e-12)).mean(axis=1))
     return _Learnt(
@@ -594,6 +643,7 @@ def _learnt(view: TorsoView, rows: _Rows, lost_variance: float, p: PredictionPar
         left_out,
         choice,
         missed,
+        held_more=float(np.mean(held_more)),
         worst_misfit=float(np.sqrt(np.einsum("ij,jk,ik->i", weights, gram, weights).max())),
         worst_off_chest=float(np.hypot(rows.off_chest.max(), np.sqrt(lost_variance))),
         by_mismatch=_spread_by_mismatch(np.sqrt((mismatch**2).sum(axis=2).mean(axis=1)), size),
