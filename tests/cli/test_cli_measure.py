@@ -105,7 +105,7 @@ def test_json_gives_null_and_a_reason_where_something_is_not_determinable(regist
     assert one["ptosis"][0]["regnault"] != "not determinable"
     assert one["ptosis"][1]["regnault"] == "not determinable"
     assert one["volumes"][0]["sd"] > 0.0
-    assert one["volumes"][0]["sd_source"] == "border"
+    assert one["volumes"][0]["sd_source"] == "wall"
     assert one["volumes"][1]["sd"] is None
 
 

@@ -32,6 +32,7 @@ from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity, rotation_about, vertex_normals
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.registration.pipeline import Registrar
+from breastmorph.report.clinical_sheet import in_cm
 from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.scan import Landmarks, Scan
 from breastmorph.template import template_from
@@ -374,6 +375,16 @@ def test_the_command_writes_page_sheet_json_and_csv_that_agree(files, command, t
     assert len(rows) == 1 + len(record["changes"][0]["measures"]) + len(record["changes"][0]["ptosis"])
     page = (tmp_path / "c" / "comparison.html").read_text()
     assert f"+{record['volume_change_left']:.0f} ± {record['volume_change_left_sd']:.0f} cc" in page
+    shown = [
+        one for one in record["changes"][0]["measures"] if one["kind"] != "tape" and one["change"] is not None
+    ]
+    assert {"mirror deviation", "surface-left", "volume-flat-wall-right"} <= {one["name"] for one in shown}
+    for one in shown:
+        digits = 2 if one["kind"] == "mean" else 1
+        number, unit = in_cm(one["change"], one["unit"], digits, "+").rsplit(" ", 1)
+        assert f"{number} ± {in_cm(one['sd'], one['unit'], digits).rsplit(' ', 1)[0]} {unit}" in page, one[
+            "name"
+        ]
     assert (tmp_path / "c" / "comparison.pdf").read_bytes().startswith(b"%PDF")
     assert str(files) not in page
 

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 import breastmorph.report.clinical_sheet as sheets
 import breastmorph.report.shape_sheets as shape_sheets
+from breastmorph import __version__
 from breastmorph.cli import main
 from breastmorph.clinical import volume
 from breastmorph.clinical.borders import BorderFinder
@@ -124,6 +125,7 @@ def test_a_subject_has_the_same_measures_at_every_door(registered, tmp_path, mon
     drawn = []
     monkeypatch.setattr(sheets, "save_clinical_sheet", lambda sheet, *_: drawn.append(sheet) or [])
     save_measure_sheet(one, tmp_path)
+    assert f"built-in template, BreastMorph {__version__}" in drawn[0].subtitle
     cells = {cell for row in drawn[0].rows for cell in row}
     for name in ("SN-NL", "volume-left", "NL-LPL", "nipple-above-fold-left", "surface-right"):
         shown = shown_measure(one[name])

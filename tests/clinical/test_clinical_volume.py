@@ -8,7 +8,14 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from breastmorph.clinical.volume import DEFINITIONS, FLAT_WALL, INNER_BORDER, BreastVolumes, chest_walls
+from breastmorph.clinical.volume import (
+    DEFINITIONS,
+    FLAT_WALL,
+    INNER_BORDER,
+    VOLUME,
+    BreastVolumes,
+    chest_walls,
+)
 from breastmorph.foundation.errors import MeshProblem
 from breastmorph.mask import Footprint, RegionParameters, breast_regions
 from breastmorph.mesh.geometry import Similarity
@@ -118,13 +125,20 @@ def test_the_derivative_agrees_with_differences(definition):
     assert len(np.unique(reading.vertices)) == len(reading.vertices)
 
 
-@pytest.mark.slow
-def test_the_uncertainty_is_that_of_the_border():
-    mesh, _ = chest()
-    found = {side: prepared().estimate(mesh.vertices, side) for side in SIDES}
-    for side in SIDES:
-        assert 0.0 < found[side].uncertainty < 0.3 * found[side].cc
-    assert found["left"].cc == pytest.approx(found["right"].cc, rel=0.01)
+def test_the_uncertainty_is_that_of_the_wall_and_of_a_border_where_one_is_drawn():
+    shapes = {height: chest(height)[0].vertices for height in (20.0, 60.0)}
+    found = {(name, h): prepared().estimate(shapes[h], "left", name) for name in DEFINITIONS for h in shapes}
+    for height in shapes:
+        wall, inner, flat = (found[name, height] for name in (VOLUME, INNER_BORDER, FLAT_WALL))
+        assert (wall.source, inner.source, flat.source) == ("wall", "border, wall", "border")
+        assert inner.uncertainty > wall.uncertainty
+    # The wall is as little known behind a small breast as behind a large one; a border cuts off more of the latter.
+    small, large = found[VOLUME, 20.0], found[VOLUME, 60.0]
+    assert small.uncertainty == pytest.approx(large.uncertainty, rel=1e-6)
+    assert found[FLAT_WALL, 60.0].uncertainty > 1.1 * found[FLAT_WALL, 20.0].uncertainty
+    # A gap that is twice as wide is known four times worse, over four times the area.
+    wider = prepared().estimate(2.0 * shapes[60.0], "left")
+    assert wider.uncertainty == pytest.approx(16.0 * large.uncertainty, rel=1e-6)
 
 
 def test_a_smaller_border_holds_nearly_all_and_a_flat_wall_more_by_what_it_cuts_off_the_chest():
@@ -146,7 +160,7 @@ def test_a_smaller_border_holds_nearly_all_and_a_flat_wall_more_by_what_it_cuts_
 def test_a_flat_wall_is_flat_and_passes_through_the_border():
     mesh, _ = chest()
     for side in SIDES:
-        wall = prepared()._by_definition[FLAT_WALL][0][side]
+        wall = prepared()._by_footprint[FLAT_WALL][0][side]
         points, rim = wall.points(mesh.vertices), np.unique(wall.rim)
         normal = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)[2][2]
         assert np.abs((points - points.mean(axis=0)) @ normal).max() < 1e-9

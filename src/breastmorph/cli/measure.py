@@ -189,7 +189,10 @@ def _examined(
 
 def _reference(target: Path) -> str:
     """What shapes are in correspondence with, as a sheet names it."""
-    return target.name if target.suffix.lower() in _MODEL_SUFFIXES else "template of the registration"
+    if target.suffix.lower() in _MODEL_SUFFIXES:
+        return target.name
+    registered = (target / "registered").is_dir() or _is_registered(target)
+    return "template of the registration" if registered else "built-in template"
 
 
 def _is_registered(path: Path) -> bool:

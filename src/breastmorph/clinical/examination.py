@@ -433,9 +433,8 @@ class Examiner:
                     out.append(Measure(name, "volume", nan, "cc", self._volumes))
                 else:
                     volume = self._volumes.estimate(shape, side, definition)
-                    out.append(
-                        Measure(name, "volume", volume.cc, "cc", sd=volume.uncertainty, source="border")
-                    )
+                    sd, source = volume.uncertainty, volume.source
+                    out.append(Measure(name, "volume", volume.cc, "cc", None, sd, source))
         return tuple(out)
 
     def _measured_symmetry(self, shape: Floats, absent: str) -> tuple[Symmetry | None, Finding | None]:

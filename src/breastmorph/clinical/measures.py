@@ -73,7 +73,7 @@ class Measure:
     sd : float
         Its standard deviation; NaN where nobody knows it.
     source : str
-        Where that comes from: "landmarks", "hidden skin", "border", "surface", "model".
+        Where that comes from: "landmarks", "hidden skin", "border", "wall", "surface", "model".
     predicted : bool
         Whether it is of a breast that is not there but predicted.
     """
@@ -346,8 +346,9 @@ def measure_distances(mesh: TriangleMesh, landmarks: Landmarks) -> tuple[Measure
     return Gauge(mesh.faces, SkinLandmarks.on(Surface(mesh), needed)).measures(mesh.vertices)
 
 
-# The borders of both breasts are drawn by one rule and err together: their difference has half (phantoms).
-_APART = 0.5
+# Borders of both breasts are drawn by one rule, and one chest lies behind both: by these sources the sides err
+# together, and the difference has this share of what sides of their own would have (phantoms).
+_APART = {"border": 0.5, "border, wall": 0.5, "wall": 0.35}
 
 
 def asymmetries(measures: Iterable[Measure]) -> tuple[Measure, ...]:
@@ -360,7 +361,7 @@ def asymmetries(measures: Iterable[Measure]) -> tuple[Measure, ...]:
         for kind in kinds:
             left, right = by_name.get((of_left, kind)), by_name.get((of_right, kind))
             if left is not None and right is not None:
-                apart = _APART if left.source == right.source == "border" else 1.0
+                apart = _APART.get(left.source, 1.0) if left.source == right.source else 1.0
                 out.append(
                     Measure(
                         name,

@@ -292,8 +292,11 @@ def _drift(places: Floats, radius: float) -> Floats:
 # --------------------------------------------------------------------------------------------------------------------
 
 _CC = 1.0 / 6000.0  # from six times a tetrahedron's volume in cubic mm to cc
-_SHIFT = 8.0  # mm that the region's border is moved in and out to see how much of the volume depends on it
+_SHIFT = 8.0  # mm that a footprint's border is moved in and out to see how much of a volume depends on it
 _SHIFT_OF_LEVEL = 1.4  # factor of the mask's level that moves its contour about as far
+# How much deeper or higher than found the wall behind a breast lies on average, mm (sd) per cm^2 of footprint: what is
+# spanned over a gap errs with the square of its width. On phantoms; a little wider than they need (docs/measures.md).
+_WALL = 0.016
 
 # What clinics and their programs call a breast's volume, each a name for sides: what it lies between.
 VOLUME, INNER_BORDER, FLAT_WALL = "volume", "volume-inner-border", "volume-flat-wall"
@@ -314,11 +317,14 @@ class Volume:
     ----------
     cc : float
     uncertainty : float
-        Half of what the volume changes when the border of the breast region moves in and out, cc.
+        Standard deviation, cc.
+    source : str
+        What that comes from: "wall", which nobody sees, "border" of the footprint, or both.
     """
 
     cc: float
     uncertainty: float
+    source: str = "wall"
 
 
 def reference_of(model: ShapeModel) -> TriangleMesh:
@@ -369,15 +375,15 @@ class BreastVolumes:
         return _volume(*self.walls[side].body(shape))
 
     @cached_property
-    def _by_definition(self) -> Mapping[str, tuple[Mapping[str, ChestWall], ...]]:
-        """Walls of every definition: as it is, with its border further in, and further out."""
+    def _by_footprint(self) -> Mapping[str, tuple[Mapping[str, ChestWall], ...]]:
+        """Walls of the definitions that end at the footprint: as it is, with its border further in, and further out."""
         mesh = self._footprint.mesh
         regions = [
             self._footprint.regions(_with_border(RegionParameters(), sign)) for sign in (0.0, -1.0, 1.0)
         ]
         inner = tuple({side: self.walls[side].over(one[side]) for side in SIDES} for one in regions)
         flat = tuple({side: _FlatWall.of(mesh, one[side]) for side in SIDES} for one in regions)
-        return {VOLUME: (self.walls, *self._moved), INNER_BORDER: inner, FLAT_WALL: flat}
+        return {INNER_BORDER: inner, FLAT_WALL: flat}
 
     def areas(self, shape: Floats, side: str) -> tuple[float, float, float]:
         """Area of the breast's skin and of the chest wall behind it, and how much both may err by the border, cm^2."""
@@ -394,7 +400,7 @@ class BreastVolumes:
 
     def read(self, shape: Floats, side: str, definition: str = VOLUME) -> Reading:
         """The volume in cc with its exact derivative by the vertices it depends on, cc per mm."""
-        wall = self.walls[side] if definition == VOLUME else self._by_definition[definition][0][side]
+        wall = self.walls[side] if definition == VOLUME else self._by_footprint[definition][0][side]
         points, faces = wall.body(shape)
         by_point = _volume_gradient(points, faces)
         skin = len(wall.ids)
@@ -406,24 +412,23 @@ class BreastVolumes:
 
     def estimate(self, shape: Floats, side: str, definition: str = VOLUME) -> Volume:
         """Volume by one of :data:`DEFINITIONS`, with its uncertainty."""
-        walls = [one[side] for one in self._by_definition[definition]]
+        if definition == VOLUME:  # its border is where skin and wall have met, and adds nothing
+            return Volume(self.cc(shape, side), self._by_wall(shape, side))
+        walls = [one[side] for one in self._by_footprint[definition]]
         known: list[Floats | None] = [None] * len(walls)
         if definition == INNER_BORDER:  # parts of one wall, the last of them the largest
             largest = walls[-1]
             points = largest.points(shape)
             known = [points[np.searchsorted(largest.ids, wall.ids)] for wall in walls]
         cc, *moved = (_volume(*wall.body(shape, at)) for wall, at in zip(walls, known, strict=True))
-        return Volume(cc, 0.5 * (max(cc, *moved) - min(cc, *moved)))
+        by_border = 0.5 * (max(cc, *moved) - min(cc, *moved))
+        if definition == FLAT_WALL:  # nobody claims that the chest is there
+            return Volume(cc, by_border, "border")
+        return Volume(cc, float(np.hypot(by_border, self._by_wall(shape, side))), "border, wall")
 
-    @cached_property
-    def _moved(self) -> tuple[Mapping[str, ChestWall], ...]:
-        """Walls of regions whose border lies further in and further out."""
-        p = self._parameters
-        shifted = [
-            replace(p, covered=_with_border(p.covered, sign), compared=_with_border(p.compared, sign))
-            for sign in (-1.0, 1.0)
-        ]
-        return tuple(chest_walls(self._footprint, one) for one in shifted)
+    def _by_wall(self, shape: Floats, side: str) -> float:
+        """What the unseen wall makes of a volume's standard deviation, cc."""
+        return 0.1 * _WALL * self.areas(shape, side)[1] ** 2
 
 
 def _with_border(region: RegionParameters, outwards: float) -> RegionParameters:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from breastmorph import __version__
 from breastmorph.clinical.distances import (
     CALIPER,
     DISTANCES,
@@ -386,8 +387,9 @@ def save_measure_sheet(
     notes = [
         "Red: sternal notch to nipple; blue: nipple to nipple; green: nipple to fold; violet, dashed: base width, "
         "straight; orange: between the breasts; white: border of the volume. Lines are drawn where they are seen.",
-        "\N{PLUS-MINUS SIGN} is one standard deviation: of landmarks set again, of the border (volume, areas), of "
-        "hidden skin where the breast hangs over the fold, of the model where a breast is predicted.",
+        "\N{PLUS-MINUS SIGN} is one standard deviation: of landmarks set again, of the chest wall that nobody "
+        "sees (volume), of the border (areas), of hidden skin where the breast hangs over the fold, of the model where "
+        "a breast is predicted.",
         *(f"Note: {sentence}." for sentence in sentences(one.warnings, "page")),
         "Computed from a 3D surface; no replacement for an examination.",
     ]
@@ -395,7 +397,8 @@ def save_measure_sheet(
     sheet = ClinicalSheet(
         f"{one.id}: measures",
         f"Identifier: {shorten(one.id, 40)}      Date of scan: ______________      Date of birth: ______________\n"
-        f"Source: {one.source}{absent}      Made with: {made_with or 'default template'}",
+        f"Source: {one.source}{absent}      Made with: {made_with or 'built-in template'}, "
+        f"BreastMorph {__version__}",
         [("From the front, from her left, from her right", pictures)],
         ["measure", "left, or both", "right", "left minus right"],
         rows,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from breastmorph import __version__
 from breastmorph.clinical.comparison import APART, Comparison, MeasureChange, VisitChange
 from breastmorph.clinical.distances import PAIRS, TAPE
 from breastmorph.clinical.repeatability import SURE, RepeatedMeasure, RepeatStudy
@@ -59,15 +60,20 @@ _VERDICTS = {True: "changed", False: "within noise", None: "–"}
 # --------------------------------------------------------------------------------------------------------------------
 
 
+def _shown(value: float, one: MeasureChange, sign: str = "") -> str:
+    """A value of a measure for people; a mean of distances, as small as they are, to a tenth of a mm."""
+    return in_cm(value, one.unit, 2 if one.kind == "mean" else 1, sign)
+
+
 def change_text(one: MeasureChange) -> str:
     """A change for people: ``+42 ± 11 cc``, lengths in cm."""
     if not math.isfinite(one.change):
         return "not determinable"
-    change = in_cm(one.change, one.unit, sign="+")
+    change = _shown(one.change, one, "+")
     if not math.isfinite(one.sd):
         return change
     number, unit = change.rsplit(" ", 1)
-    return f"{number} {_PM} {in_cm(one.sd, one.unit).rsplit(' ', 1)[0]} {unit}"
+    return f"{number} {_PM} {_shown(one.sd, one).rsplit(' ', 1)[0]} {unit}"
 
 
 def verdict_text(one: MeasureChange, side: str) -> str:
@@ -102,7 +108,7 @@ def _spread_note(found: Comparison) -> str:
 
 
 def _row(one: MeasureChange) -> tuple[str, ...]:
-    before, after = (in_cm(value, one.unit) or "–" for value in (one.before, one.after))
+    before, after = (_shown(value, one) or "–" for value in (one.before, one.after))
     return _measure_name(one), before, after, change_text(one), _VERDICTS[one.exceeds]
 
 
@@ -300,7 +306,7 @@ def _symmetry(found: Comparison) -> Table:
             for side in SIDES
         ]
         apart = in_cm(volumes[0] - volumes[1], "cc", sign="+") or "–"
-        mean = f"{one.symmetry.deviation:.1f} mm" if one.symmetry is not None else "–"
+        mean = in_cm(one.symmetry.deviation, "mm", 2) if one.symmetry is not None else "–"
         rows.append((one.id, apart, mean))
     columns = (
         "visit",
@@ -362,8 +368,8 @@ def save_comparison_sheet(found: Comparison, folder: Path) -> list[Path]:
     ]
     sheet = ClinicalSheet(
         f"{found.visits[0].id} to {visit.id}",
-        "Patient: ______________________      Dates: ______________  ______________      Scans of one person, "
-        "default template",
+        "Patient: ______________________      Dates: ______________  ______________\n"
+        f"Source: scans of one person      Made with: built-in template, BreastMorph {__version__}",
         pictures,
         ["measure (straight)", "left", f"change {_PM} 1 sd", "right", f"change {_PM} 1 sd"],
         rows,
