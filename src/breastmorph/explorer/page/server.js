@@ -175,7 +175,7 @@ export function newest(work) {
       await work(...given);
     } finally {
       running = false;
-      if (waiting) { const next = waiting; waiting = null; ask(...next); }
+      if (waiting) { const next = waiting; waiting = null; ask(...next).catch(() => {}); }  // whoever asked has gone on
     }
   };
 }
