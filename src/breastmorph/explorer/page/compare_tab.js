@@ -130,7 +130,7 @@ export function startCompareTab(page) {
     part("lines-table").hidden = !drawn.length;
     const row = (colour, words, ...cells) => make("tr", {}, make("th", { scope: "row" }, swatch(colour), words), ...cells.map(text => make("td", {}, text)));
     part("lines-table").tBodies[0].replaceChildren(...on ? [
-      ...lines.found.lines.map(line => row(COLOURS[line.name], wording(line), withSpread(main(line)), of(line.values, "tape") ? short(of(line.values, "tape").value) : "\u2013")),
+      ...lines.found.lines.map(line => row(COLOURS[line.name], `${wording(line)}${main(line)?.predicted ? ` (${t("predicted")})` : ""}`, withSpread({ ...main(line), predicted: false }), of(line.values, "tape") ? short(of(line.values, "tape").value) : "\u2013")),
       ...lines.found.folds.map(({ side, grade, above_fold: above }) => row(INK,
         side === "left" ? t("Left nipple above the fold; ptosis") : t("Right nipple above the fold; ptosis"), `${signed(above / 10)} cm`, t(grade))),
     ] : []);
