@@ -210,8 +210,10 @@ def queue(shown: Camera) -> None:
     """A folder whose landmarks the program found, and how good its registrations are."""
     page = shown.page
     page.select_option("#folder-choice", index=1)
-    page.wait_for_selector("#folder-accept:not([hidden])")
-    page.wait_for_selector("#folder-proposing", state="hidden")
+    page.wait_for_selector(
+        "#folder-accept:not([hidden])", timeout=8 * PATIENCE
+    )  # it works behind everything else
+    page.wait_for_selector("#folder-proposing", state="hidden", timeout=8 * PATIENCE)
     shown.take("folder")
     page.click("#folder-accept")
     page.wait_for_selector("#folder-register:not([disabled])")
