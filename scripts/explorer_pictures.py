@@ -47,15 +47,18 @@ def main(out: Path) -> None:
                 model(shown)
                 editing(shown)
                 patient(shown, *one_sided(cohort))
-            with browser.tab(address_in(file), width=1024, height=768) as tab:
+            with browser.tab(address_in(file), width=820, height=1180) as tab:
                 compare(Camera(tab.page, out), "tablet")
-        folder = Path(place) / "clinic"
-        folder.mkdir()
-        scans = sorted(cohort.glob("scans/*.ply"))[:3]
-        for scan in scans:
-            shutil.copy(scan, folder)
-        with explore(folder) as file, browser.tab(address_in(file), width=1440, height=900) as tab:
-            queue(Camera(tab.page, out), scans[0], cohort / "landmarks" / f"{scans[0].stem}.json")
+        with explore("--by-hand") as file, browser.tab(address_in(file), width=1440, height=900) as tab:
+            picking(Camera(tab.page, out), *one_sided(cohort))
+        clinic = Path(place) / "clinic"
+        whole = [one for one in sorted(cohort.glob("scans/*.ply")) if one != one_sided(cohort)[0]]
+        for folder in ("spring", "autumn"):
+            (clinic / folder).mkdir(parents=True)
+            for scan in whole:
+                shutil.copy(scan, clinic / folder)
+        with explore(clinic) as file, browser.tab(address_in(file), width=1440, height=900) as tab:
+            queue(Camera(tab.page, out))
 
 
 class Camera:
@@ -138,8 +141,8 @@ def patient(shown: Camera, scan: Path, marks: Path) -> None:
     page = shown.page
     page.click("#tab-scan")
     page.set_input_files("#scan-files", str(scan))
-    page.wait_for_selector("#scan-body:not([hidden])")
-    shown.take("picking")
+    page.wait_for_function("() => Object.keys(explorer.tabs.scan.state()?.found ?? {}).length > 4")
+    shown.take("proposed")
     page.set_input_files("#scan-picker [data-part=file-input]", str(marks))
     page.wait_for_function("() => Object.keys(explorer.tabs.scan.state().landmarks).length > 0")
     if page.is_visible("#scan-picker [data-part=suggestion] button"):
@@ -158,6 +161,15 @@ def patient(shown: Camera, scan: Path, marks: Path) -> None:
     page.wait_for_selector("#missing-result:not([hidden])")
     page.wait_for_function("() => explorer.stage.shape.spec.kind === 'prediction'")
     shown.take("missing")
+    page.click("#tab-compare")
+    page.wait_for_selector("#compare-shape option >> nth=2", state="attached")
+    page.select_option("#compare-other", index=1)
+    page.wait_for_function("() => explorer.stage.kept")
+    page.check("[name=compare-map][value=difference]")
+    page.check("#lines-show")
+    page.wait_for_selector("#lines-table:not([hidden])")
+    page.locator("#compare-how").scroll_into_view_if_needed()
+    shown.take("lines")
     page.click("#tab-save")
     shown.take("save")
     page.click("#tab-missing")
@@ -178,18 +190,38 @@ def paint(shown: Camera) -> None:
     shown.take("painting")
 
 
-def queue(shown: Camera, scan: Path, marks: Path) -> None:
-    """The first two landmarks on the first scan of a folder."""
+def picking(shown: Camera, scan: Path, marks: Path) -> None:
+    """The first two landmarks of a scan, set by hand."""
     page = shown.page
-    page.wait_for_selector("#folder-picker .next")
+    page.click("#tab-scan")
+    page.set_input_files("#scan-files", str(scan))
+    page.wait_for_selector("#scan-body:not([hidden])")
     page.wait_for_function("() => explorer.stage.scan?.positions")
     there = np.array(page.evaluate("Array.from(explorer.stage.scan.positions)")).reshape(-1, 3)
     to_shown = Similarity.fit(load_mesh(scan).vertices, there)
     known = load_landmarks(marks).transformed(to_shown)
     for name in ("sternal_notch", "xiphoid"):
         page.mouse.click(*page.evaluate("point => explorer.stage.view.project(point)", known[name].tolist()))
-        page.wait_for_function("name => name in explorer.tabs.folder.state().landmarks", arg=name)
+        page.wait_for_function("name => name in explorer.tabs.scan.state().landmarks", arg=name)
+    shown.take("picking")
+
+
+def queue(shown: Camera) -> None:
+    """A folder whose landmarks the program found, and how good its registrations are."""
+    page = shown.page
+    page.select_option("#folder-choice", index=1)
+    page.wait_for_selector(
+        "#folder-accept:not([hidden])", timeout=8 * PATIENCE
+    )  # it works behind everything else
+    page.wait_for_selector("#folder-proposing", state="hidden", timeout=8 * PATIENCE)
     shown.take("folder")
+    page.click("#folder-accept")
+    page.wait_for_selector("#folder-register:not([disabled])")
+    page.click("#folder-register")
+    page.wait_for_selector("#folder-quality:not([hidden])")
+    settled(page)
+    page.locator("#folder-build").scroll_into_view_if_needed()
+    shown.take("quality")
 
 
 if __name__ == "__main__":

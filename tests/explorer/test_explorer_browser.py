@@ -256,7 +256,7 @@ def guided(page, scan, tmp_path):
                 page.set_input_files("#scan-files", files)
                 page.wait_for_function("() => explorer.tabs.scan.state()?.complete")
             elif do["seen"]:
-                page.get_by_text(do["seen"]).locator("visible=true").first.wait_for()
+                page.get_by_text(re.compile(re.escape(do["seen"]))).locator("visible=true").first.wait_for()
             page.wait_for_timeout(100)
             settled(page)
         yield title

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from breastmorph.batch.engine import Executor, LocalProcesses, register_batch
 from breastmorph.batch.registered_folder import (
     FailedScan,
     Outcome,
+    Product,
     ProductMaker,
     Recipe,
     RegisteredFolder,
@@ -25,7 +26,7 @@ from breastmorph.batch.registered_folder import (
 from breastmorph.batch.summary import summarise
 from breastmorph.clinical.patient import Patient, registered_patient, template_of
 from breastmorph.explorer.answers import sentences, told
-from breastmorph.explorer.jobs import Job, WorkerCalls
+from breastmorph.explorer.jobs import Job, SharedCalls, WorkerCalls
 from breastmorph.explorer.model_view import ModelOrigin, ModelView
 from breastmorph.explorer.open_scans import OpenScan, ScanQueue
 from breastmorph.foundation.arrays import Floats, Ints
@@ -113,7 +114,7 @@ def computed_patient(session: Session, scan: OpenScan, how: str, job: Job) -> Sh
             files = scan.files(folder) if scan.picks.points else None
             return replace(fit_patient(view, scan, files, limits, job), landmarks=marks)
         out = line.registration if scan.source == "queue" and line else folder / "registration"
-        found = register_patient(view.model, scan, scan.files(folder), out, limits, job)
+        found = register_patient(session, scan, scan.files(folder), out, job)
         return replace(found, landmarks=marks)
 
 
@@ -121,11 +122,11 @@ def computed_patient(session: Session, scan: OpenScan, how: str, job: Job) -> Sh
 
 
 def register_scans(
-    model: ShapeModel, found: Sequence[ScanFiles], out: Path, limits: Limits, job: Job, jobs: int = 1
+    session: Session, found: Sequence[ScanFiles], out: Path, job: Job, jobs: int = 1
 ) -> list[Outcome]:
     """Register scans into a folder in processes of their own, with progress."""
     job.at("preparing the template", 0.0)
-    rules: Recipe = recipe(template_of(model))
+    rules, explorer = _recipe(session.view.model), session.explorer
     done = 0
 
     def start(todo: int, current: int) -> None:
@@ -139,28 +140,48 @@ def register_scans(
         done += 1
         job.at(outcome.id, 0.05 + 0.9 * done / len(found))
 
-    executor: Executor = _Stoppable(limits, job) if jobs == 1 else LocalProcesses(jobs, limits)
+    several = LocalProcesses(jobs, explorer.settings.computing)
+    executor: Executor = _Stoppable(explorer.registering, job) if jobs == 1 else several
     return register_batch(found, rules, out, executor, on_start=start, on_done=advance)
+
+
+@lru_cache(maxsize=2)
+def _recipe(model: ShapeModel) -> Recipe:
+    return recipe(template_of(model))
+
+
+def registrar() -> Callable[[tuple[Recipe, ScanFiles]], Product | FailedScan]:
+    """Setup of a registering process; a template that was made ready for one scan serves the next."""
+    made: dict[tuple[object, ...], ProductMaker] = {}
+
+    def register(task: tuple[Recipe, ScanFiles]) -> Product | FailedScan:
+        rules, files = task
+        key = (rules.template, rules.parameters, rules.check, rules.learnt)
+        if key not in made:
+            made.clear()
+            made[key] = ProductMaker(rules)
+        return made[key](files)
+
+    return register
 
 
 @dataclass(frozen=True, eq=False)
 class _Stoppable:
-    """One process that ends as soon as its job is cancelled, in the middle of a scan too."""
+    """A process that ends as soon as its job is cancelled, in the middle of a scan too."""
 
-    limits: Limits
+    calls: SharedCalls
     job: Job
 
     def run(
         self, recipe: Recipe, todo: Sequence[ScanFiles], folder: RegisteredFolder, lock: FolderLock
     ) -> Generator[Outcome, None, None]:
         """See :class:`breastmorph.batch.engine.Executor`."""
-        with WorkerCalls(partial(ProductMaker, recipe), self.limits) as calls:
-            for files in todo:
-                try:
-                    product = calls.call(files, lambda: self.job.is_cancelled)
-                except BreastMorphError as error:  # its process died
-                    product = FailedScan.of(files, error)
-                yield folder.store(product)
+        for files in todo:
+            try:
+                product = self.calls.call((recipe, files), lambda: self.job.is_cancelled)
+            except BreastMorphError as error:  # its process died
+                product = FailedScan.of(files, error)
+            yield folder.store(product)
 
 
 def registered(model: ShapeModel, scan: OpenScan, folder: Path) -> ShownPatient:
@@ -171,9 +192,7 @@ def registered(model: ShapeModel, scan: OpenScan, folder: Path) -> ShownPatient:
     return shown_patient(model, patient, scan.key, "registered", residual(scan.surface, shape, model.faces))
 
 
-def register_patient(
-    model: ShapeModel, scan: OpenScan, files: ScanFiles, out: Path, limits: Limits, job: Job
-) -> ShownPatient:
+def register_patient(session: Session, scan: OpenScan, files: ScanFiles, out: Path, job: Job) -> ShownPatient:
     """Register one scan.
 
     Raises
@@ -181,11 +200,11 @@ def register_patient(
     BreastMorphError
         Why it cannot be registered.
     """
-    outcome = register_scans(model, [files], out, limits, job)[0]
+    outcome = register_scans(session, [files], out, job)[0]
     if outcome.status == "failed":
         raise failure(outcome)
     job.at("measuring the distance to the scan", 0.96)
-    found = registered(model, scan, out)
+    found = registered(session.view.model, scan, out)
     patient = replace(found.patient, id=scan.name, warnings=tuple(outcome.findings))
     return replace(found, patient=patient)
 

@@ -422,11 +422,10 @@ def register_queue(asked: Asked) -> Job:
     chosen = list(line.chosen(lambda row: row["status"] == "done").values())
     if not chosen:
         raise not_now("no scan has all its landmarks yet", "Pick landmarks first", code="nothing-ready")
-    limits, model = session.explorer.settings.computing, session.view.model
 
     def work(job: Job) -> dict[str, Any]:
         jobs = max(1, min(cores() - 1, len(chosen)))  # one core stays with the page
-        outcomes = register_scans(model, chosen, line.registration, limits, job, jobs)
+        outcomes = register_scans(session, chosen, line.registration, job, jobs)
         return {
             "registered": [
                 {"name": one.id, "error": as_record(failure(one)) if one.status == "failed" else None}

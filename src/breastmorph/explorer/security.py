@@ -12,7 +12,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from breastmorph.explorer.answers import RequestProblem, as_record
+from breastmorph.explorer.answers import RequestProblem, as_record, spoken
 from breastmorph.explorer.settings import EVERYWHERE, is_loopback
 
 HEADERS = {
@@ -123,7 +123,7 @@ class Doorkeeper:
                 self.require_origin(headers)
             answer = await self._entry(scope, headers)
         except RequestProblem as problem:
-            answer = JSONResponse(as_record(problem), problem.status)
+            answer = JSONResponse(spoken(as_record(problem), headers.get("x-language", "en")), problem.status)
         await (self.app if answer is None else answer)(scope, receive, with_headers)
 
     def require_host(self, headers: Headers) -> None:

@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,6 +27,7 @@ from breastmorph.explorer.security import Keys
 from breastmorph.explorer.settings import MEGABYTE, READERS, PrivateFolder, Settings, is_loopback
 from breastmorph.explorer.uploads import UploadFolder
 from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.machine import cores
 
 if TYPE_CHECKING:
     from breastmorph.explorer.editing import Edited, Editing
@@ -548,9 +551,12 @@ class Explorer:
         self.folder = self._private.path
         self.source = ModelSource(ModelOrigin(settings.model), settings.modes)
         self.folders: Folders | None = None
-        self.reading = SharedCalls(_reader, settings.reading, READERS)
+        self.reading = SharedCalls(partial(_setup, "uploads.reader"), settings.reading, READERS)
         # One process: what it learned of the model for one tab serves the next.
-        self.predicting = SharedCalls(_predictor, settings.computing, 1)
+        self.predicting = SharedCalls(partial(_setup, "predicting.predictor"), settings.computing, 1)
+        self.registering = SharedCalls(
+            partial(_setup, "patients.registrar"), settings.computing, max(READERS, cores())
+        )
         self._sessions: dict[str, Session] = {}
         self._gave_way: deque[str] = deque(maxlen=_REMEMBERED)
         self._lock = threading.Lock()
@@ -657,6 +663,7 @@ class Explorer:
             self.close(session)
         self.reading.close()
         self.predicting.close()
+        self.registering.close()
         self._private.delete()
 
     def _sweep(self) -> None:
@@ -684,16 +691,8 @@ class Explorer:
                 self.folders.begin()
 
 
-# Both modules take long to load, and only their processes need them.
-
-
-def _reader() -> Callable[[Any], Any]:
-    from breastmorph.explorer.uploads import reader
-
-    return reader()
-
-
-def _predictor() -> Callable[[Any], Any]:
-    from breastmorph.explorer.predicting import predictor
-
-    return predictor()
+def _setup(name: str) -> Callable[[Any], Any]:
+    """What a worker process does, by its module and maker: these take long to load, and only it needs them."""
+    module, _, made_by = name.partition(".")
+    made: Callable[[Any], Any] = getattr(import_module(f"breastmorph.explorer.{module}"), made_by)()
+    return made

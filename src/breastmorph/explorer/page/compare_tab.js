@@ -3,7 +3,7 @@
 import { make, part } from "./elements.js";
 import { quantity, signed, withSpread, wording } from "./figures.js";
 import { day, t } from "./language.js";
-import { attempt, busy, say } from "./notices.js";
+import { attempt, busy, complain, say } from "./notices.js";
 import { startPlan } from "./plan.js";
 import { arrays, newest, post } from "./server.js";
 import { fetchShape, labelOf } from "./shapes.js";
@@ -56,8 +56,9 @@ export function startCompareTab(page) {
 
   const words = id => part(id).selectedOptions[0]?.textContent ?? "";
 
-  /* What is chosen, in the view and in the table. */
-  const show = newest(async () => {
+  /* What is chosen, in the view and in the table; whoever goes elsewhere meanwhile is not told what became of it. */
+  const show = newest(() => draw().catch(error => { if (page.tab === "compare") complain(error); }));
+  async function draw() {
     const first = spec("compare-shape"), second = first?.kind === SCAN ? null : spec("compare-other");
     part("compare-other").disabled = first?.kind === SCAN;
     document.querySelectorAll("[name=compare-map]").forEach(radio => { radio.disabled = first?.kind === SCAN || (radio.value === "difference" && !second); });
@@ -84,10 +85,11 @@ export function startCompareTab(page) {
       page.stage.compareWith(other, chosen("compare-layout"));
       page.measures.follow(first);
     }
-    await showLines();
-    await table(first, second);
-    await plan.show();
-  });
+    for (const next of [showLines, () => table(first, second), plan.show]) {
+      if (page.tab !== "compare") return;
+      await next();
+    }
+  }
 
   async function table(first, second) {
     part("compare-table").hidden = !second;
@@ -128,7 +130,7 @@ export function startCompareTab(page) {
     part("lines-table").hidden = !drawn.length;
     const row = (colour, words, ...cells) => make("tr", {}, make("th", { scope: "row" }, swatch(colour), words), ...cells.map(text => make("td", {}, text)));
     part("lines-table").tBodies[0].replaceChildren(...on ? [
-      ...lines.found.lines.map(line => row(COLOURS[line.name], wording(line), withSpread(main(line)), of(line.values, "tape") ? short(of(line.values, "tape").value) : "\u2013")),
+      ...lines.found.lines.map(line => row(COLOURS[line.name], `${wording(line)}${main(line)?.predicted ? ` (${t("predicted")})` : ""}`, withSpread({ ...main(line), predicted: false }), of(line.values, "tape") ? short(of(line.values, "tape").value) : "\u2013")),
       ...lines.found.folds.map(({ side, grade, above_fold: above }) => row(INK,
         side === "left" ? t("Left nipple above the fold; ptosis") : t("Right nipple above the fold; ptosis"), `${signed(above / 10)} cm`, t(grade))),
     ] : []);

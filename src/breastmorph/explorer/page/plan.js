@@ -47,7 +47,7 @@ export function startPlan(page) {
         await download("POST", "api/download/plan", { target, side: one.side, part: name, format: "stl" }, `${name}-${one.side}.stl`);
         say(t("The solid is saved in the folder of your browser\u2019s downloads."));
       }) }, `${words}, ${sides[one.side]} (STL)`))));
-    await paint();
+    if (page.tab === "compare") await paint();
   }
 
   /* Colours of the thickness on the target. */
@@ -107,7 +107,7 @@ export function startPlan(page) {
       part("plan").hidden = !known.length;
       part("plan-target").replaceChildren(...known.map(([value, words]) => make("option", { value, selected: value === before }, words)));
       await cut();
-      if (known.length) await show();
+      if (known.length && page.tab === "compare") await show();
     },
     /* How thick it is at a vertex; null where no map is shown. */
     at: vertex => map && `${signed(map[vertex])} mm`,

@@ -18,8 +18,8 @@ export class Cancelled extends Error {}
 
 /* Requests that change nothing on the server. */
 const LOOKING = ["api/shape", "api/measures", "api/download", "api/left", "api/enter", "api/sessions", "api/undo", "api/redo", "api/cases"];
-let tell = () => {};
-export function onChange(listener) { tell = listener; }
+let changed = () => {};
+export function onChange(listener) { changed = listener; }
 
 const pause = ms => new Promise(done => setTimeout(done, ms));
 
@@ -41,7 +41,7 @@ async function request(method, path, { body, raw, code } = {}) {
       : new Refusal({ cause: t("The explorer does not answer"), remedy: t("Start it again with: breastmorph explore") });
   }
   if (answer.ok) {
-    if (method !== "GET" && !LOOKING.some(each => path.startsWith(each))) tell();
+    if (method !== "GET" && !LOOKING.some(each => path.startsWith(each))) changed();
     return answer;
   }
   let told = null;
@@ -143,6 +143,7 @@ export async function job(begin, tell, cancelled) {
       state = await get(`api/jobs/${state.job}`);
     }
   }
+  changed();  // what the job made may be undone, and the list of scans tells of it
   if (state.state === "cancelled") throw new Cancelled();
   if (state.state === "failed") throw new Refusal(state.error ?? { cause: t("It did not work") });
   return state.result;
@@ -175,7 +176,7 @@ export function newest(work) {
       await work(...given);
     } finally {
       running = false;
-      if (waiting) { const next = waiting; waiting = null; ask(...next); }
+      if (waiting) { const next = waiting; waiting = null; ask(...next).catch(() => {}); }  // whoever asked has gone on
     }
   };
 }

@@ -115,9 +115,12 @@ export class Stage extends EventTarget {
 
   /* ---- two shapes ---- */
 
-  keep(token) {
-    this.kept = { ...this.shape, positions: this.shape.positions.slice(), token };
-    this.keptLabels[token] = this.shape.label;
+  /* A shape as it is now: sliders move the one that is shown. */
+  still() { return { ...this.shape, positions: this.shape.positions.slice() }; }
+
+  keep(shape, token) {
+    this.kept = { ...shape, token };
+    this.keptLabels[token] = shape.label;
     this.view.setMesh("kept", this.kept.positions, this.model.faces, { colour: KEPT, pickable: false });
     if (this.layout === "single") this.layout = "side";
     this._arrange();
