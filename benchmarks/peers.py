@@ -68,6 +68,8 @@ CANDIDATES: dict[str, list[dict[str, Any]]] = {
     ],
     "landmarks alone": [{"start": start} for start in ("spline", "local")],
 }
+# Presets of BreastMorph that stand in the table, and their titles there.
+OURS = {"default": "BreastMorph", "paper": "the printed method", "rigid": "similarity alone"}
 PACKAGES = {
     "nricp_amberg": "trimesh", "nricp_sumner": "trimesh", "meshmonk": "meshmonk", "pycpd": "pycpd",
     "functional maps": "pyfmaps", "landmarks alone": "scipy",
@@ -368,7 +370,7 @@ def compared(arguments: argparse.Namespace, keep: Callable[[dict[str, Any]], Non
         run = {"subjects": kind, "scored": n, "tuned_on": arguments.tune, "vertices": template.mesh.n_vertices,
                "versions": versions(arguments.python), "methods": table}  # fmt: skip
         for method in arguments.only.split(","):
-            if method in ("default", "rigid"):
+            if method in OURS:
                 done, chosen = ours(template, scans[:n], method), {}
             else:
                 chosen = tuned(arguments.python, method, jobs[n:], scans[n:], truths[n:], template, place)
@@ -457,7 +459,7 @@ def as_markdown(runs: list[dict[str, Any]]) -> str:
             f"{title} ({name})"
             for key, (title, _) in _COLUMNS.items()
             for name, one in methods.items()
-            if name not in ("default", "rigid", "landmarks alone")
+            if name not in (*OURS, "landmarks alone")
             and one.get(key) is not None
             and methods.get("default", {}).get(key) is not None
             and one[key] != methods["default"][key]
@@ -471,8 +473,7 @@ def as_markdown(runs: list[dict[str, Any]]) -> str:
                 "-" if one.get(key) is None else f"{one[key]:.{digits}f}"
                 for key, (_, digits) in _COLUMNS.items()
             ]
-            title = {"default": "BreastMorph", "rigid": "similarity alone"}.get(name, name)
-            lines.append(f"| {title} | " + " | ".join(cells) + " |")
+            lines.append(f"| {OURS.get(name, name)} | " + " | ".join(cells) + " |")
         lines += ["", "Settings: " + "; ".join(
             f"{name} {json.dumps(one['settings'])}" for name, one in methods.items() if one.get("settings")
         ) + ".", ""]  # fmt: skip
@@ -493,6 +494,11 @@ def write_page(runs: list[dict[str, Any]]) -> None:
     page.write_text(f"{head}{BEGIN}\n\n{as_markdown(runs)}\n{END}{tail}", encoding="utf-8")
 
 
+def same(run: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two runs had the same subjects, so that their methods go into one table."""
+    return all(run[name] == other[name] for name in ("subjects", "scored", "tuned_on", "vertices"))
+
+
 def main() -> int:
     """Run as a peer, or compare."""
     if len(sys.argv) > 1 and sys.argv[1] == "--work":
@@ -505,16 +511,21 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="realistic torsos with truth; phantoms otherwise")
     parser.add_argument("--n", type=int, default=2, help="subjects that are scored")
     parser.add_argument("--tune", type=int, default=1, help="other subjects that settings are chosen on")
-    parser.add_argument("--only", default=",".join(["default", "rigid", *CANDIDATES]), help="comma-separated")
-    parser.add_argument("--add", action="store_true", help="keep other runs in benchmarks/peers.json")
+    parser.add_argument("--only", default=",".join([*OURS, *CANDIDATES]), help="comma-separated")
+    parser.add_argument(
+        "--add", action="store_true", help="keep other runs and methods in benchmarks/peers.json"
+    )
     parser.add_argument("--docs", action="store_true", help="renew the tables of docs/peers.md")
     arguments = parser.parse_args()
     kept = ROOT / "benchmarks" / "peers.json"
     before = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() and arguments.add else []
 
     def keep(found: dict[str, Any]) -> None:
-        same = (found["subjects"], found["scored"])
-        runs = [run for run in before if (run["subjects"], run["scored"]) != same] + [found]
+        runs = [run for run in before if not same(run, found)]
+        earlier = [run["methods"] for run in before if same(run, found)]
+        methods = {name: one for known in (*earlier, found["methods"]) for name, one in known.items()}
+        order = [name for name in (*OURS, *CANDIDATES) if name in methods]
+        runs.append(found | {"methods": {name: methods[name] for name in order}})
         kept.write_text(json.dumps(runs, indent=1) + "\n", encoding="utf-8")
         if arguments.docs:
             write_page(runs)
