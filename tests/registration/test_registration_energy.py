@@ -10,11 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial import Delaunay
 
+from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import rotation_about
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration import energy
-from breastmorph.registration.minimiser import Deformation, EdgeSystem, Pulls, spokes_and_rims
+from breastmorph.registration.minimiser import Deformation, EdgeSystem, Pulls, evened, spokes_and_rims
 from breastmorph.registration.parameters import StageParameters, preset
 from breastmorph.registration.prepared import EmbeddedDeformation
+from breastmorph.registration.result import shape_metrics
 
 
 def patch(rng: np.random.Generator, count: int = 60) -> tuple[np.ndarray, np.ndarray]:
@@ -168,3 +171,34 @@ def test_embedded_deformation_carries_a_similarity_exactly():
         1.3 * nodes @ turn.T + 7.0, np.full(30, 1.3), np.tile(turn, (30, 1, 1))
     )
     assert np.allclose(moved, 1.3 * points @ turn.T + 7.0)
+
+
+def _sheet(pressed: np.ndarray) -> TriangleMesh:
+    """A sheet of 1 mm squares with a fold across it, whose columns lie elsewhere by so much in its middle."""
+    x, y = np.meshgrid(np.arange(41.0), np.arange(31.0), indexing="ij")
+    x += pressed[:, None] * np.sin(np.pi * y / 30.0) ** 2
+    n, k = x.shape
+    corner = (np.arange(n - 1)[:, None] * k + np.arange(k - 1)).ravel()
+    one = np.column_stack([corner, corner + k, corner + 1])
+    other = np.column_stack([corner + 1, corner + k, corner + k + 1])
+    height = np.hypot(x - 20.0, 10.0)
+    return TriangleMesh(np.column_stack([x.ravel(), y.ravel(), height.ravel()]), np.concatenate([one, other]))
+
+
+@pytest.mark.parametrize(("gap", "off"), [(0.02, 0.1), (-0.2, 0.8)], ids=["pressed together", "turned over"])
+def test_triangles_pressed_together_at_a_fold_are_spread_over_the_same_surface(
+    gap: float, off: float
+) -> None:
+    tight = np.zeros(41)
+    tight[19:23] = 20.0 + gap * np.arange(4.0) - np.arange(19.0, 23.0)
+    rest, pressed = _sheet(np.zeros(41)), _sheet(tight)
+    held = np.isin(rest.vertices[:, 0], (0.0, 40.0)) | np.isin(rest.vertices[:, 1], (0.0, 30.0))
+    found = evened(rest, pressed.vertices, 0.15, held)
+    before, after = (shape_metrics(rest.vertices, v, rest.faces) for v in (pressed.vertices, found))
+    assert before["smallest_area_ratio"] < 0.05
+    assert (before["flipped_percent"] > 0.0) == (gap < 0.0)
+    assert after["smallest_area_ratio"] > 0.15
+    assert after["flipped_percent"] == 0.0
+    assert np.array_equal(found[held], pressed.vertices[held])
+    assert Surface(rest).distances(found).max() < off
+    assert np.array_equal(evened(rest, rest.vertices, 0.15, held), rest.vertices)

@@ -10,9 +10,11 @@ import numpy as np
 from scipy.sparse import csc_matrix, diags, vstack
 from scipy.sparse.linalg import splu
 
-from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.mesh.geometry import face_angles, vertex_areas, vertex_normals
-from breastmorph.mesh.topology import edge_table
+from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.geometry import face_angles, face_areas, face_normals, vertex_areas, vertex_normals
+from breastmorph.mesh.topology import edge_table, faces_with_any
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.parameters import StageParameters
 from breastmorph.registration.rigid import Target
 
@@ -369,3 +371,84 @@ def fit(
         if distance < parameters.stop_distance:
             break
     return history
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Triangles pressed together: spread again over the skin around them
+# --------------------------------------------------------------------------------------------------------------------
+
+_RINGS = 8  # of triangles around them that take part
+_OVERLAP = 2  # rings around what is turned over that are drawn flat first
+_STEP = 0.5  # of the way to where a vertex's neighbours would have it, along the surface
+_STEPS = 20  # before it is looked again which are still tight
+_ROUNDS = 10
+
+
+def membrane(rest: TriangleMesh, points: Floats, free: Bools) -> Floats:
+    """Points (n, 3) of which the free ones hang between the others as a membrane that is even on the mesh at rest."""
+    import igl
+
+    laplacian = igl.cotmatrix(np.array(rest.vertices), np.array(rest.faces)).tocsr()[free]
+    found = np.array(points)
+    found[free] = splu(laplacian[:, free].tocsc()).solve(-laplacian[:, ~free] @ points[~free])
+    return found
+
+
+def evened(rest: TriangleMesh, points: Floats, tightest: float, held: Bools) -> Floats:
+    """Points (n, 3) of the same surface on which no triangle is pressed together.
+
+    Closest points of a deep fold lie side by side, and the skin before it ends on one line. Where along the surface it
+    belongs no scan says; the template's own proportions do.
+
+    Parameters
+    ----------
+    rest : TriangleMesh
+        The template.
+    points : (n, 3) float
+    tightest : float
+        Share of its area at rest, as the median triangle keeps its own, below which a triangle is spread.
+    held : (n,) bool
+        Vertices that stay.
+    """
+    tight, over = _pressed(rest, points, tightest)
+    if not tight.any():
+        return points
+    import igl
+
+    laplacian = igl.cotmatrix(np.array(rest.vertices), np.array(rest.faces)).tocsr()
+    points, free, surface = np.array(points), np.zeros(len(points), bool), None
+    for turn in range(_ROUNDS):
+        if over.any():  # a surface that lies over itself is no surface to slide on
+            points = membrane(rest, points, _around(rest.faces, over, _OVERLAP + turn, held))
+            surface = None
+        surface = Surface(rest.with_vertices(points)) if surface is None else surface
+        free |= _around(rest.faces, tight, _RINGS, held)
+        pull = diags(-_STEP / laplacian.diagonal()[free]) @ laplacian[free]
+        faces = rest.faces[faces_with_any(free, rest.faces)]
+        for _ in range(_STEPS):
+            normals = vertex_normals(points, faces)[free]
+            step = pull @ points
+            step -= (step * normals).sum(axis=1)[:, None] * normals
+            points[free] = surface.closest(points[free] + step).points
+        tight, over = _pressed(rest, points, tightest)
+        if not tight.any():
+            break
+    return points
+
+
+def _pressed(rest: TriangleMesh, points: Floats, tightest: float) -> tuple[Bools, Bools]:
+    """Triangles that are too small or turned over, and those that are turned over, (m,) bool each."""
+    ratio = face_areas(points, rest.faces) / np.maximum(face_areas(rest.vertices, rest.faces), 1e-300)
+    around = vertex_normals(points, rest.faces)[rest.faces].sum(axis=1)
+    over = (face_normals(points, rest.faces) * around).sum(axis=1) < 0.0
+    return (ratio < tightest * np.median(ratio)) | over, over
+
+
+def _around(faces: Ints, chosen: Bools, rings: int, held: Bools) -> Bools:
+    """Vertices of chosen faces and so many rings about them, but for those that are held, (n,)."""
+    near = np.zeros(len(held), bool)
+    near[faces[chosen]] = True
+    for _ in range(rings):
+        near[faces[faces_with_any(near, faces)]] = True
+    found: Bools = near & ~held
+    return found

@@ -114,6 +114,7 @@ class RegistrationParameters:
     initial: StageParameters | None = None
     coarse: StageParameters | None = None
     fine: StageParameters | None = _FINE
+    tightest: float = 0.15  # of its share of the area: a triangle below is spread in the end; 0 spreads none
     use_masks: bool = True
     dense: int = 400_000  # faces; of a scan with more, the mask's lengths are measured on a thinned copy
     dense_edge: float = 1.0  # mm, about the mean edge of that copy
@@ -134,6 +135,7 @@ def _paper(system: Literal["symmetric", "stacked"]) -> RegistrationParameters:
         initial=replace(printed, masked=False, max_iterations=1),
         coarse=replace(printed, stiffness_divisor=1.1),
         fine=printed,
+        tightest=0.0,
     )
 
 

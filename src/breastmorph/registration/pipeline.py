@@ -17,7 +17,7 @@ from breastmorph.mesh.geometry import Similarity, vertex_normals, without_pinche
 from breastmorph.mesh.remeshing import thinned
 from breastmorph.mesh.skin import carried
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.registration.minimiser import Deformation, Trace, fit
+from breastmorph.registration.minimiser import Deformation, Trace, evened, fit
 from breastmorph.registration.parameters import RegistrationParameters, RigidParameters, StageParameters
 from breastmorph.registration.prepared import Level, PreparedTemplate
 from breastmorph.registration.result import (
@@ -318,9 +318,12 @@ def refine(prepared: PreparedTemplate, laid: Laid, slid: Slid) -> Bent:
     if parameters.fine is None:
         return Bent(vertices, laid.standing(prepared.fine, vertices), report)
     deformation, trace = _minimised(prepared, laid, prepared.fine, vertices, parameters.fine)
+    vertices = deformation.points
+    if parameters.tightest > 0.0:
+        vertices = evened(prepared.fine.mesh, vertices, parameters.tightest, prepared.held)
     report = report.ticked("fine")
-    standing = laid.standing(prepared.fine, deformation.points)
-    return Bent(deformation.points, standing, report.closed("fine", standing, len(trace), trace))
+    standing = laid.standing(prepared.fine, vertices)
+    return Bent(vertices, standing, report.closed("fine", standing, len(trace), trace))
 
 
 def judge(prepared: PreparedTemplate, laid: Laid, bent: Bent) -> Registration:

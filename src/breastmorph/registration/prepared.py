@@ -8,7 +8,6 @@ from functools import cache, cached_property
 from importlib.resources import files
 
 import numpy as np
-from scipy.sparse.linalg import splu
 from scipy.spatial import cKDTree
 
 from breastmorph.foundation.arrays import Bools, Floats
@@ -19,7 +18,7 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.topology import boundary_vertices
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.registration.minimiser import Cells, EdgeSystem, spokes_and_rims
+from breastmorph.registration.minimiser import Cells, EdgeSystem, membrane, spokes_and_rims
 from breastmorph.registration.parameters import RegistrationParameters, WarpParameters
 from breastmorph.registration.warp import Functions, WarpBasis, smooth_functions, warp_basis
 from breastmorph.scan.scan import SIGN, STERNUM
@@ -85,16 +84,9 @@ def without_breast(mesh: TriangleMesh, probability: Floats, side: str, middle: f
     middle : float
         Where the sternum lies, on x.
     """
-    import igl
-
     outwards = (mesh.vertices[:, 0] - middle) * SIGN[side]
     free = (probability > _BREAST) & (outwards > _MIDLINE) & ~boundary_vertices(mesh.faces, mesh.n_vertices)
-    if not free.any():
-        return mesh
-    laplacian = igl.cotmatrix(np.array(mesh.vertices), np.array(mesh.faces)).tocsr()[free]
-    vertices = np.array(mesh.vertices)
-    vertices[free] = splu(laplacian[:, free].tocsc()).solve(-laplacian[:, ~free] @ vertices[~free])
-    return mesh.with_vertices(vertices)
+    return mesh.with_vertices(membrane(mesh, mesh.vertices, free)) if free.any() else mesh
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,6 +252,13 @@ class PreparedTemplate:
     def breasts(self) -> Mapping[str, Bools]:
         """Vertices of the template's breasts by side."""
         return self.mask.breasts_at(self.fine.mesh.vertices)
+
+    @cached_property
+    def held(self) -> Bools:
+        """Vertices that stay where triangles are spread: the border and the landmarks."""
+        found = boundary_vertices(self.fine.mesh.faces, self.fine.mesh.n_vertices)
+        found[list(self.fine.landmark_ids.values())] = True
+        return found
 
     def without_breast(self, side: str) -> OneSided:
         """The template with one breast taken off."""
