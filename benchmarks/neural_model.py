@@ -1,7 +1,7 @@
 """Model against model: linear ones and a neural implicit one, by reconstruction of scans that none has seen.
 
     python benchmarks/neural_model.py prepare DATA.npz [--train 48] [--test 12] [--seed 2026]   # with BreastMorph
-    python benchmarks/neural_model.py run DATA.npz OUT.json [--steps 12000]     # with PyTorch, best on a GPU
+    python benchmarks/neural_model.py run DATA.npz OUT.json [--steps 6000]      # with PyTorch, best on a GPU
     python benchmarks/neural_model.py page OUT.json                             # the table of docs/peers.md
 
 `prepare` makes phantoms, registers the training ones by the default and by the printed method, and keeps principal
@@ -170,7 +170,7 @@ def gaussian_process(
     return Linear(torch, mean, whole[:k].reshape(k, -1), faces)
 
 
-def decoder(torch: Any, k: int, width: int, layers: int) -> Any:
+def decoder(torch: Any, k: int, width: int, layers: int, dropout: float) -> Any:
     """Signed distance in units of 100 mm from a code and a place, the input given once more half-way."""
     nn = torch.nn
 
@@ -186,13 +186,15 @@ def decoder(torch: Any, k: int, width: int, layers: int) -> Any:
             )
             self.out = nn.Linear(width, 1)
             self.act = nn.Softplus(beta=100)
+            self.drop = nn.Dropout(dropout)
 
         def forward(self, code: Any, place: Any) -> Any:
             waves = [f(place * (2.0**band)) for band in range(self.bands) for f in (torch.sin, torch.cos)]
             begin = torch.cat([code, place, *waves], dim=-1)
             value = begin
             for i, layer in enumerate(self.layers):
-                value = self.act(layer(torch.cat([value, begin], dim=-1) if i == self.skip else value))
+                value = torch.cat([value, begin], dim=-1) if i == self.skip else value
+                value = self.drop(self.act(layer(value)))
             return self.out(value)[..., 0]
 
     return Decoder()
@@ -201,12 +203,14 @@ def decoder(torch: Any, k: int, width: int, layers: int) -> Any:
 class Neural:
     """An auto-decoder: codes of the training scans and a network, learnt together."""
 
-    def __init__(self, torch: Any, k: int, device: str, width: int, layers: int) -> None:
-        self.torch, self.k, self.device = torch, k, device
-        self.net = decoder(torch, k, width, layers).to(device)
+    def __init__(
+        self, torch: Any, k: int, device: str, size: tuple[int, int], weight: float, dropout: float
+    ) -> None:
+        self.torch, self.k, self.device, self.weight = torch, k, device, weight
+        self.net = decoder(torch, k, *size, dropout).to(device)
         self.losses: list[float] = []
 
-    def train(self, pools: Any, steps: int, batch: int, weight: float = 1e-4) -> None:
+    def train(self, pools: Any, steps: int, batch: int) -> None:
         """``pools`` (scans, samples, 4): places and signed distances, in units of 100 mm."""
         torch = self.torch
         scans, samples = pools.shape[:2]
@@ -219,19 +223,22 @@ class Neural:
         for step in range(steps):
             chosen = pools[rows, torch.randint(samples, (scans, batch), device=self.device)]
             found = self.net(self.codes[:, None].expand(-1, batch, -1), chosen[..., :3])
-            loss = limited(torch, found, chosen[..., 3]).mean() + weight * (self.codes**2).sum(dim=1).mean()
+            loss = (
+                limited(torch, found, chosen[..., 3]).mean() + self.weight * (self.codes**2).sum(dim=1).mean()
+            )
             optimiser.zero_grad(set_to_none=True)
             loss.backward()
             optimiser.step()
             plan.step()
             if step % 1000 == 0 or step == steps - 1:
                 self.losses.append(float(loss.detach()))
-                print(f"  {self.k} coefficients, step {step}: {100 * float(loss):.3f} mm", flush=True)
+                print(f"  {self.k} coefficients, step {step}: {100 * self.losses[-1]:.3f} mm", flush=True)
+        self.net.eval()
         for one in self.net.parameters():
             one.requires_grad_(False)
         self.deviation = self.codes.detach().std(dim=0)
 
-    def fitted(self, pools: Any, steps: int = 600, batch: int = 4096, weight: float = 1e-4) -> Any:
+    def fitted(self, pools: Any, weight: float, steps: int = 500, batch: int = 4096) -> Any:
         """Codes of new scans, all at once; (scans, k)."""
         torch = self.torch
         scans, samples = pools.shape[:2]
@@ -266,13 +273,14 @@ class Neural:
             close.append(some[value.abs() < 1.5 * spacing])
         points = torch.cat(close)
         for _ in range(4):
-            value, slope = self._slope(code, points)
+            value, slope = self.slope(code, points)
             points = points - (value / slope.norm(dim=1).clamp_min(0.2) ** 2)[:, None] * slope
-        value, slope = self._slope(code, points)
+        value, slope = self.slope(code, points)
         good = value.abs() < 0.05
         return points[good], torch.nn.functional.normalize(slope[good], dim=1)
 
-    def _slope(self, code: Any, points: Any) -> tuple[Any, Any]:
+    def slope(self, code: Any, points: Any) -> tuple[Any, Any]:
+        """Signed distance in mm at places (mm), and its gradient."""
         torch = self.torch
         values, slopes = [], []
         for some in points.split(2**18):
@@ -281,6 +289,32 @@ class Neural:
             slopes.append(torch.autograd.grad(value.sum(), some)[0])
             values.append(value.detach())
         return torch.cat(values), torch.cat(slopes)
+
+
+def chosen_training(
+    torch: Any, pools: Any, scans: list[Any], device: str, size: tuple[int, int], steps: int, batch: int
+) -> dict[str, float]:
+    """How strictly codes are held, in training and in fitting, and the dropout: by training scans kept back."""
+    held, k = max(len(pools) // 6, 1), COEFFICIENTS[len(COEFFICIENTS) // 2]
+    least, chosen = float("inf"), {}
+    for weight, dropout in ((1e-4, 0.0), (1e-3, 0.0), (1e-3, 0.1), (1e-2, 0.0)):
+        model = Neural(torch, k, device, size, weight, dropout)
+        model.train(pools[held:], steps, batch)
+        for fit_weight in (1e-5, 1e-4, 1e-3):
+            codes = model.fitted(pools[:held, :60_000], fit_weight)
+            off = []
+            for code, scan in zip(codes, scans[:held], strict=True):
+                some = scan[:: max(len(scan) // 5000, 1)]
+                value, slope = model.slope(code, some)
+                off.append(float((value.abs() / slope.norm(dim=1).clamp_min(0.2)).mean()))
+            print(
+                f"  weight {weight:g}, dropout {dropout:g}, fit {fit_weight:g}: {np.mean(off):.3f} mm",
+                flush=True,
+            )
+            if np.mean(off) < least:
+                least = float(np.mean(off))
+                chosen = {"weight": weight, "dropout": dropout, "fit_weight": fit_weight}
+    return chosen
 
 
 def limited(torch: Any, found: Any, wanted: Any) -> Any:
@@ -409,6 +443,8 @@ def run(path: Path, out: Path, steps: int, width: int, layers: int) -> None:
         print(json.dumps(rows[-1]), flush=True)
 
     pools = torch.stack([pool(torch, scans[k], normals[k], 200_000) for k in range(train)])
+    batch = 2048 if device == "cuda" else 256
+    how = chosen_training(torch, pools, scans, device, (width, layers), steps // 3, batch)
     for k in COEFFICIENTS:
         models: dict[str, Any] = dict(linear)
         models["Gaussian process"] = gaussian_process(torch, template, faces, k, *chosen)
@@ -417,24 +453,24 @@ def run(path: Path, out: Path, steps: int, width: int, layers: int) -> None:
                 begin = now(torch, device)
                 codes = [model.fitted(task.given[which][0], k) for task in tasks]
                 seconds = (now(torch, device) - begin) / test
-                clouds = [model.cloud(code, 400_000) for code in codes]
+                clouds = [model.cloud(code, 200_000) for code in codes]
                 note(
                     name, k, which, [t.judged(which, c) for t, c in zip(tasks, clouds, strict=True)], seconds
                 )
         begin = now(torch, device)
-        neural = Neural(torch, k, device, width, layers)
-        neural.train(pools, steps, 2048 if device == "cuda" else 256)
+        neural = Neural(torch, k, device, (width, layers), how["weight"], how["dropout"])
+        neural.train(pools, steps, batch)
         learnt = now(torch, device) - begin
         for which in ("whole", "missing"):
             begin = now(torch, device)
             given = torch.stack([pool(torch, *task.given[which], 60_000) for task in tasks])
-            codes = neural.fitted(given)
+            codes = neural.fitted(given, how["fit_weight"])
             seconds = (now(torch, device) - begin) / test
             found = [t.judged(which, neural.cloud(code, t.box)) for t, code in zip(tasks, codes, strict=True)]
             note("neural implicit", k, which, found, seconds, training_seconds=learnt, loss=neural.losses[-1])
         out.write_text(json.dumps({
             "train": train, "test": test, "seed": seed, "steps": steps, "width": width, "layers": layers,
-            "kernel": {"length": chosen[0], "deviation": chosen[1]}, "torch": torch.__version__,
+            "kernel": {"length": chosen[0], "deviation": chosen[1]}, "training": how, "torch": torch.__version__,
             "device": torch.cuda.get_device_name() if device == "cuda" else "cpu", "rows": rows,
         }, indent=1) + "\n", encoding="utf-8")  # fmt: skip
 
@@ -460,7 +496,7 @@ class Task:
         limit = torch.quantile(far, 0.3)
         self.given = {"whole": (scan, normals), "missing": (scan[far > limit], normals[far > limit])}
         self.true = sampled(torch, truth, breast, 60_000)
-        self.whole = sampled(torch, truth, faces, 400_000)
+        self.whole = sampled(torch, truth, faces, 300_000)
         _, nearest = closest(torch, self.whole[0], self.true[0])
         inside = (self.whole[0] - self.true[0][nearest]).norm(dim=1) < 1.5
         gone = lambda points: (points - nipple).norm(dim=1) <= limit  # noqa: E731
@@ -499,7 +535,9 @@ def as_markdown(found: dict[str, Any]) -> str:
     lines = [
         f"{found['test']} unseen phantoms, models of {found['train']} others (seed {found['seed']}). Neural implicit: "
         f"{found['layers']} layers of {found['width']}, {found['steps']:,} steps on {found['device']} "
-        f"(PyTorch {found['torch']}). Gaussian process: kernel of {kernel['length']:g} mm, deviation "
+        f"(PyTorch {found['torch']}); of what was tried, codes held by {found['training']['weight']:g} in training and "
+        f"{found['training']['fit_weight']:g} in fitting with dropout {found['training']['dropout']:g} were best on "
+        f"training scans kept back. Gaussian process: kernel of {kernel['length']:g} mm, deviation "
         f"{kernel['deviation']:g} mm.",
         "",
     ]
@@ -545,7 +583,7 @@ def main() -> int:
     parser.add_argument("--test", type=int, default=12)
     parser.add_argument("--seed", type=int, default=2026)
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--steps", type=int, default=12000)
+    parser.add_argument("--steps", type=int, default=6000)
     parser.add_argument("--width", type=int, default=512)
     parser.add_argument("--layers", type=int, default=8)
     given = parser.parse_args()

@@ -46,7 +46,6 @@ CANDIDATES: dict[str, list[dict[str, Any]]] = {
             ("rigid", 90, 3.0),
             ("local", 90, 3.0),
             ("local", 60, 2.0),
-            ("local", 90, 5.0),
         )
     ],
     "pycpd": [
@@ -59,7 +58,6 @@ CANDIDATES: dict[str, list[dict[str, Any]]] = {
             ("rigid", 1.0, 20.0, 0.0),
             ("local", 1.0, 20.0, 0.0),
             ("local", 1.0, 200.0, 0.0),
-            ("local", 0.7, 50.0, 0.2),
         )
     ],
     "functional maps": [
