@@ -82,6 +82,7 @@ def from_study(folder: Path) -> dict[str, Any]:
     return {
         "source": command_of(results),
         "command": command_of(results),
+        "note": "",  # said where the program has changed since
         "subjects": len(found.ids),
         "masks": f"{both[0].generalization[:, -1].mean():.2f}",
         "no_masks": f"{both[1].generalization[:, -1].mean():.2f}",
