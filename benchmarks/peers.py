@@ -5,7 +5,8 @@
 
 Every peer runs as a process of its own with the packages of requirements-peers.txt, so that its CPU time and memory are
 its own. Settings are chosen on ``--tune`` subjects that are not scored, by the distance from the true place in the
-breast. Peers that take no landmarks may start from the template bent through the eight by a thin-plate spline.
+breast. Peers that take no landmarks may start from the template bent through the eight, and all are given only what of
+the scan lies near the template.
 The table goes to benchmarks/peers.json and, with ``--docs``, into docs/peers.md.
 """
 
@@ -31,32 +32,45 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 BESIDE = ROOT.parent / "shared" / "torsos"
 _MINUTES = 15  # that one registration of a peer may take
+_AROUND = 40.0  # mm from the started template: what peers are given of the scan
+_REACH = 50.0  # mm that a landmark pulls along with it at the local start
+# Stiffness, landmark weight, normals' weight and iterations of each step: trimesh's own.
+_AMBERG = [[0.01, 10, 0.5, 10], [0.02, 5, 0.5, 10], [0.03, 2.5, 0.5, 10], [0.01, 0, 0.0, 10]]
 # Settings tried for each peer; the best on the tuning subjects is scored.
 CANDIDATES: dict[str, list[dict[str, Any]]] = {
-    "nricp_amberg": [{"start": "rigid"}, {"start": "spline"}],
-    "nricp_sumner": [{"start": "rigid"}, {"start": "spline"}],
+    "nricp_amberg": [{"start": start, "steps": _AMBERG} for start in ("rigid", "local")],
+    "nricp_sumner": [{"start": start} for start in ("rigid", "local")],
     "meshmonk": [
         {"start": start, "num_iterations": n, "transform_sigma": sigma}
         for start, n, sigma in (
             ("rigid", 90, 3.0),
-            ("spline", 90, 3.0),
-            ("spline", 60, 2.0),
-            ("spline", 90, 5.0),
+            ("local", 90, 3.0),
+            ("local", 60, 2.0),
         )
     ],
     "pycpd": [
         {"start": start, "alpha": alpha, "beta": beta}
-        for start, alpha, beta in (("rigid", 2.0, 40.0), ("spline", 2.0, 40.0), ("spline", 2.0, 20.0))
+        for start, alpha, beta in (("rigid", 2.0, 40.0), ("local", 2.0, 40.0), ("local", 10.0, 40.0))
+    ],
+    "bcpd": [
+        {"start": start, "beta": beta, "stiffness": stiffness, "geodesic": geodesic}
+        for start, beta, stiffness, geodesic in (
+            ("rigid", 1.0, 20.0, 0.0),
+            ("local", 1.0, 20.0, 0.0),
+            ("local", 1.0, 200.0, 0.0),
+        )
     ],
     "functional maps": [
-        {"start": "rigid", "k": 40, "zoomout": 0},
-        {"start": "rigid", "k": 20, "zoomout": 30},
+        {"start": "rigid", "begin": "landmarks", "k": 20, "zoomout": 0},
+        {"start": "local", "begin": "nearest", "k": 20, "zoomout": 20},
     ],
-    "spline alone": [{"start": "spline"}],
+    "landmarks alone": [{"start": start} for start in ("spline", "local")],
 }
+# Presets of BreastMorph that stand in the table, and their titles there.
+OURS = {"default": "BreastMorph", "paper": "the printed method", "rigid": "similarity alone"}
 PACKAGES = {
     "nricp_amberg": "trimesh", "nricp_sumner": "trimesh", "meshmonk": "meshmonk", "pycpd": "pycpd",
-    "functional maps": "pyfmaps", "spline alone": "scipy",
+    "functional maps": "pyfmaps", "landmarks alone": "scipy",
 }  # fmt: skip
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -105,23 +119,57 @@ def _pycpd(job: dict[str, Any], alpha: float, beta: float, points: int = 1500) -
     return np.asarray(found.transform_point_cloud(Y=job["start"]))
 
 
-def _functional_maps(job: dict[str, Any], k: int, zoomout: int) -> np.ndarray:
+def _bcpd(job: dict[str, Any], beta: float, stiffness: float, geodesic: float) -> np.ndarray:
+    program = os.environ.get("BCPD", "")
+    if not program:
+        raise SystemExit("BCPD names no program: build github.com/ohirose/bcpd and set it")
+    with tempfile.TemporaryDirectory() as temporary:
+        for name, values in (("x", job["scan"]), ("y", job["start"])):
+            np.savetxt(f"{temporary}/{name}.txt", values, fmt="%.6f", delimiter="\t")
+        # Both are in one frame already (-ux, -g0.1); 4,000 points each, the displacement carried to the rest ("++").
+        options = [
+            f"-b{beta}",
+            f"-l{stiffness}",
+            "-w0.05",
+            "-g0.1",
+            "-ux",
+            "-Tn",
+            "-DB,4000,0.02",
+            "-J300",
+            "-K150",
+        ]
+        options += ["-p", "-c1e-5", "-n300", "-q", "-W", "-r1"]
+        if geodesic:
+            np.savetxt(f"{temporary}/faces.txt", job["faces"] + 1, fmt="%d", delimiter="\t")
+            options += [f"-Ggeodesic,{geodesic},faces.txt"]
+        subprocess.run([program, "-xx.txt", "-yy.txt", *options, "-oout_"], cwd=temporary, check=True)
+        return np.loadtxt(f"{temporary}/out_y.txt")
+
+
+def _functional_maps(job: dict[str, Any], begin: str, k: int, zoomout: int) -> np.ndarray:
+    from pyFM import spectral
     from pyFM.functional import FunctionalMapping
     from pyFM.mesh import TriMesh
     from scipy.spatial import cKDTree
 
+    tree = cKDTree(job["scan"])
     scan, template = TriMesh(job["scan"], job["scan_faces"]), TriMesh(job["start"], job["faces"])
-    near = cKDTree(job["scan"]).query(job["marks"])[1]
     model = FunctionalMapping(scan, template)
-    model.preprocess(
-        n_descr=60, k_process=120, landmarks=np.column_stack([near, job["ids"]]), subsample_step=5
-    )
-    model.fit(K=(k, k), w_descr=1.0, w_lap=1e-2, w_dcomm=1e-1)
+    if begin == "nearest":  # where the bent template lies already
+        most = k + 3 * zoomout
+        scan.process(most)
+        template.process(most)
+        found = spectral.mesh_p2p_to_FM(tree.query(job["start"])[1], scan, template, dims=(k, k))
+    else:
+        near = tree.query(job["marks"])[1]
+        model.preprocess(
+            n_descr=60, k_process=130, landmarks=np.column_stack([near, job["ids"]]), subsample_step=5
+        )
+        model.fit(K=(k, k), w_descr=1.0, w_lap=1e-2, w_dcomm=1e-1)
+        found = model.FM_12
     if zoomout:
-        model.change_FM_type("classic")
-        model.zoomout_refine(nit=zoomout, step=3, subsample=2000)
-        model.change_FM_type("zoomout")
-    return np.asarray(job["scan"][model.get_p2p(n_jobs=1)])
+        found = model.zoomout_refine(found, nit=zoomout, step=3, subsample=2000)
+    return np.asarray(job["scan"][model.get_p2p(found, use_adj=True, n_jobs=1)])
 
 
 METHODS: dict[str, Callable[..., np.ndarray]] = {
@@ -129,38 +177,59 @@ METHODS: dict[str, Callable[..., np.ndarray]] = {
     "nricp_sumner": lambda job, **settings: _amberg(job, "nricp_sumner", **settings),
     "meshmonk": _meshmonk,
     "pycpd": _pycpd,
+    "bcpd": _bcpd,
     "functional maps": _functional_maps,
-    "spline alone": lambda job: job["start"],
+    "landmarks alone": lambda job: job["start"],
 }
 
 
-def splined(start: np.ndarray, ids: np.ndarray, marks: np.ndarray) -> np.ndarray:
-    """The template bent through the landmarks."""
+def bent(start: np.ndarray, ids: np.ndarray, marks: np.ndarray, how: str) -> np.ndarray:
+    """The template bent through the landmarks: by a spline everywhere, or only near them."""
     from scipy.interpolate import RBFInterpolator
 
     # In space the thin-plate kernel is the distance itself; a linear part would swing out, as the landmarks lie flat.
-    bend = RBFInterpolator(start[ids], marks - start[ids], kernel="linear", degree=0)
-    return np.asarray(start + bend(start))
+    kind: dict[str, Any] = {"kernel": "linear", "degree": 0}
+    if how == "local":
+        kind = {"kernel": "gaussian", "degree": -1, "epsilon": 1.0 / _REACH}
+    return np.asarray(start + RBFInterpolator(start[ids], marks - start[ids], **kind)(start))
+
+
+def cut(job: dict[str, np.ndarray]) -> None:
+    """Leave of the scan what lies near the template: arms and belly only mislead methods that take all of both."""
+    from scipy.spatial import cKDTree
+
+    near = cKDTree(job["start"]).query(job["scan"])[0] <= _AROUND
+    faces = job["scan_faces"][near[job["scan_faces"]].all(axis=1)]
+    used, placed = np.unique(faces, return_inverse=True)
+    job["scan"], job["scan_faces"] = job["scan"][used], placed.reshape(-1, 3)
+
+
+def processor_seconds() -> float:
+    """Of this process and of those it has started and seen end."""
+    return sum(os.times()[:4])
 
 
 def peak_memory() -> float:
-    """MB that this process held at most; on Linux without what its parent held."""
+    """MB that this process, or one that it has started, held at most; on Linux without what its parent held."""
+    started = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     status = Path("/proc/self/status")
     if status.is_file():
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        return max(int(line.split()[1]) / 1024, started)
+    return max(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, started)
 
 
 def work(method: str, job: Path, out: Path, settings: dict[str, Any]) -> None:
     """One registration in this process."""
     with np.load(job) as parts:
         given = {name: parts[name] for name in parts.files}
-    seconds = time.process_time()
-    if settings.pop("start") == "spline":
-        given["start"] = splined(given["start"], given["ids"], given["marks"])
+    seconds = processor_seconds()
+    how = settings.pop("start")
+    cut(given)
+    if how != "rigid":
+        given["start"] = bent(given["start"], given["ids"], given["marks"], how)
     found = METHODS[method](given, **settings)
-    seconds = time.process_time() - seconds
+    seconds = processor_seconds() - seconds
     np.savez(out, vertices=found, seconds=seconds, memory=peak_memory())
 
 
@@ -299,7 +368,7 @@ def compared(arguments: argparse.Namespace, keep: Callable[[dict[str, Any]], Non
         run = {"subjects": kind, "scored": n, "tuned_on": arguments.tune, "vertices": template.mesh.n_vertices,
                "versions": versions(arguments.python), "methods": table}  # fmt: skip
         for method in arguments.only.split(","):
-            if method in ("default", "rigid"):
+            if method in OURS:
                 done, chosen = ours(template, scans[:n], method), {}
             else:
                 chosen = tuned(arguments.python, method, jobs[n:], scans[n:], truths[n:], template, place)
@@ -388,7 +457,7 @@ def as_markdown(runs: list[dict[str, Any]]) -> str:
             f"{title} ({name})"
             for key, (title, _) in _COLUMNS.items()
             for name, one in methods.items()
-            if name not in ("default", "rigid", "spline alone")
+            if name not in (*OURS, "landmarks alone")
             and one.get(key) is not None
             and methods.get("default", {}).get(key) is not None
             and one[key] != methods["default"][key]
@@ -402,8 +471,7 @@ def as_markdown(runs: list[dict[str, Any]]) -> str:
                 "-" if one.get(key) is None else f"{one[key]:.{digits}f}"
                 for key, (_, digits) in _COLUMNS.items()
             ]
-            title = {"default": "BreastMorph", "rigid": "similarity alone"}.get(name, name)
-            lines.append(f"| {title} | " + " | ".join(cells) + " |")
+            lines.append(f"| {OURS.get(name, name)} | " + " | ".join(cells) + " |")
         lines += ["", "Settings: " + "; ".join(
             f"{name} {json.dumps(one['settings'])}" for name, one in methods.items() if one.get("settings")
         ) + ".", ""]  # fmt: skip
@@ -424,6 +492,11 @@ def write_page(runs: list[dict[str, Any]]) -> None:
     page.write_text(f"{head}{BEGIN}\n\n{as_markdown(runs)}\n{END}{tail}", encoding="utf-8")
 
 
+def same(run: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two runs had the same subjects, so that their methods go into one table."""
+    return all(run[name] == other[name] for name in ("subjects", "scored", "tuned_on", "vertices"))
+
+
 def main() -> int:
     """Run as a peer, or compare."""
     if len(sys.argv) > 1 and sys.argv[1] == "--work":
@@ -436,16 +509,21 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, help="realistic torsos with truth; phantoms otherwise")
     parser.add_argument("--n", type=int, default=2, help="subjects that are scored")
     parser.add_argument("--tune", type=int, default=1, help="other subjects that settings are chosen on")
-    parser.add_argument("--only", default=",".join(["default", "rigid", *CANDIDATES]), help="comma-separated")
-    parser.add_argument("--add", action="store_true", help="keep other runs in benchmarks/peers.json")
+    parser.add_argument("--only", default=",".join([*OURS, *CANDIDATES]), help="comma-separated")
+    parser.add_argument(
+        "--add", action="store_true", help="keep other runs and methods in benchmarks/peers.json"
+    )
     parser.add_argument("--docs", action="store_true", help="renew the tables of docs/peers.md")
     arguments = parser.parse_args()
     kept = ROOT / "benchmarks" / "peers.json"
     before = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() and arguments.add else []
 
     def keep(found: dict[str, Any]) -> None:
-        same = (found["subjects"], found["scored"])
-        runs = [run for run in before if (run["subjects"], run["scored"]) != same] + [found]
+        runs = [run for run in before if not same(run, found)]
+        earlier = [run["methods"] for run in before if same(run, found)]
+        methods = {name: one for known in (*earlier, found["methods"]) for name, one in known.items()}
+        order = [name for name in (*OURS, *CANDIDATES) if name in methods]
+        runs.append(found | {"methods": {name: methods[name] for name in order}})
         kept.write_text(json.dumps(runs, indent=1) + "\n", encoding="utf-8")
         if arguments.docs:
             write_page(runs)

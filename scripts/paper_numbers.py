@@ -1,6 +1,6 @@
 """Renew the numbers of paper/paper.md.
 
-    python scripts/paper_numbers.py                   # from benchmarks/results.md, the study's numbers as they were
+    python scripts/paper_numbers.py                   # from benchmarks/*.json, the study's numbers as they were
     python scripts/paper_numbers.py --study demo-full/    # and from a finished study
 
 Numbers go into paper/numbers.json with where they come from, and from there into paper/paper.md by paper/paper.md.j2. A
@@ -11,37 +11,60 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
 
 ROOT = Path(__file__).parents[1]
-RESULTS, NUMBERS = ROOT / "benchmarks" / "results.md", ROOT / "paper" / "numbers.json"
-_PEERS = {"no_masks": "default without masks", "printed": "paper", "rigid": "rigid only"}
-_JOBS = {
-    "breast": "distance from the true place, breast",
-    "outside": "distance from the true place, out",
-    "surface": "distance to the scan, breast",
+BENCHMARKS, NUMBERS = ROOT / "benchmarks", ROOT / "paper" / "numbers.json"
+_FIGURES = {
+    "breast": "off_breast",
+    "outside": "off_outside",
+    "surface": "surface_breast",
+    "folds": "folds_percent",
 }
+_TITLES = {
+    "default": "BreastMorph",
+    "paper": "as printed by @weiherer2023",
+    "meshmonk": "MeshMonk",
+    "bcpd": "BCPD",
+    "pycpd": "coherent point drift (pycpd)",
+    "nricp_amberg": "non-rigid ICP (trimesh)",
+    "functional maps": "functional maps",
+    "rigid": "similarity alone",
+}
+_SUBJECTS = {"phantoms": "phantoms", "realistic torsos": "torsos"}
 
 
-def from_results(text: str) -> dict[str, Any]:
-    """What the paper takes from the results of ``make bench``."""
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in text.splitlines()
-        if line.startswith("| ")
-    ]
-    found: dict[str, Any] = {"source": "make bench: benchmarks/results.md", "ours": {}}
-    for key, peer in _PEERS.items():
-        found[key] = {}
-        for name, job in _JOBS.items():
-            row = next(row for row in rows if row[0] == job and re.fullmatch(rf"{peer}, \d+ scans", row[1]))
-            found["ours"][name], found[key][name] = (cell.removesuffix(" mm") for cell in row[2:4])
-            found["scans"] = int(row[1].split(", ")[1].split()[0])
+def from_peers(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the paper takes from ``make peers``: every method on every kind of subjects."""
+    found: dict[str, Any] = {"source": "make peers: benchmarks/peers.json"}
+    for run in runs:
+        rows = {
+            name: {key: f"{one[figure]:.2f}" for key, figure in _FIGURES.items()}
+            | {"seconds": f"{one['seconds']:.1f}"}
+            for name, one in run["methods"].items()
+            if one["registered"]
+        }
+        found[_SUBJECTS[run["subjects"]]] = {"scored": run["scored"], "rows": rows}
     return found
+
+
+def from_models(found: dict[str, Any]) -> dict[str, Any]:
+    """What it takes from the comparison of models: chamfer distances with most coefficients."""
+    most = max(row["coefficients"] for row in found["rows"])
+    rows: dict[str, Any] = {}
+    for row in found["rows"]:
+        if row["coefficients"] == most:
+            rows.setdefault(row["model"], {})[row["task"]] = f"{row['chamfer']:.2f}"
+    return {
+        "source": "benchmarks/neural_model.py: benchmarks/models.json",
+        "coefficients": most,
+        "train": found["train"],
+        "test": found["test"],
+        "rows": rows,
+    }
 
 
 def from_study(folder: Path) -> dict[str, Any]:
@@ -59,6 +82,7 @@ def from_study(folder: Path) -> dict[str, Any]:
     return {
         "source": command_of(results),
         "command": command_of(results),
+        "note": "",  # said where the program has changed since
         "subjects": len(found.ids),
         "masks": f"{both[0].generalization[:, -1].mean():.2f}",
         "no_masks": f"{both[1].generalization[:, -1].mean():.2f}",
@@ -74,7 +98,7 @@ def rendered(numbers: dict[str, Any]) -> str:
     """The paper with its numbers; one that is missing is an error."""
     text = (ROOT / "paper" / "paper.md.j2").read_text(encoding="utf-8")
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)  # noqa: S701
-    return environment.from_string(text).render(numbers)
+    return environment.from_string(text).render(numbers, titles=_TITLES)
 
 
 def main() -> None:
@@ -84,8 +108,9 @@ def main() -> None:
     )
     parser.add_argument("--study", type=Path, help="A finished study with known truth.")
     given = parser.parse_args()
-    numbers = json.loads(NUMBERS.read_text(encoding="utf-8")) if NUMBERS.is_file() else {}
-    numbers["bench"] = from_results(RESULTS.read_text(encoding="utf-8"))
+    numbers = {"study": json.loads(NUMBERS.read_text(encoding="utf-8"))["study"]}
+    numbers["peers"] = from_peers(json.loads((BENCHMARKS / "peers.json").read_text(encoding="utf-8")))
+    numbers["models"] = from_models(json.loads((BENCHMARKS / "models.json").read_text(encoding="utf-8")))
     if given.study is not None:
         numbers["study"] = from_study(given.study)
     NUMBERS.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")

@@ -14,8 +14,10 @@ PAPER = (ROOT / "paper" / "paper.md").read_text(encoding="utf-8")
 
 def test_every_number_of_the_paper_comes_from_its_file():
     numbers = script(ROOT / "scripts" / "paper_numbers.py")
-    results = (ROOT / "benchmarks" / "results.md").read_text(encoding="utf-8")
-    assert NUMBERS["bench"] == numbers.from_results(results), "run scripts/paper_numbers.py"
+    runs = json.loads((ROOT / "benchmarks" / "peers.json").read_text(encoding="utf-8"))
+    assert NUMBERS["peers"] == numbers.from_peers(runs), "run scripts/paper_numbers.py"
+    models = json.loads((ROOT / "benchmarks" / "models.json").read_text(encoding="utf-8"))
+    assert NUMBERS["models"] == numbers.from_models(models), "run scripts/paper_numbers.py"
     assert numbers.rendered(NUMBERS) == PAPER, "run scripts/paper_numbers.py"
 
 
@@ -38,6 +40,16 @@ def test_the_page_of_cards_is_the_cards():
         assert card.limits
 
 
+def test_the_tables_of_models_are_those_that_were_measured():
+    found = json.loads((ROOT / "benchmarks" / "models.json").read_text(encoding="utf-8"))
+    models = script(ROOT / "benchmarks" / "neural_model.py")
+    page = (ROOT / "docs" / "peers.md").read_text(encoding="utf-8")
+    shown = page.split(models.BEGIN)[1].split(models.END)[0]
+    assert shown.strip() == models.as_markdown(found).strip(), "run benchmarks/neural_model.py page"
+    same = {(row["model"], row["coefficients"], row["task"]) for row in found["rows"]}
+    assert len(same) == len(found["rows"]) == 2 * 5 * len(models.COEFFICIENTS)
+
+
 def test_the_tables_of_peers_are_those_that_were_measured():
     runs = json.loads((ROOT / "benchmarks" / "peers.json").read_text(encoding="utf-8"))
     peers = script(ROOT / "benchmarks" / "peers.py")
@@ -46,4 +58,4 @@ def test_the_tables_of_peers_are_those_that_were_measured():
     assert shown.strip() == peers.as_markdown(runs).strip(), "run `make peers`"
     for run in runs:
         assert run["tuned_on"] >= 1  # settings are chosen on subjects that are not scored
-        assert set(run["methods"]) - {"default", "rigid"} <= set(peers.CANDIDATES)
+        assert set(run["methods"]) - set(peers.OURS) <= set(peers.CANDIDATES)

@@ -462,11 +462,27 @@ def tape_lines(surface: Surface, starts: SkinPoints, ends: SkinPoints) -> list[T
     """
     mesh = surface.mesh
     a, b = starts.at(mesh.vertices), ends.at(mesh.vertices)
+    lines: list[TapeLine | None] = []
+    for k, path in enumerate(shortest_paths(mesh, a, b)):
+        if path is None:
+            lines.append(None)
+            continue
+        first, last = starts.chosen([k]), ends.chosen([k])
+        inner = first.followed_by(SkinPoints.on(surface, path[1:-1])) if len(path) > 2 else first
+        lines.append(TapeLine(inner.followed_by(last)))
+    return lines
+
+
+def shortest_paths(mesh: TriangleMesh, a: Floats, b: Floats) -> list[Floats | None]:
+    """Polylines over the skin between pairs of points (k, 3); None where no line joins a pair.
+
+    They are looked for near the straight line first: most of a torso is far from any of them.
+    """
     straight = np.linalg.norm(b - a, axis=1)
-    lines: list[TapeLine | None] = [None] * len(a)
+    paths: list[Floats | None] = [None] * len(a)
     left = np.flatnonzero(straight > 0)
     for k in np.flatnonzero(straight == 0):
-        lines[k] = TapeLine(starts.chosen([int(k)]).followed_by(ends.chosen([int(k)])))
+        paths[k] = np.stack([a[k], b[k]])
     for detour in _DETOURS:
         if not len(left):
             break
@@ -476,13 +492,10 @@ def tape_lines(surface: Surface, starts: SkinPoints, ends: SkinPoints) -> list[T
         for k, path in zip(left, _paths(part, a[left], b[left]), strict=True):
             if path is None or np.linalg.norm(np.diff(path, axis=0), axis=1).sum() > limits[k]:
                 open_pairs.append(k)
-                continue
-            between = SkinPoints.on(surface, path[1:-1])
-            lines[k] = TapeLine(
-                starts.chosen([int(k)]).followed_by(between).followed_by(ends.chosen([int(k)]))
-            )
+            else:
+                paths[k] = path
         left = np.array(open_pairs, dtype=np.int64)
-    return lines
+    return paths
 
 
 def _paths(mesh: TriangleMesh, a: Floats, b: Floats) -> list[Floats | None]:

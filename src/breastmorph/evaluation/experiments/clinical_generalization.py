@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from breastmorph.clinical.distances import DISTANCES, PAPER
+from breastmorph.clinical.distances import DISTANCES, PAPER, shortest_paths
 from breastmorph.cohort import Cohort
 from breastmorph.evaluation.experiments.evidence import (
     CohortExperiment,
@@ -24,9 +24,7 @@ from breastmorph.evaluation.experiments.evidence import (
 from breastmorph.evaluation.model_evaluation import SubjectScans
 from breastmorph.evaluation.training_set import counts_of, mean_of_known
 from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.errors import MeshProblem
 from breastmorph.foundation.machine import one_thread
-from breastmorph.mesh.closest import Geodesics
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.check import CheckParameters, ScanFiles
 from breastmorph.scan.scan import Landmarks, Scan
@@ -223,18 +221,12 @@ def _lengths(points: Floats, pairs: Ints) -> Floats:
 
 def _tapes(mesh: TriangleMesh, points: Floats, pairs: Ints) -> Floats:
     """Distances over the skin of pairs of points (m, 3), (d,); NaN where a point or a way is missing."""
-    known = np.flatnonzero(np.isfinite(points).all(axis=1))
-    place = {int(mark): i for i, mark in enumerate(known)}
     out = np.full(len(pairs), np.nan)
-    if not len(known):
-        return out
-    geodesics = Geodesics(mesh, points[known])
-    for d, (a, b) in enumerate(pairs.tolist()):
-        if a in place and b in place:
-            try:
-                out[d] = geodesics.distance(place[a], place[b])
-            except MeshProblem:
-                continue
+    known = np.isfinite(points).all(axis=1)[pairs].all(axis=1)
+    paths = shortest_paths(mesh, points[pairs[known, 0]], points[pairs[known, 1]])
+    out[known] = [
+        np.nan if path is None else np.linalg.norm(np.diff(path, axis=0), axis=1).sum() for path in paths
+    ]
     return out
 
 

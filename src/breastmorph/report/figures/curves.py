@@ -352,7 +352,7 @@ def _one_panel(
             )  # fmt: skip
         _finish(panel, label)
         _legend(figure, panel, series, columns=2 if dots else 1)
-        _write_ends(figure, [(panel, series, styles)])
+        _write_ends(figure, [(panel, series, styles)], gap=7.0 if dots else 4.0)  # clear of the marks
 
 
 def _three_panels(path: Path, models: Sequence[ModelCurves], styles: Sequence[dict[str, Any]]) -> None:
@@ -403,14 +403,14 @@ def _finish(panel: Axes, label: str) -> None:
     panel.set_ylim(bottom=0.0)
 
 
-def _write_ends(figure: Figure, panels: Sequence[_Panel]) -> None:
-    """Write every line's last value beside its end, where no two of them touch."""
+def _write_ends(figure: Figure, panels: Sequence[_Panel], gap: float = 4.0) -> None:
+    """Write every line's last value ``gap`` points beside its end, where no two of them touch."""
     from matplotlib.patheffects import withStroke
 
     wide, high = 3.1 * SMALL, 1.25 * SMALL  # points that a number takes
     for panel, _, _ in panels:
         least, most = panel.get_xlim()
-        room = (wide + 5.0) / (72.0 * figure.get_size_inches()[0] / max(len(panels), 1))
+        room = (wide + gap + 1.0) / (72.0 * figure.get_size_inches()[0] / max(len(panels), 1))
         panel.set_xticks([tick for tick in panel.get_xticks() if least <= tick <= most])
         panel.set_xlim(least, most + 1.25 * room * (most - least))
     figure.draw_without_rendering()  # now the panels have their place
@@ -423,7 +423,7 @@ def _write_ends(figure: Figure, panels: Sequence[_Panel]) -> None:
             some = sorted((end for end in ends if end[1] == count), key=lambda end: end[0])
             wanted = panel.transData.transform([(count, value) for value, _, _ in some]) * points
             for (value, _, color), up in zip(some, _spread(wanted[:, 1], high, floor), strict=True):
-                place = _free_place(wanted[0, 0] + 4.0, up, taken, wide, high, floor)
+                place = _free_place(wanted[0, 0] + gap, up, taken, wide, high, floor)
                 taken.append(place)
                 text = f"{value:.2f}" if value < 9.995 else f"{value:.1f}"
                 x, y = panel.transData.inverted().transform((place[0] / points, place[1] / points))
