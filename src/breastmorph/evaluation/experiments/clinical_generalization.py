@@ -23,7 +23,7 @@ from breastmorph.evaluation.experiments.evidence import (
 )
 from breastmorph.evaluation.model_evaluation import SubjectScans
 from breastmorph.evaluation.training_set import counts_of, mean_of_known
-from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.machine import one_thread
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.check import CheckParameters, ScanFiles
@@ -222,7 +222,8 @@ def _lengths(points: Floats, pairs: Ints) -> Floats:
 def _tapes(mesh: TriangleMesh, points: Floats, pairs: Ints) -> Floats:
     """Distances over the skin of pairs of points (m, 3), (d,); NaN where a point or a way is missing."""
     out = np.full(len(pairs), np.nan)
-    known = np.isfinite(points).all(axis=1)[pairs].all(axis=1)
+    there: Bools = np.asarray(np.isfinite(points).all(axis=1))
+    known: Bools = np.asarray(there[pairs].all(axis=1))
     paths = shortest_paths(mesh, points[pairs[known, 0]], points[pairs[known, 1]])
     out[known] = [
         np.nan if path is None else np.linalg.norm(np.diff(path, axis=0), axis=1).sum() for path in paths
