@@ -75,11 +75,11 @@ def _write_truth(folder: Path, shapes: np.ndarray) -> None:
 
 
 def small_study(
-    out: Path, cohort: Path, parameters: StudyParameters = SMALL, jobs: int = 1, **options
+    out: Path, cohort: Path, parameters: StudyParameters = SMALL, *, processes: bool = False, **options
 ) -> StudyRun:
-    """With one job all is done in this process: starting one takes longer than most parts."""
-    with in_this_process() if jobs == 1 else nullcontext():
-        return run_study(out, parameters, cohort=cohort, template=small_template(), jobs=jobs, **options)
+    """In this process, or in one other at a time as with ``--jobs 1``: starting those takes longer than most parts."""
+    with nullcontext() if processes else in_this_process():
+        return run_study(out, parameters, cohort=cohort, template=small_template(), jobs=1, **options)
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from study_cohort import small_study
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
-    run = small_study(folder / "study", folder / "cohort", only=sys.argv[2:])
+    run = small_study(folder / "study", folder / "cohort", only=sys.argv[2:], processes=True)
     sys.exit(bool(run.failed))
 """
 
@@ -34,7 +34,7 @@ if __name__ == "__main__":
 @pytest.mark.skipif(os.name == "nt", reason="kills process groups")
 def test_a_study_killed_again_and_again_ends_as_an_undisturbed_one(tmp_path):
     cohort = write_study_cohort(tmp_path / "cohort", 7, truth=False)
-    small_study(tmp_path / "undisturbed", cohort, only=ONLY)
+    small_study(tmp_path / "undisturbed", cohort, only=ONLY, processes=True)
     script = tmp_path / "run.py"
     script.write_text(RUN)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}

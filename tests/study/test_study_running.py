@@ -41,7 +41,7 @@ def studied(tmp_path_factory):
     """A cohort and its whole study."""
     folder = tmp_path_factory.mktemp("studied")
     cohort = write_study_cohort(folder / "cohort")
-    run = small_study(folder / "study", cohort, jobs=2)
+    run = small_study(folder / "study", cohort)
     write_report(run)
     return cohort, run
 
