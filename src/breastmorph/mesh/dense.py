@@ -292,8 +292,17 @@ def placed(
         A weight up to this puts a point on the opposite edge.
     """
     weights, bordering = np.empty((len(points), 3)), np.empty(len(points), bool)
-    known = _frozen(vertices, np.float64), _frozen(faces, np.int64), _frozen(points, np.float64)
-    _placed(*known, _frozen(on, np.int64), *(_frozen(b, np.bool_) for b in border), edge, weights, bordering)
+    _placed(
+        _frozen(vertices, np.float64),
+        _frozen(faces, np.int64),
+        _frozen(points, np.float64),
+        _frozen(on, np.int64),
+        _frozen(border[0], np.bool_),
+        _frozen(border[1], np.bool_),
+        edge,
+        weights,
+        bordering,
+    )
     return weights, bordering
 
 
@@ -383,10 +392,9 @@ def angle_change(before: Floats, after: Floats, faces: Ints) -> float:
 def pressed(before: Floats, after: Floats, faces: Ints) -> tuple[Floats, NDArray[np.bool_]]:
     """Areas after over those before, (m,), and which triangles then face against their surroundings, (m,)."""
     ratio, over = np.empty(len(faces)), np.empty(len(faces), bool)
-    normals = vertex_normals(after, faces)
-    _pressed(
-        *(_frozen(v, np.float64) for v in (before, after, normals)), _frozen(faces, np.int64), ratio, over
-    )
+    normals = _frozen(vertex_normals(after, faces), np.float64)
+    shapes = _frozen(before, np.float64), _frozen(after, np.float64)
+    _pressed(*shapes, normals, _frozen(faces, np.int64), ratio, over)
     return ratio, over
 
 

@@ -1,4 +1,4 @@
-"""Equation 8 and its updates: in plain numpy to be read beside the paper, and compiled."""
+"""Equation 8 and its updates: in plain numpy to be read beside the paper, and compiled; the system for the points."""
 
 from __future__ import annotations
 
