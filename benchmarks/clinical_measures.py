@@ -3,15 +3,17 @@
     python benchmarks/clinical_measures.py [--n 110] [--seed 7] [--out clinical-measures/]
     python benchmarks/clinical_measures.py --phantom PHANTOM --registered OUT    # what `phantom` and `register` wrote
     python benchmarks/clinical_measures.py --true-places DIR SET [SET]
+    python benchmarks/clinical_measures.py --true-places PHANTOM [PHANTOM]
     python benchmarks/clinical_measures.py ... --other SET OUT [--other SET OUT]  # SET/truth, and OUT of `register`
 
 Distances are compared twice with those between the true landmarks on the true surface: on the raw scan with the
 scan's own landmarks, and on the registered mesh with the template's landmark vertices. Volumes of registered meshes
 are compared with the true volumes; beside ours stand two plain ways to close the breast's border: a membrane and a
 thin plate that continues the skin at the border. Folds are compared in height, apart where the scan shows them and
-where not. ``--true-places DIR SET [SET]`` asks what of an error is definition: every vertex of the template in DIR lies
-at its true place on the true skin, so only border and wall differ from the truth's. ``--torsos DIR`` adds other torsos
-with known volumes, registered with their own template; ``--other`` such as are registered already.
+where not. ``--true-places DIR SET [SET]`` asks what of an error is definition: every vertex of the template in DIR, of
+the built-in one on phantoms, lies at its true place on the true skin, so only border and wall differ from the truth's.
+``--torsos DIR`` adds other torsos with known volumes, registered with their own template; ``--other`` such as are
+registered already.
 """
 
 from __future__ import annotations
@@ -27,11 +29,13 @@ import measuring  # noqa: F401  (one core)
 from breastmorph.clinical.distances import SkinLandmarks
 from breastmorph.clinical.examination import examiner_of
 from breastmorph.clinical.measures import Gauge, asymmetries
-from breastmorph.clinical.volume import DEFINITIONS, BreastVolumes, _FlatWall
+from breastmorph.clinical.volume import DEFINITIONS, BreastVolumes, _FlatWall, _volume
 from breastmorph.cohort import Cohort, load_cohort
+from breastmorph.evaluation.truth import load_tie
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.mask import Footprint
 from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.geometry import vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.phantom import write_cohort
 from breastmorph.phantom.cohort import volume_between
@@ -224,6 +228,35 @@ def true_places(home: Path, sets: list[Path]) -> None:
             )
 
 
+def true_places_of_phantoms(phantom: Path) -> None:
+    """The same of phantoms; and what of their true volume, over the true bare chest, lies within the region."""
+    template = default_template()
+    tie, gauge = load_tie(phantom / "truth", template), BreastVolumes(template.mesh, template.landmarks)
+    names = tuple(path.stem for path in sorted((phantom / "truth").glob("*.npz")) if path.stem != "topology")
+    truth = true_volumes(phantom / "truth", names)
+    found, held, depths = [], [], []
+    for name, true in zip(names, truth, strict=True):
+        with np.load(phantom / "truth" / f"{name}.npz") as known:
+            shape, bare = (tie.at(known[part].astype(float)) for part in ("points", "bare"))
+        found.append([gauge.cc(shape, side) for side in SIDES])
+        walls = [gauge.walls[side] for side in SIDES]
+        held.append([_volume(*wall.body(shape, bare[wall.ids])) for wall in walls] / true)
+        normals = vertex_normals(bare, template.mesh.faces)
+        for wall in walls:
+            depths.append(((wall.points(shape) - bare[wall.ids]) * normals[wall.ids]).sum(axis=1))
+    error = np.array(found) - truth
+    print(f"\n{phantom.name}: {len(names)} phantoms, every vertex at its true place")
+    print(
+        f"  volume: mean relative error {100 * np.mean(np.abs(error) / truth):.1f} %, bias "
+        f"{100 * error.sum() / truth.sum():+.1f} %, left minus right, median error "
+        f"{np.median(np.abs(error[:, 0] - error[:, 1])):.0f} cc"
+    )
+    print(
+        f"  within the region lie {100 * np.mean(held):.1f} % (sd {100 * np.std(held):.1f}) of the true volume; "
+        f"the wall is {np.sqrt(np.mean(np.concatenate(depths) ** 2)):.1f} mm (root mean square) off the true chest"
+    )
+
+
 def _row(words: str, found: Agreement) -> None:
     print(
         f"  {words:12s} r {found.correlation:.3f}  mean error {found.error_percent:5.1f} %  bias {found.bias:+6.0f} cc"
@@ -297,7 +330,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("clinical-measures"))
     arguments = parser.parse_args()
     if arguments.true_places:
-        true_places(arguments.true_places[0], arguments.true_places[1:])
+        if (arguments.true_places[0] / "truth" / "topology.npz").exists():
+            for folder in arguments.true_places:
+                true_places_of_phantoms(folder)
+        else:
+            true_places(arguments.true_places[0], arguments.true_places[1:])
         return
     with tempfile.TemporaryDirectory() as scratch:
         phantom = arguments.phantom
