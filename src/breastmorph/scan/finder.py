@@ -202,7 +202,12 @@ def _found_from(body: TriangleMesh, skin: Skin, stance: Similarity) -> FoundLand
     close = _close_views(turned, colours, front.estimates)
     _require_one_body(turned, front.estimates)
     flat = {side: front.flat[side] + close.flat[side] for side in SIDES}
-    gone = [side for side in SIDES if flat[side] > _FLAT]
+    sternum = front.estimates["xiphoid"].point
+    gone = [
+        side
+        for side in SIDES
+        if flat[side] > _FLAT and SIGN[side] * (front.estimates[f"nipple_{side}"].point - sternum)[0] > _THERE
+    ]
     if len(gone) == 2:
         raise MeshProblem.of("no-breast")
     merged = {name: _fused(name, front.estimates[name], close.estimates[name]) for name in FOUND_NAMES}
@@ -562,8 +567,9 @@ def _looking_at(outward: Floats) -> Floats:
 # The judgement: on the skin or left out, sure or doubtful
 # --------------------------------------------------------------------------------------------------------------------
 
-_FLAT = -3.0  # log odds above which a side has no breast; sides with one lie below -14 ...
-_UNSURE = -8.0  # ... and above which that is not sure
+# Log odds above which a side has no breast (without one they lay above -7, with one below -14), and may have none.
+_FLAT, _UNSURE = -9.0, -12.0
+_THERE = 20.0  # mm from the sternum to where its nipple would lie: half a torso has no such side
 
 
 def _require_one_body(body: TriangleMesh, front: Mapping[str, Estimate]) -> None:
