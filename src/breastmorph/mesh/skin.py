@@ -206,7 +206,8 @@ def baked(
     uv, at, of, weights, size = _atlas(len(faces))
     levels = np.einsum("kc,kcd->kd", weights, skin[faces[of], :3].astype(np.float64))
     if surface is not None and own is not None and surface.mesh.is_coloured:
-        asked = np.flatnonzero(np.all(own[faces], axis=1)[of])
+        whole: Bools = np.all(own[faces], axis=1)
+        asked = np.flatnonzero(whole[of])
         for start in range(0, len(asked), _AT_ONCE):
             on_done(start / len(asked))
             some = asked[start : start + _AT_ONCE]
