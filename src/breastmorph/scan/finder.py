@@ -208,6 +208,8 @@ def _found_from(body: TriangleMesh, skin: Skin, stance: Similarity) -> FoundLand
         for side in SIDES
         if flat[side] > _FLAT and SIGN[side] * (front.estimates[f"nipple_{side}"].point - sternum)[0] > _THERE
     ]
+    if len(gone) == 2:  # beside no breast to compare with, only what is sure
+        gone = [side for side in gone if flat[side] > 0.0]
     if len(gone) == 2:
         raise MeshProblem.of("no-breast")
     merged = {name: _fused(name, front.estimates[name], close.estimates[name]) for name in FOUND_NAMES}
