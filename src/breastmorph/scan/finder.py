@@ -91,22 +91,22 @@ class FoundLandmarks:
         In the coordinates of the surface's file; ``landmarks.found`` says of each how, and how sure it is.
     left_out : mapping from name to Finding
         What was not found, and why.
-    warnings : tuple of Finding
-        What is odd about the surface.
     absent : str
         The side without a breast, or empty.
     unit : str
         Of the file.
     axes : (3, 3) float
         The patient's left, up and forward in the file's axes, as rows.
+    warnings : tuple of Finding
+        What is odd about the surface.
     """
 
     landmarks: Landmarks
     left_out: Mapping[str, Finding] = field(default_factory=dict)
-    warnings: tuple[Finding, ...] = ()
     absent: str = ""
     unit: str = "mm"
     axes: Floats = field(default_factory=lambda: np.eye(3))
+    warnings: tuple[Finding, ...] = ()
 
     def __repr__(self) -> str:
         absent = f", {self.absent} side absent" if self.absent else ""
