@@ -281,8 +281,8 @@ def test_a_consultation_in_ten_minutes_goes_as_the_guide_says(tab, scan, tmp_pat
     page = tab.page
     steps = guided(page, scan, tmp_path)
     assert "Open her scan" in next(steps)
-    assert page.inner_text("#scan-about").startswith("anna_2026-03-02")
-    assert page.inner_text("#cases-list .person").startswith("Anna")
+    assert page.inner_text("#scan-about").startswith("p017_2026-03-02")
+    assert page.inner_text("#cases-list .person").startswith("P017")
     assert "Bring the model" in next(steps)
     assert number(re.search(r"lies ([\d.]+) mm", page.inner_text("#scan-result"))[1]) < 3.0
     assert page.is_visible("#scan-show")
@@ -305,7 +305,7 @@ def test_a_consultation_in_ten_minutes_goes_as_the_guide_says(tab, scan, tmp_pat
     assert "A mistake" in next(steps)
     assert page.evaluate(state) == before_mistake
     assert "take home" in next(steps)
-    assert (tmp_path / "anna_2026-03-02-handout.pdf").read_bytes().startswith(b"%PDF-")
+    assert (tmp_path / "p017_2026-03-02-handout.pdf").read_bytes().startswith(b"%PDF-")
     predicting_again(page, tmp_path)
     assert "Before the next" in next(steps)
     assert page.evaluate("explorer.state.cases") == []

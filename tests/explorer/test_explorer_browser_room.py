@@ -65,18 +65,18 @@ def test_thirty_scans_in_one_tab_are_named_grouped_removed_and_closed(tab, folde
     page = tab.page
     page.click("#tab-scan")
     content = (folder / "scan.ply").read_bytes()
-    files = [f"anna_2024-{k % 12 + 1:02d}-05_{k}.ply" for k in range(30)]
+    files = [f"p017_2024-{k % 12 + 1:02d}-05_{k}.ply" for k in range(30)]
     page.set_input_files("#scan-files", [{"name": name, "mimeType": "", "buffer": content} for name in files])
     said(page, "30 scans are loaded")
     assert len(names(page)) == 30
     for k in (3, 1):  # visits of one person stand together, by their days
-        row = page.locator(f"#cases-list li:has(strong:text-is('anna_2024-{k + 1:02d}-05_{k}'))")
+        row = page.locator(f"#cases-list li:has(strong:text-is('p017_2024-{k + 1:02d}-05_{k}'))")
         row.locator("[data-act=rename]").click()
         page.fill("#rename-name", f"visit {k}")
-        page.fill("#rename-person", "Anna")
+        page.fill("#rename-person", "P017")
         page.click("#rename-form [type=submit]")
         said(page, f"visit {k}")
-    assert page.inner_text("#cases-list .person").split() == ["Anna", "–", "2", "visits"]
+    assert page.inner_text("#cases-list .person").split() == ["P017", "–", "2", "visits"]
     both = names(page)
     assert both.index("visit 3") == both.index("visit 1") + 1
 
@@ -329,7 +329,7 @@ def test_the_page_speaks_german_and_writes_numbers_so(browser, entrance, folder)
         assert "," in page.inner_text("#strip-SN-NL")
         assert "Drosselgrube" in page.inner_text("#strip")
         assert page.inner_text(".bv-side-left") == "Rechts der Patientin"
-        opened(page, folder, "anna_2024-03-05")
+        opened(page, folder, "p017_2024-03-05")
         assert "5. März 2024" in page.inner_text("#cases-list")
         assert page.inner_text("[data-landmark=xiphoid]").startswith("✓")
         for screen in SCREENS.values():

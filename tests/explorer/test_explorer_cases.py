@@ -70,7 +70,7 @@ def test_values_that_rest_come_back_exactly_and_no_file_has_a_name(tmp_path):
 @pytest.mark.parametrize(
     ("name", "day"),
     [
-        ("anna_2024-03-05", "2024-03-05"),
+        ("p017_2024-03-05", "2024-03-05"),
         ("scan20240305b", "2024-03-05"),
         ("17", ""),
         ("20241350", ""),
