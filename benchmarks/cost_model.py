@@ -20,7 +20,7 @@ import numpy as np
 import measuring  # noqa: F401  (one core)
 from breastmorph.batch.registered_folder import Product, ProductMaker, RegisteredFolder, input_hashes, recipe
 from breastmorph.mesh.files import load_mesh, save_mesh
-from breastmorph.mesh.remeshing import decimate
+from breastmorph.mesh.geometry import decimate
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.phantom import write_cohort
 from breastmorph.report.summary_page import ScanPictures

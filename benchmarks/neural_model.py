@@ -1,8 +1,8 @@
 """Model against model: linear ones and a neural implicit one, by reconstruction of scans that none has seen.
 
-    python benchmarks/neural_model.py prepare DATA.npz [--train 48] [--test 12] [--seed 2026]   # with BreastMorph
-    python benchmarks/neural_model.py run DATA.npz OUT.json [--steps 6000]      # with PyTorch, best on a GPU
-    python benchmarks/neural_model.py page OUT.json                             # the table of docs/peers.md
+    python benchmarks/neural_model.py prepare [--data DATA.npz] [--train 48] [--test 12] # with BreastMorph
+    python benchmarks/neural_model.py run [--data DATA.npz] [--out OUT.json] [--steps 6000]  # with PyTorch
+    python benchmarks/neural_model.py page [--out OUT.json]   # the table of docs/peers.md
 
 `prepare` makes phantoms, registers the training ones by the default and by the printed method, and keeps principal
 components of each, of the true shapes, the scans and the truth; `run` needs no BreastMorph. PyTorch is no dependency of
@@ -577,8 +577,10 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("what", choices=("prepare", "run", "page"))
-    parser.add_argument("path", type=Path)
-    parser.add_argument("out", type=Path, nargs="?")
+    parser.add_argument("--data", type=Path, default=Path("build/neural.npz"), help="what prepare writes")
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "benchmarks" / "models.json", help="what run writes"
+    )
     parser.add_argument("--train", type=int, default=48)
     parser.add_argument("--test", type=int, default=12)
     parser.add_argument("--seed", type=int, default=2026)
@@ -588,14 +590,14 @@ def main() -> int:
     parser.add_argument("--layers", type=int, default=8)
     given = parser.parse_args()
     if given.what == "prepare":
-        prepare(given.path, given.train, given.test, given.seed, given.jobs)
+        prepare(given.data, given.train, given.test, given.seed, given.jobs)
     elif given.what == "run":
-        run(given.path, given.out, given.steps, given.width, given.layers)
+        run(given.data, given.out, given.steps, given.width, given.layers)
     else:
         page = ROOT / "docs" / "peers.md"
         text = page.read_text(encoding="utf-8")
         head, tail = text.split(BEGIN)[0], text.split(END)[1]
-        table = as_markdown(json.loads(given.path.read_text(encoding="utf-8")))
+        table = as_markdown(json.loads(given.out.read_text(encoding="utf-8")))
         page.write_text(f"{head}{BEGIN}\n\n{table}\n{END}{tail}", encoding="utf-8")
     return 0
 

@@ -172,14 +172,14 @@ def _seen_again(look):
     """A surface without colour, upright and in mm, is the same one whatever unit its file was in."""
 
     @wraps(look)
-    def seen(body, skin, stance):
+    def seen(body, skin, stance, there=()):
         place = np.vstack([body.vertices, stance.rotation, stance.translation])
-        plain = body.colors is None and body.texture is None
-        for faces, there, answer in _seen if plain else ():
-            same = there.shape == place.shape and np.array_equal(faces, body.faces)
-            if same and np.abs(there - place).max() < 1e-4:  # mm
+        plain = body.colors is None and body.texture is None and not there
+        for faces, where, answer in _seen if plain else ():
+            same = where.shape == place.shape and np.array_equal(faces, body.faces)
+            if same and np.abs(where - place).max() < 1e-4:  # mm
                 return answer
-        answer = look(body, skin, stance)
+        answer = look(body, skin, stance, there)
         if plain:
             _seen.append((body.faces, place, answer))
         return answer

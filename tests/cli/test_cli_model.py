@@ -124,7 +124,7 @@ def test_flagged_subjects_are_named(folder, tmp_path):
         (["--exclude", "000,xyz"], "xyz"),
         (["--symmetric", "--asymmetry"], "either"),
         (["--components", "2", "--variance", "0.9"], "either"),
-        (["--variance", "3"], "between 0 and 1"),
+        (["--variance", "3"], "above 0, at most 1"),
     ],
 )
 def test_bad_wishes_end_with_2_and_a_reason(folder, tmp_path, options, says):

@@ -216,7 +216,7 @@ def test_a_scan_in_no_unit_with_four_points_needs_one_measured_distance(cohort):
     assert "--scale-by NL-NR=21cm" in report["scans"][0]["message"]
     apart = float(np.linalg.norm(k["nipple_left"] - k["nipple_right"]))
     code, report = run(cohort, "--scale-by", f"NL-NR={apart}mm", **phone)
-    assert code == 0
+    assert code == 0, report
     record = json.loads((cohort / "out" / "registered" / "phone.json").read_text())
     assert record["check"]["scale_by"] == f"NL-NR={apart}mm"
     assert record["to_file"]["scale"] == pytest.approx(shrink)

@@ -333,7 +333,7 @@ def test_people_are_told_apart_by_folder_or_by_number(tmp_path):
         save_mesh(mesh, place)
     assert list(repeated_people(tmp_path / "deep")) == ["p017"]
     with pytest.raises(BreastMorphError, match="nobody was scanned twice"):
-        repeated_people(tmp_path / "deep" / "berta")
+        repeated_people(tmp_path / "deep" / "p018")
 
 
 # --- the command ------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import breastmorph as bm
 from breastmorph.batch.registered_folder import FailedScan, RegisteredFolder
 from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.patient import mean_patient
-from breastmorph.explorer.answers import as_record
+from breastmorph.explorer.answers import as_record, spoken
 from breastmorph.explorer.patients import failure
 from breastmorph.explorer.settings import Settings
 from breastmorph.foundation.errors import MeshProblem
@@ -161,15 +161,16 @@ def test_why_a_registration_failed_uses_the_pages_words_from_its_record(tmp_path
     kept.store(failed)
     again = kept.outcome("a")
     assert again.code == "too-large"
-    assert as_record(failure(again)) == {
+    assert spoken(as_record(failure(again)), "en") == {
         "cause": "too large: 9,000,000 faces (at most 5,000,000)",
         "remedy": "Decimate it first (300,000 faces are plenty)",
         "where": "a",
         "code": "too-large",
     }
     older = replace(again, finding={})  # a folder of an earlier version has the words alone
-    assert as_record(failure(older))["cause"] == failed.message
-    assert as_record(failure(older))["code"] == "too-large"
+    told = spoken(as_record(failure(older)), "en")
+    assert told["cause"] == failed.message
+    assert told["code"] == "too-large"
 
 
 @pytest.mark.parametrize(

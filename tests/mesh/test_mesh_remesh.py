@@ -11,6 +11,7 @@ from breastmorph.mesh.closest import Surface, clip, closest_on_segments, insert_
 from breastmorph.mesh.geometry import (
     Plane,
     Similarity,
+    decimate,
     edge_lengths,
     face_angles,
     face_areas,
@@ -19,7 +20,7 @@ from breastmorph.mesh.geometry import (
     vertex_normals,
 )
 from breastmorph.mesh.halves import fill_holes, half_with_count, smoothed, symmetry_plane, whole_of_half
-from breastmorph.mesh.remeshing import decimate, isotropic, thinned
+from breastmorph.mesh.remeshing import isotropic, thinned
 from breastmorph.mesh.topology import boundary_loops, edge_table, face_components, is_manifold
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from torso import torso

@@ -202,7 +202,7 @@ def test_more_components_than_subjects_gives_what_there_is(tmp_path):
 
 @pytest.mark.parametrize("share", ["0", "-1", "nan", "inf", "1.5"])
 def test_shares_of_variance_that_do_not_exist(share, tmp_path):
-    assert "between 0 and 1" in refused(*build(tmp_path, random_shapes(4), "--variance", share))
+    assert "above 0, at most 1" in refused(*build(tmp_path, random_shapes(4), "--variance", share))
 
 
 def test_a_mesh_of_another_topology_is_named(tmp_path):

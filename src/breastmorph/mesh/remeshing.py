@@ -392,38 +392,6 @@ def isotropic(
     return TriangleMesh(net.vertices, net.faces), place[pinned]
 
 
-def decimate(mesh: TriangleMesh, n_vertices: int) -> TriangleMesh:
-    """Fewer triangles by collapsing edges in the order of quadric error; borders are held.
-
-    Parameters
-    ----------
-    mesh : TriangleMesh
-    n_vertices : int
-        How many to leave; the outcome may be off by a few.
-    """
-    if n_vertices >= mesh.n_vertices:
-        return mesh
-    # An inner collapse takes two faces, one on the border takes one; their share shows only afterwards.
-    aim, best = mesh.n_faces - 2 * (mesh.n_vertices - n_vertices), mesh
-    for _ in range(8):
-        trial = _qslim(mesh, max(aim, 2))
-        if abs(trial.n_vertices - n_vertices) < abs(best.n_vertices - n_vertices):
-            best = trial
-        if trial.n_vertices == n_vertices:
-            break
-        aim += 2 * (n_vertices - trial.n_vertices)
-    return best
-
-
-def _qslim(mesh: TriangleMesh, n_faces: int) -> TriangleMesh:
-    import igl
-
-    if n_faces >= mesh.n_faces:
-        return mesh
-    vertices, faces, _, _ = igl.qslim(np.array(mesh.vertices), np.array(mesh.faces), int(n_faces))
-    return TriangleMesh(vertices, np.asarray(faces, dtype=np.int64))
-
-
 def _corners(vertices: Floats, border: Ints, degrees: float) -> Bools:
     """Vertices where the border turns sharply or touches itself, (n,)."""
     degree = np.bincount(border.ravel(), minlength=len(vertices))

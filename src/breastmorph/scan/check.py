@@ -368,7 +368,7 @@ def with_found(mesh: TriangleMesh, given: LandmarkFile, p: CheckParameters, note
         return given  # and whatever is told of landmarks that lie elsewhere
     mm, sized = _told_scale(mesh, marks, p)
     try:
-        found = find_landmarks(mesh, p.unit, mm, sized=sized)
+        found = find_landmarks(mesh, p.unit, mm, sized=sized, there=marks.nipple_sides)
     except MeshProblem as error:
         if not enough_landmarks(marks):
             raise

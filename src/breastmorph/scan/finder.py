@@ -8,7 +8,7 @@ far apart two people's ideas of the landmark lie.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -133,7 +133,12 @@ class Estimate:
 
 
 def find_landmarks(
-    mesh: TriangleMesh, unit: str = "auto", mm: float | None = None, *, sized: bool = True
+    mesh: TriangleMesh,
+    unit: str = "auto",
+    mm: float | None = None,
+    *,
+    sized: bool = True,
+    there: Collection[str] = (),
 ) -> FoundLandmarks:
     """Find the eight landmarks and the folds on a surface or a point cloud in its file's coordinates.
 
@@ -147,6 +152,8 @@ def find_landmarks(
         Millimetres per unit of the file, where that is known better.
     sized : bool
         Whether that scale is known, and what has no adult's sizes in it is refused.
+    there : collection of str
+        Sides that have a breast by what a person says.
 
     Raises
     ------
@@ -170,7 +177,7 @@ def find_landmarks(
     middle = mesh.vertices.mean(axis=0)
     body = lightened(mesh.with_vertices((mesh.vertices - middle) * mm))
     with one_thread():
-        found = _found_in_mm(body)
+        found = _found_in_mm(body, there)
     upright = found.landmarks.transformed(Similarity(found.axes)).only(REQUIRED)
     if sized and enough_landmarks(upright):
         try:
@@ -187,12 +194,14 @@ def find_landmarks(
     )
 
 
-def _found_in_mm(body: TriangleMesh) -> FoundLandmarks:
+def _found_in_mm(body: TriangleMesh, there: Collection[str]) -> FoundLandmarks:
     skin = Skin.of(body, 4.0)
-    return _found_from(body, skin, _settled(skin, hypotheses(skin)))
+    return _found_from(body, skin, _settled(skin, hypotheses(skin)), there)
 
 
-def _found_from(body: TriangleMesh, skin: Skin, stance: Similarity) -> FoundLandmarks:
+def _found_from(
+    body: TriangleMesh, skin: Skin, stance: Similarity, there: Collection[str] = ()
+) -> FoundLandmarks:
     """The landmarks once the pose is known."""
     colours = skin_colours(body)
     turned = body.with_vertices(stance.apply(body.vertices))
@@ -206,7 +215,9 @@ def _found_from(body: TriangleMesh, skin: Skin, stance: Similarity) -> FoundLand
     gone = [
         side
         for side in SIDES
-        if flat[side] > _FLAT and SIGN[side] * (front.estimates[f"nipple_{side}"].point - sternum)[0] > _THERE
+        if side not in there
+        and flat[side] > _FLAT
+        and SIGN[side] * (front.estimates[f"nipple_{side}"].point - sternum)[0] > _THERE
     ]
     if len(gone) == 2:  # beside no breast to compare with, only what is sure
         gone = [side for side in gone if flat[side] > 0.0]

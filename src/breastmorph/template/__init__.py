@@ -108,7 +108,7 @@ def _nearest_vertices(
 def _decimated(mesh: TriangleMesh) -> TriangleMesh:
     if mesh.n_vertices <= 2 * _COARSE_VERTICES:
         return TriangleMesh(mesh.vertices, mesh.faces)
-    from breastmorph.mesh.remeshing import decimate
+    from breastmorph.mesh.geometry import decimate
 
     return decimate(mesh, n_vertices=_COARSE_VERTICES)
 
