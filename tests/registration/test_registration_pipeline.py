@@ -12,9 +12,7 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration import Registrar, preset, register
-from breastmorph.registration.pipeline import lay_again, lay_on, look_at, slide
-from breastmorph.registration.warp import _landmark_equations
-from breastmorph.scan.scan import STERNUM, Found, Landmarks, Scan
+from breastmorph.scan.scan import Landmarks, Scan
 from breastmorph.template import Template, template_from
 from torso import torso
 
@@ -186,42 +184,6 @@ def test_jittered_landmarks_hardly_move_the_surface(registrar, result, scan):
     other = registrar.register(replace(scan, landmarks=Landmarks(names, points + jitter)))
     change = Surface(result.mesh).closest(other.vertices[breast(result)]).distances
     assert change.mean() < 1.0
-
-
-def test_what_the_warp_knows_mends_a_start_by_a_vaguely_found_sternum(registrar, result, scan):
-    """Both ends of the sternum are found too high; nipples and poles are where they are."""
-    marks = scan.landmarks
-    high = np.array([[0.0, 15.0 * (name in STERNUM), 0.0] for name in marks])
-    points = Surface(scan.mesh).closest(marks.points + high).points
-    vague = {name: Found("shape", 12.0, np.diag([9.0, 225.0, 9.0])) for name in STERNUM}
-    prepared = registrar._prepared
-    laid = lay_on(
-        prepared, look_at(prepared, replace(scan, landmarks=Landmarks(marks.names, points, found=vague)))
-    )
-    again = lay_again(prepared, laid, slide(prepared, laid))
-    before, after, right = (
-        one.apply(registrar.template.landmarks["sternal_notch"][None])[0][1]
-        for one in (laid.transform, again.transform, result.transform)
-    )
-    assert before - right > 2.0
-    assert abs(after - right) < 0.7 * (before - right)
-    assert [stage.name for stage in again.report.stages] == ["rigid"]
-    assert again.report.seconds["warp"] > 0.0
-
-
-def test_a_found_xiphoid_is_not_counted_beside_the_prior_that_it_was_told_by(registrar, scan):
-    prepared, marks = registrar._prepared, scan.landmarks.only(STERNUM)
-    one = Found("shape", 8.0, 64.0 * np.eye(3))
-    vertices, ids = prepared.fine.mesh.vertices, prepared.fine.landmark_ids
-
-    def equations(landmarks):
-        return _landmark_equations(vertices, prepared.sliding_basis, ids, landmarks)[0]
-
-    notch = equations(replace(marks.only(["sternal_notch"]), found={"sternal_notch": one}))
-    both = equations(replace(marks, found=dict.fromkeys(STERNUM, one)))
-    person = equations(replace(marks, found={"sternal_notch": one}))
-    assert np.array_equal(both, notch)
-    assert np.trace(person) > 2.0 * np.trace(notch) > 0.0
 
 
 def test_absent_side_registers_and_is_named(registrar, scan):

@@ -93,9 +93,6 @@ def bent_onto(prepared: PreparedTemplate, scan: Scan, population: Population | N
     seen = look_at(prepared, scan)
     laid = lay_on(prepared, seen)
     slid = slide(prepared, laid, population)
-    if prepared.basis is not None and any(name in laid.marks.found for name in STERNUM):
-        laid = lay_again(prepared, laid, slid)
-        slid = slide(prepared, laid, population)
     bent = refine(prepared, laid, slid)
     return judge(prepared, laid, bent)
 
@@ -289,29 +286,6 @@ def lay_on(prepared: PreparedTemplate, seen: Seen) -> Laid:
     standing = laid.standing(coarse, coarse.mesh.vertices)
     report = laid.report.closed("rigid", standing, iterations)
     return replace(laid, report=report.warned(judge_thorax(standing.outside, seen.scan.id)))
-
-
-def lay_again(prepared: PreparedTemplate, laid: Laid, slid: Slid) -> Laid:
-    """The similarity once more, read off the warped thorax: where nobody set the sternum its ends held it badly.
-
-    All that the warp knows, the whole skin and how trunks vary, then tells size and place; only what is no similarity
-    is left to the warp, which gives up a part of its way outside the breasts.
-    """
-    coarse, seen = prepared.coarse, laid.seen
-    breast = prepared.peak * prepared.functions.parameters.breast_saturation
-    thorax = 1.0 - np.minimum(coarse.mask / breast, 1.0)
-    transform = Similarity.fit(coarse.mesh.vertices, laid.transform.apply(slid.anchors), thorax)
-    *before, rigid = laid.report.stages
-    report = replace(slid.report, stages=tuple(before), warnings=laid.report.warnings).ticked("rigid")
-    again = replace(
-        laid,
-        transform=transform,
-        target=seen.target.seen_through(transform),
-        marks=seen.given.transformed(transform.inverse()),
-        mask=seen.mask_through(transform),
-    )
-    standing = again.standing(coarse, coarse.mesh.vertices)
-    return replace(again, report=report.closed("rigid", standing, rigid.iterations))
 
 
 def slide(prepared: PreparedTemplate, laid: Laid, population: Population | None = None) -> Slid:

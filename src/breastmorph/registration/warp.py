@@ -28,9 +28,6 @@ _HAND = 100.0  # mm, the length at which the spline's standard deviation is stat
 _LOCAL_CENTRES = 150
 _LOCAL_FROM = 0.15  # local centres where the saturated mask is at least this
 _FREE_SHIFT = 100.0  # mm, translation is as good as free
-# Nothing on the skin marks the end of the sternum: who finds it reads it off the rest of the body, as the prior does,
-# and errs where the prior errs. Found, it would count the same knowledge twice.
-_TOLD_BY_THE_REST = ("xiphoid",)
 _READ_OFF = 1.0  # mm to which functions follow displacements that are given at the anchors
 
 
@@ -283,7 +280,7 @@ def _landmark_equations(
     n_modes = basis.modes.shape[2]
     matrix, right = np.zeros((n_modes, n_modes)), np.zeros(n_modes)
     for name in landmarks:
-        if name not in ids or (name in landmarks.found and name in _TOLD_BY_THE_REST):
+        if name not in ids:
             continue
         precision = _landmark_precision(name, basis.parameters)
         if name in landmarks.found:  # a vague landmark pulls less
