@@ -90,7 +90,7 @@ class Browser:
             tab.page.on(
                 "console",
                 lambda line: (
-                    tab.errors.append(f"{line.type}: {line.text}")
+                    tab.errors.append(f"{line.type}: {line.text} ({line.location.get('url', '')})")
                     if line.type in ("error", "warning") and not _of_software_drawing(line.text)
                     else None
                 ),

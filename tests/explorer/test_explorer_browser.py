@@ -87,6 +87,7 @@ def test_a_mode_slider_moves_the_skin_and_the_measures(tab):
 def test_two_shapes_stand_side_by_side_and_over_each_other(tab):
     page = tab.page
     page.click("#keep")
+    page.wait_for_function("() => explorer.stage.view.meshes.has('kept')")
     page.click("#model-sample")
     page.wait_for_function("() => explorer.tabs.model.scores().some(score => score !== 0)")
     offsets = "['kept', 'shape'].map(name => explorer.stage.view.meshes.get(name).style.offset[0])"
