@@ -80,10 +80,10 @@ class Learnt:
         try:
             with problems_of(path, "learnt"), open_archive(data) as parts:
                 ids, moved, mirror, made = (parts[name] for name in ("ids", "moved", "mirror", "made_by"))
-                moved = moved.astype(float)
                 anchors = moved.shape[1] if moved.ndim == 3 else -1
                 sound = (
                     ids.dtype.kind == made.dtype.kind == "U"
+                    and moved.dtype.kind == "f"
                     and moved.shape == (len(ids), anchors, 3)
                     and len(ids) >= ENOUGH
                     and bool((np.abs(moved) <= _REACH).all())
@@ -95,7 +95,7 @@ class Learnt:
             raise FileProblem.of("unreadable/learnt", path) from error
         if not sound:
             raise FileProblem.of("unreadable/learnt", path)
-        return cls(tuple(ids.tolist()), moved, mirror if len(mirror) else None, str(made))
+        return cls(tuple(ids.tolist()), moved.astype(float), mirror if len(mirror) else None, str(made))
 
 
 def digest(data: bytes) -> str:

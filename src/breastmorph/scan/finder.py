@@ -215,12 +215,11 @@ def _found_from(
     gone = [
         side
         for side in SIDES
-        if side not in there
-        and flat[side] > _FLAT
-        and SIGN[side] * (front.estimates[f"nipple_{side}"].point - sternum)[0] > _THERE
+        if flat[side] > _FLAT and SIGN[side] * (front.estimates[f"nipple_{side}"].point - sternum)[0] > _THERE
     ]
     if len(gone) == 2:  # beside no breast to compare with, only what is sure
         gone = [side for side in gone if flat[side] > 0.0]
+    gone = [side for side in gone if side not in there]
     if len(gone) == 2:
         raise MeshProblem.of("no-breast")
     merged = {name: _fused(name, front.estimates[name], close.estimates[name]) for name in FOUND_NAMES}
