@@ -21,7 +21,7 @@ from breastmorph.foundation.errors import AnyPath, LandmarkProblem, MeshProblem,
 from breastmorph.foundation.files import damaged, make_folder, open_archive, problems_of, write_file
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh, save_mesh
-from breastmorph.mesh.geometry import face_normals, vertex_normals, without_unreferenced
+from breastmorph.mesh.geometry import decimate, face_normals, vertex_normals, without_unreferenced
 from breastmorph.mesh.topology import face_components, is_manifold
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.anatomy import STERNUM_LENGTH
@@ -108,8 +108,6 @@ def _nearest_vertices(
 def _decimated(mesh: TriangleMesh) -> TriangleMesh:
     if mesh.n_vertices <= 2 * _COARSE_VERTICES:
         return TriangleMesh(mesh.vertices, mesh.faces)
-    from breastmorph.mesh.geometry import decimate
-
     return decimate(mesh, n_vertices=_COARSE_VERTICES)
 
 
