@@ -1,4 +1,4 @@
-"""Statismo's model layout, as statismo, Scalismo and the published breast model use it.
+"""Statismo's model layout, as statismo, Scalismo and the published breast model use it, in HDF5 and in HDF5-JSON.
 
 Written as version 0.9. What is ours (landmarks, mirror, provenance, training) lies in ``/breastmorph``, which other
 readers ignore; training scores lie where statismo keeps them, in ``/modelinfo/scores``.
@@ -10,263 +10,284 @@ import io
 import json
 import logging
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
+import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.foundation.files import damaged, printable, write_file
-from breastmorph.foundation.machine import in_one_thread
-from breastmorph.model.files.tree import Tree
-from breastmorph.model.shape_model import ShapeModel, Training
-
-# --------------------------------------------------------------------------------------------------------------------
-# The one place where numbers from a file become a model: what does not fit together is refused here
-# --------------------------------------------------------------------------------------------------------------------
+from breastmorph.model.shape_model import ShapeModel
 
 _log = logging.getLogger(__name__)
-_EXACT = 1e-4  # deviation from orthonormal that 32-bit floats explain
-_DRIFT = 0.05  # deviation of a basis that was meant to be orthonormal
-_NOTHING = 1e-12  # of the largest variance: rounding, not shape
-_ROUNDING = 1e-6  # of the largest variance: so far below 0 rounding brings one that should be 0
-_BELIEVED = (
-    "The model's version says that its basis is multiplied by the standard deviations, its numbers say that it is "
-    "not: the numbers are believed"
-)
-_ROWS = 4096  # of a basis at a time: what is computed needs little memory beside it
+
+# --------------------------------------------------------------------------------------------------------------------
+# What a statismo model is read from: a tree of arrays and texts, whatever it is stored in
+# --------------------------------------------------------------------------------------------------------------------
 
 
-def checked_model(
-    mean: NDArray[Any],
-    basis: NDArray[Any],
-    variances: NDArray[Any],
-    faces: NDArray[Any],
-    *,
-    scaled_basis: bool = False,
-    mirror: NDArray[Any] | None = None,
-    **others: Any,
-) -> ShapeModel:
-    """A model from arrays of a file.
+class Tree(Protocol):
+    """A tree of named arrays; paths are written ``/model/mean``."""
 
-    Parameters
-    ----------
-    mean : (3n,) or (n, 3) numbers
-    basis : (3n, q) numbers
-    variances : (q,) numbers
-    faces : (m, 3) numbers
-    scaled_basis : bool
-        The file's version says that the columns of the basis are multiplied by the standard deviations.
-    mirror : (n,) whole numbers, optional
-    others
-        Further attributes of :class:`ShapeModel`.
-    """
-    for name, values in (("mean", mean), ("basis", basis), ("variances", variances), ("triangles", faces)):
-        if not _are_numbers(values):
-            raise damaged(f"the {name} are not numbers")
-    variances = variances.reshape(-1).astype(np.float64)
-    q, size = len(variances), mean.size
-    if size == 0 or size % 3 or (mean.ndim == 2 and mean.shape[1] != 3 and 1 not in mean.shape):
-        raise damaged(f"a mean of shape {mean.shape} is no shape of points in space")
-    if basis.ndim != 2 or basis.shape != (size, q):
-        raise damaged(f"a basis of shape {basis.shape} does not fit {size // 3:,} points and {q} variances")
-    if faces.ndim != 2 or faces.shape[1] != 3 or not len(faces):
-        raise FileProblem(
-            f"the file's cells of shape {faces.shape} are no triangles", "Give a model of a triangle mesh"
-        )
-    if faces.min() < 0 or faces.max() >= size // 3 or (faces != np.floor(faces)).any():
-        raise damaged(f"a triangle names a vertex that the model's {size // 3:,} vertices do not have")
-    for name, values in (("mean", mean), ("variances", variances)):
-        if not np.isfinite(values).all():
-            raise damaged(f"the {name} holds numbers that are not finite")
-    if (variances < -max(_ROUNDING * variances.max(initial=0.0), 1e-9)).any():
-        raise damaged(f"a variance is negative ({variances.min():g})")
-    variances = np.maximum(variances, 0.0)
-    noise = others.get("noise_variance", 0.0)
-    if not (math.isfinite(noise) and noise >= 0.0):
-        raise damaged(f"a noise variance of {noise:g} is impossible")
-    for label, vertex in others.get("landmark_ids", {}).items():
-        if not (isinstance(label, str) and isinstance(vertex, int) and 0 <= vertex < size // 3):
-            raise damaged(f"landmark {printable(str(label))!r} names no vertex of the model's {size // 3:,}")
-    kept, as_kept, turn = _orthonormal(_as_float(basis), variances, scaled_basis)
-    if not (as_kept <= np.finfo(np.float32).max).all():
-        raise damaged("its variances are beyond the range")
-    if others.get("training") is not None:
-        others["training"] = _turned(others["training"], variances, as_kept, turn)
-    return ShapeModel(
-        mean.reshape(-1, 3).astype(np.float64),
-        kept,
-        as_kept,
-        faces.astype(np.int64),
-        mirror=_checked_mirror(mirror, size // 3),
-        **others,
-    )
+    def array(self, path: str) -> NDArray[Any] | None:
+        """The array at a path, or None where there is none."""
+
+    def text(self, path: str) -> str | None:
+        """The text at a path, or None where there is none."""
+
+    def attribute(self, path: str, name: str) -> str | None:
+        """A text attribute of a group, or None."""
+
+    def children(self, path: str) -> list[str]:
+        """Names below a group; empty where it does not exist."""
 
 
-def _checked_mirror(mirror: NDArray[Any] | None, n_vertices: int) -> NDArray[Any] | None:
-    """A permutation that undoes itself."""
-    if mirror is None:
+# --------------------------------------------------------------------------------------------------------------------
+# HDF5 files as a tree. Links to other files are not followed, and announced sizes are checked before reading
+# --------------------------------------------------------------------------------------------------------------------
+
+_SMALL = 32 * 1024**2  # bytes that may always be read
+_MOST_COMPRESSED = 50  # times smaller a compressed file may be than its content
+_LARGEST_TEXT = 1024**2  # bytes of a text or of an attribute
+_MOST_TEXTS = 1000  # in one array
+_MOST_LINKS = 16  # that lead to one object
+_MOST_CHUNKS = 1000  # that an array may always have, beyond one per 16 bytes of the file
+_DEFLATE, _SHUFFLE, _CHECKSUM = 1, 2, 3
+_FILTERS = (_DEFLATE, _SHUFFLE, _CHECKSUM)  # each chunk is checked before the library unpacks it
+
+
+class Hdf5Tree:
+    """The content of an HDF5 file."""
+
+    def __init__(self, data: bytes) -> None:
+        self.file, self.size, self.data = h5py.File(io.BytesIO(data), "r"), len(data), data
+        self.left = max(_SMALL, _MOST_COMPRESSED * len(data))  # bytes of all arrays together
+
+    def _at(self, path: str) -> Any:
+        """The object at a path, or None; only through links within the file."""
+        here: Any = self.file
+        names, links = [part for part in reversed(path.split("/")) if part], 0
+        while names:
+            name = names.pop()
+            # The library would follow a soft link through an external one: both are followed here, or not at all.
+            link = here.get(name, getlink=True) if isinstance(here, h5py.Group) else None
+            if link is None:
+                return None
+            if isinstance(link, h5py.ExternalLink):
+                raise FileProblem("the model's data lie in another file", "Store the model in one file")
+            if isinstance(link, h5py.SoftLink):
+                links += 1
+                if links > _MOST_LINKS:
+                    raise damaged("its links lead in a circle")
+                names += [part for part in reversed(link.path.split("/")) if part]
+                here = self.file if link.path.startswith("/") else here
+            else:
+                here = here[name]
+        return here
+
+    def array(self, path: str) -> NDArray[Any] | None:
+        """The array at a path, or None where there is none."""
+        found = self._at(path)
+        if not isinstance(found, h5py.Dataset) or found.shape is None:
+            return None
+        if found.is_virtual or found.external:
+            raise FileProblem("the model's data lie in another file", "Store the model in one file")
+        if found.chunks is not None:
+            self._check_chunks(found, path)
+        if h5py.check_string_dtype(found.dtype) is not None:
+            return self._texts(found, path)
+        if found.dtype.kind not in "iuf":
+            raise damaged(f"{printable(path, 100)} holds {str(found.dtype)[:40]}, not numbers")
+        self._take(found.nbytes, path)
+        return np.asarray(found[()])
+
+    def _take(self, size: int, path: str) -> None:
+        """Before memory is taken: a file cannot hold more than so much."""
+        if size > self.left:
+            raise damaged(
+                f"{printable(path, 100)} announces {size / 1024**2:,.0f} MB, more than the file can hold"
+            )
+        self.left -= size
+
+    def _texts(self, found: Any, path: str) -> NDArray[Any]:
+        # One after the other: of texts of any length, each may name the same long one.
+        if found.size > _MOST_TEXTS or found.dtype.itemsize > _LARGEST_TEXT:
+            raise damaged(f"{printable(path, 100)} holds text, more than any model has, not numbers")
+        if found.dtype.kind == "O":
+            _check_heaps(self.data)
+        texts = np.empty(found.shape, dtype=object)
+        for index in np.ndindex(found.shape):
+            texts[index] = found[index]
+            self._take(len(texts[index]), path)
+        return texts
+
+    def _check_chunks(self, found: Any, path: str) -> None:
+        """Refuse chunks that are more than the array, too many, or that unpack to more than they should."""
+        count = math.prod(-(-n // k) for n, k in zip(found.shape, found.chunks, strict=True))
+        size = math.prod(found.chunks) * found.dtype.itemsize
+        if count > _MOST_CHUNKS + self.size // 16:
+            raise damaged(f"{printable(path, 100)} announces {count:,} chunks, more than the file can hold")
+        if size > max(_LARGEST_TEXT, 2 * found.nbytes):
+            raise damaged(f"{printable(path, 100)} has chunks larger than itself")
+        pipeline = found.id.get_create_plist()
+        filters = [pipeline.get_filter(k)[0] for k in range(pipeline.get_nfilters())]
+        if not set(filters) <= set(_FILTERS) or filters != [
+            one for one in (_SHUFFLE, _DEFLATE, _CHECKSUM) if one in filters
+        ]:
+            raise FileProblem(
+                "the model is compressed in a way that is not read", "Store it with gzip or without"
+            )
+        if _DEFLATE not in filters:
+            return
+        for number in range(found.id.get_num_chunks()):
+            offset = found.id.get_chunk_info(number).chunk_offset
+            skipped, packed = found.id.read_direct_chunk(offset)
+            # The library itself unpacks without a limit.
+            if not skipped and len(zlib.decompressobj().decompress(packed, size + 1)) > size:
+                raise damaged(f"{printable(path, 100)} unpacks to more than it announces")
+
+    def text(self, path: str) -> str | None:
+        """The text at a path, or None where there is none."""
+        found = self.array(path)
+        return None if found is None or found.size == 0 else _text(found.reshape(-1)[0])
+
+    def attribute(self, path: str, name: str) -> str | None:
+        """A text attribute of a group, or None."""
+        found = self._at(path)
+        if found is None or name not in found.attrs:
+            return None
+        attribute = found.attrs.get_id(name)
+        if math.prod(attribute.shape or ()) * attribute.dtype.itemsize > _LARGEST_TEXT:
+            raise damaged(f"the attribute {name} of {printable(path, 100)} holds more text than a model has")
+        if attribute.dtype.kind == "O":
+            _check_heaps(self.data)
+        value = np.asarray(found.attrs[name]).reshape(-1)
+        return _text(value[0]) if value.size else None
+
+    def children(self, path: str) -> list[str]:
+        """Names below a group; empty where it does not exist."""
+        found = self._at(path)
+        return list(found) if isinstance(found, h5py.Group) else []
+
+
+def _check_heaps(data: bytes) -> None:
+    """Refuse damaged stores of texts: the library walks through them without end when a part has no length."""
+    start = data.find(b"GCOL\1")
+    while start >= 0:
+        size = int.from_bytes(data[start + 8 : start + 16], "little")
+        at = start + 16
+        while at + 16 <= min(start + size, len(data)):
+            used = int.from_bytes(data[at : at + 2], "little") > 0
+            length = int.from_bytes(data[at + 8 : at + 16], "little")
+            step = 16 + -(-length // 8) * 8 if used else length
+            if step < 16 or at + step > start + size:
+                raise damaged("its texts are stored in parts that do not fit")
+            at += step
+        start = data.find(b"GCOL\1", start + 1)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace").rstrip("\0 ")
+    return str(value)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# HDF5-JSON (hdf5-json.readthedocs.io), as Scalismo from 0.92 on writes it, as a tree
+# --------------------------------------------------------------------------------------------------------------------
+
+
+class JsonTree:
+    """A parsed HDF5-JSON text: groups link to groups and datasets by their ids."""
+
+    def __init__(self, data: bytes) -> None:
+        content = json.loads(data.decode("utf-8-sig"))
+        if not (isinstance(content, dict) and isinstance(content.get("groups"), dict)):
+            raise FileProblem(
+                "this JSON is no HDF5-JSON (it has no groups)", "Give a model that Scalismo wrote"
+            )
+        self.groups: dict[str, Any] = content["groups"]
+        self.datasets: dict[str, Any] = content.get("datasets") or {}
+        self.root = str(content.get("root"))
+        self._links: dict[int, dict[str, Any]] = {}  # of groups that were looked into
+        if self.root not in self.groups:
+            raise damaged("its root group is missing")
+
+    def _at(self, path: str) -> tuple[str, Any]:
+        """Kind ("group", "dataset" or empty) and content of what is at a path."""
+        kind, here = "group", self.groups[self.root]
+        for name in (part for part in path.split("/") if part):
+            target = self._targets(here).get(name) if kind == "group" else None
+            if target in self.datasets:
+                kind, here = "dataset", self.datasets[target]
+            elif target in self.groups:
+                kind, here = "group", self.groups[target]
+            else:
+                return "", {}
+        return kind, here
+
+    def _targets(self, group: Any) -> dict[str, Any]:
+        """What a group links to, by title; made once, as a catalog may have thousands."""
+        if id(group) not in self._links:
+            links = reversed(group.get("links") or [])  # of a title given twice the first counts
+            self._links[id(group)] = {link.get("title", ""): link.get("id") for link in links}
+        return self._links[id(group)]
+
+    def _value(self, path: str) -> Any:
+        kind, found = self._at(path)
+        return found.get("value") if kind == "dataset" else None
+
+    def array(self, path: str) -> NDArray[Any] | None:
+        """The array at a path, or None where there is none."""
+        value = self._value(path)
+        if value is None:
+            return None
+        kinds = _kinds(value)
+        if kinds == {str}:
+            return np.array(value, dtype=object)  # else every text would take as much as the longest
+        if not kinds <= {int, float}:
+            raise damaged(f"{printable(path, 100)} does not hold numbers")
+        array = np.array(value)  # rows of different lengths raise ValueError
+        if array.dtype.kind not in "iuf":
+            raise damaged(f"{printable(path, 100)} holds numbers beyond the range")
+        return array
+
+    def text(self, path: str) -> str | None:
+        """The text at a path, or None where there is none."""
+        value = self._value(path)
+        return value if isinstance(value, str) else None
+
+    def attribute(self, path: str, name: str) -> str | None:
+        """A text attribute of a group, or None."""
+        _, found = self._at(path)
+        for attribute in found.get("attributes") or []:
+            if attribute.get("name") == name:
+                return str(attribute.get("value"))
         return None
-    if mirror.shape != (n_vertices,) or mirror.dtype.kind not in "iu":
-        raise damaged("the mirror permutation does not fit the vertices")
-    if mirror.min() < 0 or mirror.max() >= n_vertices or (mirror[mirror] != np.arange(n_vertices)).any():
-        raise damaged("the mirror permutation is none")
-    return mirror.astype(np.int64)
+
+    def children(self, path: str) -> list[str]:
+        """Names below a group; empty where it does not exist."""
+        kind, found = self._at(path)
+        return list(self._targets(found))[::-1] if kind == "group" else []
 
 
-def checked_training(
-    scores: NDArray[Any] | None, scales: NDArray[Any] | None, columns: Mapping[str, Floats], q: int
-) -> Training | None:
-    """Scores (k, q) with what belongs to them; None without scores."""
-    if scores is None:
-        return None
-    k = len(scores)
-    scales = np.ones(k) if scales is None else scales
-    if scores.shape != (k, q) or scales.shape != (k,) or any(c.shape != (k,) for c in columns.values()):
-        raise damaged("the training scores do not fit the model")
-    if not all(map(_are_numbers, (scores, scales, *columns.values()))):
-        raise damaged("the training scores are not numbers")
-    if not (np.isfinite(scores).all() and np.isfinite(scales).all() and (scales > 0).all()):
-        raise damaged("the training scores are not finite")
-    return Training(scores.astype(np.float64), scales.astype(np.float64), dict(columns))
-
-
-def checked_info(text: str | None) -> dict[str, Any]:
-    """Provenance from JSON; what is none is dropped."""
-    try:
-        info = json.loads(text) if text else {}
-    except (ValueError, RecursionError):
-        return {}
-    return info if isinstance(info, dict) else {}
-
-
-def _are_numbers(values: NDArray[Any]) -> bool:
-    return values.dtype.kind in "iuf"
-
-
-def _as_float(basis: NDArray[Any]) -> NDArray[np.floating]:
-    return basis if basis.dtype in (np.float32, np.float64) else basis.astype(np.float32)
-
-
-# Which components of the file are kept, in which order, and how those were turned (None: not at all).
-_Turn = tuple[Ints, Floats | None]
-
-
-def _orthonormal(
-    basis: NDArray[np.floating], variances: Floats, scaled: bool
-) -> tuple[NDArray[np.floating], Floats, _Turn]:
-    """An orthonormal basis and falling variances with the covariance that the file means.
-
-    Other programs write components that carry nothing (no variance, or a column of zeros or of what was left of a
-    division by 0) and functions of another normalisation: a covariance is meant by them all the same.
-    """
-    kept, turn = np.arange(len(variances)), None
-    if not _error(basis) <= _EXACT:  # also where numbers that are not finite made it NaN
-        kept = _not_null(basis, variances, scaled)
-        if len(kept) < len(variances):
-            basis, variances = basis[:, kept], variances[kept]
-        if scaled:
-            basis = _divided(basis, variances)
-        if not _error(basis) <= _EXACT:
-            if not scaled:
-                _speak_of_a_scaled_basis(basis, variances)
-            basis, variances, turn = _from_covariance(basis, variances)
-    elif scaled and not np.allclose(variances, 1.0, rtol=_EXACT):
-        _log.warning(_BELIEVED)
-    order = np.argsort(-variances, kind="stable")
-    if (order != np.arange(len(order))).any():
-        basis, variances = basis[:, order], variances[order]
-        kept, turn = (kept[order], None) if turn is None else (kept, turn[:, order])
-    return np.ascontiguousarray(basis), variances, (kept, turn)
-
-
-def _not_null(basis: NDArray[np.floating], variances: Floats, scaled: bool) -> Ints:
-    """The components that carry something; the others may hold any number, or none."""
-    largest = variances.max(initial=0.0)
-    lengths = np.einsum("ij,ij->j", basis, basis, dtype=np.float64)
-    # What has no variance cannot be divided by it.
-    shares = lengths * (variances > 1e-16 * largest if scaled else variances)
-    shares[(variances <= _NOTHING * largest) & ~np.isfinite(shares)] = 0.0
-    if not np.isfinite(shares).all():
-        raise damaged("the basis holds numbers that are not finite, or beyond the range")
-    some = shares > _NOTHING * shares.max(initial=0.0)
-    if not some.all():
-        _log.warning(
-            "Components of the model without variance are left out: %d of %d", (~some).sum(), len(some)
-        )
-    return np.flatnonzero(some)
-
-
-def _divided(basis: NDArray[np.floating], variances: Floats) -> NDArray[np.floating]:
-    """The components of a basis that holds components times standard deviations."""
-    divided = basis / np.sqrt(variances).astype(basis.dtype)
-    # Some writers call a basis that is nearly orthonormal 0.8: believe the numbers.
-    if not _error(basis) <= min(_DRIFT, _error(divided)):
-        return divided
-    _log.warning(_BELIEVED)
-    return basis
-
-
-def _speak_of_a_scaled_basis(basis: NDArray[np.floating], variances: Floats) -> None:
-    lengths = np.einsum("ij,ij->j", basis, basis, dtype=np.float64)
-    if np.allclose(lengths, variances, rtol=1e-3) and _error(basis / np.sqrt(lengths)) <= _DRIFT:
-        _log.warning(
-            "The columns of the model's basis are as long as its standard deviations, as if multiplied by them, "
-            "which its version excludes; it is read as its version says. If shapes vary far too much, "
-            "write the variances as 1"
-        )
-
-
-@in_one_thread
-def _from_covariance(
-    basis: NDArray[np.floating], variances: Floats
-) -> tuple[NDArray[np.floating], Floats, Floats]:
-    """Principal components of the covariance ``basis @ diag(variances) @ basis.T``, and the turn that led to them.
-
-    The R of a QR decomposition has the singular values of basis * deviations; it is found a block of rows at a time.
-    """
-    q, deviations = len(variances), np.sqrt(variances)
-    starts, step = range(0, len(basis), max(_ROWS, q)), max(_ROWS, q)
-    triangle = np.empty((0, q))
-    for start in starts:
-        rows = np.vstack([triangle, basis[start : start + step] * deviations])
-        triangle = np.asarray(np.linalg.qr(rows, mode="r"))
-    _, lengths, turn = np.linalg.svd(triangle, full_matrices=False)
-    some = lengths**2 > _NOTHING * (lengths**2).max(initial=0.0)
-    lengths, turn = lengths[some], turn[some].T
-    # A component looks the way of that of the file which it has most of.
-    most = np.abs(turn).argmax(axis=0)
-    turn = turn * np.where(turn[most, np.arange(len(most))] < 0.0, -1.0, 1.0)
-    made = np.empty((len(basis), len(lengths)), dtype=basis.dtype)
-    for start in starts:
-        made[start : start + step] = (basis[start : start + step] * deviations) @ (turn / lengths)
-    _log.warning(
-        "The model's basis is not orthonormal: its %d components were made into %d principal components of the "
-        "same covariance",
-        q,
-        len(lengths),
-    )
-    return made, lengths**2, turn
-
-
-def _turned(training: Training, before: Floats, after: Floats, how: _Turn) -> Training:
-    """The subjects' coefficients of the components that were made of the file's."""
-    kept, turn = how
-    given, deviations = training.scores[:, kept], np.sqrt(before[kept])
-    standard = np.divide(given, deviations, out=np.zeros_like(given), where=deviations > 0.0)
-    if turn is not None:
-        return replace(training, scores=standard @ turn * np.sqrt(after))
-    return replace(training, scores=given)
-
-
-def _error(basis: NDArray[np.floating]) -> float:
-    """How far the columns are from orthonormal; infinite where they are more than can be."""
-    rows, q = basis.shape
-    return float(np.abs(basis.T @ basis - np.eye(q)).max(initial=0.0)) if q <= rows else math.inf
+def _kinds(value: Any) -> set[type]:
+    """The types of all values in nested lists."""
+    kinds, lists = set(), [value]
+    while lists:
+        here = lists.pop()
+        if isinstance(here, list):
+            found = set(map(type, here))
+            if list in found:
+                lists += here
+            else:
+                kinds |= found
+        else:
+            kinds.add(type(here))
+    return kinds
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -279,8 +300,9 @@ _MOST_NAMED = 100  # entries of a catalog that are looked at beyond the one that
 _RAW_REFERENCE = ("vtkPolyDataRepresenter", "itkMeshRepresenter")  # hold a whole VTK file instead of arrays
 
 
-def model_from(tree: Tree) -> ShapeModel:
-    """The model in a tree; the first of a catalog's."""
+def parts_of(data: bytes, kind: str) -> dict[str, Any]:
+    """What the bytes of an HDF5 or HDF5-JSON file say of a model, the first of a catalog's; nothing is checked yet."""
+    tree: Tree = Hdf5Tree(data) if kind == "HDF5" else JsonTree(data)
     root = _model_path(tree)
     mean, basis, variances = (
         _needed(tree, f"{root}/model/{name}") for name in ("mean", "pcaBasis", "pcaVariance")
@@ -296,18 +318,18 @@ def model_from(tree: Tree) -> ShapeModel:
     landmarks = {}
     if names is not None and vertices is not None and names.shape == vertices.shape:
         landmarks = {_plain(name): int(vertex) for name, vertex in zip(names, vertices, strict=True)}
-    return checked_model(
-        mean,
-        basis,
-        variances,
-        _faces(tree, root),
-        scaled_basis=version == (0, 8),
-        noise_variance=float(noise.reshape(-1)[0]) if noise is not None and noise.size else 0.0,
-        landmark_ids=landmarks,
-        mirror=tree.array(f"{_OURS}/mirror"),
-        training=_training(tree, root, variances.reshape(-1)),
-        info=checked_info(tree.text(f"{_OURS}/info")),
-    )
+    return {
+        "mean": mean,
+        "basis": basis,
+        "variances": variances,
+        "faces": _faces(tree, root),
+        "scaled_basis": version == (0, 8),
+        "noise_variance": float(noise.reshape(-1)[0]) if noise is not None and noise.size else 0.0,
+        "landmark_ids": landmarks,
+        "mirror": tree.array(f"{_OURS}/mirror"),
+        "info": tree.text(f"{_OURS}/info"),
+        **_training(tree, root, variances.reshape(-1)),
+    }
 
 
 def _model_path(tree: Tree) -> str:
@@ -390,11 +412,12 @@ def _faces(tree: Tree, root: str) -> NDArray[Any]:
     return cells.T
 
 
-def _training(tree: Tree, root: str, variances: NDArray[Any]) -> Any:
+def _training(tree: Tree, root: str, variances: NDArray[Any]) -> dict[str, Any]:
+    """Scores in mm (k, q), scales (k,) and columns of the subjects; empty where the file has none of use."""
     scores = tree.array(f"{root}/modelinfo/scores")
     q = len(variances)
     if scores is None or scores.ndim != 2 or scores.shape[0] != q or scores.dtype.kind not in "iuf":
-        return None  # other builders leave an empty or shorter one
+        return {}  # other builders leave an empty or shorter one
     columns = {}
     for name in tree.children(f"{_OURS}/training/columns"):
         columns[name] = _needed(tree, f"{_OURS}/training/columns/{name}").astype(np.float64)
@@ -404,8 +427,8 @@ def _training(tree: Tree, root: str, variances: NDArray[Any]) -> Any:
     scales = tree.array(f"{_OURS}/training/scales")
     if scales is None and not np.isfinite(given).all():
         _log.warning("The model's training scores are not finite: they are left out")
-        return None
-    return checked_training(given, scales, columns, q)
+        return {}
+    return {"scores": given, "scales": scales, "columns": columns}
 
 
 def _plain(name: Any) -> str:
@@ -414,8 +437,6 @@ def _plain(name: Any) -> str:
 
 def write_statismo(model: ShapeModel, path: Path) -> None:
     """Write a model as statismo HDF5 0.9; the same model gives the same bytes."""
-    import h5py
-
     buffer = io.BytesIO()
     with h5py.File(buffer, "w") as file:
         _put(file, "version/majorVersion", np.int32(0))
