@@ -189,7 +189,9 @@ def test_the_way_from_a_scan_to_its_sheet_goes_through_few_files(folder, tmp_pat
     passed = house.passed_by(lambda: results.append(run(folder, *words, "--out", tmp_path)))
     assert results[0].exit_code == 0
     assert {"sheet.png", "sheet.pdf", "prediction.png"} <= {path.name for path in tmp_path.iterdir()}
-    assert 35 < len(passed) <= 43  # with the demo model, where landmarks get a second look: 45 (docs/architecture.md)
+    assert (
+        35 < len(passed) <= 43
+    )  # with the demo model, where landmarks get a second look: 45 (docs/architecture.md)
 
 
 def test_a_breast_that_is_there_is_not_missing(folder, tmp_path):
