@@ -254,6 +254,20 @@ def _to_sides(vertices: Floats, corners: _Indices, face: int, x: float, y: float
 
 
 @compiled()
+def sides(vertices: Floats, corners: _Indices | Ints, face: int) -> Any:
+    """The two sides of a triangle that leave its first corner: (x, y, z) of one, then of the other."""
+    i, j, k = corners[face, 0], corners[face, 1], corners[face, 2]
+    return (
+        vertices[j, 0] - vertices[i, 0],
+        vertices[j, 1] - vertices[i, 1],
+        vertices[j, 2] - vertices[i, 2],
+        vertices[k, 0] - vertices[i, 0],
+        vertices[k, 1] - vertices[i, 1],
+        vertices[k, 2] - vertices[i, 2],
+    )
+
+
+@compiled()
 def _part(numerator: float, denominator: float) -> float:
     """How far along a side, within it; 0 on a side without length."""
     return min(max(numerator / denominator, 0.0), 1.0) if denominator > 0.0 else 0.0
@@ -262,18 +276,9 @@ def _part(numerator: float, denominator: float) -> float:
 @compiled()
 def _in_triangle(vertices: Floats, corners: _Indices, face: int, x: float, y: float, z: float) -> Any:
     """Closest point of a triangle to a point, as offset from that point: (x, y, z)."""
-    i, j, k = corners[face, 0], corners[face, 1], corners[face, 2]
+    i = corners[face, 0]
     ax, ay, az = vertices[i, 0] - x, vertices[i, 1] - y, vertices[i, 2] - z
-    ux, uy, uz = (
-        vertices[j, 0] - vertices[i, 0],
-        vertices[j, 1] - vertices[i, 1],
-        vertices[j, 2] - vertices[i, 2],
-    )
-    vx, vy, vz = (
-        vertices[k, 0] - vertices[i, 0],
-        vertices[k, 1] - vertices[i, 1],
-        vertices[k, 2] - vertices[i, 2],
-    )
+    ux, uy, uz, vx, vy, vz = sides(vertices, corners, face)
     uu, uv, vv = ux * ux + uy * uy + uz * uz, ux * vx + uy * vy + uz * vz, vx * vx + vy * vy + vz * vz
     ua, va = -(ux * ax + uy * ay + uz * az), -(vx * ax + vy * ay + vz * az)
     area = uu * vv - uv * uv
@@ -362,18 +367,9 @@ def _into_box(boxes: Floats, i: int, origin: Floats, direction: Floats, most: fl
 @compiled()
 def _through(vertices: Floats, corners: _Indices, face: int, origin: Floats, direction: Floats) -> Any:
     """How far along a ray it meets a triangle, inf where it does not, and the weights of corners 1 and 2."""
-    i, j, k = corners[face, 0], corners[face, 1], corners[face, 2]
+    i = corners[face, 0]
     ax, ay, az = origin[0] - vertices[i, 0], origin[1] - vertices[i, 1], origin[2] - vertices[i, 2]
-    ux, uy, uz = (
-        vertices[j, 0] - vertices[i, 0],
-        vertices[j, 1] - vertices[i, 1],
-        vertices[j, 2] - vertices[i, 2],
-    )
-    vx, vy, vz = (
-        vertices[k, 0] - vertices[i, 0],
-        vertices[k, 1] - vertices[i, 1],
-        vertices[k, 2] - vertices[i, 2],
-    )
+    ux, uy, uz, vx, vy, vz = sides(vertices, corners, face)
     dx, dy, dz = direction[0], direction[1], direction[2]
     nx, ny, nz = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
     slope = -(nx * dx + ny * dy + nz * dz)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.machine import compiled
+from breastmorph.mesh.box_tree import sides
 
 _Indices = NDArray[np.int32]
 
@@ -211,34 +212,14 @@ def distances_from(points: Floats, vertices: Floats) -> Floats:
 @compiled()
 def _crosses(vertices: Floats, faces: Ints, cross: Floats) -> None:
     for f in range(len(faces)):
-        a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
-        ux, uy, uz = (
-            vertices[b, 0] - vertices[a, 0],
-            vertices[b, 1] - vertices[a, 1],
-            vertices[b, 2] - vertices[a, 2],
-        )
-        vx, vy, vz = (
-            vertices[c, 0] - vertices[a, 0],
-            vertices[c, 1] - vertices[a, 1],
-            vertices[c, 2] - vertices[a, 2],
-        )
+        ux, uy, uz, vx, vy, vz = sides(vertices, faces, f)
         cross[f, 0], cross[f, 1], cross[f, 2] = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
 
 
 @compiled()
 def _normals(vertices: Floats, faces: Ints, normals: Floats) -> None:
     for f in range(len(faces)):
-        a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
-        ux, uy, uz = (
-            vertices[b, 0] - vertices[a, 0],
-            vertices[b, 1] - vertices[a, 1],
-            vertices[b, 2] - vertices[a, 2],
-        )
-        vx, vy, vz = (
-            vertices[c, 0] - vertices[a, 0],
-            vertices[c, 1] - vertices[a, 1],
-            vertices[c, 2] - vertices[a, 2],
-        )
+        ux, uy, uz, vx, vy, vz = sides(vertices, faces, f)
         x, y, z = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
         for k in range(3):
             i = faces[f, k]
