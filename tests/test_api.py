@@ -210,6 +210,8 @@ def wrong(model, fits):
         "a path that cannot be": (lambda: bm.load_scan("a\0b"), "path"),
         "a list for a mesh": (lambda: bm.save_mesh([1, 2], "a.ply"), "kind list"),
         "text for vertices": (lambda: bm.TriangleMesh("abc", [[0, 1, 2]]), "numbers"),
+        "a scale in words": (lambda: bm.Similarity(scale="x"), "scale of a similarity"),
+        "a list for a rotation": (lambda: bm.Similarity([[1, 0], [0, 1]]), "shape (3, 3)"),
         "a mesh for landmarks": (lambda: bm.save_landmarks(mesh, "a.json"), "TriangleMesh"),
         "a mesh for a scan": (lambda: bm.register(mesh), "TriangleMesh"),
         "a path for a scan": (lambda: bm.register("scan.ply"), "load_scan"),

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import csc_matrix
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.errors import BreastMorphError, number
 from breastmorph.mesh.topology import (
     edge_table,
     faces_with_all,
@@ -221,6 +222,15 @@ class Similarity:
     rotation: Floats = field(default_factory=lambda: np.eye(3))
     translation: Floats = field(default_factory=lambda: np.zeros(3))
     scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        arrays = ((self.rotation, (3, 3)), (self.translation, (3,)))
+        if not all(isinstance(one, np.ndarray) and one.shape == shape for one, shape in arrays):
+            raise BreastMorphError(
+                "this is no similarity transform",
+                "Give arrays: a rotation of shape (3, 3) and a translation of shape (3,)",
+            )
+        number(self.scale, "the scale of a similarity transform")
 
     def apply(self, points: Floats) -> Floats:
         """Transform points, (..., 3)."""
