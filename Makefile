@@ -20,7 +20,7 @@ test quick coverage wheel-test lowest: export PYTHONDONTWRITEBYTECODE :=
 test: $(VENV)/dev.stamp
 	$(BIN)/python $(ALL) tests
 
-# Without a browser, kills, a cluster and what takes long: in about two minutes on two free cores.
+# Without a browser, kills, a cluster and what takes long: in one to two minutes on two free cores.
 QUICK := -m "not browser and not kill and not cluster and not slow"
 quick: $(VENV)/dev.stamp
 	$(BIN)/python $(PYTEST) $(QUICK) tests
