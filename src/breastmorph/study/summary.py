@@ -14,8 +14,8 @@ from breastmorph.evaluation.experiments.clinical_generalization import ClinicalG
 from breastmorph.evaluation.experiments.data_amount import DataAmountExperiment, OperatedExperiment
 from breastmorph.evaluation.experiments.evidence import (
     FEW_SUBJECTS,
-    NO,
     NOT_TESTABLE,
+    SMALL,
     YES,
     Recorded,
     Statement,
@@ -236,9 +236,11 @@ def statements_by_method(results: StudyResults) -> dict[str, list[Statement]]:
 def tally_text(statements: Sequence[Statement]) -> str:
     """How many statements hold of those that can be tested."""
     counts = Counter(one.holds for one in statements)
-    tested = counts[YES] + counts[NO]
-    open_ones = f" ({counts[NOT_TESTABLE]} not testable)" if counts[NOT_TESTABLE] else ""
-    return f"{counts[YES]} of {tested} hold{open_ones}" if tested else f"none of {len(statements)} testable"
+    testable = len(statements) - counts[NOT_TESTABLE]
+    others = {SMALL: "too small to matter", NOT_TESTABLE: "not testable"}
+    aside = ", ".join(f"{counts[kind]} {words}" for kind, words in others.items() if counts[kind])
+    held = f"{counts[YES]} of {testable} hold" + (f" ({aside})" if aside else "")
+    return held if testable else f"none of {len(statements)} testable"
 
 
 def few_subjects(run: StudyRun) -> str:
