@@ -42,7 +42,10 @@ PAGES = {
     "masks": ROOT / "docs" / "paper-notes.md",
     "statements": ROOT / "docs" / "paper-notes.md",
     "others": ROOT / "docs" / "experiments.md",
+    "model": ROOT / "docs" / "evaluation.md",
+    "truth": ROOT / "docs" / "evaluation.md",
 }
+_COUNTS = (1, 5, 10, 20, 50)  # components in the table of the model, and all
 
 
 def from_peers(runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -105,8 +108,51 @@ def from_study(results: Any) -> dict[str, Any]:
             "masks": _of_masks(results),
             "statements": _statements(results),
             "others": _others(results),
+            "model": _of_model(found.with_masks),
+            "truth": _of_truth(found.with_masks),
         },
     }
+
+
+def _of_model(one: Any) -> list[list[str]]:
+    """The metrics of the model with masks by the number of components."""
+    counts = [count for count in _COUNTS if count < int(one.components[-1])]
+    left_out, whole = int(one.components[-1]), len(one.share)
+
+    def spread(title: str, column: Callable[[int], np.ndarray]) -> list[str]:
+        values = [column(count) for count in (*counts, left_out)]
+        return [title, *(f"{np.nanmean(v):.2f} ± {np.nanstd(v, ddof=1):.2f}" for v in values)]
+
+    near = [f"{one.specificity[m - 1]:.2f} ± {one.specificity_sd[m - 1]:.2f}" for m in (*counts, whole)]
+    in_breast = [f"{one.specificity_breast[m - 1]:.2f}" for m in (*counts, whole)]
+    place = {int(count): k for k, count in enumerate(one.scans.components)}
+    return [
+        ["components", *map(str, counts), "all"],
+        ["variance held", *(f"{100 * one.share[m - 1]:.1f} %" for m in counts), "100 %"],
+        spread("generalization, whole, point to point", lambda m: one.generalization[:, m]),
+        spread("generalization, breast, point to point", lambda m: one.generalization_breast[:, m]),
+        ["specificity, whole, point to point", *near],
+        ["specificity, breast, point to point", *in_breast],
+        spread(
+            "generalization, breast, to the raw scan", lambda m: one.scans.reconstructed_breast[:, place[m]]
+        ),
+    ]
+
+
+def _of_truth(one: Any) -> list[list[str]]:
+    """The same model by truth."""
+    truth, scans = one.truth, one.scans
+    deviations = [f"{np.sqrt(v):.1f}" for v in (one.variance_inside, one.variance_outside)]
+    from_scan = [f"{np.nanmean(v):.2f}" for v in (scans.distance_breast, scans.distance_outside)]
+    share = [f"{ratio**2:.2f}" for ratio in (truth.sd_ratio_breast, truth.sd_ratio_outside)]
+    return [
+        ["", "breast", "outside"],
+        ["distance of the registered shapes from their scans, mm", *from_scan],
+        ["sd of a vertex over the subjects, mm", *deviations],
+        ["correspondence error, mm", *(f"{value:.1f}" for value in truth.correspondence.mean(axis=0))],
+        ["explained variation", f"{truth.explained_breast:.2f}", f"{truth.explained_outside:.2f}"],
+        ["variance over the true variance", *share],
+    ]
 
 
 def _of_masks(results: Any) -> list[list[str]]:
