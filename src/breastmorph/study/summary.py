@@ -190,7 +190,7 @@ def _applications(results: StudyResults) -> list[Line]:
     edits = [edit["exact"] for edit in results.run.result("editing").get("edits", ())]
     done = [edit["largest_error"] for edit in edits if "largest_error" in edit]
     if edits:
-        largest = f", within {max(done):.2f} mm" if done else ""
+        largest = f", within {max(*done, 0.01):.2f} mm" if done else ""
         refused = f"; {len(edits) - len(done)} refused, see below" if len(done) < len(edits) else ""
         lines.append(
             (
