@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test quick coverage wheel wheel-test lowest lint format bench docs fuzz soak licences sbom clean peers
 
-# `make demo` ends in about two minutes, `DEMO=full make demo` has the paper's size.
+# `make demo` ends in about a minute, `DEMO=full make demo` has the paper's size and takes some seven.
 demo: $(VENV)/run.stamp
 	$(BIN)/breastmorph demo $(if $(filter full,$(DEMO)),--full --out demo-full,--out demo)
 

@@ -21,6 +21,21 @@ def test_every_number_of_the_paper_comes_from_its_file():
     assert numbers.rendered(NUMBERS) == PAPER, "run scripts/paper_numbers.py"
 
 
+def test_the_tables_of_the_study_are_those_that_were_computed():
+    numbers = script(ROOT / "scripts" / "paper_numbers.py")
+    tables = NUMBERS["study"]["tables"]
+    assert set(tables) == set(numbers.PAGES)
+    for name, page in numbers.PAGES.items():
+        begin, end = numbers.marks(name)
+        shown = page.read_text(encoding="utf-8").split(begin)[1].split(end)[0]
+        assert shown.strip() == numbers.markdown(tables[name]), "run scripts/paper_numbers.py"
+    by_title = {row[0].strip("*"): row[1:] for row in tables["masks"]}
+    general = next(row for title, row in by_title.items() if title.startswith("generalization"))
+    assert [NUMBERS["study"][one] for one in ("masks", "no_masks", "printed")] == general[:3]
+    off = by_title["correspondence error, breast / outside, mm"]
+    assert NUMBERS["study"]["off_printed"] == off[2].split(" / ")[0]
+
+
 def test_no_number_is_written_by_hand():
     template = (ROOT / "paper" / "paper.md.j2").read_text(encoding="utf-8")
     body = re.sub(r"{{.*?}}|`[^`]*`|\[@[^]]*\]|@\w+|3D", "", template.split("# Summary")[1])

@@ -8,14 +8,18 @@ import multiprocessing
 import os
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from breastmorph.batch.engine import InProcess, LocalProcesses, register_batch
-from breastmorph.batch.registered_folder import ProductMaker, RegisteredFolder
+from breastmorph.batch.registered_folder import ProductMaker, RegisteredFolder, input_hashes
 from breastmorph.foundation import files as lock_module
-from breastmorph.foundation.errors import FileProblem
+from breastmorph.foundation.errors import FileProblem, warning
 from breastmorph.foundation.files import locked_folder
 from breastmorph.foundation.workers import Limits
+from breastmorph.scan import check
+from breastmorph.scan.check import check_scan
+from breastmorph.scan.scan import Doubts, Found, Landmarks
 from breastmorph.template import from_npz, to_npz
 from tiny_cohort import Troubles, meshes, metrics, require_whole, tiny_recipe, write_scans
 
@@ -134,6 +138,32 @@ def test_a_scan_that_now_fails_leaves_no_result_behind(tmp_path):
     assert not (out / "thumbnails" / "s00.png").exists()
     assert set(meshes(out)) == {"s01.ply"}
     assert summary(out)["s00"]["status"] == "failed"
+
+
+def test_what_an_earlier_check_said_is_not_sought_again(rules, tmp_path, monkeypatch):
+    (files,) = write_scans(tmp_path / "scans", 1)
+    looked = []
+
+    def look(mesh, marks, to_file):
+        looked.append(marks)
+        place = marks["xiphoid"] + [0.0, 30.0, 0.0]
+        own = Found("shape", 2.0, 4.0 * np.eye(3))
+        said = warning("landmark-improbable", name="xiphoid", distance=30.0, place="1, 2, 3")
+        return [said], Landmarks(("xiphoid",), place[None], found={"xiphoid": own})
+
+    monkeypatch.setattr(check, "second_look", look)
+    sought = ProductMaker(rules)(files)
+    said = check_scan(files, rules.check, from_npz(rules.template).as_reference).accepted().doubts
+    kept = Doubts.from_dict(json.loads(json.dumps(said.as_dict())))
+    assert len(looked) == 2
+    known = ProductMaker(replace(rules, doubts={"s00": (input_hashes(files), kept)}))(files)
+    assert len(looked) == 2
+    assert known.mesh == sought.mesh
+    assert known.record["findings"] == sought.record["findings"] != []
+    forgotten = ProductMaker(replace(rules, doubts={"s00": (input_hashes(files), Doubts())}))(files)
+    assert forgotten.mesh != sought.mesh  # so it does matter what is kept
+    ProductMaker(replace(rules, doubts={"s00": ({"s00.ply": "of another file"}, kept)}))(files)
+    assert len(looked) == 3
 
 
 def test_what_nobody_foresaw_is_a_failed_scan_with_its_trace(rules, tmp_path, monkeypatch):

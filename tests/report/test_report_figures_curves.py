@@ -86,6 +86,30 @@ def test_numbers_at_the_ends_of_lines_never_touch(tmp_path, monkeypatch):
         require_legible(figure)
 
 
+def test_no_line_goes_through_a_number(tmp_path, monkeypatch):
+    seen = drawn_figures(monkeypatch)
+
+    def level(label, q, value):
+        counts = np.arange(1, q + 1)
+        return ModelCurves(*(Series(label, counts, np.full(q, scale * value)) for scale in (0.1, 1.0, 1.0)))
+
+    save_data_amount(
+        tmp_path / "amount", [level("5", 5, 8.6), level("9", 9, 8.5), level("20", 20, 8.64), level("8", 8, 9)]
+    )
+    (figure,) = seen
+    figure.draw_without_rendering()
+    met = 0
+    for panel in figure.axes[1:]:
+        assert len(panel.texts) == 4
+        for text in panel.texts:
+            box = text.get_window_extent()
+            for line in (one for one in panel.lines if len(one.get_xydata()) > 1):
+                across, up = line.get_transform().transform(line.get_xydata()).T
+                beside = np.interp(np.linspace(box.x0, box.x1, 50), across, up, np.nan, np.nan)
+                met += int(((beside > box.y0) & (beside < box.y1)).sum())
+    assert met == 0
+
+
 @pytest.mark.slow
 def test_the_numbers_behind_lines_can_be_read_back(tmp_path):
     one = curves("model")
@@ -190,6 +214,15 @@ def test_boxes_say_how_many_subjects(tmp_path):
     assert "mean squared distance (mm²)" in found
     assert "angle distortion (degrees)" in found
     assert coloured(tmp_path / "boxes").mean() > 0.005
+
+
+def test_groups_that_are_far_apart_have_powers_in_plain_numbers(tmp_path, monkeypatch):
+    seen = drawn_figures(monkeypatch)
+    near = np.linspace(0.02, 2.0, 30)
+    save_registration_boxes(tmp_path / "boxes", {"a": near, "b": 30.0 * near}, {"a": near, "b": 3.0 * near})
+    (figure,) = seen
+    assert [panel.get_yscale() for panel in figure.axes] == ["log", "linear"]
+    assert {"0.1", "1", "10"} <= set(texts(tmp_path / "boxes"))
 
 
 def test_boxes_without_values_are_refused(tmp_path):

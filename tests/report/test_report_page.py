@@ -402,6 +402,19 @@ def test_files_of_a_figure_are_offered_beside_it(tmp_path):
 HARD = r"50 % & $x_1$ #{~^}\ ±2 − 3 mm² <p>"
 
 
+def test_long_texts_of_a_latex_table_are_broken_within_the_page():
+    words = "a statement that goes on and on, farther than a line of any journal's page could hold, and then some more"
+    table = Table(
+        "Two", ("what", "paper", Column("error", "mm", 2)), ((words, words[:40], 0.5), ("short", "b", 1.0))
+    )
+    (kinds,) = re.findall(r"begin{tabular}{(.*)}$", table_latex(table, 1), re.M)
+    shares = [float(share) for share in re.findall(r"p{([\d.]+).textwidth}", kinds)]
+    assert len(shares) == 2
+    assert shares[0] > shares[1]
+    assert sum(shares) <= 0.85
+    assert kinds.endswith("}r")
+
+
 def test_tables_go_into_latex_without_a_command_slipping_in():
     table = Table(HARD, ("row", Column("value", "mm", 2)), ((HARD, 1.234), ("b", Verdict.SMALL)), "note")
     text = table_latex(table, 7)

@@ -19,7 +19,7 @@ from breastmorph.evaluation.experiments.evidence import (
     verdict_of,
 )
 from breastmorph.report.render import AMOUNT, SIGNED, colormap
-from breastmorph.study.comparison import Quantity
+from breastmorph.study.comparison import Quantity, _welch
 from breastmorph.viewer import asset
 
 IDS = tuple(f"{k:03d}" for k in range(20))
@@ -74,6 +74,22 @@ def test_the_band_of_compactness_holds_the_share_and_narrows_with_subjects():
         assert (share <= high + 1e-9).all()
         widths.append((high - low)[2])
     assert widths[1] < 0.7 * widths[0]
+
+
+def test_cohorts_are_compared_by_their_means_as_by_their_subjects():
+    from scipy.stats import ttest_ind
+
+    rng = np.random.default_rng(4)
+    both = rng.normal(480.0, 240.0, 110), rng.normal(700.0, 250.0, 40)
+    kept = [{"mean": one.mean(), "sd": one.std(ddof=1), "n": len(one)} for one in both]
+    found = _welch(*kept)
+    assert found.p == pytest.approx(ttest_ind(*both, equal_var=False).pvalue)
+    assert found.low < both[0].mean() - both[1].mean() < found.high < 0.0
+    assert found.verdict == "differ"
+    assert "cc" in found.effect_text("cc")
+    assert _welch(kept[0], kept[0]).verdict == "no difference shown"
+    alone = _welch({"mean": 40.0, "sd": 0.0, "n": 1}, kept[0])
+    assert np.isnan(alone.p)
 
 
 def test_a_comparison_needs_two_studies(tmp_path):

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import zipfile
+from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -28,6 +29,7 @@ from breastmorph.study.summary import (
     remarks,
     statements_by_method,
 )
+from docs_world import ROOT, script
 from small_cohort import random_shapes
 from study_cohort import SMALL, contents, small_study, write_scan, write_study_cohort
 
@@ -202,6 +204,26 @@ def test_a_table_that_knows_only_some_scans_is_said_to(tmp_path):
     assert remark in repr(report_page(run).sections)
 
 
+def test_the_software_papers_numbers_are_what_the_parts_hold(studied):
+    _, run = studied
+    results = StudyResults(run)
+    results.masks["-paper"] = results.masks[""]  # this study is without the printed method
+    found = script(ROOT / "scripts" / "paper_numbers.py").from_study(results)
+    kept = json.loads((run.study.path / "parts" / "experiment-1.json").read_text())["result"]["experiment"]
+
+    def general(name):
+        return f"{np.mean([row[-1] for row in kept[name]['generalization']]):.2f}"
+
+    assert [found["masks"], found["no_masks"], found["true"]] == [
+        general(name) for name in ("with_masks", "without_masks", "perfect")
+    ]
+    assert len(set(found["tables"]["masks"][1][1:3])) == 2  # with and without masks are told apart
+    off = np.mean([row[0] for row in kept["without_masks"]["truth"]["correspondence"]])
+    assert found["off_no_masks"] == f"{off:.1f}"
+    amounts = json.loads((run.study.path / "parts" / "experiment-2.json").read_text())["result"]["experiment"]
+    assert f"{amounts['common']} components" in found["tables"]["others"][1][1]
+
+
 def test_few_subjects_are_warned_of_and_statements_counted_by_method(studied):
     _, run = studied
     assert "Only 9 subjects: too few for conclusions" in few_subjects(run)
@@ -211,10 +233,11 @@ def test_few_subjects_are_warned_of_and_statements_counted_by_method(studied):
     held = StudyResults(run).statements
     testable = [one for one in held if one.holds != "not testable"]
     assert len(testable) < len(held)
-    assert (
-        f"of {len(testable)} hold ({len(held) - len(testable)} not testable)"
-        in words["statements of the paper"]
-    )
+    counts = Counter(one.holds for one in held)
+    said = words["statements of the paper"]
+    assert said.startswith(f"{counts['yes']} of {len(testable)} hold (")
+    assert f"{counts['not testable']} not testable" in said
+    assert ("too small to matter" in said) == bool(counts["too small"])
     eight = [one for one in held if "Eight components" in one.text or "beyond 30" in one.text]
     assert {one.holds for one in eight} == {"not testable"}
     volume = [what for what in words if "volume off" in what]

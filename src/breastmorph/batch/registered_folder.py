@@ -46,7 +46,7 @@ from breastmorph.registration.parameters import RegistrationParameters
 from breastmorph.registration.pipeline import Registrar
 from breastmorph.registration.result import Registration, StageMetrics
 from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan
-from breastmorph.scan.scan import Check, Scan
+from breastmorph.scan.scan import Check, Doubts, Scan
 from breastmorph.template import Template, from_npz, template_hash, to_npz
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -80,6 +80,8 @@ class Recipe:
     pictures : Pictures, optional
     learnt : bytes
         What a first pass taught, as the content of ``learnt.npz``; empty for a first pass.
+    doubts : mapping from scan to (hashes, doubts)
+        What an earlier check by the same rules said of scans, and of which files; saves time and changes no result.
     """
 
     template: bytes
@@ -87,6 +89,7 @@ class Recipe:
     check: CheckParameters
     pictures: Pictures | None
     learnt: bytes = b""
+    doubts: Mapping[str, tuple[Hashes, Doubts]] = field(default_factory=dict)
 
     @cached_property
     def common(self) -> dict[str, Any]:
@@ -209,7 +212,13 @@ class ProductMaker:
             # Before reading: a file that changes meanwhile then differs from its record and is done again.
             inputs = input_hashes(files)
             with one_thread():  # several threads round differently; results must not depend on who computes
-                judged = check_scan(files, self._recipe.check, self._registrar.template.as_reference)
+                of_files, known = self._recipe.doubts.get(files.id, ({}, None))
+                judged = check_scan(
+                    files,
+                    self._recipe.check,
+                    self._registrar.template.as_reference,
+                    known if of_files == inputs else None,
+                )
                 return self._product(judged, judged.accepted(), inputs)
         except BreastMorphError as error:
             return FailedScan.of(files, error, inputs)

@@ -127,13 +127,13 @@ def save_sheet(cells: Sequence[Picture], captions: Sequence[str], path: Path, co
     write_file(path, sheet_png(cells, captions, columns))
 
 
-def sheet_png(cells: Sequence[Picture], captions: Sequence[str], columns: int) -> bytes:
-    """The same as the bytes of a PNG file."""
+def sheet_png(cells: Sequence[Picture], captions: Sequence[str], columns: int, letters: int = 14) -> bytes:
+    """The same as the bytes of a PNG file; ``letters`` are so many pixels high."""
     from PIL import Image, ImageDraw, ImageFont
 
-    font = ImageFont.load_default(size=14)
+    font = ImageFont.load_default(size=letters)
     height, width = cells[0].shape[:2]
-    strip = 22
+    strip = letters + 8
     n_rows = -(-len(cells) // columns)
     sheet = Image.new("RGB", (columns * width, n_rows * (height + strip)), "white")
     draw = ImageDraw.Draw(sheet)

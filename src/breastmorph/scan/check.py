@@ -42,7 +42,7 @@ from breastmorph.scan.anatomy import (
 from breastmorph.scan.finder import FOUND_NAMES, FoundLandmarks, find_landmarks, second_look
 from breastmorph.scan.frame import LANDMARK_TOLERANCE, Reference, faces_inside_out, upright_frame
 from breastmorph.scan.landmark_files import APART, READABLE, LandmarkFile, read_landmarks
-from breastmorph.scan.scan import REQUIRED, STERNUM, Check, Landmarks, Note, Scan
+from breastmorph.scan.scan import REQUIRED, STERNUM, Check, Doubts, Landmarks, Note, Scan
 from breastmorph.scan.suspicion import suspicions
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -217,7 +217,10 @@ class CheckParameters:
 
 
 def check_scan(
-    files: ScanFiles, parameters: CheckParameters | None = None, reference: Reference | None = None
+    files: ScanFiles,
+    parameters: CheckParameters | None = None,
+    reference: Reference | None = None,
+    known: Doubts | None = None,
 ) -> Check:
     """Read, repair and judge one scan. Never raises for what is wrong with the files.
 
@@ -227,6 +230,8 @@ def check_scan(
     parameters : CheckParameters, optional
     reference : (TriangleMesh, Landmarks), optional
         An upright torso that settles the frame of scans turned out of the upright.
+    known : Doubts, optional
+        Of an earlier check of the same files with the same parameters and reference: they are not sought again.
     """
     p = parameters or CheckParameters()
     findings: list[Finding] = []
@@ -239,7 +244,7 @@ def check_scan(
             mesh = repaired(mesh, p, findings.append)
             given = with_found(mesh, _read_landmarks(files, p), p, findings.append)
             with about(files.landmarks[0] if files.landmarks else files.mesh, LandmarkProblem):
-                outcome = upright_scan(files.id, mesh, given, p, reference, findings.append, facts)
+                outcome = upright_scan(files.id, mesh, given, p, reference, findings.append, facts, known)
     except BreastMorphError as error:
         outcome = error
         findings.append(Finding.of(error))
@@ -272,6 +277,7 @@ def upright_scan(
     reference: Reference | None,
     note: Note,
     facts: dict[str, float | int | str],
+    known: Doubts | None = None,
 ) -> Scan:
     """A repaired surface and its landmarks, both as in their files, as a scan; ``facts`` is added to."""
     require_enough(given.landmarks, given.labels_not_understood)
@@ -299,14 +305,19 @@ def upright_scan(
     if landmarks.unset:
         facts["landmarks_unset"] = ", ".join(landmarks.unset)
     to_file = Similarity(scale=1.0 / mm_per_file_unit).after(from_mm.inverse())
-    doubts, rather = [], Landmarks.of({})
-    if p.doubts:
-        seen_otherwise, rather = second_look(mesh, landmarks, to_file)
-        doubts = [*suspicions(mesh, landmarks.on_skin), *seen_otherwise]
-    doubts += _doubtful(landmarks)
-    for doubt in doubts:
+    doubts = known or _doubts(mesh, landmarks, to_file, p)
+    for doubt in doubts.warnings:
         note(doubt)
-    return Scan(scan_id, mesh, landmarks, to_file, tuple(doubts), rather)
+    return Scan(scan_id, mesh, landmarks, to_file, doubts.warnings, doubts.rather)
+
+
+def _doubts(mesh: TriangleMesh, landmarks: Landmarks, to_file: Similarity, p: CheckParameters) -> Doubts:
+    """What speaks against an upright scan that breaks no rule."""
+    if not p.doubts:
+        return Doubts(tuple(_doubtful(landmarks)))
+    seen_otherwise, rather = second_look(mesh, landmarks, to_file)
+    shape = suspicions(mesh, landmarks.on_skin)
+    return Doubts((*shape, *seen_otherwise, *_doubtful(landmarks)), rather)
 
 
 def note_landmarks(given: LandmarkFile, note: Note) -> None:

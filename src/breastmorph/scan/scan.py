@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -278,6 +278,11 @@ class Scan(Shown):
             found[name] = replace(own, covariance=share @ own.covariance)
         return replace(self.landmarks, points=points, found=found)
 
+    @property
+    def doubts(self) -> Doubts:
+        """What speaks against it, to be kept for who reads the same files again."""
+        return Doubts(self.warnings, self.rather)
+
     def __repr__(self) -> str:
         absent = "".join(f", {side} side absent" for side in self.landmarks.absent_sides)
         doubts = doubted(self.warnings)
@@ -291,6 +296,38 @@ class Scan(Shown):
 Verdict = Literal["usable", "repaired", "refused"]
 Note = Callable[[Finding], None]  # is told every finding
 Facts = Mapping[str, float | int | str]
+
+
+@dataclass(frozen=True, eq=False)
+class Doubts:
+    """What a scan's shape says against it and its landmarks: the dearest part of a check.
+
+    Attributes
+    ----------
+    warnings, rather
+        See :class:`Scan`.
+    """
+
+    warnings: tuple[Finding, ...] = ()
+    rather: Landmarks = field(default_factory=lambda: Landmarks.of({}))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values from which :meth:`from_dict` makes it again, to the last bit."""
+        seen = {
+            name: [place.tolist(), own.how, own.sd, own.covariance.tolist(), own.doubtful]
+            for name, place in self.rather.items()
+            for own in (self.rather.found[name],)
+        }
+        return {"warnings": [one.as_dict() for one in self.warnings], "rather": seen}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Self:
+        """From what :meth:`as_dict` made of it."""
+        kept = record["rather"]
+        places = Landmarks.of({name: one[0] for name, one in kept.items()})
+        found = {name: Found(one[1], one[2], np.array(one[3]), one[4]) for name, one in kept.items()}
+        warnings = tuple(Finding.from_dict(one) for one in record["warnings"])
+        return cls(warnings, replace(places, found=found))
 
 
 @dataclass(frozen=True, eq=False)

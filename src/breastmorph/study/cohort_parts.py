@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,19 @@ from typing import Any
 import numpy as np
 
 from breastmorph.batch.engine import LocalProcesses, register_batch
-from breastmorph.batch.registered_folder import Outcome, RegisteredFolder, recipe
+from breastmorph.batch.registered_folder import Hashes, Outcome, RegisteredFolder, input_hashes, recipe
 from breastmorph.cohort import load_cohort
 from breastmorph.cohort.reading import read_table
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import BreastMorphError, sentences
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, sentences
+from breastmorph.foundation.machine import one_thread
 from breastmorph.foundation.workers import Failure, run_each
 from breastmorph.model.building import as_number
 from breastmorph.phantom.scanner import write_cohort
 from breastmorph.registration.parameters import preset
 from breastmorph.report.summary_page import ScanPictures, write_summaries
 from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan
+from breastmorph.scan.scan import Doubts
 from breastmorph.study.folder import open_cohort, source_of
 from breastmorph.study.part import Made, NotPossible, PartJob
 from breastmorph.template import Template, from_npz
@@ -206,6 +208,7 @@ def register_scans(job: PartJob) -> Made:
         job.check,
         ScanPictures() if settings["pictures"] else None,
     )
+    rules = replace(rules, doubts=_known_doubts(job.result("check")))
     folder = RegisteredFolder(out)
     _drop_others(folder, {files.id for files in found})
     with job.steps("scans registered", len(found)) as advance:
@@ -274,11 +277,25 @@ def build_one(job: PartJob) -> Made:
 
 def _checker(check: CheckParameters, template: Template) -> Callable[[ScanFiles], dict[str, Any]]:
     def judge(files: ScanFiles) -> dict[str, Any]:
-        judged = check_scan(files, check, template.as_reference)
+        inputs: Hashes = {}
+        with suppress(FileProblem):  # which the check will say
+            inputs = input_hashes(files)
+        with one_thread():
+            judged = check_scan(files, check, template.as_reference)
         remarks = sentences(finding for finding in judged.findings if finding.level != "note")
-        return {"verdict": judged.verdict, "remarks": remarks, "facts": dict(judged.facts)}
+        verdict = {"verdict": judged.verdict, "remarks": remarks, "facts": dict(judged.facts)}
+        return verdict | ({"inputs": inputs, "doubts": judged.scan.doubts.as_dict()} if judged.scan else {})
 
     return judge
+
+
+def _known_doubts(checked: Mapping[str, Any]) -> dict[str, tuple[Hashes, Doubts]]:
+    """What the check said against scans: every way of registering needs it, and none need seek it again."""
+    return {
+        scan_id: (one["inputs"], Doubts.from_dict(one["doubts"]))
+        for scan_id, one in checked.get("scans", {}).items()
+        if "doubts" in one
+    }
 
 
 def _template(job: PartJob) -> Template:

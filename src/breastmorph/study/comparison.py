@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,8 +11,8 @@ import numpy as np
 
 from breastmorph.evaluation.experiments.evidence import (
     RELEVANT,
+    SIGNED_RANKS,
     Comparison,
-    effect_text,
     p_text,
     paired,
     plural,
@@ -41,12 +41,13 @@ from breastmorph.study.running import StudyRun
 from breastmorph.study.sections import mean_sd
 from breastmorph.study.summary import StudyResults, key_figures
 
-_METRICS = {  # of a registration's record
-    "distance_inside": ("template to scan, breast", "mm"),
-    "distance_outside": ("template to scan, outside", "mm"),
-    "angle_distortion": ("angle distortion", "°"),
-    "flipped_percent": ("flipped triangles", "%"),
+_METRICS = {  # of a registration's record: title, unit, digits
+    "distance_inside": ("template to scan, breast", "mm", 3),
+    "distance_outside": ("template to scan, outside", "mm", 2),
+    "angle_distortion": ("angle distortion", "°", 2),
+    "flipped_percent": ("flipped triangles", "%", 4),
 }
+_WELCH = "Welch's t-test"
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +60,15 @@ class Quantity:
     ids : (first, second) sequences of str
         Of the subjects; empty where the values are of random samples.
     values : (first, second) arrays of float
+    digits : int
+        Of its means.
     """
 
     name: str
     unit: str
     ids: tuple[Sequence[str], Sequence[str]]
     values: tuple[Floats, Floats]
+    digits: int = 2
 
     def compared(self, same: set[str]) -> Comparison:
         """First minus second: in pairs where the subjects are the same ones, otherwise as two sets."""
@@ -117,10 +121,10 @@ def quantities(both: tuple[StudyResults, StudyResults]) -> Iterator[Quantity]:
     """What both studies have of every subject, or of every random sample."""
     found = [one.run.result("register-masks") for one in both]
     ids = tuple(one["subjects"] for one in found)
-    for name, (title, unit) in _METRICS.items():
+    for name, (title, unit, digits) in _METRICS.items():
         values = [one["metrics"].get(name) for one in found]
         if all(values):
-            yield Quantity(title, unit, (ids[0], ids[1]), (_known(values[0]), _known(values[1])))
+            yield Quantity(title, unit, (ids[0], ids[1]), (_known(values[0]), _known(values[1])), digits)
     masks = [one.masks.get("") for one in both]
     if masks[0] is not None and masks[1] is not None:
         a, b = masks[0], masks[1]
@@ -190,14 +194,11 @@ def _tests(both: tuple[StudyResults, StudyResults], names: tuple[str, str], same
     rows: list[tuple[Cell, ...]] = []
     for one in quantities(both):
         found = one.compared(same)
-        size = effect_text(
-            found.difference, found.low, found.high, one.unit, found.relative, found.standardised
-        )
-        verdict = (
-            "differ" if found.matters() else "too small to matter" if found.clear() else "no difference shown"
-        )
-        test = f"{p_text(found.p)} ({'S' if 'signed' in found.test else 'R'}, {found.n})" if found.n else None
-        rows.append((f"{one.name}, {one.unit}", *map(mean_sd, one.values), size or None, test, verdict))
+        letter = "S" if found.test == SIGNED_RANKS else "R"
+        test = f"{p_text(found.p)} ({letter}, {found.n})" if found.n else None
+        means = (mean_sd(values, one.digits) for values in one.values)
+        size = found.effect_text(one.unit) or None
+        rows.append((f"{one.name}, {one.unit}", *means, size, test, found.verdict))
     return Table(
         "Means ± standard deviations over the subjects, and what differs",
         (
@@ -216,8 +217,6 @@ def _tests(both: tuple[StudyResults, StudyResults], names: tuple[str, str], same
 
 def _table_1(both: tuple[StudyResults, StudyResults], names: tuple[str, str]) -> list[Block]:
     """The cohorts' own figures, tested from means and standard deviations."""
-    from scipy.stats import ttest_ind_from_stats
-
     figures = [one.run.result("table").get("figures", {}) for one in both]
     rows: list[tuple[Cell, ...]] = []
     for name, paper in PAPER.items():
@@ -225,18 +224,11 @@ def _table_1(both: tuple[StudyResults, StudyResults], names: tuple[str, str]) ->
             continue
         a, b = (one[name] for one in figures)
         values = [f"{one['mean']:.1f} ± {one['sd']:.1f} ({one['n']})" for one in (a, b)]
-        p = float("nan")
-        if min(a["n"], b["n"]) > 1 and max(a["sd"], b["sd"]) > 0.0:
-            each = [(one["mean"], one["sd"], one["n"]) for one in (a, b)]
-            p = float(ttest_ind_from_stats(*each[0], *each[1], equal_var=False).pvalue)
-        error = np.sqrt(sum(one["sd"] ** 2 / one["n"] for one in (a, b)))
-        low, high = (a["mean"] - b["mean"] + sign * 1.96 * error for sign in (-1.0, 1.0))
-        spread = np.sqrt((a["sd"] ** 2 + b["sd"] ** 2) / 2.0)
-        difference = a["mean"] - b["mean"]
-        size = effect_text(
-            difference, low, high, "", difference / b["mean"], difference / spread if spread else float("nan")
+        found = _welch(a, b)
+        unit = paper.title.rpartition(", ")[2]
+        rows.append(
+            (paper.title, *values, found.effect_text(unit) or None, p_text(found.p) or None, found.verdict)
         )
-        rows.append((paper.title, *values, size or None, p_text(p) or None))
     if not rows:
         return []
     columns: tuple[Column | str, ...] = (
@@ -244,8 +236,26 @@ def _table_1(both: tuple[StudyResults, StudyResults], names: tuple[str, str]) ->
         *(Column(name, number=True) for name in names),
         "difference (95 % interval)",
         "Welch's test",
+        "verdict",
     )
     return [Table("The cohorts: mean ± standard deviation (subjects)", columns, tuple(rows))]
+
+
+def _welch(a: Mapping[str, float], b: Mapping[str, float]) -> Comparison:
+    """Two cohorts of which only means, standard deviations and numbers of subjects are kept."""
+    from scipy.stats import ttest_ind_from_stats
+
+    difference, nan = a["mean"] - b["mean"], float("nan")
+    spread = float(np.sqrt((a["sd"] ** 2 + b["sd"] ** 2) / 2.0))
+    p = nan
+    if min(a["n"], b["n"]) > 1 and spread > 0.0:
+        each = [(one["mean"], one["sd"], one["n"]) for one in (a, b)]
+        p = float(ttest_ind_from_stats(*each[0], *each[1], equal_var=False).pvalue)
+    half = 1.96 * float(np.sqrt(sum(one["sd"] ** 2 / one["n"] for one in (a, b))))
+    in_deviations = difference / spread if spread else nan
+    ends = difference - half, difference + half
+    fewest = int(min(a["n"], b["n"]))
+    return Comparison(a["mean"], b["mean"], difference, *ends, p, _WELCH, fewest, in_deviations)
 
 
 def _curves(both: tuple[StudyResults, StudyResults], names: tuple[str, str], folder: Path) -> Block:

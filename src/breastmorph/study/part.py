@@ -207,8 +207,8 @@ class PartJob:
         return check_parameters(self.part.settings["check"])
 
     def result(self, part: str) -> dict[str, Any]:
-        """The result of a part that this one takes; empty where there is none."""
-        if part not in self.part.after:
+        """The result of a part that this one takes or is let through by; empty where there is none."""
+        if part not in (*self.part.after, *self.part.gates):
             raise KeyError(f"{self.part.name} does not say that it needs {part}")
         return self.study.result(part)
 

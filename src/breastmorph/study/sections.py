@@ -18,7 +18,6 @@ from breastmorph.evaluation.experiments.evidence import (
     YES,
     Comparison,
     Statement,
-    effect_text,
     p_text,
     plural,
 )
@@ -35,6 +34,7 @@ from breastmorph.study.summary import StudyResults, refusals
 
 _VERDICTS = {YES: Verdict.HOLDS, NO: Verdict.FAILS, SMALL: Verdict.SMALL}
 _TESTS = {SIGNED_RANKS: "S", RANK_SUM: "R", BOOTSTRAP: "B"}
+_HARD = "\N{NO-BREAK SPACE}"
 
 
 def figure(results: StudyResults, part: str, name: str, caption: str) -> Block:
@@ -53,6 +53,7 @@ def figure(results: StudyResults, part: str, name: str, caption: str) -> Block:
 def statement_table(statements: Sequence[Statement], caption: str) -> Table:
     """The paper's statements beside ours."""
     used = {one.test: _TESTS[one.test] for one in statements if one.test in _TESTS}
+    asked = any(one.by_truth for one in statements)
     note = "; ".join(f"{letter}: {test}" for test, letter in used.items())
     rows = tuple(
         (
@@ -62,11 +63,12 @@ def statement_table(statements: Sequence[Statement], caption: str) -> Table:
             _VERDICTS.get(one.holds, Verdict.UNTESTABLE),
             one.effect_text or None,
             _test_text(one),
-            one.by_truth or None,
+            *([one.by_truth or None] if asked else []),
         )
         for one in statements
     )
-    columns = ("statement", "paper", "here", "verdict", "effect (95 % interval)", "test", "by truth")
+    columns = ["statement", "paper", "here", "verdict", "effect (95 % interval)", "test"]
+    columns += ["by truth"] if asked else []
     note = (
         f"The verdict follows the effect: what differs by more than chance but by less than {100 * RELEVANT:.0f} % is "
         "too small to matter. Effect: difference with its 95 % confidence interval, as a share of what it is compared "
@@ -74,7 +76,7 @@ def statement_table(statements: Sequence[Statement], caption: str) -> Table:
         if note
         else ""
     )
-    return Table(caption, columns, rows, note)
+    return Table(caption, tuple(columns), rows, note)
 
 
 def _test_text(one: Statement) -> str | None:
@@ -82,12 +84,7 @@ def _test_text(one: Statement) -> str | None:
     if not one.p_text:
         return None
     letter = _TESTS.get(one.test, one.test)
-    hard = "\N{NO-BREAK SPACE}"
-    return f"{one.p_text.replace(' ', hard)} ({letter},{hard}{one.n})"
-
-
-def _effect(one: Comparison, unit: str) -> str:
-    return effect_text(one.difference, one.low, one.high, unit, one.relative, one.standardised)
+    return f"{one.p_text.replace(' ', _HARD)} ({letter},{_HARD}{one.n})"
 
 
 def mean_sd(values: Sequence[float] | np.ndarray, digits: int = 2) -> str:
@@ -285,10 +282,10 @@ def model_section(results: StudyResults) -> Section:
             results,
             "figure-modes",
             "modes",
-            "The first modes of the model with masks at minus and plus two standard deviations, from the front, from "
-            "the patient's left and oblique; colours: how far the skin moves outwards (red) or inwards (blue) from the "
-            "mean. Beside each mode, what it means in measures: mean of both sides, and left minus right where the "
-            "sides change differently.",
+            "The first modes of the model with masks at minus and plus two standard deviations, from the front, "
+            "oblique and from the patient's left; colours: how far the skin moves outwards (red) or inwards (blue) "
+            "from the mean. Beside each mode, what it means in measures: mean of both sides, and left minus right "
+            "where the sides change differently.",
         )
     )
     blocks += _modes(results)
@@ -304,14 +301,14 @@ def _modes(results: StudyResults) -> list[Block]:
     for one in found:
         ends = one["measures"]
         cells = [_from_to(ends.get(name), size, digits) for name, size, digits in _MEASURED]
-        grades = [" / ".join(grade) for grade in one["ptosis"]]
+        grades = [" / ".join(dict.fromkeys(grade)) for grade in one["ptosis"]]  # one where both sides have it
         folds = sum(one["inside_out"])
         rows.append(
             (
-                f"mode {one['mode']}",
+                f"mode\N{NO-BREAK SPACE}{one['mode']}",
                 f"{100 * one['share']:.1f}",
                 *cells,
-                f"{grades[0]} to {grades[1]}",
+                " to ".join(dict.fromkeys(grades)),
                 str(folds),
             )
         )
@@ -327,7 +324,8 @@ def _modes(results: StudyResults) -> list[Block]:
             Column("inside-out triangles at ±3 sd", number=True),
         ),
         tuple(rows),
-        "Inside-out triangles face against their surroundings, and do not in the mean.",
+        "Inside-out triangles face against their surroundings, and do not in the mean. Regnault's grade once "
+        "where both sides have the same, and once where it stays.",
     )
     folded = [str(one["mode"]) for one in found if sum(one["inside_out"])]
     if not folded:
@@ -373,7 +371,13 @@ def editing_section(results: StudyResults) -> Section:
                     "paper's regression.",
                 )
             ),
-            figure(results, "editing", "editing", "Edited subjects beside the originals."),
+            figure(
+                results,
+                "editing",
+                "editing",
+                "Edited subjects beside the originals: the orange distance was to become shorter or longer by one "
+                "standard deviation while the other two stay.",
+            ),
             Table(
                 "Asked for and attained",
                 (
@@ -427,7 +431,8 @@ def prediction_section(results: StudyResults) -> Section:
             for method in METHODS
         ]
         against = Comparison.from_record(errors["against_mirror"])
-        rows.append((f"{what}, {unit}", *means, _effect(against, unit) or None, p_text(against.p) or None))
+        test = p_text(against.p).replace(" ", _HARD) or None
+        rows.append((f"{what}, {unit}", *means, against.effect_text(unit) or None, test, against.verdict))
     return Section(
         title,
         (
@@ -446,7 +451,9 @@ def prediction_section(results: StudyResults) -> Section:
                 results,
                 "prediction",
                 "prediction",
-                "Scans with the missing breast in red, prediction, truth, uncertainty and mirror image.",
+                "Registered scans with the region taken away in red, its prediction by a model of the other subjects, "
+                "the truth, the standard deviation that the prediction states, and the mirror image of the other "
+                "breast. Below, the mean distance of the breast's points from the true surface.",
             ),
             Table(
                 f"Errors of {found['predictions']} predictions of left-out subjects: mean (median) of absolute values",
@@ -455,11 +462,12 @@ def prediction_section(results: StudyResults) -> Section:
                     *(Column(method, number=True) for method in METHODS),
                     "model minus mirror (95 % interval)",
                     "test",
+                    "model and mirror",
                 ),
                 tuple(rows),
                 "Difference of model and mirror with its 95 % confidence interval, as a share of the mirror's error, "
                 "and in standard deviations (d). Wilcoxon's signed-rank test over the subjects, both sides of one "
-                "subject taken together.",
+                f"subject taken together. They differ where p < 0.05 and by at least {100 * RELEVANT:.0f} %.",
             ),
         ),
     )

@@ -14,8 +14,8 @@ from breastmorph.evaluation.experiments.clinical_generalization import ClinicalG
 from breastmorph.evaluation.experiments.data_amount import DataAmountExperiment, OperatedExperiment
 from breastmorph.evaluation.experiments.evidence import (
     FEW_SUBJECTS,
-    NO,
     NOT_TESTABLE,
+    SMALL,
     YES,
     Recorded,
     Statement,
@@ -190,7 +190,7 @@ def _applications(results: StudyResults) -> list[Line]:
     edits = [edit["exact"] for edit in results.run.result("editing").get("edits", ())]
     done = [edit["largest_error"] for edit in edits if "largest_error" in edit]
     if edits:
-        largest = f", within {max(done):.2f} mm" if done else ""
+        largest = f", within {max(*done, 0.01):.2f} mm" if done else ""
         refused = f"; {len(edits) - len(done)} refused, see below" if len(done) < len(edits) else ""
         lines.append(
             (
@@ -236,9 +236,11 @@ def statements_by_method(results: StudyResults) -> dict[str, list[Statement]]:
 def tally_text(statements: Sequence[Statement]) -> str:
     """How many statements hold of those that can be tested."""
     counts = Counter(one.holds for one in statements)
-    tested = counts[YES] + counts[NO]
-    open_ones = f" ({counts[NOT_TESTABLE]} not testable)" if counts[NOT_TESTABLE] else ""
-    return f"{counts[YES]} of {tested} hold{open_ones}" if tested else f"none of {len(statements)} testable"
+    testable = len(statements) - counts[NOT_TESTABLE]
+    others = {SMALL: "too small to matter", NOT_TESTABLE: "not testable"}
+    aside = ", ".join(f"{counts[kind]} {words}" for kind, words in others.items() if counts[kind])
+    held = f"{counts[YES]} of {testable} hold" + (f" ({aside})" if aside else "")
+    return held if testable else f"none of {len(statements)} testable"
 
 
 def few_subjects(run: StudyRun) -> str:

@@ -226,6 +226,17 @@ class Comparison(Recorded):
         """Whether they differ by more than chance and by enough to matter: 5 % of the second."""
         return self.clear() and bool(abs(self.difference) >= RELEVANT * abs(self.second))
 
+    def effect_text(self, unit: str) -> str:
+        """The difference as people read it, see :func:`effect_text`."""
+        return effect_text(self.difference, self.low, self.high, unit, self.relative, self.standardised)
+
+    @property
+    def verdict(self) -> str:
+        """In words that follow the effect, not p alone."""
+        if self.matters():
+            return "differ"
+        return "too small to matter" if self.clear() else "no difference shown"
+
 
 def paired(first: Floats, second: Floats) -> Comparison:
     """Two measurements (k,) of the same subjects, by signed ranks; unknown values are left out in pairs."""
@@ -456,15 +467,19 @@ def tested(comparison: Comparison) -> dict[str, Any]:
 def effect_text(
     effect: float, low: float, high: float, unit: str, relative: float, standardised: float
 ) -> str:
-    """An effect as people read it, for example ``-0.48 mm (-0.52 to -0.44), -74 %, d = -2.1``; empty without one."""
+    """An effect as people read it, for example ``-0.48 mm (-0.52 to -0.44), -74 %, d = -2.1``; empty without one.
+
+    Numbers keep their units, and intervals their ends, on one line.
+    """
     if not (np.isfinite(effect) and np.isfinite(low)):
         return ""
     size = max(abs(effect), high - low, 1e-3)  # an interval's last digits mean nothing
     digits = int(np.clip(2 - np.floor(np.log10(size)), 0, 3))
-    words = [f"{effect:+.{digits}f} {unit} ({low:+.{digits}f} to {high:+.{digits}f})"]
-    words += [f"{100 * relative:+.{0 if abs(relative) >= 0.095 else 1}f} %"] if np.isfinite(relative) else []
-    words += [f"d = {standardised:+.1f}"] if np.isfinite(standardised) else []
-    return ", ".join(words).replace("-", "\N{MINUS SIGN}")
+    of_unit = f"~{unit}" if unit else ""
+    words = [f"{effect:+.{digits}f}{of_unit} ({low:+.{digits}f}~to~{high:+.{digits}f})"]
+    words += [f"{100 * relative:+.{0 if abs(relative) >= 0.095 else 1}f}~%"] if np.isfinite(relative) else []
+    words += [f"d~=~{standardised:+.1f}"] if np.isfinite(standardised) else []
+    return ", ".join(words).replace("-", "\N{MINUS SIGN}").replace("~", "\N{NO-BREAK SPACE}")
 
 
 def p_text(p: float) -> str:

@@ -156,7 +156,7 @@ def scan_distances(
         if isinstance(scan, str):
             failures.append(f"{name}: {scan}")
             continue
-        surface = Surface(scan.mesh)
+        surface = Surface(scan.mesh, compiled=True)  # asked a dozen times
         for v, variant in enumerate(variants):
             rows[v, subject] = _one(variant, subject, scan, surface, components)
     return tuple(
@@ -199,7 +199,7 @@ def _one(variant: ModelledCohort, subject: int, scan: Scan, surface: Surface, co
 
 def _off_template(registered: TriangleMesh, scan: Scan, surface: Surface) -> tuple[Floats, Bools]:
     """Distances of a scan's vertices to the registered surface, and which of them the template covers."""
-    found = Surface(registered).closest(scan.mesh.vertices)
+    found = Surface(registered, compiled=True).closest(scan.mesh.vertices)
     normals = vertex_normals(scan.mesh.vertices, scan.mesh.faces)
     there = face_normals(registered.vertices, registered.faces)[found.faces]
     covered: Bools = ~found.on_boundary & ((normals * there).sum(axis=1) > _FACING)

@@ -136,7 +136,7 @@ def nearer(
     return {
         "by_truth": NO_PREFERENCE if prefers_masks is None else agrees,
         "truth": f"{name} of the true shapes {texts[0]}, with masks {texts[1]}, without {texts[2]}: "
-        f"{word} masks is nearer",
+        f"the registration {word} masks is nearer",
     }
 
 

@@ -1,4 +1,4 @@
-"""How registrations of several kinds compare: box plots with every subject as a point."""
+"""Figures of lines and points: metrics over components, agreement with the truth, registrations side by side."""
 
 from __future__ import annotations
 
@@ -202,6 +202,7 @@ def save_bland_altman(measured: Floats, truth: Floats, path: Path) -> Agreement:
 _HEIGHT = 2.75  # inches
 _BAND = "95 % confidence interval"  # what a band around a line is; captions say over what
 _ORDERED = (0.45, 1.0)  # part of the map for lines that have an order: its yellow is too pale for paper
+_THIN = 0.9  # points: a line must not hide its own band
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +294,7 @@ def save_clinical(
     """
     lines, marks = dict(straight), dict(tape or {})
     styles = dict(zip([name for name in lines if name != "average"], _styles(len(lines)), strict=False))
-    styles["average"] = {"color": "black", "lw": 2.0}
+    styles["average"] = {"color": "black", "lw": 1.5 * _THIN}
     symbols = dict(zip(styles, "o^sDv", strict=False))
     shown = [one if name == "average" else replace(one, low=None, high=None) for name, one in lines.items()]
     looks = [styles[name] for name in lines]
@@ -370,7 +371,8 @@ def _three_panels(path: Path, models: Sequence[ModelCurves], styles: Sequence[di
             _finish(panel, label)
             panel.set_title(f"{letter}  {name.capitalize()}")
             drawn.append((panel, series, styles))
-        panels[0].set_ylim(0.0, 103.0)
+        least = min(float(np.nanmin(one.values if one.low is None else one.low)) for one in drawn[0][1])
+        panels[0].set_ylim(20.0 * np.floor(max(least, 0.0) / 20.0), 103.0)
         _legend(figure, panels[0], [one for _, series, _ in drawn for one in series], columns=len(models))
         _write_ends(figure, drawn[1:])
 
@@ -387,11 +389,11 @@ def _draw(panel: Axes, series: Sequence[Series], styles: Sequence[dict[str, Any]
         # A value between two gaps would be a line without length.
         beside = np.pad(known, 1)
         alone = known & ~beside[:-2] & ~beside[2:]
-        panel.plot(x, y, label=label, **style)
+        panel.plot(x, y, label=label, **{"lw": _THIN, **style})
         panel.plot(x[alone], y[alone], "o", ms=3, color=style["color"])
         if one.low is not None and one.high is not None:
             low, high = (np.asarray(end, dtype=float)[order] for end in (one.low, one.high))
-            panel.fill_between(x, np.maximum(low, 0.0), high, color=style["color"], alpha=0.2, lw=0)
+            panel.fill_between(x, np.maximum(low, 0.0), high, color=style["color"], alpha=0.3, lw=0)
 
 
 def _finish(panel: Axes, label: str) -> None:
@@ -404,7 +406,7 @@ def _finish(panel: Axes, label: str) -> None:
 
 
 def _write_ends(figure: Figure, panels: Sequence[_Panel], gap: float = 4.0) -> None:
-    """Write every line's last value ``gap`` points beside its end, where no two of them touch."""
+    """Write every line's last value ``gap`` points beside its end, where no two of them touch and no line goes on."""
     from matplotlib.patheffects import withStroke
 
     wide, high = 3.1 * SMALL, 1.25 * SMALL  # points that a number takes
@@ -418,12 +420,17 @@ def _write_ends(figure: Figure, panels: Sequence[_Panel], gap: float = 4.0) -> N
         points = 72.0 / figure.dpi
         floor = panel.get_window_extent().y0 * points + 0.6 * high
         ends = _ends(series, styles)
+        lines = [
+            panel.transData.transform(np.column_stack([one.components, one.values])[np.isfinite(one.values)])
+            * points
+            for one in series
+        ]
         taken: list[tuple[float, float]] = []  # left end and middle of numbers, in points
         for count in sorted({end[1] for end in ends}, reverse=True):
             some = sorted((end for end in ends if end[1] == count), key=lambda end: end[0])
             wanted = panel.transData.transform([(count, value) for value, _, _ in some]) * points
             for (value, _, color), up in zip(some, _spread(wanted[:, 1], high, floor), strict=True):
-                place = _free_place(wanted[0, 0] + gap, up, taken, wide, high, floor)
+                place = _free_place(wanted[0, 0] + gap, up, taken, lines, wide, high, floor)
                 taken.append(place)
                 text = f"{value:.2f}" if value < 9.995 else f"{value:.1f}"
                 x, y = panel.transData.inverted().transform((place[0] / points, place[1] / points))
@@ -459,14 +466,23 @@ def _ends(series: Sequence[Series], styles: Sequence[dict[str, Any]]) -> list[tu
 
 
 def _free_place(
-    across: float, up: float, taken: Sequence[tuple[float, float]], wide: float, high: float, floor: float
+    across: float,
+    up: float,
+    taken: Sequence[tuple[float, float]],
+    lines: Sequence[Floats],
+    wide: float,
+    high: float,
+    floor: float,
 ) -> tuple[float, float]:
-    """The height nearest to ``up`` at which a number touches none that is there already."""
-    beside = [other for left, other in taken if abs(left - across) < wide]
-    steps = sorted(
-        {up, *(other + sign * high for other in beside for sign in (1.0, -1.0))}, key=lambda h: abs(h - up)
-    )
-    free = (h for h in steps if h >= floor and all(abs(h - other) > 0.999 * high for other in beside))
+    """The height nearest to ``up`` at which a number touches none that is there already, and no line (k, 2)."""
+    closed = [(other - high, other + high) for left, other in taken if abs(left - across) < wide]
+    for line in lines:
+        x = np.linspace(across, across + wide, 9)
+        met = np.interp(x, *line[np.argsort(line[:, 0])].T)[(x >= line[:, 0].min()) & (x <= line[:, 0].max())]
+        if len(met):
+            closed.append((float(met.min()) - 0.6 * high, float(met.max()) + 0.6 * high))
+    steps = sorted({up, *(end for ends in closed for end in ends)}, key=lambda h: abs(h - up))
+    free = (h for h in steps if h >= floor and not any(a + 1e-3 < h < b - 1e-3 for a, b in closed))
     return across, next(free, up)
 
 
@@ -479,7 +495,10 @@ def _legend(figure: Figure, panel: Axes, series: Sequence[Series], columns: int)
         handles.append(Patch(color="#777777", alpha=0.3, lw=0))
         labels.append(_BAND)
     columns = columns + banded if columns > 1 else 1
-    fits = 1 + int(figure.get_size_inches()[0] * 72.0 / (0.62 * SMALL * (max(map(len, labels)) + 8)))
+    room = figure.get_size_inches()[0] * 72.0 / (0.62 * SMALL)  # letters
+    fits = 1 + int(room / (max(map(len, labels)) + 8))
+    if sum(len(label) + 8 for label in labels) <= room:  # in one row
+        fits = len(labels)
     figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, fits))
 
 
@@ -503,6 +522,7 @@ _BOXES_HEIGHT = 2.7  # inches
 _BOX, _CLOUD = 0.34, 0.20  # widths, of the distance between two groups
 _WORDS = 9  # letters of a label before it goes on in the next line
 _BINS = 40  # along the axis: points of one bin lie side by side
+_APART = 10.0  # times one median another may be; beyond, the smaller group would be a line at the axis' foot
 
 
 def save_registration_boxes(
@@ -511,7 +531,7 @@ def save_registration_boxes(
     """Draw mean squared distances and angle distortions of registrations, with and without masks for example.
 
     The box holds the middle half of the subjects and their median, the whiskers reach to the last subject within 1.5
-    times its length, a white diamond is the mean.
+    times its length, a white diamond is the mean. Groups that are far apart have a logarithmic axis.
 
     Parameters
     ----------
@@ -534,7 +554,13 @@ def _boxes(panel: Axes, groups: Mapping[str, Floats], label: str) -> None:
     every = np.concatenate([*known.values(), np.zeros(0)])
     if not len(every):
         raise BreastMorphError(f"no subject has a value of the {label}", "Register at least one scan")
-    step = float(np.ptp(every)) / _BINS or 1.0
+    middles = [float(np.median(values)) for values in known.values() if len(values)]
+    by_powers = every.min() > 0.0 and max(middles) > _APART * min(middles)
+    if by_powers:
+        panel.set_yscale("log")
+        panel.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    height = np.log10 if by_powers else np.asarray
+    step = float(np.ptp(height(every))) / _BINS or 1.0
     for k, values in enumerate(known.values()):
         colour = COLOURS[k % len(COLOURS)]
         if not len(values):
@@ -546,7 +572,7 @@ def _boxes(panel: Axes, groups: Mapping[str, Floats], label: str) -> None:
             meanprops={"marker": "D", "mfc": "white", "mec": colour, "ms": 4},
         )  # fmt: skip
         panel.plot(
-            k + 0.22 + side_by_side(values, step, _CLOUD),
+            k + 0.22 + side_by_side(height(values), step, _CLOUD),
             values,
             "o",
             ms=1.8,
@@ -557,7 +583,7 @@ def _boxes(panel: Axes, groups: Mapping[str, Floats], label: str) -> None:
     words = [f"{fill(name, _WORDS)}\nn = {len(values)}" for name, values in known.items()]
     panel.set_xticks(range(len(known)), words)
     panel.set(xlim=(-0.55, len(known) - 0.45), ylabel=label)
-    if every.min() < 0.35 * every.max():  # near enough to show zero
+    if not by_powers and every.min() < 0.35 * every.max():  # near enough to show zero
         panel.set_ylim(bottom=0.0)
     panel.grid(False, axis="x")
     panel.tick_params(axis="x", length=0, labelsize=7)

@@ -209,7 +209,7 @@ class ModeMeaning:
 
 def _signed(value: float, digits: int, sign: bool) -> str:
     value = round(value, digits) + 0.0  # no negative zero
-    text = f"{value:+.{digits}f}" if sign else f"{value:.{digits}f}"
+    text = f"{value:+.{digits}f}" if sign and value else f"{value:.{digits}f}"
     return text.replace("-", "\N{MINUS SIGN}")
 
 

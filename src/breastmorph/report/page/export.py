@@ -32,15 +32,28 @@ _LATEX = {
 }
 
 
+_LONG = 30  # letters of a cell beyond which its column is broken into lines
+_CAPPED = 70  # letters that count for a column's share of the width
+
+
 def latex(text: str) -> str:
     """A text as LaTeX shows it."""
     return "".join(_LATEX.get(letter, letter) for letter in text)
 
 
 def table_latex(table: Table, number: int) -> str:
-    """A table as a LaTeX float for the package booktabs: numbers to the right, the note below."""
+    """A table as a LaTeX float for the package booktabs: numbers to the right, long texts in lines, the note below."""
     titles, rows = _texts(table)
-    kinds = "".join("r" if right else "l" for right in numeric_columns(table))
+    widest = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+    letters = sum(min(width, _CAPPED) for width in widest)
+    kinds = "".join(
+        "r"
+        if right
+        else f"p{{{0.85 * min(width, _CAPPED) / letters:.2f}\\textwidth}}"
+        if width > _LONG
+        else "l"
+        for right, width in zip(numeric_columns(table), widest, strict=True)
+    )
     body = [" & ".join(map(latex, row)) + r" \\" for row in rows]
     note = [rf"\par\footnotesize {latex(table.note)}"] if table.note else []
     lines = [

@@ -190,9 +190,9 @@ def model_html(shown: ModelSliders, number: str) -> Markup:
 def mean_png(model: ShapeModel, titled: bool = True) -> bytes:
     """The mean from four sides as a PNG: for paper, and where the 3D view cannot run."""
     views = {
-        "front: patient's left is on the right": View(),
-        "from the patient's left, oblique": View(yaw=40.0),
-        "from the patient's left": View(yaw=90.0),
+        "front, her left on the right": View(),
+        "oblique, from her left": View(yaw=40.0),
+        "from her left": View(yaw=90.0),
         "from below": View(pitch=-55.0),
     }
     mesh = model.mean_mesh
@@ -200,6 +200,7 @@ def mean_png(model: ShapeModel, titled: bool = True) -> bytes:
         [render(mesh, view, size=(300, 320)) for view in views.values()],
         list(views) if titled else [""] * 4,
         4,
+        letters=18,  # 8 points on paper
     )
 
 
