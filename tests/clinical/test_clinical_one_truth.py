@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import breastmorph as bm
 import breastmorph.report.clinical_sheet as sheets
 import breastmorph.report.shape_sheets as shape_sheets
 from breastmorph import __version__
@@ -29,7 +30,7 @@ from breastmorph.clinical.examination import (
     landmarks_of,
 )
 from breastmorph.clinical.measures import Measure
-from breastmorph.clinical.patient import mean_patient, registered_patient
+from breastmorph.clinical.patient import mean_patient, registered_patient, scanned_patient
 from breastmorph.clinical.prediction import predicted_measures, predicted_side
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import load_cohort
@@ -39,6 +40,7 @@ from breastmorph.foundation.words import MEASURES, PAIRS_IN_WORDS
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.files import load_model, save_model
+from breastmorph.phantom import write_cohort
 from breastmorph.report.clinical_sheet import (
     in_cm,
     measure_row,
@@ -47,6 +49,7 @@ from breastmorph.report.clinical_sheet import (
     shown_measure,
     with_spread,
 )
+from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.scan import Landmarks
 from breastmorph.template import default_template
 from predicted_people import model as predicted_model
@@ -342,8 +345,17 @@ def assert_same_by(template, model, shape):
 
 
 @pytest.mark.slow
-def test_a_shape_has_the_same_measures_by_the_template_and_in_the_demo_model():
+def test_a_scan_has_the_same_measures_by_the_command_in_python_and_in_the_demo_model(tmp_path):
+    write_cohort(tmp_path, 1, seed=5)
+    scan, marks = tmp_path / "scans" / "000.ply", tmp_path / "landmarks" / "000.json"
+    asked = ["measure", str(scan), "--landmarks", str(marks), "--json"]
+    [told] = json.loads(CliRunner().invoke(main, asked).stdout)["subjects"]
+    found = bm.measure(bm.load_scan(scan, marks))
+    assert_same(told["distances"] + told["others"] + told["volumes"], found.measures)
     model = demo_model()
+    patient = scanned_patient(model, scan, marks, CheckParameters())
+    shown = NamedShape("scan", patient.shape, landmarks=landmarks_of(model, patient))
+    assert_same(ModelView(ModelOrigin(), model, 3).measures(shown, tape=True)["measures"], found.measures)
     assert_same_by(default_template(), model, model.instance(np.array([1.5, -1.0, 0.5])))
 
 
