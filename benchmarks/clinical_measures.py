@@ -382,14 +382,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as scratch:
         phantom = arguments.phantom
-        if phantom is None:
-            phantom = Path(scratch)
-            write_cohort(phantom, arguments.n, seed=arguments.seed)
-        if arguments.registered is not None:
-            cohort = load_cohort(arguments.registered, packed_in=Path(scratch) / "packed")
-        else:
-            cohort = register_all(phantom, default_template())
-        if arguments.registered is not None:
+        if phantom is not None and arguments.registered is not None:
             by_truth(phantom / "truth", arguments.registered, Path(scratch), "phantom")
         for folder, registered in arguments.other:
             by_truth(folder / "truth", registered, Path(scratch), folder.name)
@@ -397,6 +390,13 @@ def main() -> None:
                 beyond_border(folder / "truth", registered, arguments.borders, Path(scratch), folder.name)
         if arguments.figures_only:
             return
+        if phantom is None:
+            phantom = Path(scratch)
+            write_cohort(phantom, arguments.n, seed=arguments.seed)
+        if arguments.registered is not None:
+            cohort = load_cohort(arguments.registered, packed_in=Path(scratch) / "packed")
+        else:
+            cohort = register_all(phantom, default_template())
         errors = distances(phantom, cohort)
         print(f"Distances, {len(cohort)} phantoms: median (95th percentile) of the absolute error, mm")
         for source, rows in errors.items():
