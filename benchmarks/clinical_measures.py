@@ -5,6 +5,7 @@
     python benchmarks/clinical_measures.py --true-places DIR SET [SET]
     python benchmarks/clinical_measures.py --true-places PHANTOM [PHANTOM]
     python benchmarks/clinical_measures.py ... --other SET OUT [--other SET OUT]  # SET/truth, and OUT of `register`
+    python benchmarks/clinical_measures.py ... --other SET OUT --borders DIR   # what of it lies beyond the true border
 
 Distances are compared twice with those between the true landmarks on the true surface: on the raw scan with the
 scan's own landmarks, and on the registered mesh with the template's landmark vertices. Volumes of registered meshes
@@ -12,6 +13,8 @@ are compared with the true volumes; beside ours stand two plain ways to close th
 thin plate that continues the skin at the border. Folds are compared in height, apart where the scan shows them and
 where not. ``--true-places DIR SET [SET]`` asks what of an error is definition: every vertex of the template in DIR, of
 the built-in one on phantoms, lies at its true place on the true skin, so only border and wall differ from the truth's.
+``--borders DIR``, where DIR/template/template_truth.npz has the true border of the ``--other`` sets, splits the volumes
+that were found into what lies within that border and what lies above or elsewhere beyond it.
 ``--torsos DIR`` adds other torsos with known volumes, registered with their own template; ``--other`` such as are
 registered already.
 """
@@ -191,6 +194,46 @@ def by_truth(truth: Path, registered: Path, scratch: Path, name: str) -> None:
     print(f"  base width, mm: 5th, 50th, 95th percentile {np.percentile(base, [5, 50, 95]).round().tolist()}")
 
 
+def beyond_border(truth: Path, registered: Path, home: Path, scratch: Path, name: str) -> None:
+    """Print what of the volumes found lies within the true border, above it, and elsewhere beyond it."""
+    cohort = load_cohort(registered, packed_in=scratch / f"bordered-{name}")
+    template = cohort.template
+    gauge = BreastVolumes(template.mesh, template.landmarks)
+    with np.load(home / "template" / "template_truth.npz") as tie:
+        faces = tie["faces"].astype(np.int64)
+        borders = {side: tie[f"breast_{side}"].astype(bool) for side in SIDES}
+    parts = []
+    for index, subject in enumerate(cohort.ids):
+        with np.load(truth / f"{subject}.npz") as known:
+            points = cohort.to_file[index].inverse().apply(known["points"].astype(float))
+            true = {side: float(known[f"volume_{side}"]) for side in SIDES}
+        shape, skin = cohort.shape(index), Surface(TriangleMesh(points, faces))
+        for side in SIDES:
+            wall = gauge.walls[side]
+            found = skin.closest(shape[wall.ids])
+            corners = faces[found.faces]
+            nearest = np.linalg.norm(found.points[:, None] - points[corners], axis=2).argmin(axis=1)
+            within = borders[side][corners[np.arange(len(corners)), nearest]].astype(float)
+            behind, local = wall.points(shape), np.searchsorted(wall.ids, wall.faces)
+            middle = (
+                0.5 * (shape[wall.ids] + behind)[local]
+            )  # prisms between skin and wall by their middle sections
+            across = np.cross(middle[:, 1] - middle[:, 0], middle[:, 2] - middle[:, 0])
+            cc = 5e-4 * (across * (shape[wall.ids] - behind)[local].mean(axis=1)).sum(axis=1)
+            inside = within[local].mean(axis=1)
+            place = shape[wall.faces].mean(axis=1) - shape[template.landmark_ids[f"nipple_{side}"]]
+            above = place[:, 1] > np.abs(place[:, 0])
+            beyond = cc * (1.0 - inside)
+            parts.append(
+                [(cc * inside).sum(), beyond[above].sum(), beyond[~above].sum()] / np.array(true[side])
+            )
+    mean, spread = 100.0 * np.mean(parts, axis=0), 100.0 * np.std(parts, axis=0)
+    print(
+        f"  of the true volume, mean and sd: within the true border {mean[0]:.0f} % ({spread[0]:.0f}), above it "
+        f"{mean[1]:+.1f} % ({spread[1]:.1f}), elsewhere beyond it {mean[2]:+.1f} % ({spread[2]:.1f})"
+    )
+
+
 def true_places(home: Path, sets: list[Path]) -> None:
     """Volumes by every definition, and by plain walls over the true border, where every vertex is where it belongs."""
     template = load_template(
@@ -325,6 +368,7 @@ def main() -> None:
     parser.add_argument("--registered", type=Path)
     parser.add_argument("--torsos", type=Path)
     parser.add_argument("--other", type=Path, nargs=2, action="append", default=[], metavar=("SET", "OUT"))
+    parser.add_argument("--borders", type=Path, metavar="DIR")
     parser.add_argument("--true-places", type=Path, nargs="+", default=[], metavar=("DIR", "SET"))
     parser.add_argument("--figures-only", action="store_true", help="volumes and folds by truth, no plots")
     parser.add_argument("--out", type=Path, default=Path("clinical-measures"))
@@ -338,6 +382,14 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as scratch:
         phantom = arguments.phantom
+        if phantom is not None and arguments.registered is not None:
+            by_truth(phantom / "truth", arguments.registered, Path(scratch), "phantom")
+        for folder, registered in arguments.other:
+            by_truth(folder / "truth", registered, Path(scratch), folder.name)
+            if arguments.borders is not None:
+                beyond_border(folder / "truth", registered, arguments.borders, Path(scratch), folder.name)
+        if arguments.figures_only:
+            return
         if phantom is None:
             phantom = Path(scratch)
             write_cohort(phantom, arguments.n, seed=arguments.seed)
@@ -345,12 +397,6 @@ def main() -> None:
             cohort = load_cohort(arguments.registered, packed_in=Path(scratch) / "packed")
         else:
             cohort = register_all(phantom, default_template())
-        if arguments.registered is not None:
-            by_truth(phantom / "truth", arguments.registered, Path(scratch), "phantom")
-        for folder, registered in arguments.other:
-            by_truth(folder / "truth", registered, Path(scratch), folder.name)
-        if arguments.figures_only:
-            return
         errors = distances(phantom, cohort)
         print(f"Distances, {len(cohort)} phantoms: median (95th percentile) of the absolute error, mm")
         for source, rows in errors.items():

@@ -57,7 +57,7 @@ def test_the_mean_is_edited_and_written_in_all_formats(folder, tmp_path, breast_
     assert result.exit_code == 0, result.stderr
     record = json.loads(result.stdout)
     written = {path.name for path in out.iterdir()}
-    assert written == {"edited.ply", "edited.stl", "edited.obj", "edit.json"}
+    assert written == {"edited.ply", "edited.stl", "edited.obj", "edit.json", "measures.csv"}
     assert {path.split("/")[-1] for path in record["files"]} == written
     before = ModelFeatures(breast_model).find("SN-NL").value(breast_model.mean)
     for name in ("edited.ply", "edited.obj"):
@@ -86,7 +86,7 @@ def test_a_sheet_is_drawn_unless_nobody_wants_it(folder, tmp_path, blank_picture
 def test_the_table_names_before_requested_and_after(folder, tmp_path):
     result = run(folder / "plain.h5", "--mean", "--set", "NL-NR=21cm", "--out", tmp_path)
     assert result.exit_code == 0
-    for words in ("requested", "210.0 mm", "linear version's", "10,000 samples", "Moved", "volume-right"):
+    for words in ("requested", "21.00 cm", "linear version's", "10,000 samples", "Moved", "volume-right"):
         assert words in result.stdout
 
 

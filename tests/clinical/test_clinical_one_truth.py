@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,14 +12,17 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import breastmorph as bm
 import breastmorph.report.clinical_sheet as sheets
 import breastmorph.report.shape_sheets as shape_sheets
 from breastmorph import __version__
 from breastmorph.cli import main
 from breastmorph.clinical import volume
 from breastmorph.clinical.borders import BorderFinder
-from breastmorph.clinical.distances import DISTANCES, section_length
+from breastmorph.clinical.distances import DISTANCES, KINDS, PAIRS, parse_request, section_length
+from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.examination import (
+    Examination,
     as_record,
     as_row,
     dictionary,
@@ -26,23 +30,28 @@ from breastmorph.clinical.examination import (
     landmarks_of,
 )
 from breastmorph.clinical.measures import Measure
-from breastmorph.clinical.patient import mean_patient, registered_patient
+from breastmorph.clinical.patient import mean_patient, registered_patient, scanned_patient
 from breastmorph.clinical.prediction import predicted_measures, predicted_side
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import load_cohort
 from breastmorph.explorer.model_view import ModelOrigin, ModelView, NamedShape, demo_model
 from breastmorph.foundation.errors import measure_in_words
 from breastmorph.foundation.words import MEASURES, PAIRS_IN_WORDS
+from breastmorph.mesh.files import save_mesh
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.model.files import load_model, save_model
+from breastmorph.phantom import write_cohort
 from breastmorph.report.clinical_sheet import (
     in_cm,
+    measure_row,
     save_measure_sheet,
     save_prediction_sheet,
     shown_measure,
+    with_spread,
 )
-from breastmorph.report.shape_sheets import save_editing_sheet
+from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.scan import Landmarks
 from breastmorph.template import default_template
-from edited_people import editor
 from predicted_people import model as predicted_model
 from small_cohort import built, random_shapes, small_cohort, write_registered
 from torso import torso
@@ -104,39 +113,50 @@ def test_a_subject_has_the_same_measures_at_every_door(registered, tmp_path, mon
         column = f"{m.name}{'' if m.kind == 'volume' else f' {m.kind}'} {m.unit}"
         assert row[column] == (f"{m.value:.2f}" if m.known else "")
         assert row[f"{column} sd"] == (f"{m.sd:.2f}" if m.known else "")
-    # The page
+    # The page: a model of the template that is built in
+    monkeypatch.setattr(volume, "default_template", lambda: cohort.template)
     model = built(small_cohort())
     patient = registered_patient(model, registered / "registered" / "000.ply")
-    view = ModelView(ModelOrigin(), model, 3)
-    places = examiner_of(cohort.template).landmarks(patient.shape, "", patient.landmarks)
-    page = view.measures(NamedShape("000", patient.shape, landmarks=places), tape=True)
-    by_name = {(m["name"], m["kind"]): m for m in page["measures"]}
     own = landmarks_of(model, patient).at(patient.shape)
     np.testing.assert_allclose(own["lower_pole_left"], cohort.landmarks[0]["lower_pole_left"], atol=1e-6)
-    # Volumes and areas: this model's mean has other borders than the template.
-    by_model = examiner_of(model).shape("000", patient.shape, landmarks=places)
-    assert_same(page["measures"], by_model.measures)
-    for m in one.measures:
-        if m.known and m.kind not in ("volume", "area"):
-            assert by_name[m.name, m.kind]["value"] == pytest.approx(m.value, abs=1e-6)
-            assert by_name[m.name, m.kind]["sd"] == pytest.approx(m.sd, abs=0.02)
+    shown = NamedShape("000", patient.shape, landmarks=landmarks_of(model, patient))
+    assert_same(ModelView(ModelOrigin(), model, 3).measures(shown, tape=True)["measures"], one.measures)
     # Table of the command and sheet
     text = CliRunner().invoke(main, ["measure", str(registered)], env={"COLUMNS": "200"}).output
-    drawn = []
-    monkeypatch.setattr(sheets, "save_clinical_sheet", lambda sheet, *_: drawn.append(sheet) or [])
+    drawn = _drawn(monkeypatch)
     save_measure_sheet(one, tmp_path)
     assert f"built-in template, BreastMorph {__version__}" in drawn[0].subtitle
-    cells = {cell for row in drawn[0].rows for cell in row}
-    for name in ("SN-NL", "volume-left", "NL-LPL", "nipple-above-fold-left", "surface-right"):
-        shown = shown_measure(one[name])
-        assert shown in text
-        assert shown in cells
-        assert "\N{PLUS-MINUS SIGN}" in shown
+    assert_shown(
+        one, [line.split("\N{BOX DRAWINGS LIGHT VERTICAL}") for line in text.splitlines()], in_words=False
+    )
+    assert_shown(one, drawn[0].rows)
+
+
+def assert_shown(one: Examination, rows: Iterable[Sequence[str]], *, in_words: bool = True) -> None:
+    """Every measure stands in a table for people in the row of its name, with its deviation."""
+    cells = [[cell.strip() for cell in row] for row in rows]
+    pairs = {side: name for name, sides in PAIRS.items() for side in sides}
+    known = [m for m in (*one.measures, *one.asymmetries) if m.known]
+    assert len(known) > 60
+    for m in known:
+        name = pairs.get(m.name, m.name)
+        words = MEASURES.get(name) or PAIRS_IN_WORDS.get(name, name)
+        asked = f"{words}, {m.kind}" if m.kind in KINDS else words
+        difference = m.name in PAIRS
+        here = [row for row in cells if (asked in row if in_words else name in row and m.kind in row)]
+        assert any(shown_measure(m, "+" if difference else "") in row for row in here), (m.name, m.kind)
+        assert ("\N{PLUS-MINUS SIGN}" in shown_measure(m)) == (m.sd == m.sd)
 
 
 def test_an_edit_has_the_same_measures_at_every_door(breast_model, tmp_path, monkeypatch):
-    found = editor("mean").exact([_request("SN-NL=+6mm")], ["NL-NR"])
-    model = breast_model
+    save_model(breast_model, tmp_path / "model.h5")
+    model = load_model(tmp_path / "model.h5")  # a file has single precision
+    drawn = _drawn(monkeypatch)
+    asked = ["edit", str(tmp_path / "model.h5"), "--set", "SN-NL=+6mm", "--hold", "NL-NR"]
+    command = CliRunner().invoke(main, [*asked, "--out", str(tmp_path), "--json"])
+    assert command.exit_code == 0, command.output
+    text = CliRunner().invoke(main, [*asked, "--out", str(tmp_path)], env={"COLUMNS": "200"}).output
+    found = Editor(model, mean_patient(model)).exact([parse_request("SN-NL=+6mm")], ["NL-NR"])
     places = landmarks_of(model, mean_patient(model))
     shape = NamedShape("edit", found.shape, landmarks=places)
     page = ModelView(ModelOrigin(), model, 3).measures(shape, tape=True)["measures"]
@@ -145,27 +165,39 @@ def test_an_edit_has_the_same_measures_at_every_door(breast_model, tmp_path, mon
     record, row = as_record(written), as_row(written)
     assert_same(page, written.measures)
     assert_same(record["distances"] + record["others"] + record["volumes"], written.measures)
-    drawn = _drawn(monkeypatch)
-    save_measure_sheet(written, tmp_path)
-    save_editing_sheet(found, model.faces, "edit", tmp_path)
-    cells = {cell for line in drawn[0].rows for cell in line}
     for m in written.measures:
         column = f"{m.name}{'' if m.kind == 'volume' else f' {m.kind}'} {m.unit}"
         assert row[column] == (f"{m.value:.2f}" if m.known else "")
         assert row[f"{column} sd"] == (f"{m.sd:.2f}" if m.known else "")
-        if m.known and m.kind != "tape":
-            assert shown_measure(m) in cells, m.name
-    # What the edit itself tells: edit.json, its sheet
-    told = {one["name"]: one for one in found.as_dict()["changes"]}
-    on_sheet = {line[0]: line for line in drawn[1].rows}
+    sheet = len(drawn)
+    save_measure_sheet(written, tmp_path)
+    assert_shown(written, drawn[sheet].rows)
+    # What the edit itself tells: Python, edit.json, its CSV, its sheet, the terminal
+    told = {one["name"]: one for one in json.loads(command.stdout)["changes"]}
+    assert told == {one["name"]: one for one in json.loads((tmp_path / "edit.json").read_bytes())["changes"]}
+    with open(tmp_path / "measures.csv", newline="") as table:
+        rows = {one["measure"]: one for one in csv.DictReader(table)}
+    on_sheet = {line[0]: line for line in drawn[0].rows}
+    printed = [
+        [cell.strip() for cell in line.split("\N{BOX DRAWINGS LIGHT VERTICAL}")] for line in text.splitlines()
+    ]
     straight = {one["name"]: one for one in page if one["kind"] != "tape"}
     assert {change.name for change in found.changes} > {"SN-NL", "NL-NR", "volume-left"}
+    assert set(told) == set(rows) == {change.name for change in found.changes}
     for change in found.changes:
-        value = straight[change.name]["value"]
-        assert value == pytest.approx(change.after, abs=1e-6), change.name
-        assert straight[change.name]["unit"] == change.unit == told[change.name]["unit"]
-        assert told[change.name]["after"] == pytest.approx(value, abs=1e-6)
-        assert on_sheet[measure_in_words(change.name)][3] == in_cm(value, change.unit, 2)
+        of_page = straight[change.name]
+        assert of_page["value"] == pytest.approx(change.after, abs=1e-6), change.name
+        assert of_page["sd"] == pytest.approx(change.sd, abs=1e-9), change.name
+        assert (of_page["unit"], of_page["sd_source"]) == (change.unit, change.source)
+        assert told[change.name]["after"] == pytest.approx(change.after, abs=1e-6)
+        for key in ("unit", "sd", "sd_source"):
+            assert told[change.name][key] == pytest.approx(of_page[key]), change.name
+        assert rows[change.name]["after"] == f"{change.after:.2f}"
+        assert rows[change.name]["sd"] == f"{change.sd:.2f}"
+        assert rows[change.name]["unit"] == change.unit
+        after = with_spread(in_cm(change.after, change.unit, 2), change.sd, change.unit)
+        assert on_sheet[measure_in_words(change.name)][3] == after
+        assert any(change.name in line and after in line for line in printed), change.name
 
 
 def _drawn(monkeypatch) -> list:
@@ -176,14 +208,9 @@ def _drawn(monkeypatch) -> list:
     return drawn
 
 
-def _request(text: str):
-    from breastmorph.clinical.distances import parse_request
-
-    return parse_request(text)
-
-
 def test_a_prediction_has_the_same_measures_at_every_door(tmp_path, predictor, strangers, monkeypatch):
-    model, found = predicted_model(), predictor.predict(strangers[0])
+    save_model(predicted_model(), tmp_path / "model.h5")
+    model, found = load_model(tmp_path / "model.h5"), predictor.predict(strangers[0])
     measures = {one.name: one for one in predicted_measures(model, found)}
     shape = NamedShape("p", found.shape, predicted=predicted_side(found))
     page = {one["name"]: one for one in ModelView(ModelOrigin(), model, 3).measures(shape)["measures"]}
@@ -218,10 +245,51 @@ def test_a_prediction_has_the_same_measures_at_every_door(tmp_path, predictor, s
         else:
             assert page[name]["sd"] is None
             assert records[name, one.kind]["sd"] is None
+    # What the command writes: JSON, CSV and the table on the terminal
+    wrote = _predict_command(model, strangers[0], found, tmp_path, monkeypatch)
+    for name, one in measures.items():
+        told, line, cells = wrote[name]
+        assert told["predicted"] == pytest.approx(one.predicted, abs=1e-6), name
+        assert line["predicted"] == f"{one.predicted:.2f}"
+        assert (told["unit"], line["unit"]) == (one.unit, one.unit)
+        assert line["sd"] == (f"{one.deviation:.2f}" if one.deviation == one.deviation else "")
+        assert (told["deviation"] is None) == (one.deviation != one.deviation)
+        assert cells == measure_row(one, in_words=False)
+        assert cells[1:] == measure_row(one, in_words=True)[1:] == list(on_sheet[measure_in_words(name)])[1:]
     assert row["volume-right cc sd"] == f"{measures['volume-right'].deviation:.2f}"
     assert not page["volume-left"]["predicted"]
     # No deviation of a fixed border on a breast that is not there.
     assert next(m for m in record["others"] if m["name"] == "surface-right")["sd"] is None
+
+
+def _predict_command(model, shape, found, folder, monkeypatch) -> dict[str, tuple[dict, dict, list[str]]]:
+    """What `predict` says of a prediction, by measure: in its JSON, in its CSV, and on the terminal."""
+    save_mesh(TriangleMesh(shape, model.faces), folder / "patient.ply")
+    monkeypatch.setattr("breastmorph.cli.predict.predict_breast", lambda *_, **__: found)
+    asked = [
+        "predict",
+        str(folder / "model.h5"),
+        str(folder / "patient.ply"),
+        "--missing",
+        "right",
+        "--replace",
+    ]
+    asked += ["--out", str(folder / "predicted"), "--samples", "0", "--no-sheet"]
+    told, text = (
+        CliRunner().invoke(main, [*asked, *more], env={"COLUMNS": "200"}) for more in (["--json"], [])
+    )
+    assert told.exit_code == text.exit_code == 0, told.output + text.output
+    with open(folder / "predicted" / "measures.csv", newline="") as table:
+        lines = {line["measure"]: line for line in csv.DictReader(table)}
+    printed = [
+        [cell.strip() for cell in line.split("\N{BOX DRAWINGS LIGHT VERTICAL}")[1:-1]]
+        for line in text.output.splitlines()
+    ]
+    cells = {line[0]: line for line in printed if line}
+    return {
+        one["name"]: (one, lines[one["name"]], cells.get(one["name"], []))
+        for one in json.loads(told.stdout)["measures"]
+    }
 
 
 def test_every_measure_is_in_the_dictionary_and_the_docs(small_template):
@@ -277,8 +345,17 @@ def assert_same_by(template, model, shape):
 
 
 @pytest.mark.slow
-def test_a_shape_has_the_same_measures_by_the_template_and_in_the_demo_model():
+def test_a_scan_has_the_same_measures_by_the_command_in_python_and_in_the_demo_model(tmp_path):
+    write_cohort(tmp_path, 1, seed=5)
+    scan, marks = tmp_path / "scans" / "000.ply", tmp_path / "landmarks" / "000.json"
+    asked = ["measure", str(scan), "--landmarks", str(marks), "--json"]
+    [told] = json.loads(CliRunner().invoke(main, asked).stdout)["subjects"]
+    found = bm.measure(bm.load_scan(scan, marks))
+    assert_same(told["distances"] + told["others"] + told["volumes"], found.measures)
     model = demo_model()
+    patient = scanned_patient(model, scan, marks, CheckParameters())
+    shown = NamedShape("scan", patient.shape, landmarks=landmarks_of(model, patient))
+    assert_same(ModelView(ModelOrigin(), model, 3).measures(shown, tape=True)["measures"], found.measures)
     assert_same_by(default_template(), model, model.instance(np.array([1.5, -1.0, 0.5])))
 
 

@@ -142,7 +142,9 @@ def test_set_a_distance_and_get_it(tab):
     assert page.is_checked("#hold-right")
     assert "right breast is held" in page.inner_text("#hold-note")
     before_after = page.locator("#change-SN-NR td").all_inner_texts()
-    assert before_after[0] == before_after[1]
+    number, _, spread = before_after[1].partition(" \N{PLUS-MINUS SIGN} ")
+    assert f"{number} cm" == before_after[0]
+    assert spread.endswith(" cm")
     page.click("#edit-reset")
     page.wait_for_function("() => explorer.state.edit === null")
     page.wait_for_function("() => document.querySelector('#status').innerText.includes('undone')")

@@ -13,7 +13,9 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from breastmorph.cli import main
 from breastmorph.explorer.jobs import Cancelled, Job, SharedCalls
 from breastmorph.foundation.workers import Limits
 from breastmorph.mask import breast_regions
@@ -254,6 +256,71 @@ def test_a_torso_without_one_breast_is_not_called_implausible(patient, monkeypat
     one_sided = replace(whole, patient=replace(whole.patient, absent_side="left"))
     monkeypatch.setattr(visitor.session, "patient", one_sided)
     assert visitor.post("/api/measures", asked).json["plausibility"] is None
+
+
+def test_a_scan_an_edit_and_a_prediction_have_the_numbers_of_the_commands(patient, folder, tmp_path):
+    visitor, _ = patient
+    wish = {"name": "NL-NR", "value": 21.0, "unit": "cm"}
+    asked = {"base": {"kind": "patient"}, "wishes": [wish], "hold": ["thorax"]}
+    edited = {one["name"]: one for one in visitor.post("/api/edit", asked).json["changes"]}
+    assert visitor.job("/api/predict", {"side": "right"})["state"] == "done"
+    page = {}
+    for kind in ("patient", "edit", "prediction"):
+        shown = visitor.post("/api/measures", {"shape": {"kind": kind}, "tape": True}).json["measures"]
+        page[kind] = {(one["name"], one["kind"]): one for one in shown}
+        table = visitor.post("/api/download/measures", {"shapes": [{"kind": kind}]}).content.decode()
+        [row] = csv.DictReader(io.StringIO(table))
+        for one in shown:
+            column = f"{one['name']}{'' if one['kind'] == 'volume' else ' ' + one['kind']} {one['unit']}"
+            assert row[column] == ("" if one["value"] is None else f"{one['value']:.2f}"), column
+            assert row[f"{column} sd"] == ("" if one["sd"] is None else f"{one['sd']:.2f}"), column
+        assert row["predicted_side"] == ("right" if kind == "prediction" else "")
+    files = ["--landmarks", str(folder / "scan.json"), "--json", "--no-sheet"]
+    scan, known = str(folder / "scan.ply"), str(folder / "model.h5")
+    change = [
+        "edit",
+        known,
+        "--scan",
+        scan,
+        "--set",
+        "NL-NR=21cm",
+        "--hold",
+        "thorax",
+        "--out",
+        str(tmp_path / "e"),
+    ]
+    told = json.loads(CliRunner().invoke(main, [*change, *files]).stdout)["changes"]
+    assert {one["name"] for one in told} == set(edited)
+    for one in told:
+        after = page["edit"][one["name"], "volume" if one["unit"] == "cc" else "straight"]
+        before = page["patient"][one["name"], after["kind"]]
+        assert one["before"] == pytest.approx(before["value"], abs=0.01), one["name"]
+        for found in (edited[one["name"]], one):
+            assert found["after"] == pytest.approx(after["value"], abs=0.01), one["name"]
+            assert found["sd"] == pytest.approx(after["sd"], abs=0.01), one["name"]
+            assert found["unit"] == after["unit"]
+    lost = [
+        "predict",
+        known,
+        scan,
+        "--missing",
+        "right",
+        "--replace",
+        "--samples",
+        "0",
+        "--out",
+        str(tmp_path / "p"),
+    ]
+    told = json.loads(CliRunner().invoke(main, [*lost, *files]).stdout)["measures"]
+    compared = [one for one in told if (one["name"], one["kind"]) in page["prediction"]]
+    assert {"volume-right", "SN-NR", "NL-NR", "surface-right"} <= {one["name"] for one in compared}
+    for one in compared:
+        shown = page["prediction"][one["name"], one["kind"]]
+        assert shown["predicted"]
+        assert one["predicted"] == pytest.approx(shown["value"], rel=1e-4, abs=0.01), one["name"]
+        assert (one["deviation"] is None) == (shown["sd"] is None)
+        if shown["sd"] is not None:
+            assert one["deviation"] == pytest.approx(shown["sd"], rel=1e-3, abs=0.01), one["name"]
 
 
 def test_measures_come_as_a_table(patient):

@@ -47,18 +47,18 @@ def test_lengths_in_cm_and_volumes_in_whole_cc(value, unit, digits, text):
     assert in_cm(value, unit, digits) == text
 
 
-def test_an_edit_reads_differently_on_a_sheet_and_on_the_terminal():
-    change = Change("SN-NL", "mm", 200.0, 214.96, requested=215.0)
-    sheet = ["Sternal notch to left nipple", "20.00 cm", "21.50 cm", "21.50 cm", "+0.00 cm"]
-    assert change_row(change, for_people=True) == sheet
-    assert change_row(change, for_people=False) == ["SN-NL", "200.0 mm", "215.0 mm", "215.0 mm", "-0.04 mm"]
+def test_an_edit_has_the_same_numbers_on_a_sheet_and_on_the_terminal():
+    change = Change("SN-NL", "mm", 200.0, 213.96, requested=215.0, sd=2.2)
+    numbers = ["20.00 cm", "21.50 cm", "21.40 \N{PLUS-MINUS SIGN} 0.2 cm", "-0.10 cm"]
+    assert change_row(change, in_words=True) == ["Sternal notch to left nipple", *numbers]
+    assert change_row(change, in_words=False) == ["SN-NL", *numbers]
 
 
 def test_what_is_held_or_not_told_by_the_shape():
     held = Change("volume-left", "cc", 400.0, 400.2, requested=400.0, held=True)
-    assert change_row(held, for_people=True) == ["Left breast volume", "400 cc", "held", "400 cc", "+0 cc"]
+    assert change_row(held, in_words=True) == ["Left breast volume", "400 cc", "held", "400 cc", "+0 cc"]
     column = Change("bmi", "", math.nan, math.nan, requested=math.nan)
-    assert change_row(column, for_people=True) == ["bmi", "", "changed", "", ""]
+    assert change_row(column, in_words=True) == ["bmi", "", "changed", "", ""]
 
 
 def test_a_small_spread_is_not_zero():

@@ -44,7 +44,7 @@ from breastmorph.clinical.patient import Patient, mean_patient, registered_patie
 from breastmorph.clinical.wishes import Edit, ModelFeatures
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import BreastMorphError, measure_in_words, sentences
-from breastmorph.foundation.files import json_text, make_folder, write_file
+from breastmorph.foundation.files import csv_text, json_text, make_folder, write_file
 from breastmorph.mesh.files import save_mesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.check import CheckParameters
@@ -115,7 +115,7 @@ def command(
 
     Finds the most likely shape that has the measures asked for. Values are in mm (distances) or cc (volumes) unless
     they end in mm, cm, cc or ml; a value with + or - is added to the present one. Writes edited.ply, .stl and .obj in
-    the frame and unit of the scan, edit.json, and a page before/after as sheet.png and sheet.pdf.
+    the frame and unit of the scan, edit.json, measures.csv, and a page before/after as sheet.png and sheet.pdf.
 
     \b
     Examples:
@@ -192,7 +192,20 @@ def _write(edit: Edit, patient: Patient, record: dict[str, Any], out: Path) -> l
     for path in files:
         save_mesh(mesh, path)
     write_file(out / "edit.json", json_text(record).encode())
-    return [*files, out / "edit.json"]
+    return [*files, out / "edit.json", _write_measures(record["changes"], out / "measures.csv")]
+
+
+def _write_measures(changes: Sequence[dict[str, Any]], path: Path) -> Path:
+    """The measures before and after in mm and cc, a row each, as the record has them; empty where there is none."""
+
+    def cell(value: float | str | None) -> str:
+        return value if isinstance(value, str) else "" if value is None else f"{value:.2f}"
+
+    kept = {"measure": "name", "unit": "unit", "before": "before", "requested": "requested", "after": "after"}
+    kept |= {"sd": "sd", "sd_source": "sd_source"}
+    rows = [{column: cell(one[key]) for column, key in kept.items()} for one in changes]
+    write_file(path, csv_text(list(kept), rows).encode())
+    return path
 
 
 def _record(edit: Edit, patient: Patient, model_file: Path, kind: str, beside: Edit | None) -> dict[str, Any]:
@@ -210,12 +223,10 @@ def _print(edit: Edit, patient: Patient, beside: Edit | None, why_not: str) -> N
     from breastmorph.report.shape_sheets import change_row
 
     columns = ["measure", "before", "requested", "after", "difference"]
-    rows = [change_row(change, for_people=False) for change in edit.changes]
+    rows = [change_row(change, in_words=False) for change in edit.changes]
     if beside is not None:
         columns.append("linear version's")
-        others = {
-            name: error for name, *_, error in (change_row(c, for_people=False) for c in beside.changes)
-        }
+        others = {name: error for name, *_, error in (change_row(c, in_words=False) for c in beside.changes)}
         rows = [[*row, others.get(row[0], "")] for row in rows]
     title = f"{patient.id}, {edit.method} edit: {edit.length:.1f} standard deviations"
     print_table(escape(title), columns, [[escape(cell) for cell in row] for row in rows])

@@ -459,15 +459,13 @@ class Editor:
             mean, sd = self._population(feature)
             wanted = wishes.wanted(name)
             deviations = (wanted - mean) / sd if name in wishes.targets and sd > 0.0 else None
-            changes.append(
-                Change(
-                    name, feature.unit, before, feature.value(shape), wanted, name in wishes.held, deviations
-                )
-            )
-        after = self.features.measured(shape)
-        changes += [
-            Change(one.name, one.unit, self.before[one.name], after[one.name])
-            for one in self.features.reported
-            if one.name not in wishes.before
-        ]
+            spread = self.features.spread(feature, shape)
+            held, after = name in wishes.held, feature.value(shape)
+            changes.append(Change(name, feature.unit, before, after, wanted, held, deviations, *spread))
+        values = self.features.measured(shape)
+        for one in self.features.reported:
+            if one.name not in wishes.before:
+                sd, source = self.features.spread(one, shape)
+                before, after = self.before[one.name], values[one.name]
+                changes.append(Change(one.name, one.unit, before, after, sd=sd, source=source))
         return tuple(changes)

@@ -58,6 +58,7 @@ __all__ = [
     "as_record",
     "as_row",
     "dictionary",
+    "distance_spread",
     "examiner_of",
     "landmarks_of",
     "marks_of",
@@ -467,9 +468,15 @@ def _with_sd(one: Measure, sd: Mapping[str, float]) -> Measure:
     """A distance with the standard deviation that its landmarks give it."""
     if not one.known:
         return one
-    marks = [mark for mark in DISTANCES[one.name].landmarks if mark in sd]
+    value, source = distance_spread(one.name, sd)
+    return replace(one, sd=value, source=source)
+
+
+def distance_spread(name: str, sd: Mapping[str, float]) -> tuple[float, str]:
+    """Standard deviation of a distance from those of its landmarks, and what it comes from."""
+    marks = [mark for mark in DISTANCES[name].landmarks if mark in sd]
     value = float(np.sqrt(sum(sd[mark] ** 2 for mark in marks) + _SURFACE**2))
-    return replace(one, sd=value, source=_source(marks, sd))
+    return value, _source(marks, sd)
 
 
 def _source(marks: Sequence[str], sd: Mapping[str, float]) -> str:

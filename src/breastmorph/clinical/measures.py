@@ -348,7 +348,7 @@ def measure_distances(mesh: TriangleMesh, landmarks: Landmarks) -> tuple[Measure
 
 # Borders of both breasts are drawn by one rule, and one chest lies behind both: by these sources the sides err
 # together, and the difference has this share of what sides of their own would have (phantoms).
-_APART = {"border": 0.5, "border, wall": 0.5, "wall": 0.35}
+_APART = {"border": 0.5, "border, wall": 0.5, "wall": 0.4}
 
 
 def asymmetries(measures: Iterable[Measure]) -> tuple[Measure, ...]:

@@ -294,9 +294,10 @@ def _drift(places: Floats, radius: float) -> Floats:
 _CC = 1.0 / 6000.0  # from six times a tetrahedron's volume in cubic mm to cc
 _SHIFT = 8.0  # mm that a footprint's border is moved in and out to see how much of a volume depends on it
 _SHIFT_OF_LEVEL = 1.4  # factor of the mask's level that moves its contour about as far
-# How much deeper or higher than found the wall behind a breast lies on average, mm (sd) per cm^2 of footprint: what is
-# spanned over a gap errs with the square of its width. On phantoms; a little wider than they need (docs/measures.md).
-_WALL = 0.016
+# How much deeper or higher than found the wall behind a breast lies on average, mm (sd): this much behind any, and so
+# much more behind 200 cm^2 of footprint. Cone and plate follow the chest's curvature, so what they miss over a gap
+# grows with the fourth power of its width, the square of the footprint (docs/measures.md).
+_WALL, _GAP, _FOOTPRINT = 1.0, 2.75, 200.0
 
 # What clinics and their programs call a breast's volume, each a name for sides: what it lies between.
 VOLUME, INNER_BORDER, FLAT_WALL = "volume", "volume-inner-border", "volume-flat-wall"
@@ -428,7 +429,8 @@ class BreastVolumes:
 
     def _by_wall(self, shape: Floats, side: str) -> float:
         """What the unseen wall makes of a volume's standard deviation, cc."""
-        return 0.1 * _WALL * self.areas(shape, side)[1] ** 2
+        base = self.areas(shape, side)[1]
+        return 0.1 * base * float(np.hypot(_WALL, _GAP * (base / _FOOTPRINT) ** 2))
 
 
 def _with_border(region: RegionParameters, outwards: float) -> RegionParameters:

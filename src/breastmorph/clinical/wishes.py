@@ -21,8 +21,8 @@ from breastmorph.clinical.distances import (
     parse_measure,
     same_name,
 )
-from breastmorph.clinical.examination import examiner_of
-from breastmorph.clinical.measures import DistanceFeature, measured_features
+from breastmorph.clinical.examination import distance_spread, examiner_of
+from breastmorph.clinical.measures import DistanceFeature, VolumeFeature, measured_features
 from breastmorph.foundation.arrays import Floats, Ints, Shown, doubted
 from breastmorph.foundation.errors import BreastMorphError, Finding, sentences, warning
 from breastmorph.foundation.files import plain
@@ -66,6 +66,7 @@ class ModelFeatures:
             raise BreastMorphError(f"distances are not measured {kind!r}", f"Choose {' or '.join(KINDS)}")
         self._kind, self.absent_side = kind, absent_side
         places = landmarks or examiner_of(model).landmarks(model.mean)
+        self._spreads = places.sd
         found = measured_features(model, places.without(absent_side).skin)
         self._features = {
             feature.name: feature for feature in found if feature.name != f"volume-{absent_side}"
@@ -103,6 +104,15 @@ class ModelFeatures:
             read = {one.name: measure.value for one, measure in zip(distances, together, strict=True)}
         return {one.name: read[one.name] if one.name in read else one.value(shape) for one in self.reported}
 
+    def spread(self, feature: Feature, shape: Floats) -> tuple[float, str]:
+        """Standard deviation of a feature in a shape, and what it comes from: as everywhere else."""
+        if isinstance(feature, DistanceFeature):
+            return distance_spread(feature.distance, self._spreads)
+        if isinstance(feature, VolumeFeature):
+            volume = feature.volumes.estimate(shape, feature.side)
+            return volume.uncertainty, volume.source
+        return float("nan"), ""
+
 
 # --------------------------------------------------------------------------------------------------------------------
 # What an edit returns: the shape, and every measure before and after
@@ -123,6 +133,10 @@ class Change:
     held : bool
     deviations : float, optional
         Of the value asked for, from the population's mean, in standard deviations at this subject's size.
+    sd : float
+        Standard deviation of the value after, as of any measured shape; NaN where there is none.
+    source : str
+        What that comes from.
     """
 
     name: str
@@ -132,6 +146,8 @@ class Change:
     requested: float | None = None
     held: bool = False
     deviations: float | None = None
+    sd: float = float("nan")
+    source: str = ""
 
     @property
     def error(self) -> float | None:
@@ -207,6 +223,7 @@ class Edit(Shown):
     def as_dict(self) -> dict[str, Any]:
         """Plain values for a JSON file."""
         return {
+            "units": "mm and cc; sd is one standard deviation of the value after",
             "method": self.method,
             "trained_on": self.basis,
             "changes": [
@@ -216,6 +233,8 @@ class Edit(Shown):
                     "before": plain(c.before),
                     "requested": plain(c.requested),
                     "after": plain(c.after),
+                    "sd": plain(c.sd),
+                    "sd_source": c.source,
                     "error": plain(c.error),
                     "held": c.held,
                     "requested_sd": plain(c.deviations),

@@ -181,6 +181,7 @@ def _record(base: str, edit: Edit) -> dict[str, Any]:
                 "unit": one.unit,
                 "before": plain(one.before),
                 "after": plain(one.after),
+                "sd": plain(one.sd),
                 "requested": plain(one.requested) if not one.held else None,
                 "held": one.held,
             }

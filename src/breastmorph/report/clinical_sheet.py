@@ -82,11 +82,16 @@ def shown_measure(one: Measure, sign: str = "") -> str:
     """A measure for people with its standard deviation, and *predicted* where it is; empty where it is not known."""
     if not one.known:
         return ""
-    text = in_cm(one.value, one.unit, sign=sign)
-    if math.isfinite(one.sd):
-        number, _, unit = text.partition(" ")
-        text = f"{number} \N{PLUS-MINUS SIGN} {in_cm(one.sd, one.unit).partition(' ')[0]} {unit}"
+    text = with_spread(in_cm(one.value, one.unit, sign=sign), one.sd, one.unit)
     return f"{text} predicted" if one.predicted else text
+
+
+def with_spread(text: str, sd: float, unit: str) -> str:
+    """A number in words with its standard deviation, where it has one."""
+    if not text or not math.isfinite(sd):
+        return text
+    number, _, shown = text.partition(" ")
+    return f"{number} \N{PLUS-MINUS SIGN} {in_cm(sd, unit).partition(' ')[0]} {shown}"
 
 
 def with_unit(value: float, unit: str, digits: int, sign: str = "") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from breastmorph.report.clinical_sheet import (
     in_cm,
     save_clinical_sheet,
     save_sheet,
-    with_unit,
+    with_spread,
 )
 from breastmorph.report.render import (
     AMOUNT,
@@ -86,7 +87,7 @@ def save_editing_sheet(edit: Edit, faces: Ints, title: str, folder: Path, warnin
         "Distances are straight unless marked tape.",
         pictures,
         ["measure", "before", "requested", "after", "difference"],
-        [change_row(change, for_people=True) for change in edit.changes],
+        [change_row(change, in_words=True) for change in edit.changes],
         frozenset(k for k, change in enumerate(edit.changes) if change.requested is not None),
         notes,
         warning,
@@ -94,21 +95,23 @@ def save_editing_sheet(edit: Edit, faces: Ints, title: str, folder: Path, warnin
     return save_clinical_sheet(sheet, folder)
 
 
-def change_row(change: Change, *, for_people: bool) -> list[str]:
-    """A measure as text: name, before, requested, after, difference; see :mod:`breastmorph.report.clinical_sheet`."""
+def change_row(change: Change, *, in_words: bool) -> list[str]:
+    """A measure as text: name, before, requested, after with its standard deviation, difference.
 
-    def cell(value: float | None, digits: int = 1, sign: str = "") -> str:
+    See :mod:`breastmorph.report.clinical_sheet` for the units.
+    """
+
+    def cell(value: float | None, sign: str = "", sd: float = math.nan) -> str:
         if value is None:
             return ""
-        return (
-            in_cm(value, change.unit, 2, sign) if for_people else with_unit(value, change.unit, digits, sign)
-        )
+        return with_spread(in_cm(value, change.unit, 2, sign), sd, change.unit)
 
     wanted = "held" if change.held else cell(change.requested)
     if not wanted and change.requested is not None:  # a column of the cohort's table, which no shape tells
         wanted = "changed"
-    name = measure_in_words(change.name) if for_people else change.name
-    return [name, cell(change.before), wanted, cell(change.after), cell(change.error, 2, "+")]
+    name = measure_in_words(change.name) if in_words else change.name
+    after = cell(change.after, sd=change.sd)
+    return [name, cell(change.before), wanted, after, cell(change.error, "+")]
 
 
 def save_feature_grid(rows: Sequence[Sequence[tuple[Floats | None, str]]], faces: Ints, path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import { decimal, t } from "./language.js";
 import { make, part, slider } from "./elements.js";
-import { quantity, sentence, typed, wording } from "./figures.js";
+import { quantity, sentence, typed, withSpread, wording } from "./figures.js";
 import { attempt, clearError, complain, say } from "./notices.js";
 import { get, newest, patiently, post, Refusal, remove } from "./server.js";
 import { fetchShape, labelOf } from "./shapes.js";
@@ -116,7 +116,7 @@ export function startEditingTab(page) {
     part("edit-changes").tBodies[0].replaceChildren(...main.map(change => make("tr", { id: `change-${change.name}`,
       className: change.requested !== null ? "set" : "" },
     make("th", { scope: "row" }, wording(change), make("small", {}, change.requested !== null ? ` ${t("wished")}` : change.held ? ` ${t("held")}` : "")),
-    make("td", {}, quantity(change.before, change.unit)), make("td", {}, quantity(change.after, change.unit)))));
+    make("td", {}, quantity(change.before, change.unit)), make("td", {}, withSpread({ ...change, value: change.after })))));
     const { held_by_itself: held, not_held: free } = result;
     part("hold-note").textContent = held ? t`The ${t(held)} breast is held by itself, because your wishes are about the other one. Untick it to let it change.`
       : free ? t`The ${t(free)} breast could not be held with these values: it changed too. See the table below.`
