@@ -1,9 +1,9 @@
 """The explorer as a web application: which request goes to which handler.
 
 Bodies and answers are JSON unless said otherwise, and every error is ``{"cause", "remedy", "where", "code"}``. What
-``POST /api/sessions`` gives as ``session`` is the header X-Session of all other requests. The header X-Scan says which of
-the open scans (empty: none) a request is about; without it, the one that is worked on. Before that, ``POST
+``POST /api/sessions`` gives as ``session`` is the header X-Session of all other requests. Before that, ``POST
 /api/enter`` gives for the code of an address (header X-Code) the ``token``, which is the header X-Token of all others.
+The header X-Scan says which of the open scans a request is about (empty: none); without it, the one worked on.
 
 A handler is a plain function of an :class:`Asked`. What it returns becomes the answer: a dict is JSON, bytes are
 arrays, a :class:`Download` is a file, a :class:`~breastmorph.explorer.jobs.Job` is 202 with the job, None is 204.

@@ -239,8 +239,8 @@ class Shelf:
 # A case: one open scan with what was made of it
 # --------------------------------------------------------------------------------------------------------------------
 
-# Key of the case that a request is about, and whatever job it starts: a tab may have gone on to another scan by the time
-# that it is answered, and one patient's numbers must never come for another's. None: the case that is worked on.
+# Key of the case that a request is about, and whatever job it starts: a tab may have gone on to another scan by the
+# time that it is answered, and one patient's numbers must never come for another's. None: the case worked on.
 ABOUT: ContextVar[str | None] = ContextVar("about", default=None)
 
 _LONGEST = 80  # letters of a name
