@@ -90,7 +90,7 @@ def cut_off(page: Any) -> list[str]:
         """() => { const scrolls = e => { const row = e.closest('#tabs, #toolbar');  // on a phone they are pushed aside
             return row && getComputedStyle(row).overflowX === 'auto' && row.scrollWidth > row.clientWidth; };
         return [...document.querySelectorAll(
-            '#panels button, #panels select, #toolbar button, [role=tab], td, .caption')]
+            '#panels button, #panels select, #toolbar button, [role=tab], #panels td, .caption')]
         .filter(e => e.offsetParent && (e.scrollWidth > e.clientWidth + 1 && e.tagName !== 'SELECT'
           || !scrolls(e) && e.getBoundingClientRect().right
             > e.closest('#panels, #scene, #tabs').getBoundingClientRect().right + 1))

@@ -339,7 +339,7 @@ def predicting_again(page, tmp_path):
     page.wait_for_function("() => document.querySelector('#error-cause').innerText.includes('no number')")
     page.fill("#known-volume", "301,4")
     page.click("#missing-predict")
-    told = "Given: volume-right 301 cc"
+    told = "Given: Right breast volume 301 cc"
     page.wait_for_function(f"() => document.querySelector('#missing-source').innerText.includes('{told}')")
     settled(page)
     # What would have to be filled between the chest and the prediction, cc.

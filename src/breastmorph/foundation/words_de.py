@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from breastmorph.foundation.words import Language, Words
+from breastmorph.foundation.words_de_raised import reworded
 
 SIDES = {"left": "linke", "right": "rechte", "both": "beide"}
 _SIDED = {
@@ -695,5 +696,5 @@ SENTENCES: Mapping[str, Words] = {
 }
 
 GERMAN = Language(
-    *(SENTENCES, MEASURES, PAIRS_IN_WORDS, LANDMARKS, SIDES, WORDS), str.maketrans(",.", ".,"), capital=True
+    *(SENTENCES, MEASURES, PAIRS_IN_WORDS, LANDMARKS, SIDES, WORDS, str.maketrans(",.", ".,")), True, reworded
 )

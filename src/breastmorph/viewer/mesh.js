@@ -94,7 +94,7 @@ const BreastMesh = (() => {
       const geometry = this.geometry = new THREE.BufferGeometry();
       geometry.setAttribute("position", new THREE.BufferAttribute(this.positions, 3));
       geometry.setAttribute("normal", new THREE.BufferAttribute(this.normals, 3));
-      geometry.setIndex(new THREE.BufferAttribute(this.faces, 1));
+      geometry.setIndex(new THREE.BufferAttribute(BreastSurface.inOrder(this.positions, this.faces), 1));
       this.object = new THREE.Mesh(geometry, this.material);
       this.depth = new THREE.Mesh(geometry, this.depthMaterial);
       this.depth.renderOrder = 1;
