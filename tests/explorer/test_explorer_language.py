@@ -244,6 +244,8 @@ def test_findings_are_phrased_in_german_with_german_numbers_and_names():
         Spoken("asked/mm", {"name": "SN-NL", "value": 215.0}).said("de")
         == "Drosselgrube bis linke Brustwarze 21,5 cm"
     )
+    held = Spoken("asked/stay", {"names": ["thorax", "left breast"]})
+    assert held.said("de") == ", während Brustkorb, linke Brust bleiben"
     assert (
         Spoken("too-large", {"faces": 1234567, "most": 900000})
         .said("de")

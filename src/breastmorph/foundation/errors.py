@@ -199,8 +199,8 @@ class _Sentence(Formatter):
 
 def measure_in_words(name: str, language: Language = ENGLISH) -> str:
     """A measure's name, which may say its kind: ``SN-NL tape`` is "Sternal notch to left nipple, tape"."""
-    if name in language.measures:
-        return language.measures[name]
+    if name in language.measures or name in language.words:  # what is held is no measure
+        return language.measures.get(name, _word(name, language))
     code, _, kind = name.partition(" ")
     words = language.measures.get(code, code)
     return f"{words}, {_word(kind, language)}" if kind else words

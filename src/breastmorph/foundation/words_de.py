@@ -79,7 +79,13 @@ LANDMARKS = {
     "medial_border": "innerer Rand der {side}n Brust",
 }
 WORDS = {  # single words of the program that stand in sentences
-    **{"left": "links", "right": "rechts", "straight": "gerade", "tape": "auf der Haut", "thorax": "Thorax"},
+    **{
+        "left": "links",
+        "right": "rechts",
+        "straight": "gerade",
+        "tape": "auf der Haut",
+        "thorax": "Brustkorb",
+    },
     **{"usual": "üblich", "unusual": "ungewöhnlich", "implausible": "unplausibel"},
     **{"left breast": "linke Brust", "right breast": "rechte Brust"},
 }

@@ -67,7 +67,7 @@ export function startMissingTab(page) {
         for (let c = 0; c < 3; c++) positions[3 * modes.ids[i] + c] += score * modes.modes[3 * (m * k + i) + c];
       }
     });
-    page.stage.show({ spec, label: labelOf(spec), positions, maps: prediction.maps });
+    page.stage.show({ spec, label: labelOf(spec), positions, maps: prediction.maps, skin: prediction.skin });
     page.measures.follow(spec);
   }
 

@@ -321,6 +321,7 @@ export default {
   "Reduce the scan, for example to 500,000 triangles.": "Verkleinern Sie den Scan, zum Beispiel auf 500.000 Dreiecke.",
   "Register again": "Noch einmal registrieren",
   "Register all": "Alle registrieren",
+  "Register all {0}": "Alle {0} registrieren",
   "Register it first": "Registrieren Sie ihn zuerst",
   "Register the scan": "Den Scan registrieren",
   "Register them first": "Registrieren Sie sie zuerst",
