@@ -60,7 +60,7 @@ def laid_on(model: ShapeModel, shape: NamedShape, other: NamedShape) -> Floats:
 
 
 def compare(asked: Asked) -> bytes:
-    """The second shape laid on the first one, its skin, and how far the first lies in front of (+) or behind (-) it, mm."""
+    """The second shape laid on the first one, with its skin, and how far the first lies before (+) or behind it, mm."""
     model, (shape, other) = asked.session.view.model, _two(asked)
     second = laid_on(model, shape, other)
     away = shape.to_shown.apply(shape.vertices) - second
