@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import struct
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from PIL import Image
 
 from browser import Browser, Tab
 
@@ -90,7 +96,7 @@ def cut_off(page: Any) -> list[str]:
         """() => { const scrolls = e => { const row = e.closest('#tabs, #toolbar');  // on a phone they are pushed aside
             return row && getComputedStyle(row).overflowX === 'auto' && row.scrollWidth > row.clientWidth; };
         return [...document.querySelectorAll(
-            '#panels button, #panels select, #toolbar button, [role=tab], td, .caption')]
+            '#panels button, #panels select, #toolbar button, [role=tab], #panels td, .caption')]
         .filter(e => e.offsetParent && (e.scrollWidth > e.clientWidth + 1 && e.tagName !== 'SELECT'
           || !scrolls(e) && e.getBoundingClientRect().right
             > e.closest('#panels, #scene, #tabs').getBoundingClientRect().right + 1))
@@ -105,3 +111,31 @@ def unnamed(page: Any) -> list[str]:
         .filter(e => !(e.getAttribute('aria-label') || e.labels?.[0]?.textContent.trim() || e.textContent.trim()))
         .map(e => e.outerHTML.slice(0, 80))"""
     )
+
+
+def in_pdf(data: bytes) -> tuple[str, list[np.ndarray]]:
+    """The words of a PDF as matplotlib writes it, and its pictures in colour, (height, width, 3)."""
+    words, pictures = [], []
+    for found in re.finditer(rb"<<((?:[^<>]|<<[^<>]*>>)*)>>\s*stream\r?\n", data):
+        packed = data[found.end() : data.index(b"endstream", found.end())]
+        size = {name: int(value) for name, value in re.findall(rb"/(Width|Height) (\d+)", found[1])}
+        if b"/Subtype /Image" in found[1] and b"/Colors 3" in found[1]:  # packed as in a PNG
+            header = struct.pack(">IIBBBBB", size[b"Width"], size[b"Height"], 8, 2, 0, 0, 0)
+            chunks = [(b"IHDR", header), (b"IDAT", packed), (b"IEND", b"")]
+            png = b"".join(
+                struct.pack(">I", len(content))
+                + kind
+                + content
+                + struct.pack(">I", zlib.crc32(kind + content))
+                for kind, content in chunks
+            )
+            pictures.append(np.asarray(Image.open(io.BytesIO(b"\x89PNG\r\n\x1a\n" + png))))
+            continue
+        try:
+            content = zlib.decompressobj().decompress(packed)
+        except zlib.error:
+            continue
+        for text in re.findall(rb"((?:\((?:[^()\\]|\\.)*\)\s*-?[\d.]*\s*)+)\]?\s*T[jJ]", content, re.DOTALL):
+            pieces = re.findall(rb"\(((?:[^()\\]|\\.)*)\)", text, re.DOTALL)
+            words.append(re.sub(rb"\\(.)", rb"\1", b"".join(pieces)).decode("utf-16-be", "replace"))
+    return " ".join(words), pictures

@@ -12,7 +12,7 @@ from breastmorph.mesh.files import load_mesh
 from breastmorph.phantom.scanner import write_cohort
 from breastmorph.template import default_template
 from breastmorph.viewer import SCRIPTS
-from explorer_window import address_in, cut_off, explore, settled, unnamed
+from explorer_window import address_in, cut_off, explore, in_pdf, settled, unnamed
 
 
 @pytest.fixture(scope="module")
@@ -308,11 +308,37 @@ def test_a_consultation_in_ten_minutes_goes_as_the_guide_says(tab, scan, tmp_pat
     assert "A mistake" in next(steps)
     assert page.evaluate(state) == before_mistake
     assert "take home" in next(steps)
-    assert (tmp_path / "p017_2026-03-02-handout.pdf").read_bytes().startswith(b"%PDF-")
+    page_home(page, (tmp_path / "p017_2026-03-02-handout.pdf").read_bytes())
     predicting_again(page, tmp_path)
     assert "Before the next" in next(steps)
     assert page.evaluate("explorer.state.cases") == []
     assert next(steps, None) is None
+
+
+def page_home(page, pdf: bytes) -> None:
+    """The page that was made: one sheet with her views, and the numbers that the explorer shows."""
+    assert pdf.startswith(b"%PDF-")
+    assert b"/MediaBox [ 0 0 595" in pdf  # A4
+    words, pictures = in_pdf(pdf)
+    for text in (
+        "P017",
+        "Mar 2, 2026",
+        "From the front",
+        "From her left",
+        "Demo model",
+        "Synthetic model: not for planning",
+    ):
+        assert text in words, text
+    shown = page.evaluate("explorer.measures.value('volume-left')")
+    assert f"{shown['value']:.0f} ± {shown['sd']:.0f} cc" in words
+    assert not re.search(r"SN-N|volume-|_left|vertex|landmark", words)
+    assert len(pictures) >= 3
+    for one in pictures:  # a body on paper, and not the same view twice
+        body = one.min(axis=2) < 235
+        assert 0.1 < body.mean() < 0.9
+    assert (
+        np.abs(pictures[0].astype(int) - pictures[1]).mean() > 5.0 or pictures[0].shape != pictures[1].shape
+    )
 
 
 def predicting_again(page, tmp_path):
@@ -341,7 +367,7 @@ def predicting_again(page, tmp_path):
     page.wait_for_function("() => document.querySelector('#error-cause').innerText.includes('no number')")
     page.fill("#known-volume", "301,4")
     page.click("#missing-predict")
-    told = "Given: volume-right 301 cc"
+    told = "Given: Right breast volume 301 cc"
     page.wait_for_function(f"() => document.querySelector('#missing-source').innerText.includes('{told}')")
     settled(page)
     # What would have to be filled between the chest and the prediction, cc.

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
+import zipfile
 from importlib.resources import files
 
 import igl
 import numpy as np
 import pytest
+from PIL import Image
 
-from breastmorph.mesh.files import load_mesh
-from explorer_window import cut_off, explore, settled
+from breast_cohort import breast_shapes
+from breastmorph.mesh.files import load_mesh, save_mesh
+from breastmorph.mesh.skin import vertex_rgb
+from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
+from explored_patient import POSE
+from explorer_window import cut_off, explore, settled, window
 
 SCREENS = {"desktop": (1280, 860), "tablet": (810, 1080), "phone": (390, 844)}
 TABS = ("model", "measures", "scan", "folder", "missing", "compare", "save")
@@ -51,6 +58,13 @@ def registered(page, folder, name: str) -> None:
     settled(page)
 
 
+def on(page, screen: str) -> None:
+    """Go on with the same work on another screen."""
+    width, height = SCREENS[screen]
+    page.set_viewport_size({"width": width, "height": height})
+    page.wait_for_timeout(150)
+
+
 def names(page) -> list[str]:
     return page.locator("#cases-list .case strong").all_inner_texts()
 
@@ -69,7 +83,8 @@ def test_thirty_scans_in_one_tab_are_named_grouped_removed_and_closed(tab, folde
     page.set_input_files("#scan-files", [{"name": name, "mimeType": "", "buffer": content} for name in files])
     said(page, "30 scans are loaded")
     assert len(names(page)) == 30
-    for k in (3, 1):  # visits of one person stand together, by their days
+    for k, screen in ((3, "tablet"), (1, "phone")):  # visits of one person stand together, by their days
+        on(page, screen)
         row = page.locator(f"#cases-list li:has(strong:text-is('p017_2024-{k + 1:02d}-05_{k}'))")
         row.locator("[data-act=rename]").click()
         page.fill("#rename-name", f"visit {k}")
@@ -83,6 +98,7 @@ def test_thirty_scans_in_one_tab_are_named_grouped_removed_and_closed(tab, folde
     page.click("#cases-list li:has(strong:text-is('visit 1')) .case")
     page.wait_for_function("() => explorer.tabs.scan.state()?.name === 'visit 1'")
     settled(page)
+    on(page, "tablet")
     page.click("#cases-list li:has(strong:text-is('visit 1')) [data-act=remove]")
     said(page, "Undo brings it back")
     assert "visit 1" not in names(page)
@@ -93,6 +109,7 @@ def test_thirty_scans_in_one_tab_are_named_grouped_removed_and_closed(tab, folde
     assert "cannot be undone" in page.inner_text("#ask")
     page.click("#ask-no")
     assert names(page) == both
+    on(page, "desktop")
     page.click("#cases-list li:has(strong:text-is('visit 3')) [data-act=close]")
     page.click("#ask-yes")
     said(page, "closed and deleted")
@@ -124,8 +141,9 @@ def test_undo_and_redo_over_a_random_sequence_of_the_pages_actions(tab, folder):
         page.wait_for_selector("#edit-SN-NL-number")
         now = float(page.input_value("#edit-SN-NL-number"))
         page.fill("#edit-SN-NL-number", f"{now + rng.choice((-0.3, 0.3)):.1f}")
+        page.evaluate("document.querySelector('#status').textContent = ''")
         page.keyboard.press("Enter")
-        page.wait_for_function("() => document.querySelector('#status').innerText.startsWith('Computed')")
+        said(page, "Computed")
 
     def choose():
         page.click("#tab-missing")
@@ -142,26 +160,121 @@ def test_undo_and_redo_over_a_random_sequence_of_the_pages_actions(tab, folder):
         page.click("#rename-form [type=submit]")
         said(page, "Saved")
 
+    def hold():
+        page.click("#tab-measures")
+        page.evaluate("document.querySelector('#status').textContent = ''")
+        page.locator("#hold-right").click()  # the wish is about the other one
+        if page.evaluate("explorer.state.edit !== null"):  # then it is computed anew
+            said(page, "Computed")
+
+    def paint():
+        page.click("#tab-missing")
+        page.check("[name=missing][value=paint]")
+        page.wait_for_function("() => explorer.stage.colouring === 'painted'")
+        x, y = page.evaluate("explorer.stage.centre()")
+        page.mouse.move(x - rng.randrange(30), y)
+        page.mouse.down()
+        page.mouse.move(x + rng.randrange(30), y + 10, steps=3)
+        page.mouse.up()
+
+    def annotate():
+        page.click("#tab-compare")
+        settled(page)
+        page.check("[name=tool][value=note]")
+        page.fill("#note-text", f"note {rng.randrange(99)}")
+        x, y = page.evaluate("explorer.stage.centre()")
+        page.mouse.click(x + rng.randrange(20), y)
+        said(page, "The note is set")
+
+    def absent():
+        page.click("#tab-scan")
+        now = page.input_value("#scan-picker [data-part=absent]")
+        page.select_option("#scan-picker [data-part=absent]", "left" if now != "left" else "")
+
+    def another():
+        opened(page, folder, f"other {rng.randrange(99)}")
+
+    def remove():
+        page.click("#tab-scan")
+        page.click("#cases-list [data-act=remove] >> nth=-1")
+        said(page, "Undo brings it back")
+
+    def predict():
+        page.click("#tab-missing")
+        page.check("[name=missing][value=right]")
+        page.click("#missing-predict")
+        page.wait_for_selector("#missing-result:not([hidden])")
+        settled(page)
+        page.fill("#alternative-1", "1")
+
     seen = [page.evaluate(STATE)]
-    steps = [slide, turn, choose, keep, rename, wish]
-    for action in [*rng.sample(steps, len(steps)), *rng.choices(steps, k=3)]:
+    steps = [slide, turn, choose, keep, rename, wish, hold, paint, annotate, absent]
+    screens = list(SCREENS)
+    for k, action in enumerate(
+        [predict, *rng.sample(steps, len(steps)), another, remove, *rng.choices(steps[:4], k=2)]
+    ):
+        on(page, screens[k % len(screens)])
         action()
         page.wait_for_timeout(250)
         settled(page)
         now = page.evaluate(STATE)
         if now != seen[-1]:
             seen.append(now)
-    assert len(seen) > 6
-    for wanted in reversed(seen[:-1]):
-        while page.evaluate(STATE) != wanted:  # an action may be two steps
-            page.keyboard.press("Control+z")
-            said(page, "Undone")
-            page.evaluate("document.querySelector('#status').textContent = ''")
-    for wanted in seen[1:]:
-        while page.evaluate(STATE) != wanted:
-            page.keyboard.press("Control+Shift+z")
-            said(page, "Done again")
-            page.evaluate("document.querySelector('#status').textContent = ''")
+    assert len(seen) > 12
+    for way, keys, told, states in (
+        ("undo", "Control+z", "Undone", reversed(seen[:-1])),
+        ("redo", "Control+Shift+z", "Done again", seen[1:]),
+    ):
+        for wanted in states:
+            while (now := page.evaluate(STATE)) != wanted:  # an action may be two steps
+                assert page.evaluate(f"explorer.state.history.{way}"), differing(now, wanted)
+                page.keyboard.press(keys)
+                said(page, told)
+                page.evaluate("document.querySelector('#status').textContent = ''")
+
+
+def differing(now: str, wanted: str, path: str = "") -> list[str]:
+    """Where two states differ."""
+    one, other = (json.loads(each) if isinstance(each, str) and not path else each for each in (now, wanted))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return [d for key in {*one, *other} for d in differing(one.get(key), other.get(key), f"{path}.{key}")]
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        return [
+            d for k, pair in enumerate(zip(one, other, strict=True)) for d in differing(*pair, f"{path}[{k}]")
+        ]
+    return [] if one == other else [f"{path}: {str(one)[:80]} instead of {str(other)[:80]}"]
+
+
+def ruled(page) -> None:
+    """Lay the ruler between the ends of a line: on every screen it says what the table of the measures says."""
+    page.check("#lines-show")
+    page.wait_for_selector("#lines-table tbody tr")
+    settled(page)
+    row = (
+        page.locator("#lines-table tbody tr")
+        .filter(has_text="Sternal notch to left nipple")
+        .inner_text()
+        .split("\t")
+    )
+    straight, along = (float(cell.split()[0]) for cell in row[1:])  # cm
+    page.check("[name=tool][value=ruler]")
+    for k, screen in enumerate(SCREENS):
+        on(page, screen)
+        ends = page.evaluate(
+            "() => { const { points } = explorer.stage.bodyLines.find(line => line.name === 'SN-NL');"
+            " return [points[0], points.at(-1)].map(point => explorer.stage.view.project(point)); }"
+        )
+        for x, y in ends:
+            page.mouse.click(x, y)
+            page.wait_for_timeout(300)
+        page.wait_for_selector(f"#marks li >> nth={k}")
+        told = page.locator("#marks li span").nth(k).inner_text().split(",")
+        found = [float(part.split()[1]) for part in told]
+        assert found[0] == pytest.approx(straight, abs=0.25)  # a pixel of a phone's picture is nearly 2 mm
+        assert found[1] == pytest.approx(along, abs=0.4)
+    on(page, "desktop")
+    page.check("[name=tool][value=off]")
+    page.uncheck("#lines-show")
 
 
 @pytest.mark.slow
@@ -172,6 +285,7 @@ def test_two_visits_are_compared_measured_and_planned(tab, folder, tmp_path):
     page.click("#tab-compare")
     page.wait_for_selector("#compare-shape option >> nth=2", state="attached")
     page.select_option("#compare-shape", json.dumps({"kind": "patient"}, separators=(",", ":")))
+    ruled(page)
     page.select_option("#compare-other", label="visit first")
     page.wait_for_selector("#compare-SN-NL")
     difference = page.evaluate("Math.max(...explorer.stage.shape.maps.difference.map(Math.abs))")
@@ -179,27 +293,19 @@ def test_two_visits_are_compared_measured_and_planned(tab, folder, tmp_path):
     page.check("[name=compare-layout][value=split]")
     page.check("[name=compare-map][value=difference]")
     page.wait_for_function("() => explorer.stage.colouring === 'difference' && explorer.stage.view.split")
-    box = page.locator("#stage").bounding_box()
-    page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.3 * box["height"])
-    page.mouse.down()
-    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 0.3 * box["height"], steps=3)
-    page.mouse.up()
-    assert page.evaluate("explorer.stage.splitAt") == pytest.approx(0.3, abs=0.02)
+    at = 0.5
+    for screen, to in (("phone", 0.6), ("tablet", 0.4), ("desktop", 0.3)):
+        on(page, screen)
+        box = page.locator("#stage").bounding_box()
+        page.mouse.move(box["x"] + at * box["width"], box["y"] + 0.3 * box["height"])
+        page.mouse.down()
+        page.mouse.move(box["x"] + to * box["width"], box["y"] + 0.3 * box["height"], steps=3)
+        page.mouse.up()
+        assert page.evaluate("explorer.stage.splitAt") == pytest.approx(to, abs=0.02)
+        at = to
     page.focus("#split")
     page.keyboard.press("ArrowRight")
     assert page.evaluate("explorer.stage.view.split.at") == pytest.approx(0.35, abs=0.02)
-
-    page.check("[name=tool][value=ruler]")
-    middle = page.evaluate("explorer.stage.centre()")
-    for away in (-40, 40):
-        page.mouse.click(middle[0] + away, middle[1] - 20)
-        page.wait_for_timeout(300)
-    page.wait_for_selector("#marks li")
-    text = page.inner_text("#marks li span")
-    straight, along = (float(part.split()[1]) for part in text.split(","))
-    ends = page.evaluate("Object.values(explorer.remember().marks)[0][0].points")
-    assert 10.0 * straight == pytest.approx(np.linalg.norm(np.subtract(*ends)), abs=0.6)
-    assert along >= straight
 
     page.click("#tab-missing")
     page.check("[name=missing][value=right]")
@@ -212,6 +318,7 @@ def test_two_visits_are_compared_measured_and_planned(tab, folder, tmp_path):
     name = page.get_attribute("[data-solid]", "data-solid").split("-")[0]
     row = page.locator("#plan-table tr").nth(1 if name == "added" else 2).inner_text()
     shown = float(row.split("\t")[1].split()[0])
+    on(page, "phone")
     with page.expect_download() as waiting:
         page.click("[data-solid]")
     waiting.value.save_as(tmp_path / "solid.stl")
@@ -227,8 +334,6 @@ def test_two_visits_are_compared_measured_and_planned(tab, folder, tmp_path):
 
 @pytest.mark.slow
 def test_a_folder_is_opened_registered_judged_and_made_a_model(browser, clinic, folder):
-    from explorer_window import window
-
     with (
         explore(clinic, "--model", folder / "model.h5", "--by-hand") as entrance,
         window(browser, entrance) as tab,
@@ -319,8 +424,6 @@ def test_axe_finds_nothing_on_any_tab_in_both_themes(tab, folder, axe):
 
 
 def test_the_page_speaks_german_and_writes_numbers_so(browser, entrance, folder):
-    from explorer_window import window
-
     with window(browser, entrance, locale="de-DE") as tab:
         page = tab.page
         assert page.evaluate("document.documentElement.lang") == "de"
@@ -329,14 +432,23 @@ def test_the_page_speaks_german_and_writes_numbers_so(browser, entrance, folder)
         assert "," in page.inner_text("#strip-SN-NL")
         assert "Drosselgrube" in page.inner_text("#strip")
         assert page.inner_text(".bv-side-left") == "Rechts der Patientin"
-        opened(page, folder, "p017_2024-03-05")
+        registered(page, folder, "p017_2024-03-05")
         assert "5. März 2024" in page.inner_text("#cases-list")
         assert page.inner_text("[data-landmark=xiphoid]").startswith("✓")
-        for screen in SCREENS.values():
-            page.set_viewport_size({"width": screen[0], "height": screen[1]})
+        page.click("#tab-missing")
+        page.check("[name=missing][value=right]")
+        page.click("#missing-predict")
+        page.wait_for_selector("#missing-result:not([hidden])")  # with the widest tables
+        settled(page)
+        page.click("#tab-compare")
+        page.select_option("#compare-other", label="registriert: p017_2024-03-05")
+        page.wait_for_selector("#compare-SN-NL")
+        for screen in SCREENS:
+            on(page, screen)
             for name in TABS:
                 page.click(f"#tab-{name}")
                 page.wait_for_timeout(100)
+                settled(page)
                 assert cut_off(page) == [], (screen, name)
         page.select_option("#language", "en")
         page.wait_for_function("() => document.documentElement.lang === 'en' && document.body.dataset.ready")
@@ -356,3 +468,127 @@ def test_who_leaves_unsaved_work_is_asked_and_the_shortcuts_are_listed(tab, fold
     with page.expect_download():
         page.click("#save-session")
     page.wait_for_function("() => !explorer.history.unsaved()")
+
+
+@pytest.fixture
+def textured(breast_template, tmp_path):
+    """Somebody's scan with a picture on it: its files, and the colour that belongs to every vertex of the model."""
+    shape, faces = breast_shapes(41)[40], np.array(breast_template.mesh.faces)
+    vertices, finer = igl.upsample(shape, faces)
+    places, _ = igl.upsample(
+        np.array(breast_template.mesh.vertices), faces
+    )  # the same vertices, by correspondence
+    low, high = places[:, :2].min(axis=0), places[:, :2].max(axis=0)
+    uv = 0.05 + 0.9 * (places[:, :2] - low) / (high - low)
+    across, up = np.meshgrid((np.arange(256) + 0.5) / 256, 1.0 - (np.arange(256) + 0.5) / 256)
+    picture = np.dstack([40 + 180 * across, 60 + 150 * up, 200 - 120 * across * up]).round().astype(np.uint8)
+    png = io.BytesIO()
+    Image.fromarray(picture).save(png, "PNG")
+    mesh = TriangleMesh(POSE.apply(vertices), finer[::-1], texture=Texture(uv[finer[::-1]], png.getvalue()))
+    save_mesh(mesh, tmp_path / "torso.obj")
+    u, v = uv[: len(shape)].T
+    return sorted(tmp_path.glob("torso*")), np.column_stack([40 + 180 * u, 60 + 150 * v, 200 - 120 * u * v])
+
+
+@pytest.mark.slow
+def test_colours_of_a_scan_stay_where_they_belong_until_they_are_saved(
+    tab, folder, textured, breast_model, tmp_path
+):
+    page, (scan, truth) = tab.page, textured
+    skin = "explorer.stage.shape.skin && [...explorer.stage.shape.skin]"
+
+    def shown(kind: str) -> np.ndarray:
+        page.wait_for_function("kind => explorer.stage.shape?.spec.kind === kind", arg=kind)
+        settled(page)
+        return np.array(page.evaluate(skin), float).reshape(-1, 3)
+
+    page.click("#tab-scan")
+    page.set_input_files("#scan-files", [*map(str, scan), str(folder / "scan.json")])
+    page.wait_for_function("() => explorer.tabs.scan.state()?.complete && explorer.stage.scan?.image")
+    settled(page)
+    page.click("#scan-register")
+    page.wait_for_selector("#scan-predict")
+    settled(page)
+    page.click("#tab-measures")
+    own = shown("patient")
+    assert np.abs(own - truth).mean() < 3.0  # of 180 levels across the torso
+    assert np.abs(own - truth[:, ::-1]).mean() > 30.0
+    on(page, "tablet")
+    page.wait_for_selector("#edit-SN-NL-number")
+    now = float(page.input_value("#edit-SN-NL-number"))
+    page.fill("#edit-SN-NL-number", f"{now + 0.5:.1f}")
+    page.keyboard.press("Enter")
+    assert np.array_equal(shown("edit"), own)
+    on(page, "phone")
+    page.click("#tab-missing")
+    page.check("[name=missing][value=right]")
+    page.click("#missing-predict")
+    page.wait_for_selector("#missing-result:not([hidden])")
+    predicted = shown("prediction")
+    gone = np.array(
+        page.evaluate("[...explorer.stage.shape.maps.uncertainty].map(value => !Number.isNaN(value))")
+    )
+    assert gone.any()
+    assert np.array_equal(predicted[~gone], own[~gone])
+    mirrored = own[breast_model.mirror][gone]  # the skin of the other breast, in its place
+    assert np.abs(predicted[gone] - mirrored).mean() < 0.3 * np.abs(own[gone] - mirrored).mean()
+    on(page, "desktop")
+    assert page.is_checked("#own-skin")
+    page.click("#tab-save")
+    for kind in ("ply", "glb", "obj"):
+        with page.expect_download() as waiting:
+            page.click(f"[data-format={kind}]")
+        path = tmp_path / waiting.value.suggested_filename
+        waiting.value.save_as(path)
+        if kind == "obj":  # its skin is a picture, made anew from the scan's
+            with zipfile.ZipFile(path) as archive:
+                archive.extractall(tmp_path / "home")
+            path = next((tmp_path / "home").glob("*.obj"))
+        colours = vertex_rgb(load_mesh(path)).astype(float)
+        assert np.abs(colours - predicted).mean() < (2.0 if kind == "obj" else 0.01)
+        settled(page)
+    page.click("#own-skin")
+    with page.expect_download() as waiting:
+        page.click("[data-format=ply]")
+    waiting.value.save_as(tmp_path / "plain.ply")
+    assert load_mesh(tmp_path / "plain.ply").colors is None
+
+
+def test_fingers_turn_zoom_and_set_points(browser, entrance, folder):
+    with window(browser, entrance, has_touch=True) as tab:
+        page = tab.page
+        on(page, "tablet")
+        opened(page, folder, "first", points=False)
+        fingers = page.context.new_cdp_session(page)
+        x, y = page.evaluate("explorer.stage.centre()")
+
+        def touch(kind, *points):
+            fingers.send(
+                "Input.dispatchTouchEvent",
+                {"type": kind, "touchPoints": [{"x": a, "y": b} for a, b in points]},
+            )
+
+        def place():
+            return np.array(page.evaluate("explorer.stage.view.camera.position.toArray()"))
+
+        def distance():
+            return page.evaluate(
+                "explorer.stage.view.camera.position.distanceTo(explorer.stage.view.controls.target)"
+            )
+
+        before, far = place(), distance()
+        touch("touchStart", (x, y))
+        for step in range(1, 6):
+            touch("touchMove", (x + 20 * step, y))
+        touch("touchEnd")
+        assert np.linalg.norm(place() - before) > 50.0  # mm: it was turned
+        assert distance() == pytest.approx(far, rel=0.01)
+        touch("touchStart", (x - 30, y), (x + 30, y))
+        for step in range(1, 6):
+            touch("touchMove", (x - 30 - 10 * step, y), (x + 30 + 10 * step, y))
+        touch("touchEnd")
+        assert distance() < 0.8 * far
+        page.click("[data-view=front]")
+        page.touchscreen.tap(x, y)
+        page.wait_for_function("() => Object.keys(explorer.tabs.scan.state().landmarks).length === 1")
+        assert tab.complaints() == []

@@ -7,13 +7,16 @@ import json
 import re
 from html.parser import HTMLParser
 from importlib.resources import files
+from pathlib import Path
 from string import Formatter
 
 from breastmorph.explorer.answers import Name, Spoken, sentences, spoken
 from breastmorph.explorer.picking import guide
 from breastmorph.foundation import words_de
 from breastmorph.foundation.errors import Finding
+from breastmorph.foundation.files import damaged as damaged_file
 from breastmorph.foundation.words import LANDMARKS, MEASURES, PAIRS_IN_WORDS
+from breastmorph.foundation.words_de_raised import RAISED
 from breastmorph.foundation.words_of_models import CATALOGUE
 from breastmorph.model.standing import LEVELS
 from breastmorph.report.cards import DEMO_MODEL
@@ -24,6 +27,7 @@ STRING = r'"((?:[^"\\]|\\.)*)"'
 OWN = {"English", "Deutsch", "?", "BreastMorph", "STL", "PLY", "OBJ", "GLB", "BreastMorph explorer"}
 # What the server says in single words.
 FROM_SERVER = {
+    "an earlier scan",  # what a prediction was given
     *LEVELS,
     DEMO_MODEL.short,
     *SIDES,
@@ -105,7 +109,7 @@ def of_requests() -> set[str]:
                 ]
                 called = getattr(node.func, "id", getattr(node.func, "attr", ""))
                 # A bad request without a remedy of its own is what no page sends.
-                if called in ("not_now", "RequestProblem", "at") or (
+                if called in ("not_now", "_there", "RequestProblem", "at") or (
                     called == "bad_request" and len(said) > 1
                 ):
                     found |= set(said)
@@ -166,6 +170,73 @@ def test_every_finding_that_the_page_can_tell_is_told_in_german():
     assert set(words_de.LANDMARKS) >= set(LANDMARKS)
 
 
+# Where errors are raised that whoever works on the page may meet; words of commands, builds and releases stay English.
+MET = (
+    *(
+        "foundation/files.py",
+        "mesh/files",
+        "mesh/triangle_mesh.py",
+        "scan/landmark_files.py",
+        "scan/frame.py",
+    ),
+    *("scan/scan.py", "scan/check.py", "registration/result.py", "mask.py", "model/fit_steps.py"),
+    *(
+        "model/procrustes.py",
+        "explorer",
+        "clinical/prediction.py",
+        "clinical/predictor.py",
+        "clinical/volume.py",
+    ),
+    *("clinical/editing.py", "clinical/patient.py"),
+)
+RAISING = {"FileProblem", "MeshProblem", "LandmarkProblem", "BreastMorphError", "truncated", "damaged"}
+AT_START = {  # of the demo model as it is built
+    "the demo model keeps the scores of its subjects",
+    "Build it with them",
+}
+
+
+def template(node: ast.expr, known: dict[str, str]) -> str:
+    """A text of the source with {} for its values; empty where it is none."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(str(one.value) if isinstance(one, ast.Constant) else "{}" for one in node.values)
+    return known.get(node.id, "") if isinstance(node, ast.Name) else ""
+
+
+def raised() -> set[str]:
+    """Causes and remedies of all errors that keep their words where they are raised."""
+    package, found = Path(str(files("breastmorph"))), set()
+    for where in MET:
+        for file in sorted((package / where).rglob("*.py")) if "." not in where else [package / where]:
+            tree = ast.parse(file.read_text(encoding="utf-8"))
+            named = {
+                one.targets[0].id: template(one.value, {})
+                for one in tree.body
+                if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name)
+            }
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Call) and getattr(node.func, "id", "") in RAISING:
+                    found |= {template(one, named) for one in node.args[:2]}
+    return {one for one in found if re.search(r"[A-Za-z]{2}", one)} - AT_START
+
+
+def test_errors_with_words_of_their_own_are_told_in_german():
+    wanted = raised()
+    assert len(wanted) > 200
+    assert sorted(wanted - set(RAISED)) == []
+    for text, translated in RAISED.items():
+        assert text.count("{}") == translated.count("{}"), text
+    damaged = damaged_file("a face names vertex 12,000, but there are only 8,000 vertices")
+    assert Spoken(damaged.name, damaged.values).said("de") == (
+        "die Datei ist beschädigt: eine Fläche nennt Punkt 12.000, es gibt aber nur 8.000 Punkte"
+    )
+    assert Spoken(damaged.name, damaged.values).said("en") == damaged.cause
+    strange = Spoken("problem/as-raised", {"cause": "no such sentence", "remedy": ""})
+    assert strange.said("de") == "no such sentence"
+
+
 def test_findings_are_phrased_in_german_with_german_numbers_and_names():
     far = Spoken("landmark-improbable", {"name": "lower_pole_left", "distance": 12.4, "place": "x"})
     assert far.said("de").startswith("Linker unterer Pol liegt 12 mm von dort")
@@ -173,6 +244,8 @@ def test_findings_are_phrased_in_german_with_german_numbers_and_names():
         Spoken("asked/mm", {"name": "SN-NL", "value": 215.0}).said("de")
         == "Drosselgrube bis linke Brustwarze 21,5 cm"
     )
+    held = Spoken("asked/stay", {"names": ["thorax", "left breast"]})
+    assert held.said("de") == ", während Brustkorb, linke Brust bleiben"
     assert (
         Spoken("too-large", {"faces": 1234567, "most": 900000})
         .said("de")

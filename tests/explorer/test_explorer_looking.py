@@ -110,3 +110,27 @@ def test_visits_are_compared_with_each_other(visitor, patient):
     assert (
         visitor.post("/api/compare", {"shape": MEAN, "other": {"kind": "case", "scan": "u0"}}).status == 409
     )
+
+
+def test_an_answer_is_about_the_scan_that_the_page_showed_when_it_asked(patient, folder):
+    visitor, scan = patient
+    shape = {"shape": {"kind": "patient"}}
+    wanted = visitor.post("/api/shape", shape).content
+    other = visitor.ask("POST", "/api/scans?name=other.ply", (folder / "scan.ply").read_bytes()).json["scan"]
+    assert (
+        visitor.post("/api/shape", shape).status == 409
+    )  # nobody is registered of the scan that is worked on now
+    assert visitor.ask("POST", "/api/shape", shape, X_Scan=scan).content == wanted
+    assert visitor.get(f"/api/scans/{scan}/result").status == 200
+    assert visitor.ask("GET", "/api/state", X_Scan=scan).json["scan"] == other
+    assert visitor.ask("POST", "/api/shape", shape, X_Scan="gone").json["code"] == "no-scan"
+    # A job, too, goes on with the scan of its request: a page to take home is never that of the next patient.
+    made = visitor.ask(
+        "POST", "/api/download/handout", {"shape": {"kind": "patient"}, "paper": "A4"}, X_Scan=scan
+    ).json
+    while made["state"] == "running":
+        made = visitor.get(f"/api/jobs/{made['job']}").json
+    assert made["state"] == "done", made
+    assert made["result"]["name"].startswith("scan-handout")
+    assert visitor.ask("DELETE", f"/api/scans/{other}").status == 204
+    visitor.post("/api/cases", {"scan": scan})

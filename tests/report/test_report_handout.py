@@ -56,7 +56,7 @@ def test_every_text_stands_in_every_language():
 def test_numbers_are_written_as_the_language_writes_them():
     assert spread(123.4, 5.6, "mm") == "12.3 ± 0.6 cm"
     assert spread(123.4, 5.6, "mm", "de") == "12,3 ± 0,6 cm"
-    assert spread(-30.2, float("nan"), "cc", "de", "+") == "\N{MINUS SIGN}30 cc"
+    assert spread(-30.2, float("nan"), "cc", "de", "+") == "\N{MINUS SIGN}30 ml"
     assert spread(float("nan"), 1.0, "mm") == ""
 
 

@@ -250,8 +250,11 @@ class Examiner:
         gauge = Gauge(self.mesh.faces if TAPE in kinds else self._midline_faces, landmarks.skin)
         asked = [(one.name, kind) for one in DISTANCES.values() for kind in one.kinds if kind in kinds]
         distances = tuple(_with_sd(one, landmarks.sd) for one in gauge.measures(shape, asked))
-        volumes = self._measured_volumes(shape, absent)
-        found = distances + self._others(shape, landmarks, absent) + volumes
+        walls: Mapping[str, Floats] = {}
+        if isinstance(self._volumes, BreastVolumes):  # once for all that asks for them
+            walls = {side: self._volumes.walls[side].points(shape) for side in SIDES if side != absent}
+        volumes = self._measured_volumes(shape, absent, walls)
+        found = distances + self._others(shape, landmarks, absent, walls) + volumes
         if predicted is None:
             return found
         return tuple(
@@ -353,7 +356,9 @@ class Examiner:
         along: Ints = self.mesh.faces[(np.abs(across) < _MIDLINE)[self.mesh.faces].all(axis=1)]
         return along
 
-    def _others(self, shape: Floats, landmarks: SubjectLandmarks, absent: str) -> tuple[Measure, ...]:
+    def _others(
+        self, shape: Floats, landmarks: SubjectLandmarks, absent: str, walls: Mapping[str, Floats]
+    ) -> tuple[Measure, ...]:
         """Heights, areas, and the girth under the breasts."""
         places = landmarks.at(shape)
         out = list(_heights(places, landmarks.sd))
@@ -363,7 +368,7 @@ class Examiner:
             if reason is None and isinstance(self._volumes, Finding):
                 reason = self._volumes
             if reason is None and isinstance(self._volumes, BreastVolumes):
-                skin, base, sd = self._volumes.areas(shape, side)
+                skin, base, sd = self._volumes.areas(shape, side, walls[side])
                 out.append(Measure(f"surface-{side}", "area", skin, "cm2", None, sd, "border"))
                 out.append(Measure(f"footprint-{side}", "area", base, "cm2", None, sd, "border"))
             else:
@@ -422,7 +427,9 @@ class Examiner:
         except BreastMorphError as error:
             return Finding.of(error)
 
-    def _measured_volumes(self, shape: Floats, absent: str) -> tuple[Measure, ...]:
+    def _measured_volumes(
+        self, shape: Floats, absent: str, walls: Mapping[str, Floats]
+    ) -> tuple[Measure, ...]:
         """By every definition; the one that is meant where nobody says which comes last."""
         out = []
         for definition in (*(one for one in DEFINITIONS if one != VOLUME), VOLUME):
@@ -433,7 +440,7 @@ class Examiner:
                 elif isinstance(self._volumes, Finding):
                     out.append(Measure(name, "volume", nan, "cc", self._volumes))
                 else:
-                    volume = self._volumes.estimate(shape, side, definition)
+                    volume = self._volumes.estimate(shape, side, definition, walls[side])
                     sd, source = volume.uncertainty, volume.source
                     out.append(Measure(name, "volume", volume.cc, "cc", None, sd, source))
         return tuple(out)

@@ -124,10 +124,10 @@ class ChestWall:
         rows = self._basis[np.searchsorted(self.ids, ids)]
         return ChestWall(faces, ids, edge_table(faces).boundary, self.bare, self._factor, rows)
 
-    def shape(self, vertices: Floats) -> Floats:
-        """A whole shape (n, 3) with the wall in place of the breast."""
+    def shape(self, vertices: Floats, wall: Floats | None = None) -> Floats:
+        """A whole shape (n, 3) with the wall in place of the breast; ``wall`` as in :meth:`body`."""
         out = np.array(vertices)
-        out[self.ids] = self.points(vertices)
+        out[self.ids] = self.points(vertices) if wall is None else wall
         return out
 
 
@@ -386,18 +386,22 @@ class BreastVolumes:
         flat = tuple({side: _FlatWall.of(mesh, one[side]) for side in SIDES} for one in regions)
         return {INNER_BORDER: inner, FLAT_WALL: flat}
 
-    def areas(self, shape: Floats, side: str) -> tuple[float, float, float]:
-        """Area of the breast's skin and of the chest wall behind it, and how much both may err by the border, cm^2."""
-        wall, faces = self.walls[side], self._faces[side]
-        skin, behind = (float(face_areas(points, faces).sum()) for points in (shape, wall.shape(shape)))
-        rim = edge_table(faces).boundary
+    def areas(self, shape: Floats, side: str, behind: Floats | None = None) -> tuple[float, float, float]:
+        """Area of the breast's skin and of the chest wall behind it, and how much both may err by the border, cm^2.
+
+        ``behind`` are the points of ``walls[side]`` under the shape, where they are known already: they take the time.
+        """
+        wall, (faces, rim) = self.walls[side], self._footprints[side]
+        skin, base = (float(face_areas(one, faces).sum()) for one in (shape, wall.shape(shape, behind)))
         length = float(np.linalg.norm(shape[rim[:, 0]] - shape[rim[:, 1]], axis=1).sum())
-        return 0.01 * skin, 0.01 * behind, 0.01 * _SHIFT * length
+        return 0.01 * skin, 0.01 * base, 0.01 * _SHIFT * length
 
     @cached_property
-    def _faces(self) -> Mapping[str, Ints]:
+    def _footprints(self) -> Mapping[str, tuple[Ints, Ints]]:
+        """Of each side: the faces of the breast, and the edges of their border."""
         faces, regions = self._footprint.mesh.faces, self._footprint.regions()
-        return {side: faces[inside[faces].all(axis=1)] for side, inside in regions.items()}
+        own = {side: faces[inside[faces].all(axis=1)] for side, inside in regions.items()}
+        return {side: (one, edge_table(one).boundary) for side, one in own.items()}
 
     def read(self, shape: Floats, side: str, definition: str = VOLUME) -> Reading:
         """The volume in cc with its exact derivative by the vertices it depends on, cc per mm."""
@@ -411,25 +415,28 @@ class BreastVolumes:
         gradient[np.searchsorted(touched, wall.bare)] += wall.pulled_back(by_point[skin:])
         return Reading(_volume(points, faces), touched, gradient)
 
-    def estimate(self, shape: Floats, side: str, definition: str = VOLUME) -> Volume:
-        """Volume by one of :data:`DEFINITIONS`, with its uncertainty."""
+    def estimate(
+        self, shape: Floats, side: str, definition: str = VOLUME, behind: Floats | None = None
+    ) -> Volume:
+        """Volume by one of :data:`DEFINITIONS`, with its uncertainty; ``behind`` as in :meth:`areas`."""
+        whole = self.walls[side]
+        if behind is None and definition != FLAT_WALL:
+            behind = whole.points(shape)
         if definition == VOLUME:  # its border is where skin and wall have met, and adds nothing
-            return Volume(self.cc(shape, side), self._by_wall(shape, side))
+            return Volume(_volume(*whole.body(shape, behind)), self._by_wall(shape, side, behind))
         walls = [one[side] for one in self._by_footprint[definition]]
         known: list[Floats | None] = [None] * len(walls)
-        if definition == INNER_BORDER:  # parts of one wall, the last of them the largest
-            largest = walls[-1]
-            points = largest.points(shape)
-            known = [points[np.searchsorted(largest.ids, wall.ids)] for wall in walls]
+        if definition == INNER_BORDER and behind is not None:  # parts of the one wall
+            known = [behind[np.searchsorted(whole.ids, wall.ids)] for wall in walls]
         cc, *moved = (_volume(*wall.body(shape, at)) for wall, at in zip(walls, known, strict=True))
         by_border = 0.5 * (max(cc, *moved) - min(cc, *moved))
         if definition == FLAT_WALL:  # nobody claims that the chest is there
             return Volume(cc, by_border, "border")
-        return Volume(cc, float(np.hypot(by_border, self._by_wall(shape, side))), "border, wall")
+        return Volume(cc, float(np.hypot(by_border, self._by_wall(shape, side, behind))), "border, wall")
 
-    def _by_wall(self, shape: Floats, side: str) -> float:
+    def _by_wall(self, shape: Floats, side: str, behind: Floats | None) -> float:
         """What the unseen wall makes of a volume's standard deviation, cc."""
-        base = self.areas(shape, side)[1]
+        base = self.areas(shape, side, behind)[1]
         return 0.1 * base * float(np.hypot(_WALL, _GAP * (base / _FOOTPRINT) ** 2))
 
 

@@ -3,6 +3,7 @@
 Bodies and answers are JSON unless said otherwise, and every error is ``{"cause", "remedy", "where", "code"}``. What
 ``POST /api/sessions`` gives as ``session`` is the header X-Session of all other requests. Before that, ``POST
 /api/enter`` gives for the code of an address (header X-Code) the ``token``, which is the header X-Token of all others.
+The header X-Scan says which of the open scans a request is about (empty: none); without it, the one worked on.
 
 A handler is a plain function of an :class:`Asked`. What it returns becomes the answer: a dict is JSON, bytes are
 arrays, a :class:`Download` is a file, a :class:`~breastmorph.explorer.jobs.Job` is 202 with the job, None is 204.
@@ -39,6 +40,7 @@ from breastmorph.explorer.answers import (
     status_of,
     unknown,
 )
+from breastmorph.explorer.cases import ABOUT
 from breastmorph.explorer.jobs import Cancelled, Job
 from breastmorph.explorer.security import Doorkeeper
 from breastmorph.explorer.session import Explorer, Session
@@ -285,7 +287,7 @@ def endpoint(
             if keeps:
                 explorer.give_place(session)
             asked = await _asked(explorer, session, request, limit)
-            result = await to_thread.run_sync(partial(_run, handler, asked))
+            result = await to_thread.run_sync(partial(_run, handler, asked, request.headers.get("x-scan")))
             return _response(result, language)
         except Cancelled:  # somebody ended the explorer while a file was read
             return refusal(not_now("the explorer is ending", "Start it again: breastmorph explore"))
@@ -319,7 +321,8 @@ def _response(result: Any, language: str) -> Response:
     return JSONResponse(spoken(result, language))
 
 
-def _run(handler: str, asked: Asked) -> Any:
+def _run(handler: str, asked: Asked, scan: str | None) -> Any:
+    ABOUT.set(scan)  # this call has a context of its own
     module, _, name = handler.partition(".")
     function: Handler = getattr(import_module(f"breastmorph.explorer.{module}"), name)
     return function(asked)

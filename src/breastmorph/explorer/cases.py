@@ -11,6 +11,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
@@ -237,6 +238,10 @@ class Shelf:
 # --------------------------------------------------------------------------------------------------------------------
 # A case: one open scan with what was made of it
 # --------------------------------------------------------------------------------------------------------------------
+
+# Key of the case that a request is about, and whatever job it starts: a tab may have gone on to another scan by the
+# time that it is answered, and one patient's numbers must never come for another's. None: the case worked on.
+ABOUT: ContextVar[str | None] = ContextVar("about", default=None)
 
 _LONGEST = 80  # letters of a name
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")

@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import copy_context
+from functools import partial
 from typing import Any
 
 from breastmorph.explorer.answers import as_record, not_now, told, unknown
@@ -125,7 +127,9 @@ class Jobs:
                 del self._jobs[old]
             job = Job(kind, scan)
             self._jobs[job.id] = job
-        threading.Thread(target=job.run, args=(work,), name=f"job {kind}", daemon=True).start()
+        # It is about the same scan as the request, also when the tab has gone on to another one.
+        run = partial(copy_context().run, job.run, work)
+        threading.Thread(target=run, name=f"job {kind}", daemon=True).start()
         return job
 
     def find(self, job_id: str) -> Job:

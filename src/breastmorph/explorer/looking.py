@@ -12,7 +12,7 @@ from breastmorph.clinical.distances import DISTANCES, DRAWN, KINDS, SkinPoints, 
 from breastmorph.clinical.measures import UNKNOWN, SymmetryGauge, both_sides
 from breastmorph.explorer.answers import Spoken, bad_request, not_now, packed
 from breastmorph.explorer.app import Asked
-from breastmorph.explorer.model_view import NamedShape, measured, shape_of
+from breastmorph.explorer.model_view import NamedShape, measured, shape_of, skin_arrays
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import plain
@@ -60,12 +60,12 @@ def laid_on(model: ShapeModel, shape: NamedShape, other: NamedShape) -> Floats:
 
 
 def compare(asked: Asked) -> bytes:
-    """The second shape laid on the first one, and how far the first lies in front of (+) or behind (-) it, mm."""
+    """The second shape laid on the first one, with its skin, and how far the first lies before (+) or behind it, mm."""
     model, (shape, other) = asked.session.view.model, _two(asked)
     second = laid_on(model, shape, other)
     away = shape.to_shown.apply(shape.vertices) - second
     difference = (away * vertex_normals(second, model.faces)).sum(axis=1)
-    return packed({"vertices": second, "difference": difference})
+    return packed({"vertices": second, "difference": difference, **skin_arrays(other.skin)})
 
 
 def compare_measures(asked: Asked) -> dict[str, Any]:

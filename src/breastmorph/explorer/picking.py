@@ -8,12 +8,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from breastmorph.explorer.answers import RequestProblem, bad_request, told
+from breastmorph.explorer.answers import Name, RequestProblem, bad_request, told
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import Finding, LandmarkProblem, warning
+from breastmorph.foundation.words import MEASURES, PAIRS_IN_WORDS
+from breastmorph.mesh import files as mesh_files
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, face_cross, face_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.scan import landmark_files
 from breastmorph.scan.anatomy import STERNUM_LENGTH, require_adult_anatomy
 from breastmorph.scan.frame import STERNUM_LEAN, landmark_axes
 from breastmorph.scan.scan import (
@@ -224,6 +227,17 @@ def guide() -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def told_once() -> dict[str, Any]:
+    """What the page has to know of every session: which files there are, the guide, what measures are called."""
+    return {
+        "mesh_suffixes": list(mesh_files.READABLE),
+        "landmark_suffixes": list(landmark_files.READABLE),
+        "picking": guide(),
+        "measure_names": {code: Name(code) for code in MEASURES},
+        "pair_names": {code: Name(code, pair=True) for code in PAIRS_IN_WORDS},
+    }
 
 
 def landmark_name(value: Any) -> str:

@@ -470,10 +470,8 @@ def _computing(asked: Asked, scan: OpenScan, kind: str) -> Job:
 
 
 def _registered(asked: Asked) -> ShownPatient:
-    session = asked.session
-    if session.patient is not None and session.patient.scan == asked.ids["scan"]:
-        return session.patient
-    return _from_folder(asked)
+    own = asked.session.patient_of(asked.ids["scan"])  # whichever scan is worked on by now
+    return own if own is not None else _from_folder(asked)
 
 
 def _from_folder(asked: Asked) -> ShownPatient:

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from breastmorph.explorer.answers import Name, RequestProblem, Spoken, bad_request, not_now, unknown
-from breastmorph.explorer.cases import Boxed, Case, History, Room, Shelf, day_in
+from breastmorph.explorer.answers import RequestProblem, Spoken, bad_request, not_now, unknown
+from breastmorph.explorer.cases import ABOUT, Boxed, Case, History, Room, Shelf, T, day_in
 from breastmorph.explorer.jobs import Cancelled, Job, Jobs, SharedCalls
 from breastmorph.explorer.model_view import ModelOrigin, ModelSource
 from breastmorph.explorer.security import Keys
@@ -47,6 +47,12 @@ _SECOND_THOUGHTS = 600.0  # seconds in which a removed scan can be brought back
 _LATE = 3.0  # seconds in which requests of a page that was closed may still come in
 _LARGEST_NOTES = 256 * 1024  # letters of the page's own notes
 _THUMBNAIL = 24 * 1024  # letters of a small picture
+
+
+def _there(found: T | None, cause: str, remedy: str, *, code: str) -> T:
+    if found is None:
+        raise not_now(cause, remedy, code=code)
+    return found
 
 
 class Session:
@@ -76,7 +82,7 @@ class Session:
         self.thumbnails: dict[str, str] = {}
         self.lock = threading.RLock()
         self._cases: Mapping[str, Case] = {"": Case()}
-        self.current = ""  # key of the case that is worked on
+        self._current = ""
         self._kept: Boxed[NamedShape] | None = None  # to compare with, as it was then
         self._kept_of = ""
         self.notes = "{}"
@@ -141,25 +147,20 @@ class Session:
 
     def undo(self) -> str:
         """As before the last step; returns what it was."""
-        with self.lock:
-            self._require_rest()
-            self.forget_removed()
-            what, room = self._history.back(self.room)
-            self._enter(room)
-            return what
+        return self._travel(self._history.back)
 
     def redo(self) -> str:
         """The step that was undone last is made again; returns what it was."""
+        return self._travel(self._history.forth)
+
+    def _travel(self, way: Callable[[Room], tuple[str, Room]]) -> str:
         with self.lock:
-            self._require_rest()
+            if self.jobs.running is not None:
+                raise not_now("something is still being computed", "Wait for it, or cancel it", code="busy")
             self.forget_removed()
-            what, room = self._history.forth(self.room)
+            what, room = way(self.room)
             self._enter(room)
             return what
-
-    def _require_rest(self) -> None:
-        if self.jobs.running is not None:
-            raise not_now("something is still being computed", "Wait for it, or cancel it", code="busy")
 
     def _enter(self, room: Room) -> None:
         self._cases, self.current, self.notes = room.cases, room.current, room.notes
@@ -188,9 +189,27 @@ class Session:
     # --- cases --------------------------------------------------------------------------------------------------------
 
     @property
+    def current(self) -> str:
+        """Key of the case that is worked on."""
+        return self._current
+
+    @current.setter
+    def current(self, key: str) -> None:
+        self._current = key
+        ABOUT.set(None)  # whoever goes elsewhere means what is there
+
+    @property
     def case(self) -> Case:
-        """The one that is worked on."""
-        return self._cases[self.current]
+        """The one that the request is about, otherwise the one that is worked on."""
+        named = ABOUT.get()
+        return self.case_of(self.current if named is None else named)
+
+    def case_of(self, key: str) -> Case:
+        """One that is open; raises where there is none."""
+        try:
+            return self._cases[key]
+        except KeyError:
+            raise unknown("scan", "Open it again", code="no-scan") from None
 
     @property
     def cases(self) -> list[Case]:
@@ -201,10 +220,15 @@ class Session:
         """The patient of another open scan."""
         from breastmorph.explorer.model_view import patient_shape
 
-        case = self._cases.get(key)
-        if case is None or case.patient is None:
+        patient = self.patient_of(key)
+        if patient is None:
             raise not_now("this scan is not registered yet", "Register it first", code="not-registered")
-        return patient_shape(self.view.model, case.patient.value)
+        return patient_shape(self.view.model, patient)
+
+    def patient_of(self, key: str) -> ShownPatient | None:
+        """What was made of a scan; None where nothing was, or it is not open."""
+        case = self._cases.get(key)
+        return case.patient.value if case is not None and case.patient is not None else None
 
     def change(self, key: str, **changes: Any) -> None:
         """Change a case; large values are boxed."""
@@ -220,9 +244,7 @@ class Session:
     def switch(self, key: str) -> None:
         """Work on another case, or (empty) on none of a patient."""
         with self.lock:
-            if key not in self._cases:
-                raise unknown("scan", "Open it again", code="no-scan")
-            self.current, self._patient_editing = key, None
+            self.current, self._patient_editing = self.case_of(key).key, None
         for other, scan in list(self.scans.items()):
             if other != key:
                 scan.rest()
@@ -230,9 +252,7 @@ class Session:
     def rename(self, key: str, asked: Mapping[str, Any]) -> None:
         """Another name, person or day; results are called by it too."""
         with self.step("rename"):
-            if key not in self._cases or not key:
-                raise unknown("scan", "Open it again", code="no-scan")
-            case = self._cases[key].renamed(asked)
+            case = self.case_of(key).renamed(asked)
             self._cases = {**self._cases, key: case}
             if key in self.scans:
                 self.scans[key].name = case.name
@@ -243,13 +263,15 @@ class Session:
     def remove(self, key: str) -> None:
         """Take a case out of the list; it can be brought back for some minutes."""
         with self.step("remove"):
-            if key not in self._cases or not key:
-                raise unknown("scan", code="no-scan")
+            self.case_of(key)
             self.jobs.cancel_all(key)
-            room = self.room.without(key)
-            self._cases, self.current = room.cases, room.current
-            self._kept, self._kept_of = room.kept, room.kept_of
-            self._patient_editing = None
+            self._go_without(key)
+
+    def _go_without(self, key: str) -> None:
+        room = self.room.without(key)
+        self._cases, self.current = room.cases, room.current
+        self._kept, self._kept_of = room.kept, room.kept_of
+        self._patient_editing = None
 
     def forget_removed(self) -> None:
         """Delete what was removed some minutes ago, or by somebody who has left."""
@@ -281,7 +303,7 @@ class Session:
 
     @patient.setter
     def patient(self, patient: ShownPatient | None) -> None:
-        self.change(self.current, patient=patient)
+        self.change(self.case.key, patient=patient)
 
     @property
     def edited(self) -> Edited | None:
@@ -291,7 +313,7 @@ class Session:
     @edited.setter
     def edited(self, edited: Edited | None) -> None:
         with self.step("edit"):
-            self.change(self.current, edited=edited)
+            self.change(self.case.key, edited=edited)
 
     @property
     def predicted(self) -> Predicted | None:
@@ -301,7 +323,7 @@ class Session:
     @predicted.setter
     def predicted(self, predicted: Predicted | None) -> None:
         with self.step("predict"):
-            self.change(self.current, predicted=predicted)
+            self.change(self.case.key, predicted=predicted)
 
     @property
     def kept(self) -> NamedShape | None:
@@ -312,35 +334,34 @@ class Session:
     def kept(self, shape: NamedShape | None) -> None:
         with self.step("keep"):
             self._kept = self._shelf.put(shape) if shape is not None else None
-            self._kept_of = self.current if shape is not None else ""
+            self._kept_of = self.case.key if shape is not None else ""
 
     @property
     def required_patient(self) -> ShownPatient:
         """The patient; raises where there is none."""
-        if self.patient is None:
-            raise not_now("there is no patient yet", "Open a scan, and register or fit it", code="no-patient")
-        return self.patient
+        return _there(
+            self.patient, "there is no patient yet", "Open a scan, and register or fit it", code="no-patient"
+        )
 
     @property
     def required_edit(self) -> Edited:
         """The edit; raises where there is none."""
-        if self.edited is None:
-            raise not_now("nothing has been edited", "Change a measure first", code="no-edit")
-        return self.edited
+        return _there(self.edited, "nothing has been edited", "Change a measure first", code="no-edit")
 
     @property
     def required_kept(self) -> NamedShape:
         """The shape that was kept to compare; raises where there is none."""
-        if self.kept is None:
-            raise not_now("no shape is kept to compare", "Keep one first", code="no-kept")
-        return self.kept
+        return _there(self.kept, "no shape is kept to compare", "Keep one first", code="no-kept")
 
     @property
     def required_prediction(self) -> Predicted:
         """The prediction; raises where there is none."""
-        if self.predicted is None:
-            raise not_now("nothing has been predicted", "Choose the missing side first", code="no-prediction")
-        return self.predicted
+        return _there(
+            self.predicted,
+            "nothing has been predicted",
+            "Choose the missing side first",
+            code="no-prediction",
+        )
 
     def take_patient(self, patient: ShownPatient, job: Job | None = None) -> None:
         """Keep what was made of a scan; not where the job was cancelled, or the scan was removed."""
@@ -436,10 +457,7 @@ class Session:
             if key not in self._cases and key not in self.scans:
                 raise unknown("scan", code="no-scan")
             if key in self._cases and key:
-                room = self.room.without(key)
-                self._cases, self.current = room.cases, room.current
-                self._kept, self._kept_of = room.kept, room.kept_of
-                self._patient_editing = None
+                self._go_without(key)
             self._delete(key)
 
     def _make_room(self) -> None:
@@ -454,11 +472,9 @@ class Session:
 
     def as_record(self) -> dict[str, Any]:
         """The whole state, for the page."""
-        from breastmorph.explorer.picking import guide
-        from breastmorph.foundation.words import MEASURES, PAIRS_IN_WORDS
-        from breastmorph.mesh import files as mesh_files
-        from breastmorph.scan import landmark_files
+        from breastmorph.explorer.picking import told_once
 
+        ABOUT.set(None)  # of what is worked on now, whatever the page has shown so far
         patient, running = self.patient, self.jobs.running
         edited, predicted = self.edited, self.predicted
         return {
@@ -467,11 +483,7 @@ class Session:
             "folders": self.explorer.folders is not None,
             "propose": self.explorer.settings.propose,
             "upload_mb": self.explorer.settings.max_upload / MEGABYTE,
-            "mesh_suffixes": list(mesh_files.READABLE),
-            "landmark_suffixes": list(landmark_files.READABLE),
-            "picking": guide(),
-            "measure_names": {code: Name(code) for code in MEASURES},
-            "pair_names": {code: Name(code, pair=True) for code in PAIRS_IN_WORDS},
+            **told_once(),
             "patient": patient.as_record() if patient is not None else None,
             "edit": edited.record if edited is not None else None,
             "prediction": predicted.record if predicted is not None else None,

@@ -99,7 +99,7 @@ def fingerprint(model: ShapeModel) -> str:
 
 def saved(session: Session, page: Any) -> bytes:
     """A session as the bytes of its file."""
-    patient, latest = session.patient, session.current
+    patient, latest = session.patient, session.case.key
     scan = session.scan(latest) if latest else None  # one of the queue may have to be read again
     notes: dict[str, Any] = {
         "kind": _KIND,

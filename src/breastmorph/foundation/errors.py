@@ -15,7 +15,7 @@ from pathlib import Path
 from string import Formatter
 from typing import Any, Literal, NamedTuple, Self, TypeVar, cast
 
-from breastmorph.foundation.words import DOORS, ENGLISH, Door, Language, Words
+from breastmorph.foundation.words import DOORS, ENGLISH, Door, Language
 from breastmorph.foundation.words_of_models import CATALOGUE
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -62,7 +62,6 @@ def _percent(found: re.Match[str]) -> str:
 Level = Literal["note", "repair", "warning", "refusal"]
 Values = Mapping[str, Any]  # numbers, texts, findings, and lists of them
 AS_RAISED = "as-raised"  # of an error whose words are the same for everybody and stand where it is raised
-_AS_RAISED = Words("{cause}", "{remedy}")
 
 
 class Said(NamedTuple):
@@ -163,7 +162,10 @@ def phrased(name: str, values: Values, door: Door, language: Language = ENGLISH)
     in mm that is to be told in cm, ``{x:remedy}`` what can be done about another finding (``{x}`` is its cause); what
     stands behind ``|`` joins the parts of a list. All else is Python's.
     """
-    words = _AS_RAISED if name.endswith(f"/{AS_RAISED}") else CATALOGUE[name]
+    if name.endswith(f"/{AS_RAISED}"):
+        said = (str(values[part]) for part in ("cause", "remedy"))
+        return Said(*(shown(language.raised(one) if door == "page" else one) for one in said))
+    words = CATALOGUE[name]
     if door == "page":
         words = language.sentences.get(name, words)
     sentence = _Sentence(door, language)
@@ -197,8 +199,8 @@ class _Sentence(Formatter):
 
 def measure_in_words(name: str, language: Language = ENGLISH) -> str:
     """A measure's name, which may say its kind: ``SN-NL tape`` is "Sternal notch to left nipple, tape"."""
-    if name in language.measures:
-        return language.measures[name]
+    if name in language.measures or name in language.words:  # what is held is no measure
+        return language.measures.get(name, _word(name, language))
     code, _, kind = name.partition(" ")
     words = language.measures.get(code, code)
     return f"{words}, {_word(kind, language)}" if kind else words

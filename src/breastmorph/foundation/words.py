@@ -9,7 +9,7 @@ knows parameters, so a sentence is one for all doors, or one for each. How value
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -44,7 +44,8 @@ def command_apart(command: str, others: str) -> ByDoor:
 class Language(NamedTuple):
     """What the page says in a language: sentences by their names, names of measures and landmarks, single words.
 
-    Sentences that are not in it are said in English. ``sides`` are adjectives; ``numbers`` exchanges signs in numbers.
+    Sentences that are not in it are said in English. ``sides`` are adjectives; ``numbers`` exchanges signs in numbers;
+    ``raised`` rewords errors whose English stands where they are raised.
     """
 
     sentences: Mapping[str, Words]
@@ -55,6 +56,7 @@ class Language(NamedTuple):
     words: Mapping[str, str] = MappingProxyType({})
     numbers: Mapping[int, int] = MappingProxyType({})
     capital: bool = False  # whether names of landmarks begin with one
+    raised: Callable[[str], str] = str
 
 
 # --------------------------------------------------------------------------------------------------------------------

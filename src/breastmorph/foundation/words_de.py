@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from breastmorph.foundation.words import Language, Words
+from breastmorph.foundation.words_de_raised import reworded
 
 SIDES = {"left": "linke", "right": "rechte", "both": "beide"}
 _SIDED = {
@@ -78,7 +79,13 @@ LANDMARKS = {
     "medial_border": "innerer Rand der {side}n Brust",
 }
 WORDS = {  # single words of the program that stand in sentences
-    **{"left": "links", "right": "rechts", "straight": "gerade", "tape": "auf der Haut", "thorax": "Thorax"},
+    **{
+        "left": "links",
+        "right": "rechts",
+        "straight": "gerade",
+        "tape": "auf der Haut",
+        "thorax": "Brustkorb",
+    },
     **{"usual": "üblich", "unusual": "ungewöhnlich", "implausible": "unplausibel"},
     **{"left breast": "linke Brust", "right breast": "rechte Brust"},
 }
@@ -695,5 +702,5 @@ SENTENCES: Mapping[str, Words] = {
 }
 
 GERMAN = Language(
-    *(SENTENCES, MEASURES, PAIRS_IN_WORDS, LANDMARKS, SIDES, WORDS), str.maketrans(",.", ".,"), capital=True
+    *(SENTENCES, MEASURES, PAIRS_IN_WORDS, LANDMARKS, SIDES, WORDS, str.maketrans(",.", ".,")), True, reworded
 )

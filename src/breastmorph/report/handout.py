@@ -142,9 +142,9 @@ def said(key: str, language: str = "en") -> str:
 
 
 def written(text: str, language: str = "en") -> str:
-    """A text of numbers as a language writes them."""
+    """A text of numbers as a language writes them, and their units."""
     text = text.replace("-", "\N{MINUS SIGN}")
-    return text if language == "en" else text.replace(".", ",")
+    return text if language == "en" else text.replace(".", ",").replace(" cc", " ml")
 
 
 def spread(value: float, deviation: float, unit: str, language: str = "en", sign: str = "") -> str:

@@ -94,7 +94,7 @@ const BreastMesh = (() => {
       const geometry = this.geometry = new THREE.BufferGeometry();
       geometry.setAttribute("position", new THREE.BufferAttribute(this.positions, 3));
       geometry.setAttribute("normal", new THREE.BufferAttribute(this.normals, 3));
-      geometry.setIndex(new THREE.BufferAttribute(this.faces, 1));
+      geometry.setIndex(new THREE.BufferAttribute(BreastSurface.inOrder(this.positions, this.faces), 1));
       this.object = new THREE.Mesh(geometry, this.material);
       this.depth = new THREE.Mesh(geometry, this.depthMaterial);
       this.depth.renderOrder = 1;
@@ -125,7 +125,8 @@ const BreastMesh = (() => {
         Object.assign(one, { polygonOffset: !solid, polygonOffsetFactor: 1, polygonOffsetUnits: 4 });
       }
       material.color.set(this.colours || photo ? "#ffffff" : colour);
-      material.specular.set(photo || (this.colours && this.photo) ? 0x000000 : 0x1c1c1c);
+      // Dark skin shows its shape by what shines on it.
+      material.specular.set(photo || (this.colours && this.photo) ? 0x282828 : 0x1c1c1c);
       this.unshaded.value = this.colours && !this.photo ? 0.5 : 0;
       if (changed) material.needsUpdate = true;
       for (const object of [this.object, this.depth]) object.position.fromArray(offset);

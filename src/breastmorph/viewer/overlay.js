@@ -3,7 +3,9 @@
 
 const BreastOverlay = (() => {
   // What is written into the picture; a page in another language puts its own words here.
-  const words = { left: "Patient's left", right: "Patient's right", fromLeft: "Seen from patient's left", fromRight: "Seen from patient's right", point: "." };
+  const words = { left: "Patient's left", right: "Patient's right", fromLeft: "Seen from patient's left", fromRight: "Seen from patient's right", point: ".",
+    keys: "Arrow keys turn it, with Shift they move it, plus and minus zoom, Home shows the front.",
+    noPicture: "The 3D view needs WebGL, which this browser does not offer or has switched off. Everything else on the page works." };
   const LINE = 18;  // px from one name to the next below it
 
   const smooth = (from, to, value) => {
@@ -117,6 +119,7 @@ const BreastOverlay = (() => {
         if (element.hidden) continue;
         let x = (1 + at.x) * wide;
         if (x + width + 12 > 2 * wide) x -= width + 18;  // on the other side of its marker, not cut off
+        x = Math.max(x, 2 - dx);
         const spot = { x: x + dx, y: (1 - at.y) * high + dy, width };
         spot.y = freeHeight(spot, placed);
         placed.push(spot);

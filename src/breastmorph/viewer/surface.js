@@ -23,6 +23,26 @@ const BreastSurface = (() => {
     return normals;
   }
 
+  /* The faces in an order in which neighbours follow each other, so that what draws them computes a corner once and not for
+     each of its faces: by cells of a grid along a curve that keeps near what is near (Morton 1966). */
+  function inOrder(positions, faces) {
+    const bits = 6, count = faces.length / 3, [low, high] = bounds(positions), key = new Uint32Array(count), starts = new Uint32Array(8 ** bits + 1);
+    const scale = low.map((value, k) => (2 ** bits - 1) / Math.max(high[k] - value, 1e-9));
+    for (let f = 0; f < count; f++) {
+      const at = 3 * faces[3 * f];
+      let cell = 0;
+      for (let k = 0; k < 3; k++) {
+        const step = (positions[at + k] - low[k]) * scale[k];
+        for (let b = 0; b < bits; b++) cell |= ((step >> b) & 1) << (3 * b + k);
+      }
+      starts[(key[f] = cell) + 1] += 1;
+    }
+    for (let cell = 1; cell < starts.length; cell++) starts[cell] += starts[cell - 1];
+    const sorted = new Uint32Array(faces.length);
+    for (let f = 0; f < count; f++) sorted.set(faces.subarray(3 * f, 3 * f + 3), 3 * starts[key[f]]++);
+    return sorted;
+  }
+
   /* A thin tube of four sides along a line of points [[x, y, z] ...], closed unless it is `open`, with gaps where it is
      dashed: {positions, faces}. */
   function tube(line, radius, dashed = false, open = false) {
@@ -86,5 +106,5 @@ const BreastSurface = (() => {
     return [low, high];
   }
 
-  return { normals, hit, bounds, tube };
+  return { normals, hit, bounds, inOrder, tube };
 })();

@@ -286,7 +286,7 @@ class BreastView {
   _sharpen(fine) {
     let ratio = Math.min(window.devicePixelRatio || 1, 2);
     if (this.slow) {
-      const afforded = Math.sqrt((fine ? 2.2e6 : 0.25e6) / (this.container.clientWidth * this.container.clientHeight));
+      const afforded = Math.sqrt((fine ? 2.2e6 : 0.16e6) / (this.container.clientWidth * this.container.clientHeight));
       ratio = Math.min(Math.max(afforded, fine ? 1 : 0.4), fine ? 2 : 1);
     }
     if (this.renderer.getPixelRatio() !== ratio) this.renderer.setPixelRatio(ratio);
@@ -322,8 +322,7 @@ class BreastView {
     canvas.className = "bv-canvas";
     canvas.tabIndex = 0;
     canvas.setAttribute("role", "application");
-    canvas.setAttribute("aria-label", `${this.options.label}. Arrow keys turn it, with Shift they move it, `
-      + "plus and minus zoom, Home shows the front.");
+    canvas.setAttribute("aria-label", `${this.options.label}. ${BreastOverlay.words.keys}`);
     this.container.prepend(canvas);
     const controls = this.controls = new THREE.OrbitControls(this.camera, canvas);
     controls.target = this.eye.target;
@@ -338,8 +337,7 @@ class BreastView {
     const note = document.createElement("p");
     note.className = "bv-missing";
     note.setAttribute("role", "status");
-    note.textContent = "The 3D view needs WebGL, which this browser does not offer or has switched off. "
-      + "Everything else on the page works.";
+    note.textContent = BreastOverlay.words.noPicture;
     this.overlay.root.hidden = true;
     this.container.append(note);
   }

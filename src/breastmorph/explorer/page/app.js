@@ -37,6 +37,7 @@ const page = {
     const { undone, redone, ...now } = state;
     page.stale = JSON.stringify(now.model) !== JSON.stringify(page.state.model);
     page.state = { ...page.state, ...now };
+    server.setScan(now.scan);
     page.cases.describe();
     page.history.describe();
   },
@@ -283,6 +284,7 @@ async function start() {
     folder: startFolderTab(page), missing: startMissingTab(page), compare: startCompareTab(page), save: startSaveTab(page),
   };
   page.state = await server.start();
+  server.setScan(page.state.scan);
   Object.assign(NAMES, page.state.measure_names);
   Object.assign(PAIRS, page.state.pair_names);
   page.go(page.state.folders ? "folder" : "model");

@@ -80,6 +80,8 @@ export function startCases(page) {
     for (const key of pictures.keys()) if (!cases.some(one => one.scan === key)) pictures.delete(key);
     part("cases").hidden = !cases.length;
     part("cases-list").replaceChildren(...rows(cases));
+    const list = part("cases-list"), current = list.querySelector(".current");
+    if (current && current.offsetTop + current.offsetHeight > list.scrollTop + list.clientHeight) list.scrollTop = current.offsetTop;
     part("case-label").hidden = !cases.length;
     part("case-switch").replaceChildren(...cases.map(one => make("option", { value: one.scan, selected: one.scan === scan },
       [one.person, one.name, day(one.day)].filter(Boolean).join(" \u2013 "))), ...scan ? [] : [make("option", { value: "", selected: true }, t("none"))]);

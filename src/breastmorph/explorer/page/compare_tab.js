@@ -75,7 +75,7 @@ export function startCompareTab(page) {
       if (second) {
         const found = await arrays("POST", "api/compare", { shape: first, other: second });
         shape.maps.difference = found.difference;
-        other = { spec: second, label: words("compare-other"), positions: found.vertices, maps: {} };
+        other = { spec: second, label: words("compare-other"), positions: found.vertices, maps: {}, skin: found.colors ?? null };
       }
       const map = chosen("compare-map");
       if (map === "symmetry") shape.maps.symmetry = (await arrays("POST", "api/symmetry", { shape: first })).symmetry;
@@ -98,8 +98,14 @@ export function startCompareTab(page) {
     const { rows } = await post("api/compare/measures", { shape: first, other: second });
     part("compare-first").textContent = words("compare-shape");
     part("compare-second").textContent = words("compare-other");
+    // The unit, and that it is predicted, stand with the name: so the columns stay narrow.
+    const cell = (measure, difference = false) => {
+      const [number, ...rest] = withSpread({ ...measure, predicted: false }, difference).split(" ");
+      return make("td", {}, [number, ...rest.slice(0, -1)].join(" "));
+    };
     part("compare-table").tBodies[0].replaceChildren(...rows.map(row => make("tr", { id: `compare-${row.name}` },
-      make("th", { scope: "row" }, wording(row)), make("td", {}, withSpread(row)), make("td", {}, withSpread(row.other)), make("td", {}, withSpread(row.difference, true)))));
+      make("th", { scope: "row" }, `${wording(row)} (${quantity(row.value, row.unit).split(" ")[1]})${row.predicted || row.other.predicted ? `, ${t("predicted")}` : ""}`),
+      cell(row), cell(row.other), cell(row.difference, true))));
     part("compare-note").textContent = rows.some(({ difference }) => difference.sd !== null) ? t("\u00b1 is one standard deviation.")
       : t("Both are made of one scan, whose errors they share: the difference has no \u00b1 of its own.");
   }

@@ -88,7 +88,7 @@ export function startFolderTab(page) {
     part("folder-use").disabled = !queue.scans[at]?.registered;
     part("folder-check").disabled = !queue.scans.some(row => !["todo", "proposed"].includes(row.status) || row.problem);
     part("folder-register").disabled = !done;
-    part("folder-register").textContent = `${t("Register all")} ${done || ""}`.trim();
+    part("folder-register").textContent = done ? t`Register all ${done}` : t("Register all");
   }
 
   async function open(k) {

@@ -6,6 +6,8 @@ const KEY = "breastmorph-language", CATALOGUES = { de };
 const wanted = localStorage.getItem(KEY) ?? navigator.language.slice(0, 2);
 export const language = wanted in CATALOGUES ? wanted : "en";
 const words = CATALOGUES[language] ?? {};
+/* Numbers and days are written as in the user's country, where that speaks this language. */
+const country = navigator.languages?.find(one => one.slice(0, 2) === language) ?? language;
 
 /* A text in the user's language. t("{name} is open", {name}) or t`${name} is open`, which is called {0} in the catalogue. */
 export function t(text, ...values) {
@@ -21,9 +23,9 @@ export const word = text => text;
 export const count = (n, one, many) => t(n === 1 ? one : many, { n: whole(n) });
 
 /* Numbers and days as they are written there. */
-export const decimal = (value, digits) => value.toLocaleString(language, { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: false });
-export const whole = value => value.toLocaleString(language, { maximumFractionDigits: 0 });
-export const day = iso => iso ? new Date(`${iso}T12:00`).toLocaleDateString(language, { year: "numeric", month: "short", day: "numeric" }) : "";
+export const decimal = (value, digits) => value.toLocaleString(country, { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: false });
+export const whole = value => value.toLocaleString(country, { maximumFractionDigits: 0 });
+export const day = iso => iso ? new Date(`${iso}T12:00`).toLocaleDateString(country, { year: "numeric", month: "short", day: "numeric" }) : "";
 
 export function setLanguage(next) {
   localStorage.setItem(KEY, next);
@@ -49,5 +51,7 @@ export function translate(root) {
 
 document.documentElement.lang = language;
 Object.assign(BreastOverlay.words, { left: t("Patient's left"), right: t("Patient's right"),
-  fromLeft: t("Seen from patient's left"), fromRight: t("Seen from patient's right"), point: (0.5).toLocaleString(language)[1] });
+  fromLeft: t("Seen from patient's left"), fromRight: t("Seen from patient's right"),
+  keys: t("Arrow keys turn it, with Shift they move it, plus and minus zoom, Home shows the front."),
+  noPicture: t("The 3D view needs WebGL, which this browser does not offer or has switched off. Everything else on the page works."), point: (0.5).toLocaleString(country)[1] });
 if (language !== "en") translate(document.documentElement);

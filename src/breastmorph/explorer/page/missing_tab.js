@@ -3,7 +3,7 @@
 import { decimal, t, whole } from "./language.js";
 import { Brush } from "./brush.js";
 import { make, part, scoreSliders } from "./elements.js";
-import { sentence, typed, wording } from "./figures.js";
+import { NAMES, quantity, sentence, typed, wording } from "./figures.js";
 import { attempt, busy, runJob, say } from "./notices.js";
 import { arrays, Refusal, remove, upload } from "./server.js";
 import { fetchShape, labelOf } from "./shapes.js";
@@ -67,7 +67,7 @@ export function startMissingTab(page) {
         for (let c = 0; c < 3; c++) positions[3 * modes.ids[i] + c] += score * modes.modes[3 * (m * k + i) + c];
       }
     });
-    page.stage.show({ spec, label: labelOf(spec), positions, maps: prediction.maps });
+    page.stage.show({ spec, label: labelOf(spec), positions, maps: prediction.maps, skin: prediction.skin });
     page.measures.follow(spec);
   }
 
@@ -94,6 +94,12 @@ export function startMissingTab(page) {
       make("td", {}, figure(measure.other)), make("td", {}, figure(measure.mirrored)));
   }
 
+  /* "volume-right 301 cc", as files have it, for people; what is no measure is a word of its own. */
+  function inWords(given) {
+    const [name, value, unit] = given.split(" ");
+    return name in NAMES ? `${wording({ name })} ${quantity(Number(value), unit)}` : t(given);
+  }
+
   async function receive(result) {
     page.state.prediction = result;
     answered = choice;
@@ -108,7 +114,7 @@ export function startMissingTab(page) {
     part("missing-table").tBodies[0].replaceChildren(...result.measures.map(row));
     part("missing-show").querySelector("[value=mirrored]").hidden = result.side === "both";  // there is none
     const { mean, largest } = result.sd_mm;
-    part("missing-source").textContent = (result.given.length ? t`Given: ${result.given.join(", ")}.` + " " : "")
+    part("missing-source").textContent = (result.given.length ? t`Given: ${result.given.map(inWords).join(", ")}.` + " " : "")
       + t`Uncertainty of the skin: ${decimal(mean, 1)} mm on average, ${decimal(largest, 1)} mm at most (standard deviation). It says what is usual among the model\u2019s subjects, not what an operation will give.`;
     part("missing-result").hidden = false;
     part("missing-show").value = "prediction";

@@ -3,7 +3,7 @@
 import { t } from "./language.js";
 import { part } from "./elements.js";
 import { sentence } from "./figures.js";
-import { Cancelled, job, post, Refusal } from "./server.js";
+import { Cancelled, isPast, job, post, Refusal } from "./server.js";
 
 let working = "";  // what the status says while something runs
 
@@ -12,6 +12,7 @@ export function say(text) { part("status").textContent = text; }
 export function clearError() { part("error").hidden = true; }
 
 export function complain(error) {
+  if (isPast(error)) return;
   if (error instanceof Cancelled) { say(t("Stopped.")); return; }
   if (!(error instanceof Refusal)) console.error(error);
   const { cause, remedy } = error instanceof Refusal ? error

@@ -41,7 +41,7 @@ export function startPlan(page) {
       row(added, amount(one.added_cc, one.added_sd_cc)), row(removed, amount(one.removed_cc, one.removed_sd_cc)),
       row(t("Together"), `${signed(one.volume_cc, 0)}${one.sd_cc === null ? "" : ` \u00b1 ${whole(one.sd_cc)}`} ${t("cc")}`),
       row(t("Base, wide and high"), one.base_width_mm === null ? t("not known") : `${quantity(one.base_width_mm, "mm")} \u00d7 ${quantity(one.base_height_mm, "mm")}`),
-      row(t("Thickest"), `${decimal(one.thickest_mm, 1)} mm`)]));
+      row(t("Thickest"), `${signed(one.thickest_mm)} mm`)]));
     part("plan-files").replaceChildren(...found.sides.flatMap(one => [["added", added, one.added_cc], ["removed", removed, one.removed_cc]]
       .filter(([, , cc]) => cc > 0.05).map(([name, words]) => make("button", { className: "small", "data-solid": `${name}-${one.side}`, onclick: () => attempt(async () => {
         await download("POST", "api/download/plan", { target, side: one.side, part: name, format: "stl" }, `${name}-${one.side}.stl`);

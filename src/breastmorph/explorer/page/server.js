@@ -16,6 +16,9 @@ export class Refusal extends Error {
 /* A user pressed Cancel: nothing to report. */
 export class Cancelled extends Error {}
 
+/* Whether what was asked about had gone before the answer came: removed, undone. Nobody waits for it any more. */
+export const isPast = error => error.name === "AbortError";
+
 /* Requests that change nothing on the server. */
 const LOOKING = ["api/shape", "api/measures", "api/download", "api/left", "api/enter", "api/sessions", "api/undo", "api/redo", "api/cases"];
 let changed = () => {};
@@ -23,19 +26,30 @@ export function onChange(listener) { changed = listener; }
 
 const pause = ms => new Promise(done => setTimeout(done, ms));
 
-let session = sessionStorage.getItem(KEY);
+let session = sessionStorage.getItem(KEY), scan = null;
+
+/* The scan that the page shows: what is asked from now on is about it, whatever the server opens meanwhile. */
+export function setScan(key) { scan = key; }
+
+/* Questions about what is shown, and requests that take it away: the answers would be about something that has gone. */
+const SHOWN = /^api\/(shape|measures|compare|symmetry|lines|sections|plan)\b/, AWAY = /^(POST api\/(undo|redo|scans\/[^/]+\/remove)|DELETE api\/scans\/[^/]+)$/;
+let asking = new AbortController();
 
 async function request(method, path, { body, raw, code } = {}) {
   const headers = { "X-Token": localStorage.getItem(TOKEN) ?? "" };  // looked up each time: another tab may have a new one
   headers["X-Language"] = language;
+  if (scan !== null) headers["X-Scan"] = scan;
+  if (AWAY.test(`${method} ${path}`)) { asking.abort(); asking = new AbortController(); }
+  const signal = SHOWN.test(path) ? asking.signal : undefined;
   if (session) headers["X-Session"] = session;
   if (code) headers["X-Code"] = code;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (raw) headers["Content-Type"] = "application/octet-stream";
   let answer;
   try {
-    answer = await fetch(path, { method, headers, body: raw ?? (body === undefined ? undefined : JSON.stringify(body)) });
-  } catch {
+    answer = await fetch(path, { method, headers, body: raw ?? (body === undefined ? undefined : JSON.stringify(body)), signal });
+  } catch (error) {
+    if (isPast(error)) throw error;
     // A server that refuses an upload early closes the connection before the browser has sent everything.
     throw raw ? new Refusal({ cause: t("The upload was interrupted"), remedy: t("The file may be larger than allowed; or start breastmorph explore again.") })
       : new Refusal({ cause: t("The explorer does not answer"), remedy: t("Start it again with: breastmorph explore") });

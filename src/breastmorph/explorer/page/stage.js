@@ -40,7 +40,10 @@ export class Stage extends EventTarget {
     this.view.onFrame = () => this._afterFrame();
   }
 
-  _changed() { this.dispatchEvent(new Event("change")); }
+  _changed() {
+    this.view.container.classList.toggle("result", this.showing === "scan" && Boolean(this.scan?.result) && this.scanParts !== "scan");
+    this.dispatchEvent(new Event("change"));
+  }
 
   /* Look from a side: a name in BreastView.PRESETS. */
   lookFrom(preset) {
@@ -109,7 +112,7 @@ export class Stage extends EventTarget {
       this._placeScan();
       if (this.scan.result) this.showResult(this.scan.result, this.scanParts);
     } else this.paint();
-    if (this.kept?.skin) this.view.setColours("kept", on ? this.kept.skin : null, { photo: true });
+    this._paintKept();
     this._changed();
   }
 
@@ -167,6 +170,13 @@ export class Stage extends EventTarget {
     this._changed();
   }
 
+  /* The second shape in its own skin too; see-through over the first one it is blue. */
+  _paintKept() {
+    if (!this.kept) return;
+    const own = this.ownSkin && this.layout !== "overlay" ? this.kept.skin : null;
+    this.view.setColours("kept", own ?? null, { photo: true });
+  }
+
   _arrange() {
     const shape = this.showing === "shape", two = shape && this.shape && this.kept ? this.layout : "single";
     const step = two === "side" ? this._width() / 2 : 0, right = this._right;
@@ -175,6 +185,7 @@ export class Stage extends EventTarget {
       this.view.setStyle("kept", {
         visible: two !== "single" && two !== "blink", opacity: two === "overlay" ? 0.4 : 1, offset: right.map(part => -part * step) });
     }
+    this._paintKept();
     this.view.setSplit(two === "split" ? { left: "kept", right: "shape", at: this.splitAt } : null);
     clearInterval(this._blinking);
     if (two === "blink") this._blinking = setInterval(() => this._blink(), BLINK);

@@ -321,6 +321,7 @@ export default {
   "Reduce the scan, for example to 500,000 triangles.": "Verkleinern Sie den Scan, zum Beispiel auf 500.000 Dreiecke.",
   "Register again": "Noch einmal registrieren",
   "Register all": "Alle registrieren",
+  "Register all {0}": "Alle {0} registrieren",
   "Register it first": "Registrieren Sie ihn zuerst",
   "Register the scan": "Den Scan registrieren",
   "Register them first": "Registrieren Sie sie zuerst",
@@ -723,4 +724,7 @@ export default {
   "± and ring: the point lies inside in about 95 of 100 cases.": "± und Ring: der Punkt liegt in etwa 95 von 100 Fällen darin.",
   "± is one standard deviation.": "± ist eine Standardabweichung.",
   "“{0}” is not a number above 0": "„{0}“ ist keine Zahl über 0",
+  "an earlier scan": "ein früherer Scan",
+  "Arrow keys turn it, with Shift they move it, plus and minus zoom, Home shows the front.": "Pfeiltasten drehen ihn, mit Umschalt verschieben sie ihn, Plus und Minus vergrößern und verkleinern, Pos1 zeigt ihn von vorn.",
+  "The 3D view needs WebGL, which this browser does not offer or has switched off. Everything else on the page works.": "Die 3D-Ansicht braucht WebGL, das dieser Browser nicht bietet oder abgeschaltet hat. Alles andere auf der Seite geht.",
 };
