@@ -11,6 +11,9 @@ truth keeps `file_transform` (4x4, upright mm to file). --keep writes the sets a
 Then the same scans with the nipples' bumps smoothed away, the coloured ones also without the areola's contrast; and
 landmarks as a person set them, right ones and nipples moved along the skin, shown to the second pair of eyes.
 
+Half as many phantoms after a mastectomy (phantom-lost), and with both breasts small (phantom-small), are asked only
+whether the breasts that are there are told. The set "hostile" is what is no whole torso: things, two people, halves.
+
 --batch runs the command instead, one process, on so many files that hold --n phantoms in turn, and looks at its memory
 as the files come out (Linux): it must not grow.
 """
@@ -43,6 +46,7 @@ from breastmorph.mesh.skin import from_lab, to_lab
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.phantom import write_cohort
 from breastmorph.phantom.body import smooth_step
+from breastmorph.phantom.cohort import Marginal, PhantomParameters
 from breastmorph.scan.anatomy import UNITS
 from breastmorph.scan.finder import FoundLandmarks, find_landmarks, second_look
 from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
@@ -61,10 +65,21 @@ LIMITS = {
     "lateral_pole": ((10, 22), (10, 22), (8, 18)),
     "imf": ((8, 16), (8, 16), (8, 16)),
 }
+# Who is asked only for her breasts: after a mastectomy, and both as small as an adult's are.
+SMALL = PhantomParameters(
+    volume_left=Marginal(110.0, 30.0, 60.0, 170.0),
+    volume_right=Marginal(110.0, 30.0, 60.0, 170.0),
+    difference=Marginal(15.0, 12.0, 0.3, 60.0),
+)
+ONLY_BREASTS = ("phantom-lost", "phantom-small")
 FLAT = (8, 18)  # the same of flat nipples, with and without colour
 MOVES = {15.0: 0.60, 30.0: 0.95}  # mm, and least share that is named
 FALSE_ALARMS = 0.02  # per landmark at most
 CALIBRATED = (0.85, 0.99)  # share of the errors within 1.96 deviations
+FOLDS = 0.8  # of those that show, found at least
+DOUBTFUL = 0.1  # of all landmarks at most
+SECONDS, SMALL_SCAN = (2.0, 4.0), 30_000  # of one core at most, below so many vertices and above
+MEMORY = 1000.0  # MB at most
 
 # --------------------------------------------------------------------------------------------------------------------
 # Sets: any pose, any unit, the truth beside
@@ -73,12 +88,18 @@ CALIBRATED = (0.85, 0.99)  # share of the errors within 1.96 deviations
 
 def sources(place: Path, beside: Path, n: int, seed: int, jobs: int, only: Sequence[str]) -> dict[str, Path]:
     """Folders to make sets of, by name; phantoms are made."""
-    wanted = {"phantom": (seed, n // 10, False), "phantom-coloured": (seed + 1, 0, True)}
+    few = (n + 1) // 2
+    wanted: dict[str, Callable[[Path], object]] = {
+        "phantom": lambda out: write_cohort(out, n, seed, jobs, n // 10),
+        "phantom-coloured": lambda out: write_cohort(out, n, seed + 1, jobs, colour=True),
+        "phantom-lost": lambda out: write_cohort(out, few, seed + 2, jobs, few),
+        "phantom-small": lambda out: write_cohort(out, few, seed + 3, jobs, parameters=SMALL),
+    }
     found = {}
-    for name, (own_seed, one_sided, colour) in wanted.items():
+    for name, make in wanted.items():
         if not only or name in only:
             found[name] = place / "made" / name
-            write_cohort(found[name], n, own_seed, jobs, one_sided, colour=colour)
+            make(found[name])
     others = sorted(path for path in beside.glob("torsos*") if (path / "truth").is_dir())
     return found | {path.name: path for path in others if not only or path.name in only}
 
@@ -129,7 +150,8 @@ class Case:
     mesh: TriangleMesh
     true: Landmarks
     to_file: Similarity
-    folds: Landmarks
+    folds: Landmarks  # that the scan shows ...
+    hidden: Landmarks  # ... and that it does not
     absent: str
 
     @classmethod
@@ -140,14 +162,15 @@ class Case:
         scale = float(np.cbrt(np.linalg.det(matrix[:3, :3])))
         to_file = Similarity(matrix[:3, :3] / scale, matrix[:3, 3], scale)
         true = load_landmarks(folder / "landmarks" / f"{name}.json").transformed(to_file.inverse())
-        folds = {}
+        folds: dict[bool, dict[str, Floats]] = {True: {}, False: {}}
         if "fixed_names" in truth:
-            fixed = zip(
-                truth["fixed_names"].tolist(), truth["fixed_points"], truth["fixed_on_scan"], strict=True
-            )
-            folds = {key: point for key, point, seen in fixed if key.startswith("imf") and seen}
+            names, points, seen = (truth[f"fixed_{key}"] for key in ("names", "points", "on_scan"))
+            for key, point, shown in zip(names.tolist(), points, seen, strict=True):
+                if key.startswith("imf"):
+                    folds[bool(shown)][key] = point
+        marks = (Landmarks.of(folds[True]), Landmarks.of(folds[False]))
         absent = str(truth["removed_side"]) if "removed_side" in truth else ""
-        return cls(load_mesh(scan_file(folder, name)), true, to_file, Landmarks.of(folds), absent)
+        return cls(load_mesh(scan_file(folder, name)), true, to_file, *marks, absent)
 
     @property
     def upright(self) -> TriangleMesh:
@@ -256,6 +279,9 @@ class Result:
     marks: tuple[Mark, ...] = ()
     handled: bool = False
     folds: int = 0  # that the scan shows
+    hidden: tuple[
+        bool, ...
+    ] = ()  # of folds that it does not show: whether their height is within its deviation
     right_side: bool = False
     invented: int = 0
     doubtful: int = 0
@@ -271,7 +297,7 @@ class Measured:
     """Everything about one scan of a set."""
 
     plain: Result
-    flat: Result
+    flat: Result | None = None
     pale: Result | None = None
     false_alarms: int = 0
     shown: int = 0
@@ -296,9 +322,11 @@ def judged(case: Case, keep: Path | None = None) -> Result:
         save_landmarks(found.landmarks, keep)
     upright = found.landmarks.transformed(case.to_file.inverse())
     marks = tuple(_mark(case, upright, name) for name in upright if name in case.true or name in case.folds)
+    hidden = tuple(_mark(case, upright, name).scaled < 1.96 for name in upright if name in case.hidden)
     wanted = [name for name in case.true if name in REQUIRED]
     return Result(
         marks=marks,
+        hidden=hidden,
         handled=all(name in upright for name in wanted),
         right_side=found.absent == case.absent,
         invented=sum(bool(case.absent) and name.endswith(case.absent) for name in upright),
@@ -310,7 +338,8 @@ def judged(case: Case, keep: Path | None = None) -> Result:
 
 def _mark(case: Case, found: Landmarks, name: str) -> Mark:
     kind = name if name in STERNUM else name.rsplit("_", 1)[0]
-    off = found[name] - (case.true if name in case.true else case.folds)[name]
+    true = next(known for known in (case.true, case.folds, case.hidden) if name in known)
+    off = found[name] - true[name]
     axis, away = AXIS[kind], float(np.linalg.norm(off))
     size = away if axis is None else float(abs(off[axis]))
     sd = found.found[name].sd * (np.sqrt(2.0) if axis is None else 1.0)  # per direction along the skin
@@ -355,6 +384,8 @@ def measured(place: Path, item: tuple[str, str]) -> Measured:
     folder, name = place / item[0], item[1]
     case = Case.of(folder, name)
     plain = judged(case, folder / "found" / f"{name}.json")
+    if item[0] in ONLY_BREASTS:
+        return Measured(plain)
     flat = flattened(case)
     pale = judged(without_contrast(flat)) if case.mesh.colors is not None else None
     rng = np.random.default_rng(list(name.encode()))
@@ -363,6 +394,116 @@ def measured(place: Path, item: tuple[str, str]) -> Measured:
 
 def _setup(place: Path) -> Callable[[tuple[str, str]], Measured]:
     return partial(measured, place)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# What is no whole torso
+# --------------------------------------------------------------------------------------------------------------------
+
+HALVES = 12  # scans of a set that are cut in halves
+HELD = 10.0  # mm from what is left of a scan to the true place of a landmark that it still holds
+
+
+def ellipsoid(centre: Sequence[float], radii: Sequence[float]) -> TriangleMesh:
+    """A closed round thing, mm."""
+    angle, height = np.meshgrid(np.linspace(0, 2 * np.pi, 90), np.linspace(-1, 1, 60))
+    ring = np.sqrt(1 - height**2)
+    points = np.stack([ring * np.cos(angle), height, ring * np.sin(angle)], axis=-1).reshape(-1, 3)
+    a = (np.arange(59)[:, None] * 90 + np.arange(89)).ravel()
+    faces = np.concatenate([np.c_[a, a + 90, a + 1], np.c_[a + 1, a + 90, a + 91]])
+    return TriangleMesh(np.asarray(centre) + points * radii, faces)
+
+
+def box(centre: Sequence[float], half: Sequence[float]) -> TriangleMesh:
+    """A closed thing with six sides: a round one pressed outwards, mm."""
+    ball = ellipsoid((0, 0, 0), (1, 1, 1))
+    square = np.clip(ball.vertices * 4.0, -1.0, 1.0)
+    return ball.with_vertices(np.asarray(centre) + square * half)
+
+
+def together(*parts: TriangleMesh) -> TriangleMesh:
+    """Several surfaces in one file."""
+    first = np.cumsum([0, *(part.n_vertices for part in parts)])
+    faces = [part.faces + start for part, start in zip(parts, first, strict=False)]
+    return TriangleMesh(np.vstack([part.vertices for part in parts]), np.vstack(faces))
+
+
+def things() -> dict[str, TriangleMesh]:
+    """What somebody may hold before a scanner, as large as it is, mm."""
+    fingers = [ellipsoid((18.0 * k - 30.0, 85.0 - 4.0 * (k - 1.5) ** 2, 0), (9, 45, 9)) for k in range(4)]
+    legs = [box((x, -250, z), (20, 220, 20)) for x in (-190, 190) for z in (-190, 190)]
+    head = (ellipsoid((0, 0, 0), (75, 110, 95)), ellipsoid((0, -5, 95), (12, 22, 18)))
+    return {
+        "ball, 400 mm": ellipsoid((0, 0, 0), (200, 200, 200)),
+        "egg, 450 mm": ellipsoid((0, 0, 0), (150, 225, 110)),
+        "head": together(*head, ellipsoid((0, -140, -20), (55, 70, 55))),
+        "hand": together(ellipsoid((0, 0, 0), (42, 50, 16)), ellipsoid((52, 10, 0), (30, 12, 12)), *fingers),
+        "chair": together(box((0, 0, 0), (220, 20, 220)), box((0, 270, -200), (220, 230, 15)), *legs),
+        "plate": ellipsoid((0, 0, 0), (250, 250, 2)),
+    }
+
+
+def cut(case: Case) -> dict[str, TriangleMesh]:
+    """Halves of an upright torso: through the sternum, and through the breasts."""
+    mesh, true = case.upright, case.true
+    middle = true.array(STERNUM)[:, 0].mean()
+    level = np.mean([true[name][1] for name in true if name.startswith("nipple")])
+    x, y, _ = mesh.vertices.T
+    sides = {
+        "left half": x > middle,
+        "right half": x < middle,
+        "upper half": y > level,
+        "lower half": y < level,
+    }
+    return {name: mesh.kept(kept[mesh.faces].all(axis=1)) for name, kept in sides.items()}
+
+
+def answer(mesh: TriangleMesh) -> FoundLandmarks | str:
+    """What the program says of a surface: landmarks, or the name of the refusal."""
+    try:
+        return find_landmarks(mesh, "mm")
+    except MeshProblem as error:
+        return error.name
+
+
+def passed(case: Case, mesh: TriangleMesh, found: FoundLandmarks) -> list[str]:
+    """Landmarks that were written, and not doubted, though their true place is cut off."""
+    sure = [name for name in found.landmarks if name in case.true and name not in found.doubtful]
+    away = Surface(mesh).closest(case.true.array(sure)).distances if sure else np.empty(0)
+    return [name for name, off in zip(sure, away, strict=True) if off > HELD]
+
+
+def hostile(place: Path, sets: Iterable[str]) -> list[str]:
+    """What is no whole torso, one line a kind; those that were taken for one without a word."""
+    silent = []
+    print("\nWhat is no whole torso")
+    for name, thing in things().items():
+        said = answer(thing)
+        print(f"  {name:32s} {'refused: ' + said if isinstance(said, str) else said}", flush=True)
+        silent += [name] if not isinstance(said, str) else []
+    for name in sets:
+        files = sorted((place / name / "landmarks").glob("*.json"))[:HALVES]
+        cases = [Case.of(place / name, path.stem) for path in files]
+        whole = [case for case in cases if not case.absent]
+        pairs = [together(a.upright, b.upright.with_vertices(b.upright.vertices + [650.0, 0.0, 0.0]))
+                 for a, b in zip(whole[::4], whole[1::4], strict=False)]  # fmt: skip
+        told = [isinstance(answer(pair), str) for pair in pairs]
+        print(f"  {name + ', two people':32s} {sum(told)} of {len(told)} refused", flush=True)
+        silent += [f"{name}: two people"] * (not all(told))
+        inverted = [answer(case.upright.flipped()) for case in whole[::4]]
+        told = [isinstance(said, str) or bool(said.warnings) for said in inverted]
+        print(f"  {name + ', inside out':32s} {sum(told)} of {len(told)} named", flush=True)
+        silent += [f"{name}: inside out"] * (not all(told))
+        halves = [(kind, case, mesh) for case in whole for kind, mesh in cut(case).items()]
+        for kind in dict.fromkeys(kind for kind, *_ in halves):
+            said = [(case, mesh, answer(mesh)) for own, case, mesh in halves if own == kind]
+            taken = [one for one in said if not isinstance(one[2], str)]
+            # Half a torso is no chest after a mastectomy: what is cut off must be said to be.
+            calm = [one for one in taken if one[2].absent or passed(*one)]
+            words = f"{len(said) - len(taken)} of {len(said)} refused, {len(taken) - len(calm)} without what is cut off"
+            print(f"  {name + ', ' + kind:32s} {words}, {len(calm)} wrongly taken", flush=True)
+            silent += [f"{name}: {kind}"] * bool(calm)
+    return silent
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -442,6 +583,7 @@ def accuracy(results: dict[str, list[Measured]]) -> dict[str, list[str]]:
     rows["invented on an absent side"] = [str(sum(r.invented for r in found)) for found in plain]
     rows["> 40 mm off and not doubtful"] = [str(len(far(own))) for own in marks]
     rows["within 1.96 deviations"] = [share(mark.scaled < 1.96 for mark in own) for own in marks]
+    rows["hidden folds within them"] = [share(one for r in found for one in r.hidden) for found in plain]
     rows["doubtful"] = [_doubtful(found) for found in plain]
     rows["CPU seconds, median"] = [f"{np.median([r.seconds for r in found]):.2f}" for found in plain]
     rows["vertices, median"] = [f"{np.median([r.vertices for r in found]):.0f}" for found in plain]
@@ -466,7 +608,7 @@ def _doubtful(found: Sequence[Result]) -> str:
 
 def harder(results: dict[str, list[Measured]]) -> dict[str, list[str]]:
     """Rows of the flat nipples."""
-    flat = [[one.flat for one in measured] for measured in results.values()]
+    flat = [[one.flat for one in measured if one.flat] for measured in results.values()]
     pale = [[one.pale for one in measured if one.pale] for measured in results.values()]
     rows = {}
     for name, found in (("bump smoothed away", flat), ("... and no contrast", pale)):
@@ -506,8 +648,17 @@ def missed(results: dict[str, list[Measured]]) -> list[str]:
             out.append(f"{name}: more than {FAR:.0f} mm off and not doubtful")
         if np.mean([result.handled for result in plain]) < (0.97 if column == 2 else 0.95):
             out.append(f"{name}: handled")
+        if not all(result.right_side for result in plain if not result.refused):
+            out.append(f"{name}: breasts present")
+        if (there := sum(r.folds for r in plain)) and len(offs(plain, "imf")) < FOLDS * there:
+            out.append(f"{name}: visible folds")
+        if sum(r.doubtful for r in plain) > DOUBTFUL * sum(r.written for r in plain):
+            out.append(f"{name}: doubtful")
+        most = SECONDS[0] if np.median([r.vertices for r in plain]) < SMALL_SCAN else SECONDS[1]
+        if np.median([r.seconds for r in plain]) > most or max(r.memory for r in plain) > MEMORY:
+            out.append(f"{name}: time or memory")
         for kind, found in (
-            ("flat", [one.flat for one in own]),
+            ("flat", [one.flat for one in own if one.flat]),
             ("pale", [one.pale for one in own if one.pale]),
         ):
             values = offs(found, "nipple")
@@ -563,14 +714,17 @@ def main() -> int:
         ordered = {
             name: [results[name][one] for one in sorted(results[name])] for name in made if name in results
         }
-    if not ordered:
-        print("no such set is present, nothing measured")
-        return 0
-    sets = list(ordered)
-    print_table("Off by, mm, median / 90th percentile", accuracy(ordered), sets)
-    print_table("Flat nipples, mm", harder(ordered), sets)
-    print_table("A second pair of eyes", second_eyes(ordered), sets)
-    broken = missed(ordered)
+        if ordered:
+            sets = list(ordered)
+            print_table("Off by, mm, median / 90th percentile", accuracy(ordered), sets)
+            print_table("Flat nipples, mm", harder(ordered), sets)
+            print_table("A second pair of eyes", second_eyes(ordered), sets)
+        broken = missed(ordered)
+        if not only or "hostile" in only:
+            broken += hostile(place, [name for name in made if name in ("phantom", "torsos")])
+        elif not ordered:
+            print("no such set is present, nothing measured")
+            return 0
     print("\nLimits missed: " + (", ".join(broken) if broken else "none"))
     return 1 if broken else 0
 

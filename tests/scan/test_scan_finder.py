@@ -158,7 +158,7 @@ def two_people() -> TriangleMesh:
         (two_people, ("several-bodies", "not-a-torso")),
         pytest.param(
             lambda: kept(lambda p: p[:, 0] > 0),
-            ("not-a-torso", "implausible-anatomy"),
+            ("torso-cut-off",),
             marks=pytest.mark.slow,
         ),
         pytest.param(

@@ -76,6 +76,7 @@ _AT_AN_EDGE = {"sternal_notch": 8.0, "xiphoid": 10.0, "nipple": 6.0}
 _BELOW = {"xiphoid": 10.0, "nipple": 12.0, "lower_pole": 8.0}
 _LOST = 8.0  # mm of deviation of a nipple on a side whose end was cut off: it was cut off too
 _SOUP = 0.3  # of the vertices on an edge: the triangles of a cloud overlap, their edges are not the scan's
+_BESIDE = 40.0  # mm of skin to both sides of the sternum without which there is no telling where it is
 _ABOVE = 15.0  # mm of skin above the notch without which it is doubtful
 _COLUMN = (40.0, 90.0)  # mm to the sides of a landmark and behind it in which that skin is looked for
 _ANOTHER_BODY = 0.25  # of the surface in another piece of that share: not one person alone
@@ -177,7 +178,8 @@ def find_landmarks(
     middle = mesh.vertices.mean(axis=0)
     body = lightened(mesh.with_vertices((mesh.vertices - middle) * mm))
     with one_thread():
-        found = _found_in_mm(body, there)
+        skin = Skin.of(body, 4.0)
+        found = _found_from(body, skin, _settled(skin, hypotheses(skin)), there)
     upright = found.landmarks.transformed(Similarity(found.axes)).only(REQUIRED)
     if sized and enough_landmarks(upright):
         try:
@@ -192,11 +194,6 @@ def find_landmarks(
         warnings=(warning("inverted-orientation/found"),) if inside_out else (),
         unit=unit,
     )
-
-
-def _found_in_mm(body: TriangleMesh, there: Collection[str]) -> FoundLandmarks:
-    skin = Skin.of(body, 4.0)
-    return _found_from(body, skin, _settled(skin, hypotheses(skin)), there)
 
 
 def _found_from(
@@ -579,8 +576,9 @@ def _looking_at(outward: Floats) -> Floats:
 # The judgement: on the skin or left out, sure or doubtful
 # --------------------------------------------------------------------------------------------------------------------
 
-# Log odds above which a side has no breast (without one they lay above -7, with one below -14), and may have none.
-_FLAT, _UNSURE = -9.0, -12.0
+# Log odds above which a side has no breast, between those of 52 without one (above -9.1) and of all with one (below
+# -14; of small ones on phantoms below -20), and above which it may have none.
+_FLAT, _UNSURE = -11.5, -13.0
 _THERE = 20.0  # mm from the sternum to where its nipple would lie: half a torso has no such side
 
 
@@ -616,11 +614,11 @@ def _on_the_skin(body: TriangleMesh, wanted: Mapping[str, Floats]) -> tuple[Floa
     return found, away, faces
 
 
-def _skin_beyond(body: TriangleMesh, point: Floats, up: float) -> float:
-    """How far a scan goes on below (``up`` -1) or above (1) a point, mm; less than nothing where it ends before."""
-    near = np.abs(body.vertices[:, 0] - point[0]) < _COLUMN[0]
+def _skin_beyond(body: TriangleMesh, point: Floats, way: float, along: int = 1) -> float:
+    """How far a scan goes on beyond a point up (``way`` 1) or down (-1), or along x, mm; below 0 if it ends before."""
+    near = np.abs(body.vertices[:, 1 - along] - point[1 - along]) < _COLUMN[0]
     near &= body.vertices[:, 2] > point[2] - _COLUMN[1]
-    return float((up * (body.vertices[near, 1] - point[1])).max(initial=-np.inf))
+    return float((way * (body.vertices[near, along] - point[along])).max(initial=-np.inf))
 
 
 def _cut_off(
@@ -647,6 +645,10 @@ def _cut_off(
         # Half a cloud may be fitted; half a surface is refused, for it would pass as a chest with one breast.
         if not surface and name in wanted and SIGN[side] * (wanted[name] - wanted["xiphoid"])[0] < 0.0:
             gone.add(name)
+        # Cut along the sternum it is half a torso: nothing holds what was taken for the sternum.
+        middle = np.mean([wanted[end] for end in STERNUM], axis=0)
+        if surface and _skin_beyond(body, middle, SIGN[side], along=0) < _BESIDE:
+            gone.update((*STERNUM, *(one for one in REQUIRED if one.endswith(side))))
     # The poles are told from the nipple: of a breast without one they are nowhere.
     return gone | {name for name in wanted for s in SIDES if name.endswith(s) and f"nipple_{s}" in gone}
 
