@@ -153,7 +153,7 @@ def test_what_an_earlier_check_said_is_not_sought_again(rules, tmp_path, monkeyp
 
     monkeypatch.setattr(check, "second_look", look)
     sought = ProductMaker(rules)(files)
-    said = check_scan(files, rules.check, from_npz(rules.template).as_reference).accepted().doubts
+    said = Doubts.of(check_scan(files, rules.check, from_npz(rules.template).as_reference).accepted())
     kept = Doubts.from_dict(json.loads(json.dumps(said.as_dict())))
     assert len(looked) == 2
     known = ProductMaker(replace(rules, doubts={"s00": (input_hashes(files), kept)}))(files)

@@ -278,11 +278,6 @@ class Scan(Shown):
             found[name] = replace(own, covariance=share @ own.covariance)
         return replace(self.landmarks, points=points, found=found)
 
-    @property
-    def doubts(self) -> Doubts:
-        """What speaks against it, to be kept for who reads the same files again."""
-        return Doubts(self.warnings, self.rather)
-
     def __repr__(self) -> str:
         absent = "".join(f", {side} side absent" for side in self.landmarks.absent_sides)
         doubts = doubted(self.warnings)
@@ -310,6 +305,11 @@ class Doubts:
 
     warnings: tuple[Finding, ...] = ()
     rather: Landmarks = field(default_factory=lambda: Landmarks.of({}))
+
+    @classmethod
+    def of(cls, scan: Scan) -> Self:
+        """A scan's own, to be kept for who reads the same files again."""
+        return cls(scan.warnings, scan.rather)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values from which :meth:`from_dict` makes it again, to the last bit."""

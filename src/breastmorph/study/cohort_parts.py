@@ -284,7 +284,9 @@ def _checker(check: CheckParameters, template: Template) -> Callable[[ScanFiles]
             judged = check_scan(files, check, template.as_reference)
         remarks = sentences(finding for finding in judged.findings if finding.level != "note")
         verdict = {"verdict": judged.verdict, "remarks": remarks, "facts": dict(judged.facts)}
-        return verdict | ({"inputs": inputs, "doubts": judged.scan.doubts.as_dict()} if judged.scan else {})
+        return verdict | (
+            {"inputs": inputs, "doubts": Doubts.of(judged.scan).as_dict()} if judged.scan else {}
+        )
 
     return judge
 
