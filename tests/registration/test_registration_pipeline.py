@@ -12,8 +12,10 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration import Registrar, preset, register
-from breastmorph.scan.scan import Landmarks, Scan
-from breastmorph.template import Template, template_from
+from breastmorph.registration.pipeline import lay_again, lay_on, look_at
+from breastmorph.registration.prepared import PreparedTemplate
+from breastmorph.scan.scan import STERNUM, Found, Landmarks, Scan
+from breastmorph.template import Template, default_template, template_from
 from torso import torso
 
 STRETCH = np.array([1.04, 0.97, 1.0])
@@ -184,6 +186,33 @@ def test_jittered_landmarks_hardly_move_the_surface(registrar, result, scan):
     other = registrar.register(replace(scan, landmarks=Landmarks(names, points + jitter)))
     change = Surface(result.mesh).closest(other.vertices[breast(result)]).distances
     assert change.mean() < 1.0
+
+
+def test_what_the_warp_knows_mends_a_start_by_a_vaguely_found_sternum(registrar, result, scan):
+    """Both ends of the sternum are found too high; nipples and poles are where they are."""
+    marks, prepared = scan.landmarks, registrar._prepared
+    high = np.array([[0.0, 15.0 * (name in STERNUM), 0.0] for name in marks])
+    points = Surface(scan.mesh).closest(marks.points + high).points
+    vague = {name: Found("shape", 12.0, np.diag([9.0, 225.0, 9.0])) for name in STERNUM}
+    wrong = replace(scan, landmarks=Landmarks(marks.names, points, found=vague))
+    laid = lay_on(prepared, look_at(prepared, wrong))
+    again = lay_again(prepared, laid)
+    before, after, right = (
+        one.apply(registrar.template.landmarks["sternal_notch"][None])[0][1]
+        for one in (laid.transform, again.transform, result.transform)
+    )
+    assert before - right > 2.0
+    assert abs(after - right) < 0.7 * (before - right)
+    assert [stage.name for stage in again.report.stages] == ["rigid"]
+    assert registrar.register(wrong).transform.translation == pytest.approx(again.transform.translation)
+    # What a person set holds: the template stays where the sternum puts it.
+    first = lay_on(prepared, look_at(prepared, scan)).transform
+    assert result.transform.translation == pytest.approx(first.translation)
+
+
+def test_only_the_built_in_template_knows_how_trunks_vary(registrar):
+    assert not registrar._prepared.knows_trunks
+    assert PreparedTemplate(default_template(), preset("default")).knows_trunks
 
 
 def test_absent_side_registers_and_is_named(registrar, scan):

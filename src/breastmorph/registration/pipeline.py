@@ -92,6 +92,9 @@ def bent_onto(prepared: PreparedTemplate, scan: Scan, population: Population | N
     """The method: five stages, each from values to a value. Behind the rigid one all is in template coordinates."""
     seen = look_at(prepared, scan)
     laid = lay_on(prepared, seen)
+    found = any(end in scan.landmarks.found for end in STERNUM)
+    if found and prepared.basis is not None and not prepared.knows_trunks:
+        laid = lay_again(prepared, laid, population)
     slid = slide(prepared, laid, population)
     bent = refine(prepared, laid, slid)
     return judge(prepared, laid, bent)
@@ -286,6 +289,38 @@ def lay_on(prepared: PreparedTemplate, seen: Seen) -> Laid:
     standing = laid.standing(coarse, coarse.mesh.vertices)
     report = laid.report.closed("rigid", standing, iterations)
     return replace(laid, report=report.warned(judge_thorax(standing.outside, seen.scan.id)))
+
+
+# Times the variance that a found xiphoid has in the warp: no skin shows it, and the nets read it off the rest of the
+# body as the warp itself does, so half of what it says is told already.
+_TOLD_TWICE = 4.0
+
+
+def lay_again(prepared: PreparedTemplate, laid: Laid, population: Population | None = None) -> Laid:
+    """The similarity once more, read off the warped thorax, where the ends of the sternum were found and hold badly.
+
+    Smoothness asks for the shortest way from wherever the template lies, so its best place is where the warped thorax
+    is nearest. What was learnt of trunks is seen from the sternum: with that prior the first place is kept.
+    """
+    coarse, seen, vague = prepared.coarse, laid.seen, dict(laid.marks.found)
+    if (told := vague.get("xiphoid")) is not None:
+        vague["xiphoid"] = replace(told, covariance=_TOLD_TWICE * told.covariance)
+    laid = replace(laid, marks=replace(laid.marks, found=vague))
+    slid = slide(prepared, laid, population)
+    breast = prepared.peak * prepared.functions.parameters.breast_saturation
+    thorax = 1.0 - np.minimum(coarse.mask / breast, 1.0)
+    transform = Similarity.fit(coarse.mesh.vertices, laid.transform.apply(slid.anchors), thorax)
+    *before, rigid = laid.report.stages
+    report = replace(slid.report, stages=tuple(before), warnings=laid.report.warnings).ticked("rigid")
+    again = replace(
+        laid,
+        transform=transform,
+        target=seen.target.seen_through(transform),
+        marks=laid.marks.transformed(transform.inverse().after(laid.transform)),
+        mask=seen.mask_through(transform),
+    )
+    standing = again.standing(coarse, coarse.mesh.vertices)
+    return replace(again, report=report.closed("rigid", standing, rigid.iterations))
 
 
 def slide(prepared: PreparedTemplate, laid: Laid, population: Population | None = None) -> Slid:

@@ -242,11 +242,17 @@ class PreparedTemplate:
     @cached_property
     def sliding_basis(self) -> WarpBasis:
         """The prior of the parameters' warp, or of the usual one where they have none."""
-        share = self.functions.parameters.trunk_share
-        known = share > 0.0 and np.array_equal(self.coarse.mesh.vertices, default_template().coarse.vertices)
         with one_thread():
-            # Carried to another template the modes did not help: what a user makes of her own scans is nearer to them.
-            return warp_basis(self.functions, trunk_modes() if known else None)
+            return warp_basis(self.functions, trunk_modes() if self.knows_trunks else None)
+
+    @cached_property
+    def knows_trunks(self) -> bool:
+        """Whether it was learnt how trunks vary, as this template sees them.
+
+        Carried to another template the modes did not help: what a user makes of her own scans is nearer to them.
+        """
+        share = self.functions.parameters.trunk_share
+        return share > 0.0 and np.array_equal(self.coarse.mesh.vertices, default_template().coarse.vertices)
 
     @cached_property
     def breasts(self) -> Mapping[str, Bools]:

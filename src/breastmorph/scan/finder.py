@@ -30,7 +30,7 @@ from breastmorph.scan.anatomy import (
     unit_of_extent,
 )
 from breastmorph.scan.frame import faces_inside_out
-from breastmorph.scan.scan import REQUIRED, SIDES, SIGN, STERNUM, Found, Landmarks
+from breastmorph.scan.scan import REQUIRED, SIDES, SIGN, STERNUM, Found, Landmarks, other_side
 from breastmorph.scan.views import Net, Pose, Skin, Votes, hypotheses, lightened, nets, skin_colours, spanned
 
 FOUND_NAMES = (*REQUIRED, "imf_left", "imf_right")
@@ -212,10 +212,9 @@ def _found_from(
     gone = [
         side
         for side in SIDES
-        if flat[side] > _FLAT and SIGN[side] * (front.estimates[f"nipple_{side}"].point - sternum)[0] > _THERE
+        if flat[side] > _FLAT * min(flat[other_side(side)], 0.0)
+        and SIGN[side] * (front.estimates[f"nipple_{side}"].point - sternum)[0] > _THERE
     ]
-    if len(gone) == 2:  # beside no breast to compare with, only what is sure
-        gone = [side for side in gone if flat[side] > 0.0]
     gone = [side for side in gone if side not in there]
     if len(gone) == 2:
         raise MeshProblem.of("no-breast")
@@ -576,9 +575,9 @@ def _looking_at(outward: Floats) -> Floats:
 # The judgement: on the skin or left out, sure or doubtful
 # --------------------------------------------------------------------------------------------------------------------
 
-# Log odds above which a side has no breast, between those of 52 without one (above -9.1) and of all with one (below
-# -14; of small ones on phantoms below -20), and above which it may have none.
-_FLAT, _UNSURE = -11.5, -13.0
+# Log odds that a side has no breast, as a share of the other side's: below it has none (42 without one: below 0.34;
+# a small breast with a flat nipple: 0.48, others above 0.6). And log odds above which it may have none.
+_FLAT, _UNSURE = 0.4, -12.0
 _THERE = 20.0  # mm from the sternum to where its nipple would lie: half a torso has no such side
 
 
