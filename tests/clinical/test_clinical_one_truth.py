@@ -177,6 +177,7 @@ def test_an_edit_has_the_same_measures_at_every_door(breast_model, tmp_path, mon
     assert told == {one["name"]: one for one in json.loads((tmp_path / "edit.json").read_bytes())["changes"]}
     with open(tmp_path / "measures.csv", newline="") as table:
         rows = {one["measure"]: one for one in csv.DictReader(table)}
+    assert f"Made with: model.h5, BreastMorph {__version__}" in drawn[0].subtitle
     on_sheet = {line[0]: line for line in drawn[0].rows}
     printed = [
         [cell.strip() for cell in line.split("\N{BOX DRAWINGS LIGHT VERTICAL}")] for line in text.splitlines()

@@ -149,7 +149,7 @@ def command(
 
         asked = (measure_in_words(c.name) for c in edit.changes if c.requested is not None and not c.held)
         title = f"{patient.id}: {', '.join(asked)}"
-        files += save_editing_sheet(edit, model.faces, title, out, warning=caution(model))
+        files += save_editing_sheet(edit, model.faces, title, out, caution(model), model_file.name)
     if as_json:
         print_json({**record, "files": [str(path) for path in files]})
     else:

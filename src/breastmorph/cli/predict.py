@@ -182,7 +182,7 @@ def command(
     if not no_sheet:
         from breastmorph.report.clinical_sheet import caution
 
-        files += _draw(found, patient, measures, nipples, out, caution(model))
+        files += _draw(found, patient, measures, nipples, out, caution(model), model_file.name)
     if as_json:
         print_json({**record, "files": [str(path) for path in files]})
     else:
@@ -296,13 +296,12 @@ def _draw(
     nipples: tuple[PredictedNipple, ...],
     out: Path,
     warning: str,
+    made_with: str,
 ) -> list[Path]:
     from breastmorph.report.clinical_sheet import Example, save_prediction_figure, save_prediction_sheet
 
     title = f"{patient.id}: predicted {found.region.called}"
-    files = save_prediction_sheet(
-        found, patient.shape, measures, title, out, warning=warning, nipples=nipples
-    )
+    files = save_prediction_sheet(found, patient.shape, measures, title, out, warning, nipples, made_with)
     save_prediction_figure([Example(patient.id, patient.shape, found)], out / "prediction.png")
     return [*files, out / "prediction.png"]
 

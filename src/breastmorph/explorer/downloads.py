@@ -213,9 +213,8 @@ def _editing_sheet(session: Session, folder: Path) -> tuple[Sequence[Path], str]
     )
     title = f"{edited.patient.id}: {asked}"
     faces, warning = session.view.model.faces, _warning(session)
-    return save_editing_sheet(
-        edited.edit, faces, title, folder, warning=warning
-    ), f"{edited.patient.id}-edited"
+    files = save_editing_sheet(edited.edit, faces, title, folder, warning, session.view.origin.name)
+    return files, f"{edited.patient.id}-edited"
 
 
 def _prediction_sheet(session: Session, folder: Path) -> tuple[Sequence[Path], str]:
@@ -233,6 +232,7 @@ def _prediction_sheet(session: Session, folder: Path) -> tuple[Sequence[Path], s
         folder,
         warning=_warning(session),
         nipples=predicted_nipples(session.view.model, found),
+        made_with=session.view.origin.name,
     )
     return files, f"{patient.id}-prediction"
 

@@ -261,6 +261,12 @@ class ClinicalSheet:
     warning: str = ""
 
 
+def fields(made_with: str) -> str:
+    """The line of a computed shape's sheet that is filled in by hand, with what it was made with."""
+    made = f"{made_with}, " if made_with else ""
+    return f"Identifier: ______________      Date: ______________      Made with: {made}BreastMorph {__version__}"
+
+
 def disclaimer(warning: str) -> str:
     """What every sheet of a computed shape says; one with a warning does not speak of planning."""
     purpose = "" if warning else " for planning talks"
@@ -448,12 +454,13 @@ def drawn_measures(one: Examination, view: View) -> Picture:
 
 
 def with_sides_and_scale(picture: Picture, camera: Camera) -> Picture:
-    """A picture with L and R of the patient in its upper corners and a bar of 5 cm below."""
+    """A picture with L and R of the patient in its upper corners, but from the side, and a bar of 5 cm below."""
     from PIL import Image, ImageDraw, ImageFont
 
     image = Image.fromarray(picture)
     draw, (width, height) = ImageDraw.Draw(image), camera.size
-    letters = ("R", "L") if camera.axes[0, 0] > 0 else ("L", "R")
+    across = camera.axes[0, 0]
+    letters = ("", "") if abs(across) < 0.3 else ("R", "L") if across > 0 else ("L", "R")
     for letter, x in zip(letters, (14, width - 14), strict=True):
         draw.text((x, 16), letter, fill="black", anchor="mm", font=ImageFont.load_default(size=18))
     end = width - 20
@@ -501,6 +508,7 @@ def save_prediction_sheet(
     folder: Path,
     warning: str = "",
     nipples: Sequence[PredictedNipple] = (),
+    made_with: str = "",
 ) -> list[Path]:
     """Write a prediction as a page: scan, prediction, uncertainty, mirror image, and the measures; PNG and PDF.
 
@@ -515,9 +523,12 @@ def save_prediction_sheet(
     warning : str
         What nobody may overlook, for example that the model is a synthetic one.
     nipples : sequence of PredictedNipple
+    made_with : str
+        The model's name.
     """
     faces, most = prediction.faces, scale_of([prediction])
-    box = box_around([scan, prediction.shape, prediction.mirrored])
+    shapes = np.vstack([scan, prediction.shape, prediction.mirrored])
+    cameras = [Camera.around(shapes, view, _PREDICTION_SIZE) for view in _PREDICTION_VIEWS]
     rows: list[tuple[str, Floats, Floats | None]] = [
         ("Scan, the missing region in red", scan, painted(prediction.region.missing)),
         ("Prediction: the likeliest shape", prediction.shape, None),
@@ -532,9 +543,7 @@ def save_prediction_sheet(
     pictures = []
     for k, (label, shape, colors) in enumerate(rows):
         mesh = TriangleMesh(shape, faces)
-        row = [
-            render(mesh, view, size=_PREDICTION_SIZE, colors=colors, box=box) for view in _PREDICTION_VIEWS
-        ]
+        row = [with_sides_and_scale(render(mesh, colors=colors, camera=one), one) for one in cameras]
         # As wide in every row, so that all are drawn at one scale.
         row.append(
             colour_bar(_PREDICTION_SIZE[1], most)
@@ -557,7 +566,7 @@ def save_prediction_sheet(
     sheet = ClinicalSheet(
         title,
         f"{prediction.region.called.capitalize()} from the rest of the torso: "
-        f"\N{PLUS-MINUS SIGN} {inside.mean():.1f} mm on average (one standard deviation).",
+        f"\N{PLUS-MINUS SIGN} {inside.mean():.1f} mm on average (one standard deviation).\n{fields(made_with)}",
         pictures,
         ["measure (straight)", "other side", "predicted", "\N{PLUS-MINUS SIGN} 1 sd", "mirror image"],
         [measure_row(one, in_words=True) for one in measures],

@@ -17,9 +17,11 @@ from breastmorph.model.fitting import Fit
 from breastmorph.report.clinical_sheet import (
     ClinicalSheet,
     disclaimer,
+    fields,
     in_cm,
     save_clinical_sheet,
     save_sheet,
+    with_sides_and_scale,
     with_spread,
 )
 from breastmorph.report.render import (
@@ -51,12 +53,16 @@ _EDIT_CELL = (230, 230)
 _FULL = 10.0  # mm: least movement that gets the strongest colour, so that tiny ones stay pale
 
 
-def save_editing_sheet(edit: Edit, faces: Ints, title: str, folder: Path, warning: str = "") -> list[Path]:
+def save_editing_sheet(
+    edit: Edit, faces: Ints, title: str, folder: Path, warning: str = "", made_with: str = ""
+) -> list[Path]:
     """Write one edit as a page: before, after, movement, and the measures; PNG and PDF.
 
-    ``warning`` is what nobody may overlook, for example that the model is a synthetic one.
+    ``warning`` is what nobody may overlook, for example that the model is a synthetic one; ``made_with`` the model's
+    name.
     """
-    box = box_around([edit.before, edit.shape])
+    both = np.vstack([edit.before, edit.shape])
+    cameras = [Camera.around(both, view, _EDIT_SIZE) for view in _EDIT_VIEWS]
     moved = np.linalg.norm(edit.shape - edit.before, axis=1)
     most = max(float(np.quantile(moved, 0.999)), _FULL)
     rows: list[tuple[str, Floats, Floats | None]] = [
@@ -68,8 +74,8 @@ def save_editing_sheet(edit: Edit, faces: Ints, title: str, folder: Path, warnin
         (
             label,
             [
-                render(TriangleMesh(shape, faces), view, size=_EDIT_SIZE, colors=colors, box=box)
-                for view in _EDIT_VIEWS
+                with_sides_and_scale(render(TriangleMesh(shape, faces), colors=colors, camera=one), one)
+                for one in cameras
             ],
         )
         for label, shape, colors in rows
@@ -84,7 +90,7 @@ def save_editing_sheet(edit: Edit, faces: Ints, title: str, folder: Path, warnin
     sheet = ClinicalSheet(
         title,
         f"{edit.method.capitalize()} edit: a change of {edit.length:.1f} standard deviations of the model. "
-        "Distances are straight unless marked tape.",
+        f"Distances are straight unless marked tape.\n{fields(made_with)}",
         pictures,
         ["measure", "before", "requested", "after", "difference"],
         [change_row(change, in_words=True) for change in edit.changes],
