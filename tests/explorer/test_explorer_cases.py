@@ -190,7 +190,7 @@ NO_STEP = {  # they change nothing, lead elsewhere, are the steps themselves, or
         "folders",
     ),
     *("download/mesh", "download/textured", "download/measures", "download/landmarks", "download/sheet"),
-    *("download/plan", "download/handout", "download/session", "session-file"),
+    *("download/plan", "download/handout", "download/comparison", "download/session", "session-file"),
     *(
         "queue/propose",
         "queue/accept",

@@ -118,6 +118,7 @@ _ENDPOINTS = {  # handlers are functions of three modules, loaded when first ask
     "POST /api/download/sheet": "downloads.page",
     "POST /api/download/plan": "downloads.solid",
     "POST /api/download/handout": "downloads.handout",
+    "POST /api/download/comparison": "downloads.comparison",
     "POST /api/download/session": "downloads.session",
     "POST /api/session-file": "downloads.reopen",
 }

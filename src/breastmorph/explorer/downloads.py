@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from breastmorph.clinical.examination import Examination, as_row
+from breastmorph.clinical.patient import template_of
 from breastmorph.clinical.prediction import predicted_nipples
 from breastmorph.explorer.answers import bad_request, not_now
 from breastmorph.explorer.app import Asked, Download
-from breastmorph.explorer.jobs import Job
+from breastmorph.explorer.jobs import Job, WorkerCalls
 from breastmorph.explorer.model_view import NamedShape, shape_of
 from breastmorph.explorer.open_scans import OpenScan
+from breastmorph.explorer.patients import comparer
 from breastmorph.explorer.predicting import planned
 from breastmorph.explorer.session_file import restore, saved
 from breastmorph.explorer.uploads import harmless_name
@@ -324,6 +326,33 @@ def handout(asked: Asked) -> Job:
     def work(job: Job) -> dict[str, Any]:
         job.at("drawing", 0.2)
         kept = session.uploads.keep(*handout_file(session, values, told))
+        return {"file": kept.id, "name": kept.path.name}
+
+    return session.jobs.start("sheet", work)
+
+
+def comparison(asked: Asked) -> Job:
+    """The page of ``breastmorph compare`` of two open ``scans`` of one person, the earlier visit first."""
+    session, keys = asked.session, asked.values.get("scans")
+    if not isinstance(keys, list) or len(keys) != 2 or not all(isinstance(key, str) for key in keys):
+        raise bad_request("a comparison is of two open scans")
+    visits = [session.case_of(key) for key in keys]
+    if all(one.day for one in visits):
+        visits.sort(key=lambda one: one.day)
+    scans, template = [session.scan(one.key) for one in visits], template_of(session.view.model)
+
+    def work(job: Job) -> dict[str, Any]:
+        job.at("comparing the visits")
+        with (
+            tempfile.TemporaryDirectory(dir=session.folder, ignore_cleanup_errors=True) as place,
+            WorkerCalls(comparer, session.explorer.settings.computing) as calls,
+        ):
+            folder = Path(place)
+            files = [
+                replace(scan.files(folder), id=case.name) for scan, case in zip(scans, visits, strict=True)
+            ]
+            content = calls.call((template, files, folder), lambda: job.is_cancelled)
+        kept = session.uploads.keep(_named(f"{visits[0].name}-comparison", ".html"), content)
         return {"file": kept.id, "name": kept.path.name}
 
     return session.jobs.start("sheet", work)

@@ -39,6 +39,7 @@ from breastmorph.mesh.skin import share_seen
 from breastmorph.model.fitting import surface_residuals
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.check import ScanFiles
+from breastmorph.template import Template
 
 if TYPE_CHECKING:
     from breastmorph.explorer.session import Session
@@ -116,6 +117,23 @@ def computed_patient(session: Session, scan: OpenScan, how: str, job: Job) -> Sh
         out = line.registration if scan.source == "queue" and line else folder / "registration"
         found = register_patient(session, scan, scan.files(folder), out, job)
         return replace(found, landmarks=marks)
+
+
+def comparer() -> Callable[[tuple[Template, Sequence[ScanFiles], Path]], bytes]:
+    """Setup of a process that compares visits of one person, the first one first, and writes the page of that."""
+
+    def compare(task: tuple[Template, Sequence[ScanFiles], Path]) -> bytes:
+        from breastmorph.clinical.comparison import Comparer
+        from breastmorph.registration.pipeline import Registrar
+        from breastmorph.report.comparison_page import write_comparison_page
+        from breastmorph.scan.check import check_scan
+
+        template, visits, folder = task
+        scans = [check_scan(files, None, template.as_reference).accepted() for files in visits]
+        found = Comparer(template).compare(scans, Registrar(template).register(scans[0]))
+        return write_comparison_page(found, folder).read_bytes()
+
+    return compare
 
 
 # --- registration -----------------------------------------------------------------------------------------------------

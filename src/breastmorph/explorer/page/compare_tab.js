@@ -3,9 +3,9 @@
 import { make, part } from "./elements.js";
 import { quantity, signed, withSpread, wording } from "./figures.js";
 import { day, t } from "./language.js";
-import { attempt, busy, complain, say } from "./notices.js";
+import { attempt, busy, complain, runJob, say } from "./notices.js";
 import { startPlan } from "./plan.js";
-import { arrays, newest, post } from "./server.js";
+import { arrays, download, newest, post } from "./server.js";
 import { fetchShape, labelOf } from "./shapes.js";
 
 const RED = "#b3261e", BLUE = "#12539a", GREEN = "#1f6e33", PURPLE = "#7b2a8c", ORANGE = "#b8460a", INK = "#1b2730";
@@ -93,6 +93,7 @@ export function startCompareTab(page) {
 
   async function table(first, second) {
     part("compare-table").hidden = !second;
+    part("compare-page").hidden = !(first.kind === "patient" && second?.kind === "case");
     part("compare-note").textContent = "";
     if (!second) return;
     const { rows } = await post("api/compare/measures", { shape: first, other: second });
@@ -109,6 +110,13 @@ export function startCompareTab(page) {
     part("compare-note").textContent = rows.some(({ difference }) => difference.sd !== null) ? t("\u00b1 is one standard deviation.")
       : t("Both are made of one scan, whose errors they share: the difference has no \u00b1 of its own.");
   }
+
+  /* What changed between two visits, and whether it is more than noise: the page of `breastmorph compare`. */
+  part("compare-page").addEventListener("click", () => attempt(async () => {
+    const { file, name } = await runJob(t("Comparing the visits"), "api/download/comparison", { scans: [spec("compare-other").scan, page.state.scan] });
+    await download("GET", `api/files/${file}`, undefined, name);
+    say(t`${name} is saved in the folder of your browser\u2019s downloads.`);
+  }));
 
   /* ---- lines, ruler, notes ---- */
 

@@ -725,6 +725,9 @@ export default {
   "± is one standard deviation.": "± ist eine Standardabweichung.",
   "“{0}” is not a number above 0": "„{0}“ ist keine Zahl über 0",
   "an earlier scan": "ein früherer Scan",
+  "Make the page of both visits (HTML)": "Seite beider Termine erstellen (HTML, englisch)",
+  "Comparing the visits": "Die Termine werden verglichen",
+  "comparing the visits": "die Termine werden verglichen",
   "Arrow keys turn it, with Shift they move it, plus and minus zoom, Home shows the front.": "Pfeiltasten drehen ihn, mit Umschalt verschieben sie ihn, Plus und Minus vergrößern und verkleinern, Pos1 zeigt ihn von vorn.",
   "The 3D view needs WebGL, which this browser does not offer or has switched off. Everything else on the page works.": "Die 3D-Ansicht braucht WebGL, das dieser Browser nicht bietet oder abgeschaltet hat. Alles andere auf der Seite geht.",
 };
