@@ -223,7 +223,8 @@ def thickness_mesh(plan: Plan) -> tuple[TriangleMesh, float]:
 PAPERS = {"A4": (8.27, 11.69), "Letter": (8.5, 11.0)}  # inches
 _MARGIN = 0.55
 _COLUMN, _FIRST = 1.45, 2.6  # width of numbers in tables, and of the words before them at least
-_PAIRS = (("volume", ""), ("SN-N", "straight"), ("SN-N", "tape"), ("N-IMF", "tape"), ("N-M", "straight"),
+# Measures of the table by name and kind: of both sides, and of both together.
+_PAIRS = (("volume", "volume"), ("SN-N", "straight"), ("SN-N", "tape"), ("N-IMF", "tape"), ("N-M", "straight"),
           ("base-width", "straight"), ("projection", "straight"))  # fmt: skip
 _SINGLE = (("NL-NR", "straight"), ("intermammary", "straight"))
 _LINES = ("red", "blue", "green", "violet", "orange", "white")
@@ -323,9 +324,9 @@ def _measured(page: Handout, language: str) -> tuple[list[str], list[list[str]]]
     rows = []
     for pair, kind in _PAIRS:
         label = said(pair, language) + (f", {said(kind, language)}" if kind in ("straight", "tape") else "")
-        row = cells(page.examination, PAIRS[pair], kind or pair)
+        row = cells(page.examination, PAIRS[pair], kind)
         if page.target is not None:
-            row += cells(page.target, [PAIRS[pair][SIDES.index(side)] for side in sides], kind or pair)
+            row += cells(page.target, [PAIRS[pair][SIDES.index(side)] for side in sides], kind)
         rows.append([label, *row])
     for name, kind in _SINGLE:
         row = [*cells(page.examination, [name], kind), ""]
