@@ -3,6 +3,7 @@
     python benchmarks/registration_accuracy.py [--n 30] [--seed 4242] [--peer 3]
     python benchmarks/registration_accuracy.py --n 12 --curve      # what the pull outside the mask does
     python benchmarks/registration_accuracy.py --n 20 --seed 55 --large --methods default    # 1,000 cc and more
+    python benchmarks/registration_accuracy.py --methods default,learnt    # what register --learn gains
 
 One row a method: mean surface distance, mean correspondence error and explained variation, in the breast and outside
 (mm and shares; where the scanner saw the skin), standard deviation of the cohort over the true one, the thorax's own
@@ -24,6 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
+from breastmorph.batch.learning import Learnt, learn_from
 from breastmorph.evaluation.truth import SubjectTruth, Tie, cohort_truth, correspondence_error, load_truth
 from breastmorph.foundation.arrays import Floats
 from breastmorph.mesh.closest import Surface
@@ -41,6 +43,7 @@ from measuring import compare
 
 METHODS: dict[str, tuple[str, bool]] = {
     "default": ("default", True),
+    "learnt": ("default", True),
     "default without masks": ("default", False),
     "paper": ("paper", True),
     "paper without masks": ("paper", False),
@@ -179,9 +182,13 @@ def main() -> int:
     for name, parameters in methods(arguments.methods, arguments.curve).items():
         registrar = Registrar(template, parameters)
         registrar.register(scans[0])  # compiled kernels and caches do not count
+        learnt = learn_from(map(registrar.register, scans), template) if name == "learnt" else None
+        if name == "learnt" and learnt is None:
+            print(f"learnt: {len(scans)} scans are too few")
+            continue
 
-        def run(scan: Scan, registrar: Registrar = registrar) -> Floats:
-            return registrar.register(scan).vertices
+        def run(scan: Scan, registrar: Registrar = registrar, learnt: Learnt | None = learnt) -> Floats:
+            return registrar.register(scan, learnt and learnt.population(scan.id)).vertices
 
         cells, figures[name] = row(name, run, scans, truths, surfaces, template)
         print(" | ".join(cells), flush=True)

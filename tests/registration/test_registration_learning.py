@@ -50,18 +50,56 @@ def test_nobody_is_told_what_she_taught():
     other = moved.copy()
     other[4] += 50.0
     before, after = (Learnt(names, one).population("s04") for one in (moved, other))
-    assert np.array_equal(before.mean, after.mean)
-    assert np.array_equal(before.modes, after.modes)
-    assert not np.allclose(after.mean, Learnt(names, other).population("a stranger").mean)
+    assert np.array_equal(before.moved, after.moved)
+    assert before.count == 24
+    assert not np.array_equal(after.moved, Learnt(names, other).population("a stranger").moved[:24])
 
 
 def test_a_population_of_a_symmetric_template_is_symmetric():
     rng = np.random.default_rng(1)
     mirror = np.r_[np.arange(15, 30), np.arange(15)]
     known = Learnt(tuple(map(str, range(24))), rng.normal(size=(24, 30, 3)), mirror).population("")
-    assert np.allclose(known.mean[mirror] * MIRROR, known.mean)
-    covariance = np.einsum("aik,bjk->aibj", known.modes, known.modes)
-    assert np.isclose(covariance[3, 0, 3, 0], covariance[18, 0, 18, 0], rtol=0.3)
+    assert known.count == 24
+    assert np.allclose(known.moved[24:][:, mirror] * MIRROR, known.moved[:24])
+
+
+def people_of(basis, scores):
+    """A population whose registrations have these scores (k, q)."""
+    return Population(np.einsum("aiq,kq->kai", basis.at_anchors, scores), len(scores))
+
+
+def test_a_prior_that_was_right_stays_and_nobody_teaches_nothing(small_template):
+    """People drawn from the prior, as scans show them, teach it back; without people it is what it was."""
+    prepared = PreparedTemplate(small_template, RegistrationParameters())
+    basis, shown = prepared.basis, prepared.shown
+    count = len(shown)
+    drawn = np.random.default_rng(2).normal(size=(400, count))
+    seen = drawn @ shown @ np.linalg.inv(np.eye(count) + shown)  # what a first pass makes of them
+    variance = {
+        name: (told.at_anchors**2).sum()
+        for name, told in (("before", basis), ("after", basis.knowing(people_of(basis, seen), shown)))
+    }
+    assert 0.9 < variance["after"] / variance["before"] < 1.1
+    nobody = basis.knowing(Population(np.zeros((1, len(basis.at_anchors), 3)), 0), shown)
+    assert np.allclose(nobody.modes, basis.modes)
+    assert np.allclose(nobody.mean, basis.mean)
+
+
+def test_what_goes_together_is_learnt_and_what_nobody_shows_stays_free(small_template):
+    prepared = PreparedTemplate(small_template, RegistrationParameters())
+    basis, shown = prepared.basis, prepared.shown
+    values, ways = np.linalg.eigh(shown)
+    best, hidden = ways[:, -1], ways[:, 0]  # what a scan shows best and worst
+    amount = np.random.default_rng(3).normal(size=60)
+    told = basis.knowing(people_of(basis, 3.0 * amount[:, None] * best), shown)
+    root = np.linalg.lstsq(
+        basis.at_anchors.reshape(-1, len(shown)), told.at_anchors.reshape(-1, len(shown)), rcond=None
+    )[0]
+    sd = {name: np.linalg.norm(root.T @ way) for name, way in (("best", best), ("hidden", hidden))}
+    usual = np.median(np.linalg.norm(root.T @ ways[:, -20:-1], axis=0))
+    assert sd["best"] > 1.5  # they differ much in this, so it has become cheap
+    assert usual < 0.75  # and not at all in what is shown nearly as well
+    assert sd["hidden"] > 0.9 if values[0] < 0.1 else sd["hidden"] > usual
 
 
 def test_what_is_learnt_is_read_back_and_too_few_teach_nothing(small_template):
@@ -91,11 +129,12 @@ def test_skin_that_slides_where_nothing_shows_it_is_known_from_others(small_temp
     coarse, fine = prepared.coarse.mesh, prepared.fine.mesh
     around = np.cross([0.0, 1.0, 0.0], coarse.vertices)
     slid = 8.0 * around / np.linalg.norm(around, axis=1).max()
-    people = Population(slid, np.zeros((len(slid), 3, 1)))
+    people = Population(np.repeat(slid[None], 40, axis=0), 40)
     args = (Target.of(fine), fine.vertices, coarse)
     rest = (prepared.fine.landmark_ids, Landmarks.of({}))
     plain, knowing = (
-        slide_onto(*args, basis, *rest)[1] for basis in (prepared.basis, prepared.basis.knowing(people))
+        slide_onto(*args, basis, *rest)[1]
+        for basis in (prepared.basis, prepared.basis.knowing(people, prepared.shown))
     )
     gone = (knowing - plain)[np.linalg.norm(slid, axis=1) > 3.0]
     assert (gone * slid[np.linalg.norm(slid, axis=1) > 3.0]).sum() > 0.0

@@ -19,7 +19,6 @@ import numpy as np
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.foundation.files import open_archive, problems_of
-from breastmorph.foundation.machine import one_thread
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import MIRROR
@@ -30,7 +29,6 @@ from breastmorph.template import Template
 ENOUGH = 20  # subjects from whom a cohort can be learnt
 _MOST = 400  # subjects that are learnt from; more of them teach nothing new
 _REACH = 2000.0  # mm that skin can be moved by; of a damaged file also what is not finite is more
-_MODES = 12  # in which a cohort is taken to vary together
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +55,10 @@ class Learnt:
     def population(self, scan_id: str) -> Population:
         """What all but one subject teach; all of them where that one is not among them."""
         others = self.moved[[one != scan_id for one in self.ids]].astype(float)
+        count = len(others)
         if self.mirror is not None:
             others = np.concatenate([others, others[:, self.mirror] * MIRROR])
-        mean = others.mean(axis=0)
-        rows = (others - mean).reshape(len(others), -1)
-        with one_thread():
-            vectors = np.linalg.eigh(rows @ rows.T)[1][:, ::-1][:, :_MODES]
-            modes = rows.T @ vectors / np.sqrt(len(rows))
-        return Population(mean, modes.reshape(*mean.shape, -1))
+        return Population(others, count)
 
     def to_npz(self) -> bytes:
         """As the content of a file."""

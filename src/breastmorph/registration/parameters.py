@@ -56,7 +56,8 @@ class WarpParameters:
     max_angle: float = 53.0  # degrees between normals of a pair
     trunk_share: float = 0.5  # of the variance that phantoms' trunks show; 0: smoothness alone
     smooth_share: float = 0.1  # of the smooth prior's variance that stays beside it
-    unknown_share: float = 0.5  # of both that stays beside what a cohort has taught
+    prior_people: float = 40.0  # beside a cohort that teaches, this prior counts as so many people
+    lessons: int = 10  # rounds in which a cohort teaches
     iterations: int = 10
     centres: int = 200
     spline_modes: int = 60

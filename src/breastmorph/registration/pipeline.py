@@ -330,7 +330,7 @@ def slide(prepared: PreparedTemplate, laid: Laid, population: Population | None 
     if basis is None:
         return Slid(fine.vertices, coarse.vertices, report)
     if population is not None:
-        basis = basis.knowing(population)
+        basis = basis.knowing(population, prepared.shown)
     ids = prepared.fine.landmark_ids
     vertices, anchors = slide_onto(laid.target, fine.vertices, coarse, basis, ids, laid.marks)
     report = report.ticked("warp")

@@ -20,7 +20,13 @@ from breastmorph.mesh.topology import boundary_vertices
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.minimiser import Cells, EdgeSystem, membrane, spokes_and_rims
 from breastmorph.registration.parameters import RegistrationParameters, WarpParameters
-from breastmorph.registration.warp import Functions, WarpBasis, smooth_functions, warp_basis
+from breastmorph.registration.warp import (
+    Functions,
+    WarpBasis,
+    shown_by_a_scan,
+    smooth_functions,
+    warp_basis,
+)
 from breastmorph.scan.scan import SIGN, STERNUM
 from breastmorph.template import Template, default_template
 
@@ -253,6 +259,13 @@ class PreparedTemplate:
         """
         share = self.functions.parameters.trunk_share
         return share > 0.0 and np.array_equal(self.coarse.mesh.vertices, default_template().coarse.vertices)
+
+    @cached_property
+    def shown(self) -> Floats:
+        """How precisely a scan shows the scores of :attr:`sliding_basis`."""
+        fine, coarse = self.fine, self.coarse
+        with one_thread():
+            return shown_by_a_scan(self.sliding_basis, fine.mesh.vertices, coarse.mesh, fine.landmark_ids)
 
     @cached_property
     def breasts(self) -> Mapping[str, Bools]:

@@ -74,14 +74,14 @@ class Population:
 
     Attributes
     ----------
-    mean : (a, 3) float
-        Their average displacement.
-    modes : (a, 3, r) float
-        What they vary by about it, each one standard deviation.
+    moved : (k, a, 3) float
+        Everybody's displacements.
+    count : int
+        People that these are; fewer than k where mirror images stand beside them.
     """
 
-    mean: Floats
-    modes: Floats
+    moved: Floats
+    count: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,12 +108,36 @@ class WarpBasis:
         """From mean (f, 3) and modes (f, 3, q)."""
         return cls(functions, mean, modes, np.einsum("af,fiq->aiq", functions.anchors, modes))
 
-    def knowing(self, population: Population) -> WarpBasis:
-        """With what is known of a population; this prior stays beside it, for what its subjects do not show."""
-        mean = self.functions.read_off(population.mean[..., None])[..., 0]
-        unknown = np.sqrt(self.parameters.unknown_share) * self.modes
-        modes = np.concatenate([unknown, self.functions.read_off(population.modes)], axis=2)
-        return WarpBasis.of(self.functions, self.mean + mean, modes)
+    def knowing(self, population: Population, shown: Floats) -> WarpBasis:
+        """With what is known of a population; this prior counts beside it as so many people more.
+
+        Mean and covariance of the scores under which the population is likeliest (expectation maximisation). A
+        registration shows a person across the skin and at the landmarks only; what it says along the skin was this
+        prior's guess. Each lesson guesses that anew from what goes together with what is shown, and counts as variance
+        how unsure the guess is: nobody is pulled to the mean for want of evidence.
+
+        Parameters
+        ----------
+        population : Population
+        shown : (q, q) float
+            Precision with which a scan shows the scores: :func:`shown_by_a_scan`.
+        """
+        p, n = self.parameters, len(shown)
+        one, share = np.eye(n), population.count / (population.count + p.prior_people)
+        moved = population.moved - self.functions.anchors @ self.mean
+        along = moved.reshape(len(moved), -1) @ self.at_anchors.reshape(-1, n)
+        seen = np.linalg.solve(self.gram + _READ_OFF**2 * one, along.T).T
+        mean, covariance = np.zeros(n), one
+        for _ in range(p.lessons):
+            unsure = np.linalg.solve(one + covariance @ shown, covariance)
+            unsure = 0.5 * (unsure + unsure.T)
+            scores = mean + (seen - mean) @ shown @ unsure
+            average = scores.mean(axis=0)
+            mean, about = share * average, scores - average
+            spread = about.T @ about / len(about) + (1.0 - share) * np.outer(average, average)
+            covariance = (1.0 - share) * one + share * (spread + unsure)
+        modes = self.modes @ np.linalg.cholesky(covariance)
+        return WarpBasis.of(self.functions, self.mean + self.modes @ mean, modes)
 
     @cached_property
     def gram(self) -> Floats:
@@ -271,6 +295,20 @@ def slide_onto(
     coefficients = basis.mean + basis.modes @ scores
     displacement = basis.functions.kept[:, None] * (basis.functions.vertices @ coefficients)
     return vertices + displacement, anchors
+
+
+def shown_by_a_scan(
+    basis: WarpBasis, vertices: Floats, coarse: TriangleMesh, landmark_ids: Mapping[str, int]
+) -> Floats:
+    """How precisely a scan shows the scores of a basis: across the skin and at the landmarks, (q, q).
+
+    As a scan of the template itself would; those of people hardly differ in it.
+    """
+    outwards = np.einsum("ai,aiq->aq", vertex_normals(coarse.vertices, coarse.faces), basis.at_anchors)
+    marks = Landmarks.of({name: vertices[vertex] for name, vertex in landmark_ids.items()})
+    matrix, _ = _landmark_equations(vertices, basis, landmark_ids, marks)
+    found: Floats = matrix + outwards.T @ outwards / basis.parameters.normal_sd**2
+    return found
 
 
 def _landmark_equations(
