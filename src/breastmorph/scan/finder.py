@@ -230,7 +230,7 @@ def _found_from(
 # --------------------------------------------------------------------------------------------------------------------
 
 _IMPROBABLE = 3.6  # deviations along the skin beyond which a landmark that a person set is spoken of ...
-_WORTH_IT = 9.0  # ... and mm
+_WORTH_IT = 10.0  # ... and mm
 
 
 def second_look(mesh: TriangleMesh, marks: Landmarks, to_file: Similarity) -> tuple[list[Finding], Landmarks]:
@@ -261,7 +261,8 @@ def improbable(placed: Landmarks, seen: Landmarks, to_file: Similarity) -> list[
             findings.append(warning("landmarks-exchanged", first=first, second=second))
             far = [name for name in far if name not in (first, second)]
     for name in far:
-        if (off := float(np.linalg.norm(placed[name] - seen[name]))) > _WORTH_IT:
+        axes = _COMPARED.get(_part(name), [0, 1, 2])
+        if (off := float(np.linalg.norm((placed[name] - seen[name])[axes]))) > _WORTH_IT:
             place = ", ".join(f"{value:.4g}" for value in to_file.apply(seen[name][None])[0])
             findings.append(warning("landmark-improbable", name=name, distance=off, place=place))
     return findings
