@@ -12,7 +12,7 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration import Registrar, preset, register
-from breastmorph.registration.pipeline import lay_again, lay_on, look_at
+from breastmorph.registration.pipeline import laid_by_thorax, laid_by_warp, look_at
 from breastmorph.registration.prepared import PreparedTemplate
 from breastmorph.scan.scan import STERNUM, Found, Landmarks, Scan
 from breastmorph.template import Template, default_template, template_from
@@ -195,8 +195,8 @@ def test_what_the_warp_knows_mends_a_start_by_a_vaguely_found_sternum(registrar,
     points = Surface(scan.mesh).closest(marks.points + high).points
     vague = {name: Found("shape", 12.0, np.diag([9.0, 225.0, 9.0])) for name in STERNUM}
     wrong = replace(scan, landmarks=Landmarks(marks.names, points, found=vague))
-    laid = lay_on(prepared, look_at(prepared, wrong))
-    again = lay_again(prepared, laid)
+    laid = laid_by_thorax(prepared, look_at(prepared, wrong))
+    again = laid_by_warp(prepared, laid)
     before, after, right = (
         one.apply(registrar.template.landmarks["sternal_notch"][None])[0][1]
         for one in (laid.transform, again.transform, result.transform)
@@ -206,7 +206,7 @@ def test_what_the_warp_knows_mends_a_start_by_a_vaguely_found_sternum(registrar,
     assert [stage.name for stage in again.report.stages] == ["rigid"]
     assert registrar.register(wrong).transform.translation == pytest.approx(again.transform.translation)
     # What a person set holds: the template stays where the sternum puts it.
-    first = lay_on(prepared, look_at(prepared, scan)).transform
+    first = laid_by_thorax(prepared, look_at(prepared, scan)).transform
     assert result.transform.translation == pytest.approx(first.translation)
 
 

@@ -91,10 +91,7 @@ def register(
 def bent_onto(prepared: PreparedTemplate, scan: Scan, population: Population | None = None) -> Registration:
     """The method: five stages, each from values to a value. Behind the rigid one all is in template coordinates."""
     seen = look_at(prepared, scan)
-    laid = lay_on(prepared, seen)
-    found = any(end in scan.landmarks.found for end in STERNUM)
-    if found and prepared.basis is not None and not prepared.knows_trunks:
-        laid = lay_again(prepared, laid, population)
+    laid = lay_on(prepared, seen, population)
     slid = slide(prepared, laid, population)
     bent = refine(prepared, laid, slid)
     return judge(prepared, laid, bent)
@@ -266,8 +263,17 @@ def look_at(prepared: PreparedTemplate, scan: Scan) -> Seen:
     return Seen(scan, target, given, landmarks, lengths, report.ticked("geodesics"))
 
 
-def lay_on(prepared: PreparedTemplate, seen: Seen) -> Laid:
-    """The similarity that brings the template to the scan by the thorax (section 3.2.1)."""
+def lay_on(prepared: PreparedTemplate, seen: Seen, population: Population | None = None) -> Laid:
+    """The similarity that brings the template to the scan (section 3.2.1), twice where a sternum was found, not set."""
+    laid = laid_by_thorax(prepared, seen)
+    found = any(end in seen.scan.landmarks.found for end in STERNUM)
+    if found and prepared.basis is not None and not prepared.knows_trunks:
+        return laid_by_warp(prepared, laid, population)
+    return laid
+
+
+def laid_by_thorax(prepared: PreparedTemplate, seen: Seen) -> Laid:
+    """The similarity by sternum and thorax."""
     template, coarse, parameters = prepared.template, prepared.coarse, prepared.parameters.rigid
     part = RigidPart(
         seen.target,
@@ -296,7 +302,7 @@ def lay_on(prepared: PreparedTemplate, seen: Seen) -> Laid:
 _TOLD_TWICE = 4.0
 
 
-def lay_again(prepared: PreparedTemplate, laid: Laid, population: Population | None = None) -> Laid:
+def laid_by_warp(prepared: PreparedTemplate, laid: Laid, population: Population | None = None) -> Laid:
     """The similarity once more, read off the warped thorax, where the ends of the sternum were found and hold badly.
 
     Smoothness asks for the shortest way from wherever the template lies, so its best place is where the warped thorax
