@@ -33,8 +33,20 @@ from breastmorph.batch.registered_folder import recipe
 from breastmorph.clinical.distances import Request
 from breastmorph.clinical.left_out import TrainingShapes, training_shapes
 from breastmorph.clinical.measures import measured_features
-from breastmorph.clinical.missing_region import Evidence, TorsoView, mirror_frame, missing_region
-from breastmorph.clinical.prediction import is_gone, predict_breast, with_measures
+from breastmorph.clinical.missing_region import (
+    Evidence,
+    OperatedSkin,
+    TorsoView,
+    mirror_frame,
+    missing_region,
+)
+from breastmorph.clinical.prediction import (
+    is_gone,
+    lacking,
+    predict_breast,
+    predicted_measures,
+    with_measures,
+)
 from breastmorph.clinical.predictor import (
     BreastPredictor,
     Prediction,
@@ -45,19 +57,23 @@ from breastmorph.clinical.predictor import (
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.evaluation.truth import Tie
-from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.mask import Footprint, RegionParameters
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import vertex_areas, vertex_normals
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.model.building import build_model
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.phantom import mean_torso, write_cohort
+from breastmorph.phantom.body import smooth_step
+from breastmorph.phantom.cohort import Mastectomy
+from breastmorph.registration.pipeline import Registrar
 from breastmorph.report.clinical_sheet import Example, save_prediction_figure, save_sheet
 from breastmorph.report.render import View, box_around, render
 from breastmorph.scan.check import find_scans
-from breastmorph.scan.scan import SIDES
+from breastmorph.scan.scan import SIDES, SIGN, Scan
 from breastmorph.template import default_template
-from measuring import compare
+from measuring import compare, cpu_seconds
 
 METHODS = ("model", "mirror", "mean shape")
 _GOOD = (0.90, 0.98)
@@ -162,13 +178,18 @@ def leave_one_out(model: ShapeModel, cohort: Cohort, evidence: Evidence, most: i
     """Of the subjects so many, evenly chosen, each side predicted by all others."""
     whole = learnt_predictor(model, "right", evidence, None, training_shapes(model, cohort))
     rows = []
-    for i in np.unique(np.linspace(0, len(cohort) - 1, min(most, len(cohort))).round().astype(int)).tolist():
+    for i in evenly(len(cohort), most):
         rows += both_sides(model, cohort.shape(i), whole.without(i), np.random.default_rng(i))
         if sys.stderr.isatty():
             print(f"\r{evidence}: {i + 1} of {len(cohort)}", end="", file=sys.stderr)
     if sys.stderr.isatty():
         print(file=sys.stderr)
     return rows
+
+
+def evenly(count: int, most: int) -> list[int]:
+    """At most so many of the numbers below a count, evenly chosen."""
+    return [int(i) for i in np.unique(np.linspace(0, count - 1, min(most, count)).round())]
 
 
 def in_fifths(cohort: Cohort, evidence: Evidence) -> list[Row]:
@@ -321,7 +342,7 @@ def registered_otherwise(model: ShapeModel, one: Cohort, whole: Cohort) -> None:
     """
     p = PredictionParameters()
     view = TorsoView.of(model, "right", "surface", p.region, p.blend)
-    region, off = view.region, []
+    off = []
     for i, (name, side) in enumerate(zip(one.ids, one.absent, strict=True)):
         k = whole.ids.index(name)
         back = one.to_file[i].inverse().after(whole.to_file[k])
@@ -329,12 +350,7 @@ def registered_otherwise(model: ShapeModel, one: Cohort, whole: Cohort) -> None:
         pair = [view.laid(mirrored(shape, model) if side == "left" else shape)[1] for shape in shapes]
         off.append(((pair[0] - pair[1]) * view.normals).sum(axis=1))
     moved = np.array(off)
-    for what, part in (
-        ("the other breast", view.frame.twins(region.breast)),
-        ("the thorax, healthy half", region.thorax & region.untouched),
-        ("the thorax, operated half", region.thorax & ~region.untouched),
-        ("skin beside the lost breast", region.around & ~region.untouched & ~region.thorax),
-    ):
+    for what, part in parts_of(view):
         print(
             f"registered with one breast instead of two, {what}: {np.sqrt((moved[:, part] ** 2).mean()):.1f} mm"
         )
@@ -347,6 +363,98 @@ def registered_otherwise(model: ShapeModel, one: Cohort, whole: Cohort) -> None:
     fall = [alike[(apart >= low) & (apart < low + 10.0)].mean() for low in steps]
     half = next((low + 5.0 for low, value in zip(steps, fall, strict=True) if value < 0.5), np.inf)
     print(f"these go together over {half:.0f} mm (correlation one half)")
+
+
+def operated(shape: Floats, side: str, model: ShapeModel, rng: np.random.Generator) -> Floats:
+    """A registered subject with a breast removed as the phantom's operations do it, on the chest wall behind it."""
+    wall, done = volumes_of(model).walls[side], Mastectomy.drawn(rng)
+    ids, behind = wall.ids, wall.points(shape)
+    flat = wall.shape(shape)
+    normals = vertex_normals(flat, model.faces)[ids]
+    inside = footprint_of(model).inside(side, RegionParameters())[ids]
+    gone = smooth_step(inside, -done.blend, 0.0) * smooth_step(np.abs(behind[:, 0]), 0.0, 20.0)
+    # Places on the wall, mm lateral to and above the skin behind the nipple.
+    at = behind - behind[np.searchsorted(ids, model.landmark_ids[f"nipple_{side}"])]
+    turn, across, up = np.radians(done.scar_angle), SIGN[side] * at[:, 0], at[:, 1] - done.scar_up
+    along, away = np.cos(turn) * across + np.sin(turn) * up, np.cos(turn) * up - np.sin(turn) * across
+    half = 0.5 * done.scar_length
+    scar = np.exp(-0.5 * (away / done.scar_width) ** 2) * smooth_step(np.abs(along), half, half - 15.0)
+    pad = smooth_step(inside, -0.3 * done.blend, 20.0 + done.blend)
+    areas = vertex_areas(flat, model.faces)[ids]
+    cc = done.pad_volume(volumes_of(model).cc(shape, side))
+    pad *= 1000.0 * cc / (pad * areas).sum()
+    hollow = done.hollow * gone * smooth_step(inside, 2.0 * done.blend, 0.0)
+    height = pad + gone * done.scar * scar - hollow
+    out = np.array(shape)
+    out[ids] += gone[:, None] * (behind + height[:, None] * normals - shape[ids])
+    return out
+
+
+@lru_cache(maxsize=2)
+def footprint_of(model: ShapeModel) -> Footprint:
+    """Where the breasts of a model's mean are."""
+    return Footprint.of(model.mean_mesh, model.landmarks)
+
+
+def registered_again(model: ShapeModel, cohort: Cohort, subjects: TrainingShapes, most: int) -> None:
+    """Print how subjects who were operated here and registered again as one-sided scans are predicted by the others.
+
+    Beside them the same subjects with the operated skin that noise and uncertainty are chosen on, which nobody
+    registers, and the prediction with half and twice the chosen noise.
+    """
+    whole = learnt_predictor(model, "right", "surface", None, subjects)
+    view, registrar = whole.view, Registrar(cohort.template)
+    region, skin = view.region, OperatedSkin(view.frame, view.region)
+    rows, moved, covered = [], [], []
+    for k, i in enumerate(evenly(len(cohort), most)):
+        own, side = cohort.shape(i), SIDES[k % 2]
+        left = cohort.landmarks[i].only(one for one in cohort.landmarks[i].names if not one.endswith(side))
+        scan = operated(own, side, model, np.random.default_rng(i))
+        after = registrar.register(Scan(cohort.ids[i], TriangleMesh(scan, model.faces), left)).mesh.vertices
+        if side == "left":
+            own, after = mirrored(own, model), mirrored(after, model)
+        lay = view.laid(own)[0]
+        simulated = lay.inverse().apply(skin.of(lay.apply(own), i))
+        normals, areas = vertex_normals(own, model.faces), vertex_areas(own, model.faces)
+        lost = LostSkin(own[region.missing], normals[region.missing], areas[region.missing])
+        one, surface = whole.without(i), Surface(TriangleMesh(own, model.faces))
+        row: list[float] = []
+        for shape, factors in ((simulated, (1.0,)), (after, (1.0, 0.5, 2.0))):
+            for factor in factors:
+                choice = replace(one.choice, noise=factor * one.choice.noise)
+                found = replace(one, learnt=replace(one.learnt, choice=choice)).predict(shape)
+                row.append(lost.errors(found.shape, model.faces)[0])
+                if factor == 1.0:
+                    row.append(lost.errors(found.mirrored, model.faces)[0])
+                    off = surface.closest(found.shape[region.breast]).distances
+                    covered.append((off <= 1.96 * found.sd_normal[region.breast]).mean())
+            to_mean = view.laid(shape)[0]
+            moved.append(((to_mean.apply(shape) - to_mean.apply(own)) * view.normals).sum(axis=1))
+        rows.append(row)
+    assumed, its_mirror, again, mirror, half, double = np.mean(rows, axis=0)
+    for at, (title, ours, theirs) in enumerate(
+        (("with simulated skin", assumed, its_mirror), ("operated and registered again", again, mirror))
+    ):
+        print(
+            f"{len(rows)} subjects {title}: surface {ours:.2f} and mirror {theirs:.2f} mm ({ours / theirs:.3f}), "
+            f"normal error within 1.96 sd {np.mean(covered[at::2]):.1%}"
+        )
+        for what, part in parts_of(view):
+            print(f"  {what}: {np.sqrt((np.array(moved[at::2])[:, part] ** 2).mean()):.1f} mm elsewhere")
+    print(
+        f"registered again, with half the noise {half / mirror:.3f}, with twice the noise {double / mirror:.3f}"
+    )
+
+
+def parts_of(view: TorsoView) -> tuple[tuple[str, Bools], ...]:
+    """Skin that is told apart when asking how far it moved."""
+    region = view.region
+    return (
+        ("the other breast", view.frame.twins(region.breast)),
+        ("the thorax, healthy half", region.thorax & region.untouched),
+        ("the thorax, operated half", region.thorax & ~region.untouched),
+        ("skin beside the lost breast", region.around & ~region.untouched & ~region.thorax),
+    )
 
 
 def save_pictures(path: Path, scan: Floats, found: Prediction, truth: TriangleMesh) -> None:
@@ -410,6 +518,22 @@ def by_earlier_scans(
         print(f"{name}: with an earlier scan {ours:.2f} mm, mirror image {theirs:.2f} mm")
         rows.append((ours, theirs))
     return rows
+
+
+def show_times(model: ShapeModel, cohort: Cohort, subjects: TrainingShapes) -> None:
+    """Print how long the first prediction learns, and what every later one takes with its measures and its solid."""
+    once, predictor = cpu_seconds(lambda: learnt_predictor(model, "right", "surface", None, subjects))
+
+    def predicted() -> None:
+        found = predictor.predict(cohort.shape(0))
+        predicted_measures(model, found)
+        lacking(cohort.shape(0), found)
+
+    predicted()  # what is prepared for the model's measures is kept
+    later, _ = cpu_seconds(predicted, 5)
+    print(
+        f"learning from {subjects.count} subjects: {once:.1f} CPU s; every later prediction: {later:.2f} CPU s"
+    )
 
 
 def mirrored(shape: Floats, model: ShapeModel) -> Floats:
@@ -515,6 +639,12 @@ def main() -> int:
     )
     parser.add_argument("--evidence", choices=["points", "surface", "both", "none"], default="both")
     parser.add_argument(
+        "--again",
+        type=int,
+        default=0,
+        help="so many subjects with two breasts are operated here and registered again as one-sided scans",
+    )
+    parser.add_argument(
         "--figure", type=Path, help="PNG of three subjects after a mastectomy, with the truth"
     )
     parser.add_argument(
@@ -543,6 +673,7 @@ def main() -> int:
         print(
             f"model of {len(cohort)} subjects, {model.n_vertices:,} vertices; uncertainty from {subjects.source}"
         )
+        show_times(model, cohort, subjects)
         kinds: list[Evidence] = ["points", "surface"]
         for evidence in kinds:
             if arguments.evidence not in (evidence, "both"):
@@ -556,6 +687,8 @@ def main() -> int:
                 f"{title}{choice.mirror_share:g})",
                 leave_one_out(model, cohort, evidence, arguments.left_out),
             )
+        if arguments.again:
+            registered_again(model, cohort, subjects, arguments.again)
         rows: list[Row] = []
         recognised = 0
         for folder, whole in zip(one, phantom, strict=True):
