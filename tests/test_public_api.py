@@ -104,7 +104,7 @@ PROMISED = {
         "method basis warnings standing skin"
     ),
     "Standing": "share level finding",
-    "Change": "name unit before after requested held deviations",
+    "Change": "name unit before after requested held deviations sd source",
     "predict": "model subject missing replace operated subjects earlier known",
     "Prediction": (
         "shape mirrored faces region modes rest_variance evidence choice source mismatch spread "
