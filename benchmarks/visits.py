@@ -142,8 +142,9 @@ def fitted_noise(rows: list[dict]) -> VolumeNoise:
         weights = 1.0 / np.maximum(parts @ found, 9.0)
     # So that the mean squared standard score is one, and that no more than one unchanged side in twenty is called
     # changed: errors reach further than a normal distribution has them.
-    scores = squares / (parts @ found)
-    found *= max(float(np.mean(scores)), float(np.quantile(scores, 0.95)) / SURE**2)
+    spread = parts @ found
+    tail = np.quantile(c["found"][same] ** 2 / spread, 0.95, method="higher") / SURE**2
+    found *= max(float(np.mean(squares / spread)), float(tail))
     return VolumeNoise(*map(float, np.sqrt(found)))
 
 
