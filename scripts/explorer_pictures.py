@@ -72,8 +72,10 @@ class Camera:
     def take(self, name: str, *, while_busy: bool = False) -> None:
         """Keep a picture."""
         if not while_busy:
+            for _ in range(2):  # one thing may follow another
+                settled(self.page)
+                self.page.wait_for_timeout(2500)  # measures come, and the picture gets sharp
             settled(self.page)
-            self.page.wait_for_timeout(2500)  # measures come, and the picture gets sharp
         small = io.BytesIO()
         Image.open(io.BytesIO(self.page.screenshot())).convert("RGB").quantize(
             _COLOURS, kmeans=4, dither=Image.Dither.NONE
