@@ -146,7 +146,10 @@ def patient(shown: Camera, scan: Path, marks: Path) -> None:
     page.wait_for_function("() => Object.keys(explorer.tabs.scan.state()?.found ?? {}).length > 4")
     shown.take("proposed")
     page.set_input_files("#scan-picker [data-part=file-input]", str(marks))
-    page.wait_for_function("() => Object.keys(explorer.tabs.scan.state().landmarks).length > 0")
+    page.wait_for_function(
+        "() => !Object.keys(explorer.tabs.scan.state().found ?? {}).length"
+    )  # the file's are set
+    settled(page)
     if page.is_visible("#scan-picker [data-part=suggestion] button"):
         page.click("#scan-picker [data-part=suggestion] button")
     page.wait_for_function("() => explorer.tabs.scan.state().complete")
