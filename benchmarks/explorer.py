@@ -37,7 +37,11 @@ LIMITS = {  # ms
     "page ready": 3000.0,
     "register": 2500.0,
     "predict": 3000.0,
+    "measures of the patient": 200.0,
     "measures as CSV": 1000.0,
+    # One user's prediction does not hold up another's page: little more than alone.
+    "measures while three tabs predict": 300.0,
+    "shape while three tabs predict": 300.0,
 }
 REPEATS, STARTS = 50, 5
 SWITCHES = (
@@ -252,7 +256,7 @@ def measure_server(words: list[str], scan: Path, marks: Path) -> bool:
         for one in working:
             one.start()
         mean = {"shape": {"kind": "mean"}}
-        table(
+        good &= table(
             {
                 "measures while three tabs predict": timed(
                     lambda: tab.ask("POST", "/api/measures", mean), 10

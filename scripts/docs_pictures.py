@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
 OUT = Path(__file__).parents[1] / "docs" / "pictures"
 _WIDEST = 1200  # pixels
+_WIDTHS = {"modes": 900}  # forty-eight bodies in all colours: else a megabyte
 _COLOURS = 160  # a palette: a third of the bytes, and no visible difference on shaded skin
 # A figure of the study, its name in the docs.
 _FIGURES = {
@@ -103,7 +104,7 @@ def main(study: Path) -> None:
     check_picture(study / "cohort" / "scans" / "000.ply", study / "cohort" / "landmarks" / "000.json")
     for figure, name in _FIGURES.items():
         drawn = (study / "figures" / f"{figure}.png").read_bytes()
-        keep(drawn, name, all_colours=name in _WITH_SCALE)
+        keep(drawn, name, all_colours=name in _WITH_SCALE, widest=_WIDTHS.get(name, _WIDEST))
     registered = study / "registered" / "masks"
     symmetry_picture(registered, "004")
     scans = [

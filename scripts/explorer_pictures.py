@@ -72,8 +72,10 @@ class Camera:
     def take(self, name: str, *, while_busy: bool = False) -> None:
         """Keep a picture."""
         if not while_busy:
+            for _ in range(2):  # one thing may follow another
+                settled(self.page)
+                self.page.wait_for_timeout(2500)  # measures come, and the picture gets sharp
             settled(self.page)
-            self.page.wait_for_timeout(2500)  # measures come, and the picture gets sharp
         small = io.BytesIO()
         Image.open(io.BytesIO(self.page.screenshot())).convert("RGB").quantize(
             _COLOURS, kmeans=4, dither=Image.Dither.NONE
@@ -144,7 +146,10 @@ def patient(shown: Camera, scan: Path, marks: Path) -> None:
     page.wait_for_function("() => Object.keys(explorer.tabs.scan.state()?.found ?? {}).length > 4")
     shown.take("proposed")
     page.set_input_files("#scan-picker [data-part=file-input]", str(marks))
-    page.wait_for_function("() => Object.keys(explorer.tabs.scan.state().landmarks).length > 0")
+    page.wait_for_function(
+        "() => !Object.keys(explorer.tabs.scan.state().found ?? {}).length"
+    )  # the file's are set
+    settled(page)
     if page.is_visible("#scan-picker [data-part=suggestion] button"):
         page.click("#scan-picker [data-part=suggestion] button")
     page.wait_for_function("() => explorer.tabs.scan.state().complete")

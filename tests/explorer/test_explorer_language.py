@@ -109,7 +109,7 @@ def of_requests() -> set[str]:
                 ]
                 called = getattr(node.func, "id", getattr(node.func, "attr", ""))
                 # A bad request without a remedy of its own is what no page sends.
-                if called in ("not_now", "_there", "RequestProblem", "at") or (
+                if called in ("not_now", "there", "RequestProblem", "at") or (
                     called == "bad_request" and len(said) > 1
                 ):
                     found |= set(said)

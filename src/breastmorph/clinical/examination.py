@@ -257,8 +257,10 @@ class Examiner:
         found = distances + self._others(shape, landmarks, absent, walls) + volumes
         if predicted is None:
             return found
+        concerned = [one for one in distances if one.known and predicted.concerns(one.name)]
+        read = gauge.reads(shape, [(one.name, one.kind) for one in concerned])
         return tuple(
-            self._of_prediction(one, shape, gauge, predicted) if predicted.concerns(one.name) else one
+            self._of_prediction(one, shape, gauge, read, predicted) if predicted.concerns(one.name) else one
             for one in found
         )
 
@@ -383,13 +385,21 @@ class Examiner:
         )
         return tuple(out)
 
-    def _of_prediction(self, one: Measure, shape: Floats, gauge: Gauge, predicted: PredictedSide) -> Measure:
+    def _of_prediction(
+        self,
+        one: Measure,
+        shape: Floats,
+        gauge: Gauge,
+        read: Mapping[tuple[str, str], Reading | Finding],
+        predicted: PredictedSide,
+    ) -> Measure:
         """With the prediction's standard deviation; without any where it is not known."""
         if not one.known:
             return replace(one, predicted=True)
         reading: Reading | None = None
         if one.name in DISTANCES:
-            reading = gauge.read(shape, one.name, one.kind)
+            known = read[one.name, one.kind]
+            reading = known if isinstance(known, Reading) else None
         elif one.kind == "volume" and isinstance(self._volumes, BreastVolumes):
             reading = self._volumes.read(shape, one.side, one.name.removesuffix(f"-{one.side}"))
         elif one.kind == "height":

@@ -223,6 +223,13 @@ class Gauge:
             raise BreastMorphError.of("not-determinable/why", name=name, why=one)
         return one
 
+    def reads(
+        self, vertices: Floats, asked: Sequence[tuple[str, str]]
+    ) -> dict[tuple[str, str], Reading | Finding]:
+        """Values of several (name, kind) pairs as :meth:`read` has them, or why not: on a surface prepared once."""
+        found = self._readings(vertices, asked, with_gradient=True)
+        return dict(zip(asked, found, strict=True))
+
     def _readings(
         self, vertices: Floats, asked: Sequence[tuple[str, str]], *, with_gradient: bool
     ) -> list[Reading | Finding]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from breastmorph.foundation.words_de import GERMAN
 # --------------------------------------------------------------------------------------------------------------------
 # Arrays for the page: one container of named 32-bit and 8-bit arrays, which a browser maps without copying
 # --------------------------------------------------------------------------------------------------------------------
+
+T = TypeVar("T")
 
 _MAGIC = b"BMA1"
 _KINDS = {"f": "<f4", "i": "<u4", "u": "<u4", "b": "u1"}
@@ -74,6 +76,13 @@ def unknown(what: str, remedy: str = "Reload the page", code: str = "unknown") -
 def not_now(cause: str, remedy: str, code: str = "not-now") -> RequestProblem:
     """For what needs another step first."""
     return RequestProblem(409, cause, remedy, code=code)
+
+
+def there(found: T | None, cause: str, remedy: str, *, code: str) -> T:
+    """What is there by now; for what is not, another step is needed first."""
+    if found is None:
+        raise not_now(cause, remedy, code=code)
+    return found
 
 
 def preparing(what: str) -> RequestProblem:

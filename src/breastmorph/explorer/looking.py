@@ -10,9 +10,9 @@ import numpy as np
 
 from breastmorph.clinical.distances import DISTANCES, DRAWN, KINDS, SkinPoints, densely, tape_lines
 from breastmorph.clinical.measures import UNKNOWN, SymmetryGauge, both_sides
-from breastmorph.explorer.answers import Spoken, bad_request, not_now, packed
+from breastmorph.explorer.answers import Spoken, bad_request, not_now, packed, there
 from breastmorph.explorer.app import Asked
-from breastmorph.explorer.model_view import NamedShape, measured, shape_of, skin_arrays
+from breastmorph.explorer.model_view import NamedShape, measured, patient_shape, shape_of, skin_arrays
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import plain
@@ -254,7 +254,9 @@ def _is_point(given: Any) -> bool:
 def other_kinds(session: Session, spec: Mapping[str, Any]) -> NamedShape:
     """A shape of another open scan (``case``), or the mirror image of the patient's torso (``reflected``)."""
     if spec["kind"] == "case":
-        return session.shape_of_case(str(spec.get("scan", "")))
+        own = session.patient_of(str(spec.get("scan", "")))
+        own = there(own, "this scan is not registered yet", "Register it first", code="not-registered")
+        return patient_shape(session.view.model, own)
     patient = shape_of(session, {"kind": "patient"})
     if patient.absent_side:
         raise not_now("a breast is missing", "Predict it first", code="one-sided")

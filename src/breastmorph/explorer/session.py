@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from breastmorph.explorer.answers import RequestProblem, Spoken, bad_request, not_now, unknown
-from breastmorph.explorer.cases import ABOUT, Boxed, Case, History, Room, Shelf, T, day_in
+from breastmorph.explorer.answers import RequestProblem, Spoken, bad_request, not_now, there, unknown
+from breastmorph.explorer.cases import ABOUT, Boxed, Case, History, Room, Shelf, day_in
 from breastmorph.explorer.jobs import Cancelled, Job, Jobs, SharedCalls
 from breastmorph.explorer.model_view import ModelOrigin, ModelSource
 from breastmorph.explorer.security import Keys
@@ -47,12 +47,6 @@ _SECOND_THOUGHTS = 600.0  # seconds in which a removed scan can be brought back
 _LATE = 3.0  # seconds in which requests of a page that was closed may still come in
 _LARGEST_NOTES = 256 * 1024  # letters of the page's own notes
 _THUMBNAIL = 24 * 1024  # letters of a small picture
-
-
-def _there(found: T | None, cause: str, remedy: str, *, code: str) -> T:
-    if found is None:
-        raise not_now(cause, remedy, code=code)
-    return found
 
 
 class Session:
@@ -216,15 +210,6 @@ class Session:
         """Those with a scan, in the order in which they were opened."""
         return [case for key, case in self._cases.items() if key]
 
-    def shape_of_case(self, key: str) -> NamedShape:
-        """The patient of another open scan."""
-        from breastmorph.explorer.model_view import patient_shape
-
-        patient = self.patient_of(key)
-        if patient is None:
-            raise not_now("this scan is not registered yet", "Register it first", code="not-registered")
-        return patient_shape(self.view.model, patient)
-
     def patient_of(self, key: str) -> ShownPatient | None:
         """What was made of a scan; None where nothing was, or it is not open."""
         case = self._cases.get(key)
@@ -339,24 +324,24 @@ class Session:
     @property
     def required_patient(self) -> ShownPatient:
         """The patient; raises where there is none."""
-        return _there(
+        return there(
             self.patient, "there is no patient yet", "Open a scan, and register or fit it", code="no-patient"
         )
 
     @property
     def required_edit(self) -> Edited:
         """The edit; raises where there is none."""
-        return _there(self.edited, "nothing has been edited", "Change a measure first", code="no-edit")
+        return there(self.edited, "nothing has been edited", "Change a measure first", code="no-edit")
 
     @property
     def required_kept(self) -> NamedShape:
         """The shape that was kept to compare; raises where there is none."""
-        return _there(self.kept, "no shape is kept to compare", "Keep one first", code="no-kept")
+        return there(self.kept, "no shape is kept to compare", "Keep one first", code="no-kept")
 
     @property
     def required_prediction(self) -> Predicted:
         """The prediction; raises where there is none."""
-        return _there(
+        return there(
             self.predicted,
             "nothing has been predicted",
             "Choose the missing side first",

@@ -1,8 +1,7 @@
-"""What the explorer's page says in German: names, and the sentences of findings and errors.
+"""What the explorer's page says in German: names, and the sentences of findings and errors, one text each.
 
-For the page alone, so there is one text each. ``{side:side}`` is an adjective (linke, rechte), to which a sentence
-adds its ending; ``{x:word}`` a single word of the program. Numbers are written with a decimal comma.
-What only commands and Python tell has no translation; a test knows which these are.
+``{side:side}`` is an adjective (linke, rechte), to which a sentence adds its ending; ``{x:word}`` a single word of the
+program. What only commands and Python tell has no translation; a test knows which these are.
 """
 
 from __future__ import annotations
@@ -79,15 +78,9 @@ LANDMARKS = {
     "medial_border": "innerer Rand der {side}n Brust",
 }
 WORDS = {  # single words of the program that stand in sentences
-    **{
-        "left": "links",
-        "right": "rechts",
-        "straight": "gerade",
-        "tape": "auf der Haut",
-        "thorax": "Brustkorb",
-    },
+    **{"left": "links", "right": "rechts", "straight": "gerade", "tape": "auf der Haut"},
     **{"usual": "üblich", "unusual": "ungewöhnlich", "implausible": "unplausibel"},
-    **{"left breast": "linke Brust", "right breast": "rechte Brust"},
+    **{"thorax": "Brustkorb", "left breast": "linke Brust", "right breast": "rechte Brust"},
 }
 
 _MESHLAB = "Reparieren Sie das Netz (zum Beispiel in MeshLab) oder exportieren Sie den Scan neu"
