@@ -70,6 +70,9 @@ __all__ = [
 # An examination: all measures of one subject together, from a scan, a registered mesh or a model's shape
 # --------------------------------------------------------------------------------------------------------------------
 
+_Walls = Mapping[str, Floats]  # of each side, the points of its wall
+_Readings = Mapping[tuple[str, str], Reading | Finding]  # by distance and kind
+
 
 @dataclass(frozen=True, eq=False)
 class Examination:
@@ -250,7 +253,7 @@ class Examiner:
         gauge = Gauge(self.mesh.faces if TAPE in kinds else self._midline_faces, landmarks.skin)
         asked = [(one.name, kind) for one in DISTANCES.values() for kind in one.kinds if kind in kinds]
         distances = tuple(_with_sd(one, landmarks.sd) for one in gauge.measures(shape, asked))
-        walls: Mapping[str, Floats] = {}
+        walls: _Walls = {}
         if isinstance(self._volumes, BreastVolumes):  # once for all that asks for them
             walls = {side: self._volumes.walls[side].points(shape) for side in SIDES if side != absent}
         volumes = self._measured_volumes(shape, absent, walls)
@@ -359,7 +362,7 @@ class Examiner:
         return along
 
     def _others(
-        self, shape: Floats, landmarks: SubjectLandmarks, absent: str, walls: Mapping[str, Floats]
+        self, shape: Floats, landmarks: SubjectLandmarks, absent: str, walls: _Walls
     ) -> tuple[Measure, ...]:
         """Heights, areas, and the girth under the breasts."""
         places = landmarks.at(shape)
@@ -386,12 +389,7 @@ class Examiner:
         return tuple(out)
 
     def _of_prediction(
-        self,
-        one: Measure,
-        shape: Floats,
-        gauge: Gauge,
-        read: Mapping[tuple[str, str], Reading | Finding],
-        predicted: PredictedSide,
+        self, one: Measure, shape: Floats, gauge: Gauge, read: _Readings, predicted: PredictedSide
     ) -> Measure:
         """With the prediction's standard deviation; without any where it is not known."""
         if not one.known:
@@ -437,9 +435,7 @@ class Examiner:
         except BreastMorphError as error:
             return Finding.of(error)
 
-    def _measured_volumes(
-        self, shape: Floats, absent: str, walls: Mapping[str, Floats]
-    ) -> tuple[Measure, ...]:
+    def _measured_volumes(self, shape: Floats, absent: str, walls: _Walls) -> tuple[Measure, ...]:
         """By every definition; the one that is meant where nobody says which comes last."""
         out = []
         for definition in (*(one for one in DEFINITIONS if one != VOLUME), VOLUME):
