@@ -576,7 +576,7 @@ def _looking_at(outward: Floats) -> Floats:
 # The judgement: on the skin or left out, sure or doubtful
 # --------------------------------------------------------------------------------------------------------------------
 
-# Log odds that a side has no breast, as a share of the other side's: below it has none (42 without one: below 0.34;
+# Log odds that a side has no breast, as a share of the other side's: below it has none (47 without one: below 0.4;
 # a small breast with a flat nipple: 0.48, others above 0.6). And log odds above which it may have none.
 _FLAT, _UNSURE = 0.4, -12.0
 _THERE = 20.0  # mm from the sternum to where its nipple would lie: half a torso has no such side
