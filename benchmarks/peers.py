@@ -62,9 +62,7 @@ CANDIDATES: dict[str, list[dict[str, Any]]] = {
             ("local", 1.0, 200.0, 0.0),
         )
     ],
-    "functional maps": [
-        {"start": "local", "begin": "nearest", "k": 20, "zoomout": 20},
-    ],
+    "functional maps": [{"start": "local", "k": 20, "zoomout": 20}],
     "landmarks alone": [{"start": start} for start in ("spline", "local")],
 }
 # Presets of BreastMorph that stand in the table, and their titles there.
@@ -150,30 +148,19 @@ def _bcpd(job: dict[str, Any], beta: float, stiffness: float, geodesic: float) -
         return np.loadtxt(f"{temporary}/out_y.txt")
 
 
-def _functional_maps(job: dict[str, Any], begin: str, k: int, zoomout: int) -> np.ndarray:
+def _functional_maps(job: dict[str, Any], k: int, zoomout: int, step: int = 3) -> np.ndarray:
     from pyFM import spectral
-    from pyFM.functional import FunctionalMapping
     from pyFM.mesh import TriMesh
+    from pyFM.refine.zoomout import mesh_zoomout_refine
     from scipy.spatial import cKDTree
 
-    tree = cKDTree(job["scan"])
     scan, template = TriMesh(job["scan"], job["scan_faces"]), TriMesh(job["start"], job["faces"])
-    model = FunctionalMapping(scan, template)
-    if begin == "nearest":  # where the bent template lies already
-        most = k + 3 * zoomout
-        scan.process(most)
-        template.process(most)
-        found = spectral.mesh_p2p_to_FM(tree.query(job["start"])[1], scan, template, dims=(k, k))
-    else:
-        near = tree.query(job["marks"])[1]
-        model.preprocess(
-            n_descr=60, k_process=130, landmarks=np.column_stack([near, job["ids"]]), subsample_step=5
-        )
-        model.fit(K=(k, k), w_descr=1.0, w_lap=1e-2, w_dcomm=1e-1)
-        found = model.FM_12
-    if zoomout:
-        found = model.zoomout_refine(found, nit=zoomout, step=3, subsample=2000)
-    return np.asarray(job["scan"][model.get_p2p(found, use_adj=True, n_jobs=1)])
+    for mesh in (scan, template):
+        mesh.process(k + step * zoomout)
+    # From where the bent template lies already.
+    found = spectral.mesh_p2p_to_FM(cKDTree(job["scan"]).query(job["start"])[1], scan, template, dims=(k, k))
+    found = mesh_zoomout_refine(found, scan, template, nit=zoomout, step=step, subsample=2000, n_jobs=1)
+    return np.asarray(job["scan"][spectral.mesh_FM_to_p2p(found, scan, template, use_adj=True, n_jobs=1)])
 
 
 METHODS: dict[str, Callable[..., np.ndarray]] = {
