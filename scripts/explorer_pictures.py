@@ -145,10 +145,9 @@ def patient(shown: Camera, scan: Path, marks: Path) -> None:
     page.set_input_files("#scan-files", str(scan))
     page.wait_for_function("() => Object.keys(explorer.tabs.scan.state()?.found ?? {}).length > 4")
     shown.take("proposed")
-    page.set_input_files("#scan-picker [data-part=file-input]", str(marks))
-    page.wait_for_function(
-        "() => !Object.keys(explorer.tabs.scan.state().found ?? {}).length"
-    )  # the file's are set
+    with page.expect_response("**/landmarks*"):
+        page.set_input_files("#scan-picker [data-part=file-input]", str(marks))
+    page.wait_for_timeout(500)
     settled(page)
     if page.is_visible("#scan-picker [data-part=suggestion] button"):
         page.click("#scan-picker [data-part=suggestion] button")
