@@ -212,10 +212,10 @@ def _found_from(
     gone = [
         side
         for side in SIDES
-        if flat[side] > _FLAT * min(flat[other_side(side)], 0.0)
+        if side not in there
+        and flat[side] > _FLAT * min(flat[other_side(side)], 0.0)
         and SIGN[side] * (front.estimates[f"nipple_{side}"].point - sternum)[0] > _THERE
     ]
-    gone = [side for side in gone if side not in there]
     if len(gone) == 2:
         raise MeshProblem.of("no-breast")
     merged = {name: _fused(name, front.estimates[name], close.estimates[name]) for name in FOUND_NAMES}
@@ -332,14 +332,9 @@ def _front(skin: Skin) -> _Front:
         name: _agreed(points[:, k], sds[:, k], _STRANGE["coarse"][_part(name)])
         for k, name in enumerate(FOUND_NAMES)
     }
-    flags = np.array(
-        [
-            said.flags[[1, 0, 2]] if order[2] == 3 else said.flags
-            for said, order in zip(votes, asked, strict=True)
-        ]
-    )
-    mean = flags.mean(axis=0)
-    return _Front(estimates, dict(zip(SIDES, mean[:2], strict=True)))
+    swapped = [order is _SWAPPED for order in asked]
+    flags = np.array([v.flags[[1, 0, 2]] if s else v.flags for v, s in zip(votes, swapped, strict=True)])
+    return _Front(estimates, dict(zip(SIDES, flags.mean(axis=0)[:2], strict=True)))
 
 
 _SAME = np.arange(len(FOUND_NAMES))
@@ -687,6 +682,8 @@ def _judged(
         points[name] = wanted[name] if hidden and part == "imf" else point
         found[name] = Found(how, home * sd, home**2 * spread, doubtful)
     upright = replace(Landmarks.of(points), found=found)
+    if absent and not gone.isdisjoint(STERNUM):  # it may not reach that side either
+        gone |= {name for name in REQUIRED if name.endswith(absent)}
     _require_enough_of_a_torso(upright.only(REQUIRED), [name for name in REQUIRED if name in gone])
     marks = upright.transformed(stance.inverse())
     return FoundLandmarks(marks, left_out, absent=absent, axes=stance.rotation)
