@@ -33,14 +33,15 @@ export function setScan(key) { scan = key; }
 
 /* Questions about what is shown, and requests that take it away: the answers would be about something that has gone. */
 const SHOWN = /^api\/(shape|measures|compare|symmetry|lines|sections|plan)\b/, AWAY = /^(POST api\/(undo|redo|scans\/[^/]+\/remove)|DELETE api\/scans\/[^/]+)$/;
-let asking = new AbortController();
+let asking = new AbortController(), leaving = 0;
 
 async function request(method, path, { body, raw, code } = {}) {
   const headers = { "X-Token": localStorage.getItem(TOKEN) ?? "" };  // looked up each time: another tab may have a new one
   headers["X-Language"] = language;
   if (scan !== null) headers["X-Scan"] = scan;
-  if (AWAY.test(`${method} ${path}`)) { asking.abort(); asking = new AbortController(); }
-  const signal = SHOWN.test(path) ? asking.signal : undefined;
+  const away = AWAY.test(`${method} ${path}`), signal = SHOWN.test(path) ? asking.signal : undefined;
+  if (signal && leaving) throw new DOMException("what is shown is about to go", "AbortError");
+  if (away) { asking.abort(); asking = new AbortController(); leaving += 1; }
   if (session) headers["X-Session"] = session;
   if (code) headers["X-Code"] = code;
   if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -53,6 +54,8 @@ async function request(method, path, { body, raw, code } = {}) {
     // A server that refuses an upload early closes the connection before the browser has sent everything.
     throw raw ? new Refusal({ cause: t("The upload was interrupted"), remedy: t("The file may be larger than allowed; or start breastmorph explore again.") })
       : new Refusal({ cause: t("The explorer does not answer"), remedy: t("Start it again with: breastmorph explore") });
+  } finally {
+    if (away) leaving -= 1;
   }
   if (answer.ok) {
     if (method !== "GET" && !LOOKING.some(each => path.startsWith(each))) changed();
