@@ -38,6 +38,7 @@ const page = {
     page.stale = JSON.stringify(now.model) !== JSON.stringify(page.state.model);
     page.state = { ...page.state, ...now };
     server.setScan(now.scan);
+    if (page.stale) page.measures.clear("");  // of the former model's shapes nothing is asked any more
     page.cases.describe();
     page.history.describe();
   },

@@ -54,6 +54,7 @@ export class Measures extends EventTarget {
     try {
       const ask = shape => patiently(() => post("api/measures", { shape, tape: this.tape }));
       await pictureFirst();
+      if (this.asking !== spec) return;
       const shown = await ask(spec);
       if (this.asking !== spec) return;
       this.shown = shown;

@@ -29,18 +29,19 @@ const pause = ms => new Promise(done => setTimeout(done, ms));
 let session = sessionStorage.getItem(KEY), scan = null;
 
 /* The scan that the page shows: what is asked from now on is about it, whatever the server opens meanwhile. */
-export function setScan(key) { scan = key; }
+export function setScan(key) { scan = key; leaving = false; }
 
 /* Questions about what is shown, and requests that take it away: the answers would be about something that has gone. */
 const SHOWN = /^api\/(shape|measures|compare|symmetry|lines|sections|plan)\b/, AWAY = /^(POST api\/(undo|redo|scans\/[^/]+\/remove)|DELETE api\/scans\/[^/]+)$/;
-let asking = new AbortController();
+let asking = new AbortController(), leaving = false;  // until the page knows what is there instead
 
 async function request(method, path, { body, raw, code } = {}) {
   const headers = { "X-Token": localStorage.getItem(TOKEN) ?? "" };  // looked up each time: another tab may have a new one
   headers["X-Language"] = language;
   if (scan !== null) headers["X-Scan"] = scan;
-  if (AWAY.test(`${method} ${path}`)) { asking.abort(); asking = new AbortController(); }
-  const signal = SHOWN.test(path) ? asking.signal : undefined;
+  const away = AWAY.test(`${method} ${path}`), signal = SHOWN.test(path) ? asking.signal : undefined;
+  if (signal && leaving) throw new DOMException("what is shown is about to go", "AbortError");
+  if (away) { asking.abort(); asking = new AbortController(); leaving = true; }
   if (session) headers["X-Session"] = session;
   if (code) headers["X-Code"] = code;
   if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -50,6 +51,7 @@ async function request(method, path, { body, raw, code } = {}) {
     answer = await fetch(path, { method, headers, body: raw ?? (body === undefined ? undefined : JSON.stringify(body)), signal });
   } catch (error) {
     if (isPast(error)) throw error;
+    leaving = false;
     // A server that refuses an upload early closes the connection before the browser has sent everything.
     throw raw ? new Refusal({ cause: t("The upload was interrupted"), remedy: t("The file may be larger than allowed; or start breastmorph explore again.") })
       : new Refusal({ cause: t("The explorer does not answer"), remedy: t("Start it again with: breastmorph explore") });
@@ -58,6 +60,7 @@ async function request(method, path, { body, raw, code } = {}) {
     if (method !== "GET" && !LOOKING.some(each => path.startsWith(each))) changed();
     return answer;
   }
+  if (away) leaving = false;
   let told = null;
   try { told = await answer.json(); } catch { /* not from the explorer itself */ }
   throw new Refusal(told?.cause ? told : { cause: t`The explorer answered with error ${answer.status}`, remedy: t("Try again; if it stays, restart it.") },
