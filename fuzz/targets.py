@@ -119,7 +119,7 @@ def _template(path: Path) -> None:
 
 def _learnt(path: Path) -> None:
     found = Learnt.from_npz(path.read_bytes(), path)
-    assert np.isfinite(found.population("s1").modes).all()
+    assert np.isfinite(found.population("s1").moved).all()
 
 
 def _painted(path: Path) -> None:

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 OUT = Path(__file__).parents[1] / "docs" / "pictures"
 _WIDEST = 1200  # pixels
-_WIDTHS = {"modes": 900}  # forty-eight bodies in all colours: else a megabyte
+_WIDTHS = {"modes": 800}  # forty-eight bodies in all colours: else a megabyte
 _COLOURS = 160  # a palette: a third of the bytes, and no visible difference on shaded skin
 # A figure of the study, its name in the docs.
 _FIGURES = {
@@ -268,7 +268,11 @@ def keep(data: bytes, name: str, *, all_colours: bool = False, widest: int = _WI
         height = round(picture.height * widest / picture.width)
         picture = picture.resize((widest, height), Image.Resampling.LANCZOS)
     small = io.BytesIO()
-    if not all_colours:
+    if (
+        widest < _WIDEST
+    ):  # no palette, which would shift colours, but each of them a step of 8 of 255 from the next
+        picture = picture.point([min(8 * round(value / 8), 255) for value in range(256)] * 3)
+    elif not all_colours:
         picture = picture.quantize(_COLOURS, dither=Image.Dither.NONE)
     picture.save(small, "PNG", optimize=True)
     write_file(OUT / f"{name}.png", small.getvalue())
