@@ -555,8 +555,9 @@ def save_prediction_sheet(
     known = f"the surface of {seen}" if prediction.evidence == "surface" else "all known points"
     inside = prediction.sd_normal[prediction.region.breast]
     notes = [
-        f"Predicted from {known}. Details: noise {prediction.choice.noise:.1f} mm and mirror share "
-        f"{prediction.choice.mirror_share:g}, by leave-one-out likelihood over {prediction.source}.",
+        f"Predicted from {known}: {prediction.choice.mirror_share:.0%} of the mirror image as it is, the rest by "
+        f"the model with a noise of {prediction.choice.noise:.1f} mm, the likeliest for left-out ones of "
+        f"{prediction.source}.",
         f"At the border the prediction met the scan within {prediction.mismatch:.1f} mm; outside the region the scan "
         "is unchanged.",
         *(one.in_words for one in nipples),
