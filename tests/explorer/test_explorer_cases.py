@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from breastmorph.explorer.answers import RequestProblem
 from breastmorph.explorer.app import _ENDPOINTS
 from breastmorph.explorer.cases import Shelf, day_in
 from breastmorph.explorer.settings import MEGABYTE
@@ -135,6 +136,14 @@ def test_a_removed_scan_comes_back_and_is_deleted_after_ten_minutes(visitor, fol
     undone = visitor.post("/api/undo").json
     assert undone["undone"] == "open"  # of the first: nothing brings the second one back
     assert [one["scan"] for one in undone["cases"]] == []
+
+
+def test_what_belongs_to_no_scan_is_neither_named_nor_removed(visitor):
+    for step in (lambda: visitor.session.rename("", {"name": "x"}), lambda: visitor.session.remove("")):
+        with pytest.raises(RequestProblem) as refused:
+            step()
+        assert refused.value.code == "no-scan"
+    assert visitor.session.case_of("").key == ""
 
 
 def test_a_scan_that_was_closed_is_in_no_step(visitor, folder):

@@ -198,12 +198,12 @@ class Session:
         named = ABOUT.get()
         return self.case_of(self.current if named is None else named)
 
-    def case_of(self, key: str) -> Case:
-        """One that is open; raises where there is none."""
-        try:
-            return self._cases[key]
-        except KeyError:
-            raise unknown("scan", "Open it again", code="no-scan") from None
+    def case_of(self, key: str, *, of_a_scan: bool = False) -> Case:
+        """One that is open; raises where there is none, or only that of nobody where a scan's is asked for."""
+        case = self._cases.get(key)
+        if case is None or (of_a_scan and not key):
+            raise unknown("scan", "Open it again", code="no-scan")
+        return case
 
     @property
     def cases(self) -> list[Case]:
@@ -237,7 +237,7 @@ class Session:
     def rename(self, key: str, asked: Mapping[str, Any]) -> None:
         """Another name, person or day; results are called by it too."""
         with self.step("rename"):
-            case = self.case_of(key).renamed(asked)
+            case = self.case_of(key, of_a_scan=True).renamed(asked)
             self._cases = {**self._cases, key: case}
             if key in self.scans:
                 self.scans[key].name = case.name
@@ -248,7 +248,7 @@ class Session:
     def remove(self, key: str) -> None:
         """Take a case out of the list; it can be brought back for some minutes."""
         with self.step("remove"):
-            self.case_of(key)
+            self.case_of(key, of_a_scan=True)
             self.jobs.cancel_all(key)
             self._go_without(key)
 
