@@ -361,8 +361,8 @@ def learnt() -> bytes:
     """What a cohort's first pass teaches its second."""
     from breastmorph.batch.learning import ENOUGH, Learnt
 
-    moved = np.random.default_rng(1).normal(size=(ENOUGH, 6, 3))
-    return Learnt(tuple(f"s{k}" for k in range(ENOUGH)), moved, np.arange(6)[::-1], "a recipe").to_npz()
+    moved, names = np.random.default_rng(1).normal(size=(ENOUGH, 6, 3)), [f"s{k}" for k in range(ENOUGH)]
+    return Learnt(tuple(names), moved, moved[:, 0, 0], np.arange(6)[::-1], "a recipe").to_npz()
 
 
 def session_file() -> bytes:

@@ -46,26 +46,29 @@ def run(found, rules, out, **more):
 def test_nobody_is_told_what_she_taught():
     rng = np.random.default_rng(0)
     moved = rng.normal(size=(25, 30, 3))
-    names = tuple(f"s{i:02d}" for i in range(25))
+    names, sizes = tuple(f"s{i:02d}" for i in range(25)), rng.normal(size=25)
     other = moved.copy()
     other[4] += 50.0
-    before, after = (Learnt(names, one).population("s04") for one in (moved, other))
+    before, after = (Learnt(names, one, sizes).population("s04") for one in (moved, other))
     assert np.array_equal(before.moved, after.moved)
     assert before.count == 24
-    assert not np.array_equal(after.moved, Learnt(names, other).population("a stranger").moved[:24])
+    assert np.array_equal(before.sizes, np.delete(sizes, 4))
+    assert not np.array_equal(after.moved, Learnt(names, other, sizes).population("a stranger").moved[:24])
 
 
 def test_a_population_of_a_symmetric_template_is_symmetric():
     rng = np.random.default_rng(1)
     mirror = np.r_[np.arange(15, 30), np.arange(15)]
-    known = Learnt(tuple(map(str, range(24))), rng.normal(size=(24, 30, 3)), mirror).population("")
+    moved, sizes = rng.normal(size=(24, 30, 3)), rng.normal(size=24)
+    known = Learnt(tuple(map(str, range(24))), moved, sizes, mirror).population("")
     assert known.count == 24
+    assert np.array_equal(known.sizes, np.concatenate([sizes, sizes]))
     assert np.allclose(known.moved[24:][:, mirror] * MIRROR, known.moved[:24])
 
 
 def people_of(basis, scores):
     """A population whose registrations have these scores (k, q)."""
-    return Population(np.einsum("aiq,kq->kai", basis.at_anchors, scores), len(scores))
+    return Population(np.einsum("aiq,kq->kai", basis.at_anchors, scores), np.zeros(len(scores)), len(scores))
 
 
 def test_a_prior_that_was_right_stays_and_nobody_teaches_nothing(small_template):
@@ -80,7 +83,7 @@ def test_a_prior_that_was_right_stays_and_nobody_teaches_nothing(small_template)
         for name, told in (("before", basis), ("after", basis.knowing(people_of(basis, seen), shown)))
     }
     assert 0.9 < variance["after"] / variance["before"] < 1.1
-    nobody = basis.knowing(Population(np.zeros((1, len(basis.at_anchors), 3)), 0), shown)
+    nobody = basis.knowing(Population(np.zeros((1, len(basis.at_anchors), 3)), np.zeros(1), 0), shown)
     assert np.allclose(nobody.modes, basis.modes)
     assert np.allclose(nobody.mean, basis.mean)
 
@@ -110,12 +113,15 @@ def test_what_is_learnt_is_read_back_and_too_few_teach_nothing(small_template):
     assert np.allclose(learnt.moved[7], [0.0, 7.0, 0.0])
     again = Learnt.from_npz(learnt.to_npz())
     assert again.ids == learnt.ids
+    assert np.allclose(again.sizes, np.log(1.1))
     assert np.allclose(again.moved, learnt.moved, atol=1e-5)
     assert again.made_by == "by hand"
     for damaged in (
         b"no archive",
         learnt.to_npz()[:-99],
         replace(learnt, moved=learnt.moved * np.nan).to_npz(),
+        replace(learnt, sizes=learnt.sizes[:-1]).to_npz(),
+        replace(learnt, sizes=learnt.sizes + np.inf).to_npz(),
     ):
         with pytest.raises(FileProblem, match="damaged") as said:
             Learnt.from_npz(damaged, Path("learnt.npz"))
@@ -129,7 +135,7 @@ def test_skin_that_slides_where_nothing_shows_it_is_known_from_others(small_temp
     coarse, fine = prepared.coarse.mesh, prepared.fine.mesh
     around = np.cross([0.0, 1.0, 0.0], coarse.vertices)
     slid = 8.0 * around / np.linalg.norm(around, axis=1).max()
-    people = Population(np.repeat(slid[None], 40, axis=0), 40)
+    people = Population(np.repeat(slid[None], 40, axis=0), np.zeros(40), 40)
     args = (Target.of(fine), fine.vertices, coarse)
     rest = (prepared.fine.landmark_ids, Landmarks.of({}))
     plain, knowing = (

@@ -210,9 +210,10 @@ def test_what_the_warp_knows_mends_a_start_by_a_vaguely_found_sternum(registrar,
     assert result.transform.translation == pytest.approx(first.translation)
 
 
-def test_only_the_built_in_template_knows_how_trunks_vary(registrar):
-    assert not registrar._prepared.knows_trunks
-    assert PreparedTemplate(default_template(), preset("default")).knows_trunks
+def test_only_the_built_in_template_knows_how_bodies_vary(registrar):
+    assert not registrar._prepared.knows_bodies
+    assert registrar._prepared.whole_basis is None
+    assert PreparedTemplate(default_template(), preset("default")).whole_basis is not None
 
 
 def test_absent_side_registers_and_is_named(registrar, scan):

@@ -29,6 +29,7 @@ from breastmorph.template import Template
 ENOUGH = 20  # subjects from whom a cohort can be learnt
 _MOST = 400  # subjects that are learnt from; more of them teach nothing new
 _REACH = 2000.0  # mm that skin can be moved by; of a damaged file also what is not finite is more
+_LARGEST = 20.0  # logarithm of a scale; units differ by a factor of 1,000 at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +42,8 @@ class Learnt:
         The subjects.
     moved : (k, a, 3) float
         Displacements of the coarse twin's vertices after the rigid stage.
+    sizes : (k,) float
+        Logarithms of that stage's scales.
     mirror : (a,) int, optional
         The anchor at every anchor's mirror image; then everybody's mirror image counts as well.
     made_by : str
@@ -49,23 +52,32 @@ class Learnt:
 
     ids: tuple[str, ...]
     moved: Floats
+    sizes: Floats
     mirror: Ints | None = None
     made_by: str = ""
 
     def population(self, scan_id: str) -> Population:
         """What all but one subject teach; all of them where that one is not among them."""
-        others = self.moved[[one != scan_id for one in self.ids]].astype(float)
+        chosen = [one != scan_id for one in self.ids]
+        others, sizes = self.moved[chosen].astype(float), self.sizes[chosen].astype(float)
         count = len(others)
         if self.mirror is not None:
             others = np.concatenate([others, others[:, self.mirror] * MIRROR])
-        return Population(others, count)
+            sizes = np.concatenate([sizes, sizes])
+        return Population(others, sizes, count)
 
     def to_npz(self) -> bytes:
         """As the content of a file."""
         made = io.BytesIO()
         mirror = np.empty(0, dtype=np.int64) if self.mirror is None else self.mirror
-        moved = self.moved.astype(np.float32)
-        np.savez(made, ids=np.array(self.ids), moved=moved, mirror=mirror, made_by=np.array(self.made_by))
+        parts = {
+            "ids": np.array(self.ids),
+            "moved": self.moved.astype(np.float32),
+            "sizes": self.sizes.astype(np.float32),
+            "mirror": mirror,
+            "made_by": np.array(self.made_by),
+        }
+        np.savez(made, **parts)  # type: ignore[arg-type]
         return made.getvalue()
 
     @classmethod
@@ -73,7 +85,9 @@ class Learnt:
         """From the content of such a file; FileProblem where it is damaged."""
         try:
             with problems_of(path, "learnt"), open_archive(data) as parts:
-                ids, moved, mirror, made = (parts[name] for name in ("ids", "moved", "mirror", "made_by"))
+                ids, moved, sizes, mirror, made = (
+                    parts[name] for name in ("ids", "moved", "sizes", "mirror", "made_by")
+                )
                 anchors = moved.shape[1] if moved.ndim == 3 else -1
                 sound = (
                     ids.dtype.kind == made.dtype.kind == "U"
@@ -81,6 +95,9 @@ class Learnt:
                     and moved.shape == (len(ids), anchors, 3)
                     and len(ids) >= ENOUGH
                     and bool((np.abs(moved) <= _REACH).all())
+                    and sizes.dtype.kind == "f"
+                    and sizes.shape == (len(ids),)
+                    and bool((np.abs(sizes) <= _LARGEST).all())
                     and mirror.dtype.kind == "i"
                     and mirror.shape in ((0,), (anchors,))
                     and bool(((mirror >= 0) & (mirror < anchors)).all())
@@ -89,7 +106,8 @@ class Learnt:
             raise FileProblem.of("unreadable/learnt", path) from error
         if not sound:
             raise FileProblem.of("unreadable/learnt", path)
-        return cls(tuple(ids.tolist()), moved.astype(float), mirror if len(mirror) else None, str(made))
+        known = moved.astype(float), sizes.astype(float), mirror if len(mirror) else None
+        return cls(tuple(ids.tolist()), *known, str(made))
 
 
 def digest(data: bytes) -> str:
@@ -121,7 +139,8 @@ class Teacher:
     def learnt(self, subjects: Iterable[tuple[str, Floats, Similarity]], made_by: str = "") -> Learnt | None:
         """What subjects (id, vertices, rigid stage) teach; None where they are too few."""
         known = sorted(
-            ((name, self.moved(shape, lay)) for name, shape, lay in subjects), key=lambda one: one[0]
+            ((name, self.moved(shape, lay), np.log(lay.scale)) for name, shape, lay in subjects),
+            key=lambda one: one[0],
         )
         if len(known) < ENOUGH:
             return None
@@ -129,8 +148,9 @@ class Teacher:
             known[i] for i in np.unique(np.linspace(0, len(known) - 1, min(len(known), _MOST)).astype(int))
         ]
         return Learnt(
-            tuple(name for name, _ in known),
-            np.stack([moved for _, moved in known]),
+            tuple(name for name, _, _ in known),
+            np.stack([moved for _, moved, _ in known]),
+            np.array([size for _, _, size in known]),
             self._template.coarse_mirror,
             made_by,
         )

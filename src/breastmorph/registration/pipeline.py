@@ -37,7 +37,7 @@ from breastmorph.registration.rigid import (
     align_by_sliding,
     landmark_alignment,
 )
-from breastmorph.registration.warp import Population, slide_onto
+from breastmorph.registration.warp import Population
 from breastmorph.scan.anatomy import require_enough
 from breastmorph.scan.scan import STERNUM, Landmarks, Scan
 from breastmorph.template import Template
@@ -267,7 +267,7 @@ def lay_on(prepared: PreparedTemplate, seen: Seen, population: Population | None
     """The similarity that brings the template to the scan (section 3.2.1), twice where a sternum was found, not set."""
     laid = laid_by_thorax(prepared, seen)
     found = any(end in seen.scan.landmarks.found for end in STERNUM)
-    if found and prepared.basis is not None and not prepared.knows_trunks:
+    if found and prepared.basis is not None and not prepared.knows_bodies:
         return laid_by_warp(prepared, laid, population)
     return laid
 
@@ -335,10 +335,8 @@ def slide(prepared: PreparedTemplate, laid: Laid, population: Population | None 
     basis = prepared.basis
     if basis is None:
         return Slid(fine.vertices, coarse.vertices, report)
-    if population is not None:
-        basis = basis.knowing(population, prepared.shown)
-    ids = prepared.fine.landmark_ids
-    vertices, anchors = slide_onto(laid.target, fine.vertices, coarse, basis, ids, laid.marks)
+    scale = laid.transform.scale
+    vertices, anchors = prepared.slid_onto(laid.target, (fine, coarse), laid.marks, scale, population)
     report = report.ticked("warp")
     standing = laid.standing(prepared.coarse, anchors)
     return Slid(vertices, anchors, report.closed("warp", standing, basis.parameters.iterations))
@@ -510,13 +508,11 @@ def with_estimates(prepared: PreparedTemplate, target: Target, landmarks: Landma
         landmarks.only(held),
     )
     transform, _ = align_by_sliding(part, _upright_start(template, landmarks), RigidParameters())
-    warped, _ = slide_onto(
+    warped, _ = prepared.slid_onto(
         target.seen_through(transform),
-        prepared.fine.mesh.vertices,
-        coarse.mesh,
-        prepared.sliding_basis,
-        prepared.fine.landmark_ids,
+        (prepared.fine.mesh, coarse.mesh),
         landmarks.transformed(transform.inverse()),
+        transform.scale,
     )
     guesses = transform.apply(warped[[prepared.fine.landmark_ids[name] for name in wanted]])
     for point, name in zip(guesses, wanted, strict=True):

@@ -20,14 +20,18 @@ from breastmorph.mesh.topology import boundary_vertices
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.minimiser import Cells, EdgeSystem, membrane, spokes_and_rims
 from breastmorph.registration.parameters import RegistrationParameters, WarpParameters
+from breastmorph.registration.rigid import Target
 from breastmorph.registration.warp import (
+    Bodies,
     Functions,
+    Population,
     WarpBasis,
     shown_by_a_scan,
+    slide_onto,
     smooth_functions,
     warp_basis,
 )
-from breastmorph.scan.scan import SIGN, STERNUM
+from breastmorph.scan.scan import SIGN, STERNUM, Landmarks
 from breastmorph.template import Template, default_template
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -249,11 +253,19 @@ class PreparedTemplate:
     def sliding_basis(self) -> WarpBasis:
         """The prior of the parameters' warp, or of the usual one where they have none."""
         with one_thread():
-            return warp_basis(self.functions, trunk_modes() if self.knows_trunks else None)
+            return warp_basis(self.functions, known_bodies() if self.knows_bodies else None)
 
     @cached_property
-    def knows_trunks(self) -> bool:
-        """Whether it was learnt how trunks vary, as this template sees them.
+    def whole_basis(self) -> WarpBasis | None:
+        """The prior that knows the skin of whole bodies, where it was learnt."""
+        if not self.knows_bodies:
+            return None
+        with one_thread():
+            return warp_basis(self.functions, known_bodies(), whole=True)
+
+    @cached_property
+    def knows_bodies(self) -> bool:
+        """Whether it was learnt how bodies vary, as this template sees them.
 
         Carried to another template the modes did not help: what a user makes of her own scans is nearer to them.
         """
@@ -263,9 +275,37 @@ class PreparedTemplate:
     @cached_property
     def shown(self) -> Floats:
         """How precisely a scan shows the scores of :attr:`sliding_basis`."""
+        return self._shown_in(self.sliding_basis)
+
+    @cached_property
+    def _shown_whole(self) -> Floats | None:
+        return None if self.whole_basis is None else self._shown_in(self.whole_basis)
+
+    def _shown_in(self, basis: WarpBasis) -> Floats:
         fine, coarse = self.fine, self.coarse
         with one_thread():
-            return shown_by_a_scan(self.sliding_basis, fine.mesh.vertices, coarse.mesh, fine.landmark_ids)
+            return shown_by_a_scan(basis, fine.mesh.vertices, coarse.mesh, fine.landmark_ids)
+
+    def slid_onto(
+        self,
+        target: Target,
+        start: tuple[TriangleMesh, TriangleMesh],
+        landmarks: Landmarks,
+        scale: float,
+        population: Population | None = None,
+    ) -> tuple[Floats, Floats]:
+        """The smooth start with all that is known: vertices (n, 3) and anchors (k, 3) of the template's two meshes.
+
+        ``start`` are the meshes to begin from, ``scale`` is the rigid stage's; see :func:`slide_onto`.
+        """
+        basis, bodies = self.sliding_basis, self.whole_basis
+        if population is not None:
+            basis = basis.knowing(population, self.shown)
+            if bodies is not None and self._shown_whole is not None:
+                bodies = bodies.knowing(population, self._shown_whole)
+        fine, coarse = start
+        ids, size = self.fine.landmark_ids, float(np.log(scale))
+        return slide_onto(target, fine.vertices, coarse, basis, ids, landmarks, size=size, bodies=bodies)
 
     @cached_property
     def breasts(self) -> Mapping[str, Bools]:
@@ -292,14 +332,13 @@ class PreparedTemplate:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# How the trunks of adults vary, where it is known: at the default template's anchors
+# How the bodies of adults vary, where it is known: at the default template's anchors
 # --------------------------------------------------------------------------------------------------------------------
 
 
 @cache
-def trunk_modes() -> Floats:
-    """Modes (a, 3, r) at the default template's anchors; see scripts/make_trunk_modes.py."""
-    data = files("breastmorph").joinpath("data/trunk_modes.npz").read_bytes()
+def known_bodies() -> Bodies:
+    """At the default template's anchors; see scripts/make_known_bodies.py."""
+    data = files("breastmorph").joinpath("data/known_bodies.npz").read_bytes()
     with open_archive(data) as parts:
-        modes: Floats = parts["modes"].astype(float)
-    return modes
+        return Bodies(parts["modes"].astype(float), parts["by_size"].astype(float))

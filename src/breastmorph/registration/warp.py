@@ -3,8 +3,12 @@
 Closest points say nothing about where along the surface a point belongs; landmarks and what is known of bodies do. So
 anchors are held across the surface and left nearly free along it, and a Gaussian prior of displacements fills in the
 rest. It has two sources. Smoothness: affine, a triharmonic spline for the thorax, a local field for the breasts. And
-people: how the trunks of adults differ together, learnt once from phantoms of known truth, and after a first pass how
+people: how the bodies of adults differ together, learnt once from phantoms of known truth, and after a first pass how
 the cohort at hand does (``learning``).
+
+Where bodies are known the warp goes twice. How far a belly has come down with a breast is told only by who knows how
+both go together; but how the skin *within* a breast moves is a convention of whoever made the bodies. So the first time
+all of the phantoms' skin counts, and of the result the trunk is kept; the second time the breasts are left to smoothness.
 """
 
 from __future__ import annotations
@@ -47,6 +51,8 @@ class Functions:
         The last so many are the breasts' local field, the others the trunk's.
     kept : (n,) float
         Share of the displacement that every vertex keeps: less outside the breasts, for a calm thorax.
+    trunk : (a,) float
+        How far every anchor is trunk: 1 outside the breasts, 0 in them.
     parameters : WarpParameters
     """
 
@@ -55,17 +61,32 @@ class Functions:
     precision: Floats
     n_local: int
     kept: Floats
+    trunk: Floats
     parameters: WarpParameters
 
-    def read_off(self, displacements: Floats, *, local: bool = True) -> Floats:
-        """Coefficients (f, 3, k) of displacements (a, 3, k) at the anchors, with or without the local field."""
-        used = len(self.precision) - (0 if local else self.n_local)
-        functions = self.anchors[:, :used]
-        normal = functions.T @ functions / _READ_OFF**2 + np.diag(self.precision[:used])
-        right = functions.T @ displacements.reshape(len(functions), -1) / _READ_OFF**2
-        found = np.zeros((len(self.precision), *displacements.shape[1:]))
-        found[:used] = np.linalg.solve(normal, right).reshape(used, *displacements.shape[1:])
+    def read_off(self, displacements: Floats) -> Floats:
+        """Coefficients (f, 3, k) of displacements (a, 3, k) at the anchors."""
+        normal = self.anchors.T @ self.anchors / _READ_OFF**2 + np.diag(self.precision)
+        right = self.anchors.T @ displacements.reshape(len(self.anchors), -1) / _READ_OFF**2
+        found: Floats = np.linalg.solve(normal, right).reshape(-1, *displacements.shape[1:])
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class Bodies:
+    """How the bodies of adults lie to a template's anchors after the rigid stage.
+
+    Attributes
+    ----------
+    modes : (a, 3, r) float
+        One standard deviation of what their size does not tell.
+    by_size : (a, 3) float
+        What it tells: the displacement by the natural logarithm of the rigid stage's scale. Wide people are not as
+        much longer, so their bellies lie higher than in proportion.
+    """
+
+    modes: Floats
+    by_size: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +97,14 @@ class Population:
     ----------
     moved : (k, a, 3) float
         Everybody's displacements.
+    sizes : (k,) float
+        Logarithms of the rigid stage's scales.
     count : int
         People that these are; fewer than k where mirror images stand beside them.
     """
 
     moved: Floats
+    sizes: Floats
     count: int
 
 
@@ -94,6 +118,8 @@ class WarpBasis:
     mean : (f, 3) float
         Coefficients.
     modes : (f, 3, q) float
+    by_size : (f, 3) float
+        What is added to the mean by the logarithm of the rigid stage's scale.
     at_anchors : (a, 3, q) float
         The modes there.
     """
@@ -101,12 +127,18 @@ class WarpBasis:
     functions: Functions
     mean: Floats
     modes: Floats
+    by_size: Floats
     at_anchors: Floats
 
     @classmethod
-    def of(cls, functions: Functions, mean: Floats, modes: Floats) -> WarpBasis:
-        """From mean (f, 3) and modes (f, 3, q)."""
-        return cls(functions, mean, modes, np.einsum("af,fiq->aiq", functions.anchors, modes))
+    def of(cls, functions: Functions, mean: Floats, modes: Floats, by_size: Floats) -> WarpBasis:
+        """From mean (f, 3), modes (f, 3, q) and (f, 3) by size."""
+        return cls(functions, mean, modes, by_size, np.einsum("af,fiq->aiq", functions.anchors, modes))
+
+    def mean_of(self, size: float) -> Floats:
+        """The mean for people of a size, the logarithm of the rigid stage's scale, (f, 3)."""
+        found: Floats = self.mean + size * self.by_size
+        return found
 
     def knowing(self, population: Population, shown: Floats) -> WarpBasis:
         """With what is known of a population; this prior counts beside it as so many people more.
@@ -124,7 +156,9 @@ class WarpBasis:
         """
         p, n = self.parameters, len(shown)
         one, share = np.eye(n), population.count / (population.count + p.prior_people)
+        by_size = self.functions.anchors @ self.by_size
         moved = population.moved - self.functions.anchors @ self.mean
+        moved -= population.sizes[:, None, None] * by_size
         along = moved.reshape(len(moved), -1) @ self.at_anchors.reshape(-1, n)
         seen = np.linalg.solve(self.gram + _READ_OFF**2 * one, along.T).T
         mean, covariance = np.zeros(n), one
@@ -137,7 +171,7 @@ class WarpBasis:
             spread = about.T @ about / len(about) + (1.0 - share) * np.outer(average, average)
             covariance = (1.0 - share) * one + share * (spread + unsure)
         modes = self.modes @ np.linalg.cholesky(covariance)
-        return WarpBasis.of(self.functions, self.mean + self.modes @ mean, modes)
+        return WarpBasis.of(self.functions, self.mean + self.modes @ mean, modes, self.by_size)
 
     @cached_property
     def gram(self) -> Floats:
@@ -210,28 +244,34 @@ def smooth_functions(
     free = np.maximum(vertex_freedom * vertex_freedom * (3.0 - 2.0 * vertex_freedom), near)
     kept = 1.0 - parameters.outside_pull * (1.0 - free)
     at_anchors, at_vertices = functions_at(anchors, anchor_freedom), functions_at(vertices, vertex_freedom)
-    return Functions(at_anchors, at_vertices, precision, breast.shape[1], kept, parameters)
+    n_local, trunk = breast.shape[1], (1.0 - anchor_freedom) ** 2
+    return Functions(at_anchors, at_vertices, precision, n_local, kept, trunk, parameters)
 
 
-def warp_basis(functions: Functions, trunk: Floats | None = None) -> WarpBasis:
-    """The prior of smoothness, and of trunks where it is known how they vary.
+def warp_basis(functions: Functions, bodies: Bodies | None = None, *, whole: bool = False) -> WarpBasis:
+    """The prior of smoothness, and of bodies where it is known how they vary.
 
     Parameters
     ----------
     functions : Functions
-    trunk : (a, 3, r) float, optional
-        How the trunks of adults vary, one standard deviation each: takes most of the place of smoothness outside the
-        breasts, where skin has no features to go by.
+    bodies : Bodies, optional
+        Takes most of the place of smoothness outside the breasts, where skin has no features to go by.
+    whole : bool
+        Whether it counts what is known of the skin of their breasts too.
     """
     p, n = functions.parameters, len(functions.precision)
-    smooth = np.repeat(1.0 / functions.precision, 3)
-    if trunk is not None:
+    smooth, by_size = np.repeat(1.0 / functions.precision, 3), np.zeros((n, 3))
+    if bodies is not None:
         smooth[: 3 * (n - functions.n_local)] *= p.smooth_share
     covariance = np.diag(smooth)
-    if trunk is not None:
-        known = functions.read_off(trunk, local=False).reshape(3 * n, -1)
-        covariance += p.trunk_share * known @ known.T
-    return WarpBasis.of(functions, np.zeros((n, 3)), _most_moving(covariance, functions.anchors, p.modes))
+    if bodies is not None:
+        known = functions.read_off(np.concatenate([bodies.modes, bodies.by_size[:, :, None]], axis=2))
+        if not whole:
+            known[n - functions.n_local :] = 0.0
+        by_size, modes = known[:, :, -1], known[:, :, :-1].reshape(3 * n, -1)
+        covariance += p.trunk_share * modes @ modes.T
+    moving = _most_moving(covariance, functions.anchors, p.modes)
+    return WarpBasis.of(functions, np.zeros((n, 3)), moving, by_size)
 
 
 def _most_moving(covariance: Floats, functions: Floats, count: int) -> Floats:
@@ -250,6 +290,9 @@ def slide_onto(
     basis: WarpBasis,
     landmark_ids: Mapping[str, int],
     landmarks: Landmarks,
+    *,
+    size: float = 0.0,
+    bodies: WarpBasis | None = None,
 ) -> tuple[Floats, Floats]:
     """Warp the template onto the scan.
 
@@ -266,6 +309,10 @@ def slide_onto(
         Template vertices.
     landmarks : mapping
         Points of the scan in template coordinates.
+    size : float
+        Logarithm of the rigid stage's scale.
+    bodies : WarpBasis, optional
+        A prior that knows whole bodies: says before where the trunk's skin lies.
 
     Returns
     -------
@@ -273,28 +320,57 @@ def slide_onto(
     anchors : (a, 3) float
         Without the outside pull.
     """
-    p, moves = basis.parameters, basis.at_anchors
-    flat = moves.reshape(-1, moves.shape[2])
-    across, along = p.normal_sd**-2, p.sliding_sd**-2
-    matrix, right = _landmark_equations(vertices, basis, landmark_ids, landmarks)
-    matrix += np.eye(len(matrix)) + along * basis.gram
-    start = coarse.vertices + basis.functions.anchors @ basis.mean
-    anchors, scores = start, np.zeros(len(matrix))
-    for _ in range(p.iterations):
+    p, functions = basis.parameters, basis.functions
+
+    def slid(prior: WarpBasis, rounds: int, known: Floats | None = None) -> tuple[Floats, Floats]:
+        wanted = _landmark_equations(vertices, prior, landmark_ids, landmarks, size)
+        return _slid(target, coarse, prior, size, wanted, rounds, known)
+
+    known = None if bodies is None else slid(bodies, p.rounds_twice)[1]
+    coefficients, anchors = slid(basis, p.iterations if known is None else p.rounds_twice, known)
+    return vertices + functions.kept[:, None] * (functions.vertices @ coefficients), anchors
+
+
+def _slid(
+    target: Target,
+    coarse: TriangleMesh,
+    basis: WarpBasis,
+    size: float,
+    landmarks: tuple[Floats, Floats],
+    rounds: int,
+    known: Floats | None,
+) -> tuple[Floats, Floats]:
+    """Coefficients and anchors after some rounds of closest points, given the landmarks' normal equations.
+
+    ``known`` (a, 3), where the trunk's skin is known to lie, holds its anchors along the skin.
+    """
+    p, moves, functions = basis.parameters, basis.at_anchors, basis.functions
+    flat, mean = moves.reshape(-1, moves.shape[2]), basis.mean_of(size)
+    across, sliding = p.normal_sd**-2, p.sliding_sd**-2
+    start = coarse.vertices + functions.anchors @ mean
+    anchors, scores = start if known is None else known, np.zeros(flat.shape[1])
+    matrix = landmarks[0] + np.eye(flat.shape[1]) + sliding * basis.gram
+    tied = np.zeros(len(start)) if known is None else functions.trunk * p.trunk_sd**-2
+    if known is not None:
+        matrix += flat.T @ (np.repeat(tied, 3)[:, None] * flat)
+    along = sliding + tied
+    for _ in range(rounds):
         pairs = target.pairs(anchors, vertex_normals(anchors, coarse.faces), p.max_angle)
         weight = pairs.sound / (1.0 + (pairs.distances / p.outlier_distance) ** 2)
         outwards = np.einsum("ai,aiq->aq", pairs.normals, moves)
-        gap = ((pairs.points - start) * pairs.normals).sum(axis=1)
         held = np.where(pairs.sound[:, None], pairs.points, anchors)  # along the skin, what has no pair stays
-        left = matrix + (across - along) * outwards.T @ (weight[:, None] * outwards)
-        wanted = (
-            right + (across - along) * outwards.T @ (weight * gap) + along * flat.T @ (held - start).ravel()
+        pull = sliding * (held - start)
+        if known is not None:
+            pull += tied[:, None] * (known - start)
+        # Across the skin the pair alone counts, in place of what holds along it.
+        gap = across * ((pairs.points - start) * pairs.normals).sum(axis=1) - (pull * pairs.normals).sum(
+            axis=1
         )
+        left = matrix + outwards.T @ ((weight * (across - along))[:, None] * outwards)
+        wanted = landmarks[1] + outwards.T @ (weight * gap) + flat.T @ pull.ravel()
         scores = cho_solve(cho_factor(left, overwrite_a=True, check_finite=False), wanted)
         anchors = start + moves @ scores
-    coefficients = basis.mean + basis.modes @ scores
-    displacement = basis.functions.kept[:, None] * (basis.functions.vertices @ coefficients)
-    return vertices + displacement, anchors
+    return mean + basis.modes @ scores, anchors
 
 
 def shown_by_a_scan(
@@ -306,16 +382,16 @@ def shown_by_a_scan(
     """
     outwards = np.einsum("ai,aiq->aq", vertex_normals(coarse.vertices, coarse.faces), basis.at_anchors)
     marks = Landmarks.of({name: vertices[vertex] for name, vertex in landmark_ids.items()})
-    matrix, _ = _landmark_equations(vertices, basis, landmark_ids, marks)
+    matrix, _ = _landmark_equations(vertices, basis, landmark_ids, marks, 0.0)
     found: Floats = matrix + outwards.T @ outwards / basis.parameters.normal_sd**2
     return found
 
 
 def _landmark_equations(
-    vertices: Floats, basis: WarpBasis, ids: Mapping[str, int], landmarks: Landmarks
+    vertices: Floats, basis: WarpBasis, ids: Mapping[str, int], landmarks: Landmarks, size: float
 ) -> tuple[Floats, Floats]:
     """Normal equations of the landmarks, (q, q) and (q,), each with the precision of its own meaning."""
-    n_modes = basis.modes.shape[2]
+    n_modes, mean = basis.modes.shape[2], basis.mean_of(size)
     matrix, right = np.zeros((n_modes, n_modes)), np.zeros(n_modes)
     for name in landmarks:
         if name not in ids:
@@ -326,7 +402,7 @@ def _landmark_equations(
         here = basis.functions.vertices[ids[name]]
         rows = np.einsum("f,fiq->iq", here, basis.modes)
         matrix += rows.T @ (precision[:, None] * rows)
-        right += rows.T @ (precision * (landmarks[name] - vertices[ids[name]] - here @ basis.mean))
+        right += rows.T @ (precision * (landmarks[name] - vertices[ids[name]] - here @ mean))
     return matrix, right
 
 

@@ -1,10 +1,11 @@
-"""Learn how the trunks of adults vary, from phantoms with known truth, for the warp's prior.
+"""Learn how the bodies of adults vary, from phantoms with known truth, for the warp's prior.
 
-    python scripts/make_trunk_modes.py
+    python scripts/make_known_bodies.py
 
-Writes src/breastmorph/data/trunk_modes.npz; run it again whenever the phantom, the default template or the functions
-of the warp change (some ten minutes on one core). Volumes are drawn more widely than the paper's Table 1, so that large
-and small breasts are met often. Of the breasts nothing is kept: how their skin moves is the phantom's own idea.
+Writes src/breastmorph/data/known_bodies.npz; run it again whenever the phantom, the default template or the functions
+of the warp change (some five minutes on one core). Volumes are drawn more widely than the paper's Table 1, so that large
+and small breasts are met often. How the skin of breasts moves is the phantom's own idea: the warp uses it to find
+trunks, not breasts.
 """
 
 from __future__ import annotations
@@ -24,20 +25,21 @@ from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import MIRROR
 from breastmorph.phantom import mean_torso
 from breastmorph.phantom.cohort import Marginal, PhantomParameters, draw_cohort, torso
-from breastmorph.registration.parameters import RegistrationParameters
+from breastmorph.registration.parameters import RegistrationParameters, WarpParameters
 from breastmorph.registration.pipeline import lay_on, look_at
 from breastmorph.registration.prepared import PreparedTemplate
+from breastmorph.registration.warp import Bodies
 from breastmorph.scan.scan import Scan
 from breastmorph.template import Template, default_template
 
-OUT = Path(__file__).parents[1] / "src" / "breastmorph" / "data" / "trunk_modes.npz"
+OUT = Path(__file__).parents[1] / "src" / "breastmorph" / "data" / "known_bodies.npz"
 SEEDS, EACH = (9001, 9002), 220
 WIDE = PhantomParameters(
     volume_left=Marginal(620.0, 360.0, 60.0, 1700.0),
     volume_right=Marginal(620.0, 360.0, 60.0, 1700.0),
     difference=Marginal(100.0, 100.0, 0.3, 450.0),
 )
-MODES = 60
+MODES = 80
 
 
 def tied_anchors(template: Template) -> Tie:
@@ -49,9 +51,9 @@ def tied_anchors(template: Template) -> Tie:
     return Tie(mean.mesh.faces[found.faces], found.weights, float(found.distances.mean()))
 
 
-def displacements(prepared: PreparedTemplate, tie: Tie) -> Floats:
-    """How the true skin of phantoms lies to the anchors after the rigid stage, (n, a, 3)."""
-    rows = []
+def displacements(prepared: PreparedTemplate, tie: Tie) -> tuple[Floats, Floats]:
+    """How the true skin of phantoms lies to the anchors after the rigid stage, (n, a, 3), and its scales' logarithms."""
+    rows, sizes = [], []
     for seed in SEEDS:
         for subject in draw_cohort(EACH, seed, parameters=WIDE):
             true = torso(subject)
@@ -61,30 +63,33 @@ def displacements(prepared: PreparedTemplate, tie: Tie) -> Floats:
                 print(f"{seed} {subject.id}: left out, {error}")
                 continue
             rows.append(laid.transform.inverse().apply(tie.at(true.mesh.vertices)))
+            sizes.append(np.log(laid.transform.scale))
         print(f"seed {seed}: {len(rows)} torsos so far", flush=True)
-    return np.stack(rows) - prepared.coarse.mesh.vertices
+    return np.stack(rows) - prepared.coarse.mesh.vertices, np.array(sizes)
 
 
-def trunk_modes(prepared: PreparedTemplate, moved: Floats, mirror: Floats) -> Floats:
-    """Modes (a, 3, r) of the trunk's share of displacements (n, a, 3) and their mirror images, about the template."""
-    both = np.concatenate([moved, moved[:, mirror] * MIRROR])
-    functions = prepared.functions
-    coefficients = functions.read_off(np.moveaxis(both, 0, 2))
-    coefficients[len(coefficients) - functions.n_local :] = 0.0
-    trunk = np.einsum("af,fin->ain", functions.anchors, coefficients) / np.sqrt(len(both))
-    vectors, values, _ = np.linalg.svd(trunk.reshape(-1, len(both)), full_matrices=False)
+def bodies(prepared: PreparedTemplate, moved: Floats, sizes: Floats, mirror: Floats) -> Bodies:
+    """From displacements (n, a, 3) and their mirror images, about the template, and sizes (n,)."""
+    both, sizes = np.concatenate([moved, moved[:, mirror] * MIRROR]), np.concatenate([sizes, sizes])
+    smooth = np.einsum(
+        "af,fin->ain", prepared.functions.anchors, prepared.functions.read_off(np.moveaxis(both, 0, 2))
+    )
+    by_size = smooth @ sizes / (sizes @ sizes)
+    rest = (smooth - by_size[:, :, None] * sizes) / np.sqrt(len(both))
+    vectors, values, _ = np.linalg.svd(rest.reshape(-1, len(both)), full_matrices=False)
     print(f"{MODES} modes hold {(values[:MODES] ** 2).sum() / (values**2).sum():.2%} of the variance")
-    return (vectors * values)[:, :MODES].reshape(*trunk.shape[:2], MODES)
+    return Bodies((vectors * values)[:, :MODES].reshape(*rest.shape[:2], MODES), by_size)
 
 
 def main() -> None:
     """Learn and write them."""
     template = default_template()
-    prepared = PreparedTemplate(template, RegistrationParameters())
+    nothing = RegistrationParameters(warp=WarpParameters(trunk_share=0.0))  # the file may not be there yet
+    prepared = PreparedTemplate(template, nothing)
     with one_thread():
-        modes = trunk_modes(prepared, displacements(prepared, tied_anchors(template)), template.coarse_mirror)
+        known = bodies(prepared, *displacements(prepared, tied_anchors(template)), template.coarse_mirror)
     made = io.BytesIO()
-    np.savez_compressed(made, modes=modes.astype(np.float32))
+    np.savez_compressed(made, modes=known.modes.astype(np.float32), by_size=known.by_size.astype(np.float32))
     write_file(OUT, made.getvalue())
     print(f"{OUT.name}: {len(made.getvalue()) / 1024:.0f} KiB")
 
