@@ -3,9 +3,9 @@
     python scripts/make_known_bodies.py
 
 Writes src/breastmorph/data/known_bodies.npz; run it again whenever the phantom, the default template or the functions
-of the warp change (some five minutes on one core). Volumes are drawn more widely than the paper's Table 1, so that large
-and small breasts are met often. How the skin of breasts moves is the phantom's own idea: the warp uses it to find
-trunks, not breasts.
+of the warp change (some five minutes on one core). Volumes are drawn more widely than the paper's Table 1, so that
+large and small breasts are met often. How the skin of breasts moves is the phantom's own idea: the warp uses it to
+find trunks, not breasts.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def tied_anchors(template: Template) -> Tie:
 
 
 def displacements(prepared: PreparedTemplate, tie: Tie) -> tuple[Floats, Floats]:
-    """How the true skin of phantoms lies to the anchors after the rigid stage, (n, a, 3), and its scales' logarithms."""
+    """How the true skin of phantoms lies to the anchors after the rigid stage, (n, a, 3), and its log scales."""
     rows, sizes = [], []
     for seed in SEEDS:
         for subject in draw_cohort(EACH, seed, parameters=WIDE):

@@ -7,8 +7,8 @@ people: how the bodies of adults differ together, learnt once from phantoms of k
 the cohort at hand does (``learning``).
 
 Where bodies are known the warp goes twice. How far a belly has come down with a breast is told only by who knows how
-both go together; but how the skin *within* a breast moves is a convention of whoever made the bodies. So the first time
-all of the phantoms' skin counts, and of the result the trunk is kept; the second time the breasts are left to smoothness.
+both go together; but how the skin *within* a breast moves is a convention of whoever made the bodies. So the first
+time all of their skin counts, and of the result the trunk is kept; the second time the breasts are left to smoothness.
 """
 
 from __future__ import annotations
