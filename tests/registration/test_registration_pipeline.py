@@ -12,8 +12,9 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration import Registrar, preset, register
-from breastmorph.registration.pipeline import laid_by_thorax, laid_by_warp, look_at
-from breastmorph.registration.prepared import PreparedTemplate
+from breastmorph.registration.pipeline import bodies_carried_to, laid_by_thorax, laid_by_warp, look_at
+from breastmorph.registration.prepared import PreparedTemplate, known_bodies
+from breastmorph.registration.warp import slide_onto
 from breastmorph.scan.scan import STERNUM, Found, Landmarks, Scan
 from breastmorph.template import Template, default_template, template_from
 from torso import torso
@@ -210,10 +211,58 @@ def test_what_the_warp_knows_mends_a_start_by_a_vaguely_found_sternum(registrar,
     assert result.transform.translation == pytest.approx(first.translation)
 
 
-def test_only_the_built_in_template_knows_how_bodies_vary(registrar):
+def test_other_templates_are_told_how_bodies_vary(registrar):
+    """They have no say within the breasts there; carried to the built-in template they are what was learnt."""
     assert not registrar._prepared.knows_bodies
-    assert registrar._prepared.whole_basis is None
-    assert PreparedTemplate(default_template(), preset("default")).whole_basis is not None
+    assert registrar._prepared.whole_basis is not None
+    built_in = default_template()
+    assert PreparedTemplate(built_in, preset("default")).knows_bodies
+    known, carried = known_bodies(), bodies_carried_to(built_in)
+    varies = np.linalg.norm(known.modes, axis=(1, 2))
+    assert np.allclose(np.linalg.norm(carried.modes, axis=(1, 2)), varies, rtol=0.15)
+    assert np.abs(carried.by_size - known.by_size).mean() < 0.15 * np.abs(known.by_size).mean()
+    larger = replace(
+        built_in,
+        mesh=built_in.mesh.with_vertices(1.1 * built_in.mesh.vertices),
+        coarse=built_in.coarse.with_vertices(1.1 * built_in.coarse.vertices),
+    )
+    grown = np.linalg.norm(bodies_carried_to(larger).modes) / np.linalg.norm(carried.modes)
+    assert grown == pytest.approx(1.1, abs=0.03)
+
+
+def test_a_template_without_nipples_is_told_nothing_of_bodies(registrar):
+    template = registrar.template
+    sternum = {name: template.landmark_ids[name] for name in STERNUM}
+    assert bodies_carried_to(replace(template, landmark_ids=sternum)) is None
+
+
+def test_wide_people_are_not_as_much_longer():
+    """What size tells: beside the template's proportions the belly of a large body lies higher."""
+    below = (
+        default_template().coarse.vertices[:, 1] < default_template().landmarks["lower_pole_left"][1] - 20.0
+    )
+    assert known_bodies().by_size[below, 1].mean() > 0.0
+    prior = PreparedTemplate(default_template(), preset("default")).sliding_basis
+    usual, large = (prior.functions.anchors @ prior.mean_of(size) for size in (0.0, 0.1))
+    assert np.abs(usual).max() == 0.0
+    assert 2.0 < (large - usual)[below, 1].mean() < 15.0
+
+
+def test_the_second_warp_keeps_the_trunk_where_whole_bodies_put_it(registrar, scan):
+    prepared = registrar._prepared
+    laid = laid_by_thorax(prepared, look_at(prepared, scan))
+    start, size = (prepared.fine.mesh, prepared.coarse.mesh), float(np.log(laid.transform.scale))
+    args = (laid.target, start[0].vertices, start[1])
+    rest = (prepared.fine.landmark_ids, laid.marks)
+    alone = slide_onto(*args, prepared.sliding_basis, *rest, size=size)[1]
+    whole = slide_onto(*args, prepared.whole_basis, *rest, size=size)[1]
+    both = prepared.slid_onto(laid.target, start, laid.marks, laid.transform.scale)[1]
+    trunk = prepared.functions.trunk > 0.9
+    off = {
+        name: np.linalg.norm((one - whole)[trunk], axis=1).mean()
+        for name, one in (("alone", alone), ("both", both))
+    }
+    assert off["both"] < 0.7 * off["alone"]
 
 
 def test_absent_side_registers_and_is_named(registrar, scan):

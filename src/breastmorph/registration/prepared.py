@@ -207,6 +207,8 @@ class PreparedTemplate:
     ----------
     template : Template
     parameters : RegistrationParameters
+    carried : Bodies, optional
+        How bodies vary about this template, where that was learnt about another one.
 
     Attributes
     ----------
@@ -219,8 +221,10 @@ class PreparedTemplate:
         None where the parameters have no warp.
     """
 
-    def __init__(self, template: Template, parameters: RegistrationParameters) -> None:
-        self.template, self.parameters = template, parameters
+    def __init__(
+        self, template: Template, parameters: RegistrationParameters, carried: Bodies | None = None
+    ) -> None:
+        self.template, self.parameters, self._carried = template, parameters, carried
         self.mask = measure_breasts(template.mesh, template.landmarks).mask(template.landmarks)
         self.fine = Level.of(template.mesh, template.landmark_ids, self.mask)
         self.coarse = Level.of(template.coarse, template.coarse_landmark_ids, self.mask)
@@ -257,20 +261,20 @@ class PreparedTemplate:
 
     @cached_property
     def whole_basis(self) -> WarpBasis | None:
-        """The prior that knows the skin of whole bodies, where it was learnt."""
-        if not self.knows_bodies:
+        """The prior that knows the skin of whole bodies, where it was learnt or carried over."""
+        bodies = known_bodies() if self.knows_bodies else self._carried
+        if bodies is None:
             return None
         with one_thread():
-            return warp_basis(self.functions, known_bodies(), whole=True)
+            return warp_basis(self.functions, bodies, whole=True)
 
     @cached_property
     def knows_bodies(self) -> bool:
-        """Whether it was learnt how bodies vary, as this template sees them.
+        """Whether it was learnt how bodies vary about this very template.
 
-        Carried to another template the modes did not help: what a user makes of her own scans is nearer to them.
+        Carried to another one they tell its trunk, but have no say in :attr:`sliding_basis`: there they did not help.
         """
-        share = self.functions.parameters.trunk_share
-        return share > 0.0 and np.array_equal(self.coarse.mesh.vertices, default_template().coarse.vertices)
+        return self.functions.parameters.trunk_share > 0.0 and is_built_in(self.template)
 
     @cached_property
     def shown(self) -> Floats:
@@ -285,6 +289,14 @@ class PreparedTemplate:
         fine, coarse = self.fine, self.coarse
         with one_thread():
             return shown_by_a_scan(basis, fine.mesh.vertices, coarse.mesh, fine.landmark_ids)
+
+    @cached_property
+    def bodies_at_vertices(self) -> Bodies:
+        """The known bodies at every vertex of the default template."""
+        bodies, functions = known_bodies(), self.functions
+        fine = functions.vertices @ functions.read_off(bodies.modes).reshape(len(functions.precision), -1)
+        by_size = functions.vertices @ functions.read_off(bodies.by_size[:, :, None])[:, :, 0]
+        return Bodies(fine.reshape(len(fine), 3, -1), by_size)
 
     def slid_onto(
         self,
@@ -334,6 +346,11 @@ class PreparedTemplate:
 # --------------------------------------------------------------------------------------------------------------------
 # How the bodies of adults vary, where it is known: at the default template's anchors
 # --------------------------------------------------------------------------------------------------------------------
+
+
+def is_built_in(template: Template) -> bool:
+    """Whether a template's coarse twin is the default one's."""
+    return np.array_equal(template.coarse.vertices, default_template().coarse.vertices)
 
 
 @cache

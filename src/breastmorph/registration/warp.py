@@ -68,8 +68,8 @@ class Functions:
         """Coefficients (f, 3, k) of displacements (a, 3, k) at the anchors."""
         normal = self.anchors.T @ self.anchors / _READ_OFF**2 + np.diag(self.precision)
         right = self.anchors.T @ displacements.reshape(len(self.anchors), -1) / _READ_OFF**2
-        found: Floats = np.linalg.solve(normal, right).reshape(-1, *displacements.shape[1:])
-        return found
+        found = np.linalg.solve(normal, right).reshape(-1, *displacements.shape[1:])
+        return np.asarray(found, np.float64)
 
 
 @dataclass(frozen=True, eq=False)
