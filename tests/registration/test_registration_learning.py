@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -116,6 +117,11 @@ def test_what_is_learnt_is_read_back_and_too_few_teach_nothing(small_template):
     assert np.allclose(again.sizes, np.log(1.1))
     assert np.allclose(again.moved, learnt.moved, atol=1e-5)
     assert again.made_by == "by hand"
+    with np.load(io.BytesIO(learnt.to_npz())) as parts:
+        earlier = {name: parts[name] for name in parts if name != "sizes"}
+    kept = io.BytesIO()
+    np.savez(kept, **earlier)
+    assert Learnt.from_npz(kept.getvalue()).made_by == ""  # of an earlier version: made by no recipe of today
     for damaged in (
         b"no archive",
         learnt.to_npz()[:-99],

@@ -85,9 +85,11 @@ class Learnt:
         """From the content of such a file; FileProblem where it is damaged."""
         try:
             with problems_of(path, "learnt"), open_archive(data) as parts:
-                ids, moved, sizes, mirror, made = (
-                    parts[name] for name in ("ids", "moved", "sizes", "mirror", "made_by")
-                )
+                ids, moved, mirror, made = (parts[name] for name in ("ids", "moved", "mirror", "made_by"))
+                earlier = (
+                    "sizes" not in parts
+                )  # what a version wrote that did not know them: to be learnt anew
+                sizes = np.zeros(len(moved)) if earlier else parts["sizes"]
                 anchors = moved.shape[1] if moved.ndim == 3 else -1
                 sound = (
                     ids.dtype.kind == made.dtype.kind == "U"
@@ -107,7 +109,7 @@ class Learnt:
         if not sound:
             raise FileProblem.of("unreadable/learnt", path)
         known = moved.astype(float), sizes.astype(float), mirror if len(mirror) else None
-        return cls(tuple(ids.tolist()), *known, str(made))
+        return cls(tuple(ids.tolist()), *known, "" if earlier else str(made))
 
 
 def digest(data: bytes) -> str:

@@ -5,23 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from types import MappingProxyType
 
 import numpy as np
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
-from breastmorph.foundation.errors import BreastMorphError, Finding, warning
+from breastmorph.foundation.errors import Finding, warning
 from breastmorph.foundation.machine import one_thread
 from breastmorph.mask import IN_BREAST, BreastLengths, BreastMask, measure_breasts
-from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, vertex_normals, without_pinches
 from breastmorph.mesh.remeshing import thinned
 from breastmorph.mesh.skin import carried
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.minimiser import Deformation, Trace, evened, fit
 from breastmorph.registration.parameters import RegistrationParameters, RigidParameters, StageParameters
-from breastmorph.registration.prepared import Level, PreparedTemplate, is_built_in
+from breastmorph.registration.prepared import Level, PreparedTemplate
 from breastmorph.registration.result import (
     Registration,
     StageMetrics,
@@ -39,10 +37,10 @@ from breastmorph.registration.rigid import (
     align_by_sliding,
     landmark_alignment,
 )
-from breastmorph.registration.warp import Bodies, Population
+from breastmorph.registration.warp import Population
 from breastmorph.scan.anatomy import require_enough
 from breastmorph.scan.scan import STERNUM, Landmarks, Scan
-from breastmorph.template import Template, default_template
+from breastmorph.template import Template
 
 _FACING = 75.0  # degrees: normals of points that still face the scan, for the metrics
 
@@ -63,9 +61,7 @@ class Registrar:
     def __init__(self, template: Template, parameters: RegistrationParameters | None = None) -> None:
         self.template = template
         self.parameters = parameters or RegistrationParameters()
-        known = self.parameters.warp is not None and self.parameters.warp.trunk_share > 0.0
-        carried = bodies_carried_to(template) if known and not is_built_in(template) else None
-        self._prepared = PreparedTemplate(template, self.parameters, carried)
+        self._prepared = PreparedTemplate(template, self.parameters)
 
     def register(self, scan: Scan, population: Population | None = None) -> Registration:
         """Bend the template onto a scan.
@@ -99,27 +95,6 @@ def bent_onto(prepared: PreparedTemplate, scan: Scan, population: Population | N
     slid = slide(prepared, laid, population)
     bent = refine(prepared, laid, slid)
     return judge(prepared, laid, bent)
-
-
-@lru_cache(maxsize=4)
-def bodies_carried_to(template: Template) -> Bodies | None:
-    """How adults' bodies vary about a template, learnt about the default one; None where that does not fit it.
-
-    The default template is laid on this one as on a scan: then each anchor moves as the default's skin there does.
-    """
-    prepared = PreparedTemplate(default_template(), RegistrationParameters())
-    with one_thread():
-        try:
-            laid = lay_on(prepared, look_at(prepared, Scan("template", template.mesh, template.landmarks)))
-        except BreastMorphError:
-            return None
-        skin = laid.transform.apply(slide(prepared, laid).vertices)
-        found = Surface(TriangleMesh(skin, prepared.fine.mesh.faces)).closest(template.coarse.vertices)
-        corners, lay = prepared.fine.mesh.faces[found.faces], laid.transform
-        here = prepared.bodies_at_vertices
-        turned = lay.scale * np.einsum("ij,njr->nir", lay.rotation, np.dstack([here.modes, here.by_size]))
-        carried = np.einsum("ak,akir->air", found.weights, turned[corners])
-    return Bodies(carried[:, :, :-1], carried[:, :, -1])
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from importlib.resources import files
 
 import numpy as np
 from scipy.spatial import cKDTree
+from scipy.spatial.distance import cdist
 
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.files import open_archive
@@ -207,8 +208,6 @@ class PreparedTemplate:
     ----------
     template : Template
     parameters : RegistrationParameters
-    carried : Bodies, optional
-        How bodies vary about this template, where that was learnt about another one.
 
     Attributes
     ----------
@@ -221,10 +220,8 @@ class PreparedTemplate:
         None where the parameters have no warp.
     """
 
-    def __init__(
-        self, template: Template, parameters: RegistrationParameters, carried: Bodies | None = None
-    ) -> None:
-        self.template, self.parameters, self._carried = template, parameters, carried
+    def __init__(self, template: Template, parameters: RegistrationParameters) -> None:
+        self.template, self.parameters = template, parameters
         self.mask = measure_breasts(template.mesh, template.landmarks).mask(template.landmarks)
         self.fine = Level.of(template.mesh, template.landmark_ids, self.mask)
         self.coarse = Level.of(template.coarse, template.coarse_landmark_ids, self.mask)
@@ -261,8 +258,10 @@ class PreparedTemplate:
 
     @cached_property
     def whole_basis(self) -> WarpBasis | None:
-        """The prior that knows the skin of whole bodies, where it was learnt or carried over."""
-        bodies = known_bodies() if self.knows_bodies else self._carried
+        """The prior that knows the skin of whole bodies, learnt about this template or carried over to it."""
+        if not self.functions.parameters.trunk_share > 0.0:
+            return None
+        bodies = known_bodies() if self.knows_bodies else bodies_carried_to(self.template)
         if bodies is None:
             return None
         with one_thread():
@@ -274,7 +273,8 @@ class PreparedTemplate:
 
         Carried to another one they tell its trunk, but have no say in :attr:`sliding_basis`: there they did not help.
         """
-        return self.functions.parameters.trunk_share > 0.0 and is_built_in(self.template)
+        share, default = self.functions.parameters.trunk_share, default_template()
+        return share > 0.0 and np.array_equal(self.coarse.mesh.vertices, default.coarse.vertices)
 
     @cached_property
     def shown(self) -> Floats:
@@ -289,14 +289,6 @@ class PreparedTemplate:
         fine, coarse = self.fine, self.coarse
         with one_thread():
             return shown_by_a_scan(basis, fine.mesh.vertices, coarse.mesh, fine.landmark_ids)
-
-    @cached_property
-    def bodies_at_vertices(self) -> Bodies:
-        """The known bodies at every vertex of the default template."""
-        bodies, functions = known_bodies(), self.functions
-        fine = functions.vertices @ functions.read_off(bodies.modes).reshape(len(functions.precision), -1)
-        by_size = functions.vertices @ functions.read_off(bodies.by_size[:, :, None])[:, :, 0]
-        return Bodies(fine.reshape(len(fine), 3, -1), by_size)
 
     def slid_onto(
         self,
@@ -348,14 +340,40 @@ class PreparedTemplate:
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def is_built_in(template: Template) -> bool:
-    """Whether a template's coarse twin is the default one's."""
-    return np.array_equal(template.coarse.vertices, default_template().coarse.vertices)
-
-
 @cache
 def known_bodies() -> Bodies:
     """At the default template's anchors; see scripts/make_known_bodies.py."""
     data = files("breastmorph").joinpath("data/known_bodies.npz").read_bytes()
     with open_archive(data) as parts:
         return Bodies(parts["modes"].astype(float), parts["by_size"].astype(float))
+
+
+_FEWEST = 4  # landmarks by which a template can be laid on another
+
+
+def bodies_carried_to(template: Template) -> Bodies | None:
+    """The known bodies at another template's anchors; None where its landmarks do not tell how the two lie.
+
+    Each anchor moves as the built-in template's skin does there, once that is bent onto the other by both's landmarks.
+    """
+    known, default = known_bodies(), default_template()
+    shared = [name for name in default.landmarks if name in template.landmarks]
+    if len(shared) < _FEWEST:
+        return None
+    here, there = default.landmarks.array(shared), template.landmarks.array(shared)
+    lay = Similarity.fit(here, there)
+    laid = _bent(lay.apply(default.coarse.vertices), lay.apply(here), there)
+    found = Surface(default.coarse.with_vertices(laid)).closest(template.coarse.vertices)
+    corners = np.dstack([known.modes, known.by_size])[default.coarse.faces[found.faces]]
+    turned = lay.scale * np.einsum("ij,akjr->akir", lay.rotation, corners)
+    carried = np.einsum("ak,akir->air", found.weights, turned)
+    return Bodies(carried[:, :, :-1], carried[:, :, -1])
+
+
+def _bent(points: Floats, here: Floats, there: Floats) -> Floats:
+    """Points (k, 3) moved so that some places get to others: the displacement spreads as a linear spline, (k, 3)."""
+    one = np.ones((len(here), 1))
+    system = np.block([[cdist(here, here), one], [one.T, np.zeros((1, 1))]])
+    weights = np.linalg.lstsq(system, np.vstack([there - here, np.zeros((1, 3))]), rcond=None)[0]
+    found: Floats = points + cdist(points, here) @ weights[:-1] + weights[-1]
+    return found
