@@ -86,9 +86,7 @@ class Learnt:
         try:
             with problems_of(path, "learnt"), open_archive(data) as parts:
                 ids, moved, mirror, made = (parts[name] for name in ("ids", "moved", "mirror", "made_by"))
-                earlier = (
-                    "sizes" not in parts
-                )  # what a version wrote that did not know them: to be learnt anew
+                earlier = "sizes" not in parts  # written before there were sizes: to be learnt anew
                 sizes = np.zeros(len(moved)) if earlier else parts["sizes"]
                 anchors = moved.shape[1] if moved.ndim == 3 else -1
                 sound = (

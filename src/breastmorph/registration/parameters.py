@@ -59,9 +59,7 @@ class WarpParameters:
     prior_people: float = 40.0  # beside a cohort that teaches, this prior counts as so many people
     lessons: int = 10  # rounds in which a cohort teaches
     iterations: int = 10
-    rounds_twice: int = (
-        6  # of each of the two warps where bodies are known: all of their skin, then the trunk's alone
-    )
+    rounds_twice: int = 6  # of each of the two warps where bodies are known
     trunk_sd: float = (
         8.0  # mm to which the first of them tells the second where along the skin the trunk lies
     )

@@ -339,7 +339,9 @@ def slide(prepared: PreparedTemplate, laid: Laid, population: Population | None 
     vertices, anchors = prepared.slid_onto(laid.target, (fine, coarse), laid.marks, scale, population)
     report = report.ticked("warp")
     standing = laid.standing(prepared.coarse, anchors)
-    return Slid(vertices, anchors, report.closed("warp", standing, basis.parameters.iterations))
+    warp = basis.parameters
+    rounds = warp.iterations if prepared.whole_basis is None else 2 * warp.rounds_twice
+    return Slid(vertices, anchors, report.closed("warp", standing, rounds))
 
 
 def refine(prepared: PreparedTemplate, laid: Laid, slid: Slid) -> Bent:

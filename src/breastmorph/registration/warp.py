@@ -180,6 +180,18 @@ class WarpBasis:
         found: Floats = flat.T @ flat
         return found
 
+    @cached_property
+    def hold(self) -> Floats:
+        """Precision of the scores where the trunk's skin is known, (q, q)."""
+        flat = self.at_anchors.reshape(-1, self.at_anchors.shape[2])
+        found: Floats = flat.T @ (np.repeat(self.tied, 3)[:, None] * flat)
+        return found
+
+    @property
+    def tied(self) -> Floats:
+        """The same of the anchors, (a,)."""
+        return self.functions.trunk * self.parameters.trunk_sd**-2
+
     @property
     def parameters(self) -> WarpParameters:
         """Of the functions."""
@@ -350,22 +362,19 @@ def _slid(
     start = coarse.vertices + functions.anchors @ mean
     anchors, scores = start if known is None else known, np.zeros(flat.shape[1])
     matrix = landmarks[0] + np.eye(flat.shape[1]) + sliding * basis.gram
-    tied = np.zeros(len(start)) if known is None else functions.trunk * p.trunk_sd**-2
+    tied, kept = np.zeros(len(start)), np.zeros_like(start)
     if known is not None:
-        matrix += flat.T @ (np.repeat(tied, 3)[:, None] * flat)
+        matrix += basis.hold
+        tied, kept = basis.tied, basis.tied[:, None] * (known - start)
     along = sliding + tied
     for _ in range(rounds):
         pairs = target.pairs(anchors, vertex_normals(anchors, coarse.faces), p.max_angle)
         weight = pairs.sound / (1.0 + (pairs.distances / p.outlier_distance) ** 2)
         outwards = np.einsum("ai,aiq->aq", pairs.normals, moves)
         held = np.where(pairs.sound[:, None], pairs.points, anchors)  # along the skin, what has no pair stays
-        pull = sliding * (held - start)
-        if known is not None:
-            pull += tied[:, None] * (known - start)
+        pull = sliding * (held - start) + kept
         # Across the skin the pair alone counts, in place of what holds along it.
-        gap = across * ((pairs.points - start) * pairs.normals).sum(axis=1) - (pull * pairs.normals).sum(
-            axis=1
-        )
+        gap = ((across * (pairs.points - start) - pull) * pairs.normals).sum(axis=1)
         left = matrix + outwards.T @ ((weight * (across - along))[:, None] * outwards)
         wanted = landmarks[1] + outwards.T @ (weight * gap) + flat.T @ pull.ravel()
         scores = cho_solve(cho_factor(left, overwrite_a=True, check_finite=False), wanted)
