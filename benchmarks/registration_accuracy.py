@@ -182,13 +182,15 @@ def main() -> int:
     for name, parameters in methods(arguments.methods, arguments.curve).items():
         registrar = Registrar(template, parameters)
         registrar.register(scans[0])  # compiled kernels and caches do not count
-        learnt = learn_from(map(registrar.register, scans), template) if name == "learnt" else None
+        learnt = None
+        if name == "learnt":
+            learnt = learn_from(map(registrar.register, scans), template, parameters)
         if name == "learnt" and learnt is None:
             print(f"learnt: {len(scans)} scans are too few")
             continue
 
         def run(scan: Scan, registrar: Registrar = registrar, learnt: Learnt | None = learnt) -> Floats:
-            return registrar.register(scan, learnt and learnt.population(scan.id)).vertices
+            return registrar.register(scan, learnt.for_scan(scan.id) if learnt else ()).vertices
 
         cells, figures[name] = row(name, run, scans, truths, surfaces, template)
         print(" | ".join(cells), flush=True)

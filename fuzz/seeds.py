@@ -359,10 +359,12 @@ def json_model() -> bytes:
 
 def learnt() -> bytes:
     """What a cohort's first pass teaches its second."""
-    from breastmorph.batch.learning import ENOUGH, Learnt
+    from breastmorph.batch.learning import ENOUGH, GROUPS, Learnt
+    from breastmorph.registration.warp import Lesson
 
-    moved, names = np.random.default_rng(1).normal(size=(ENOUGH, 6, 3)), [f"s{k}" for k in range(ENOUGH)]
-    return Learnt(tuple(names), moved, moved[:, 0, 0], np.arange(6)[::-1], "a recipe").to_npz()
+    means = np.random.default_rng(1).normal(size=(GROUPS + 1, 2, 6))
+    lessons = tuple(tuple(Lesson(mean, np.diag(mean)) for mean in group) for group in means)
+    return Learnt(tuple(f"s{k}" for k in range(ENOUGH)), lessons, "a recipe").to_npz()
 
 
 def session_file() -> bytes:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 from breastmorph.batch import learning
 from breastmorph.batch.engine import InProcess, register_batch
@@ -44,61 +45,89 @@ def run(found, rules, out, **more):
     return {one.id: one.status for one in register_batch(found, rules, out, InProcess(), learn=True, **more)}
 
 
-def test_nobody_is_told_what_she_taught():
-    rng = np.random.default_rng(0)
-    moved = rng.normal(size=(25, 30, 3))
-    names, sizes = tuple(f"s{i:02d}" for i in range(25)), rng.normal(size=25)
-    other = moved.copy()
-    other[4] += 50.0
-    before, after = (Learnt(names, one, sizes).population("s04") for one in (moved, other))
-    assert np.array_equal(before.moved, after.moved)
-    assert before.count == 24
-    assert np.array_equal(before.sizes, np.delete(sizes, 4))
-    assert not np.array_equal(after.moved, Learnt(names, other, sizes).population("a stranger").moved[:24])
+@pytest.fixture(scope="module")
+def teacher(small_template):
+    return Teacher(small_template, RegistrationParameters())
 
 
-def test_a_population_of_a_symmetric_template_is_symmetric():
-    rng = np.random.default_rng(1)
-    mirror = np.r_[np.arange(15, 30), np.arange(15)]
-    moved, sizes = rng.normal(size=(24, 30, 3)), rng.normal(size=24)
-    known = Learnt(tuple(map(str, range(24))), moved, sizes, mirror).population("")
-    assert known.count == 24
-    assert np.array_equal(known.sizes, np.concatenate([sizes, sizes]))
-    assert np.allclose(known.moved[24:][:, mirror] * MIRROR, known.moved[:24])
+def subjects_of(template, count):
+    """People who are the template at another place, size and height."""
+    lay = Similarity(np.eye(3), np.array([5.0, 0.0, 0.0]), 1.1)
+    return [(f"s{i:02d}", lay.apply(template.mesh.vertices + [0.0, i, 0.0]), lay) for i in range(count)]
 
 
-def people_of(basis, scores):
-    """A population whose registrations have these scores (k, q)."""
-    return Population(np.einsum("aiq,kq->kai", basis.at_anchors, scores), np.zeros(len(scores)), len(scores))
+def same(one, other):
+    return all(
+        np.array_equal(a.mean, b.mean) and np.array_equal(a.root, b.root)
+        for a, b in zip(one, other, strict=True)
+    )
+
+
+def test_nobody_is_told_what_she_taught(small_template, teacher):
+    subjects = subjects_of(small_template, 25)
+    changed = list(subjects)
+    name, shape, lay = changed[4]
+    changed[4] = name, shape + 50.0 * np.sin(shape / 80.0), lay
+    before, after = teacher.learnt(subjects), teacher.learnt(changed)
+    assert same(before.for_scan("s04"), after.for_scan("s04"))
+    assert not same(before.for_scan("s20"), after.for_scan("s20"))
+    assert not same(before.for_scan("a stranger"), after.for_scan("a stranger"))
+
+
+def test_everybody_is_told_by_nearly_all_others():
+    groups = learning._groups(60)
+    assert np.bincount(groups).tolist() == [8, 7, 8, 7, 8, 7, 8, 7]
+    assert (
+        np.diff(groups) >= 0
+    ).all()  # scans of one person, with names side by side, tell each other little
+
+
+def test_what_a_symmetric_template_learns_is_symmetric(teacher, small_template):
+    prepared = PreparedTemplate(small_template, RegistrationParameters())
+    basis, mirror = prepared.basis, small_template.coarse_mirror
+    scores = np.random.default_rng(1).normal(size=(30, basis.modes.shape[2]))
+    lesson = lesson_of(prepared, scores, mirror)
+    told = basis.told(lesson)
+    mean = (told.functions.anchors @ told.mean).reshape(-1, 3)
+    assert np.abs(mean).max() > 0.5
+    assert np.abs(mean - mean[mirror] * MIRROR).max() < 0.1 * np.abs(mean).max()
+
+
+def lesson_of(prepared, scores, mirror=None):
+    """What people teach whose registrations have these scores (k, q)."""
+    moved = np.einsum("aiq,kq->kai", prepared.basis.at_anchors, scores)
+    evidence = prepared.evidence(prepared.basis, Population(moved, np.zeros(len(scores)), mirror))
+    return evidence.lesson(np.ones(len(scores), dtype=bool))
 
 
 def test_a_prior_that_was_right_stays_and_nobody_teaches_nothing(small_template):
     """People drawn from the prior, as scans show them, teach it back; without people it is what it was."""
     prepared = PreparedTemplate(small_template, RegistrationParameters())
-    basis, shown = prepared.basis, prepared.shown
-    count = len(shown)
-    drawn = np.random.default_rng(2).normal(size=(400, count))
+    basis = prepared.basis
+    count = basis.modes.shape[2]
+    shown = shown_by_the_template(prepared)
+    drawn = np.random.default_rng(2).normal(size=(300, count))
     seen = drawn @ shown @ np.linalg.inv(np.eye(count) + shown)  # what a first pass makes of them
-    variance = {
-        name: (told.at_anchors**2).sum()
-        for name, told in (("before", basis), ("after", basis.knowing(people_of(basis, seen), shown)))
-    }
-    assert 0.9 < variance["after"] / variance["before"] < 1.1
-    nobody = basis.knowing(Population(np.zeros((1, len(basis.at_anchors), 3)), np.zeros(1), 0), shown)
-    assert np.allclose(nobody.modes, basis.modes)
-    assert np.allclose(nobody.mean, basis.mean)
+    told = basis.told(lesson_of(prepared, seen))
+    assert 0.85 < (told.at_anchors**2).sum() / (basis.at_anchors**2).sum() < 1.15
+    evidence = prepared.evidence(basis, Population(np.zeros((1, *basis.at_anchors.shape[:2])), np.zeros(1)))
+    nobody = basis.told(evidence.lesson(np.zeros(1, dtype=bool)))
+    assert np.array_equal(nobody.modes, basis.modes)
+    assert np.array_equal(nobody.mean, basis.mean)
+
+
+def shown_by_the_template(prepared):
+    """How precisely a scan of somebody who is the template shows scores."""
+    nobody_moved = np.zeros((1, *prepared.basis.at_anchors.shape[:2]))
+    return prepared.evidence(prepared.basis, Population(nobody_moved, np.zeros(1))).shown[0]
 
 
 def test_what_goes_together_is_learnt_and_what_nobody_shows_stays_free(small_template):
     prepared = PreparedTemplate(small_template, RegistrationParameters())
-    basis, shown = prepared.basis, prepared.shown
-    values, ways = np.linalg.eigh(shown)
+    values, ways = np.linalg.eigh(shown_by_the_template(prepared))
     best, hidden = ways[:, -1], ways[:, 0]  # what a scan shows best and worst
     amount = np.random.default_rng(3).normal(size=60)
-    told = basis.knowing(people_of(basis, 3.0 * amount[:, None] * best), shown)
-    root = np.linalg.lstsq(
-        basis.at_anchors.reshape(-1, len(shown)), told.at_anchors.reshape(-1, len(shown)), rcond=None
-    )[0]
+    root = lesson_of(prepared, 3.0 * amount[:, None] * best).root
     sd = {name: np.linalg.norm(root.T @ way) for name, way in (("best", best), ("hidden", hidden))}
     usual = np.median(np.linalg.norm(root.T @ ways[:, -20:-1], axis=0))
     assert sd["best"] > 1.5  # they differ much in this, so it has become cheap
@@ -106,33 +135,39 @@ def test_what_goes_together_is_learnt_and_what_nobody_shows_stays_free(small_tem
     assert sd["hidden"] > 0.9 if values[0] < 0.1 else sd["hidden"] > usual
 
 
-def test_what_is_learnt_is_read_back_and_too_few_teach_nothing(small_template):
-    shape = small_template.mesh.vertices
-    lay = Similarity(np.eye(3), np.array([5.0, 0.0, 0.0]), 1.1)
-    subjects = [(f"s{i:02d}", lay.apply(shape + [0.0, i, 0.0]), lay) for i in range(22)]
-    learnt = Teacher(small_template).learnt(subjects, "by hand")
-    assert np.allclose(learnt.moved[7], [0.0, 7.0, 0.0])
+def test_evidence_lies_across_the_skin_of_each_person(small_template):
+    """Skin that has turned is shown in another direction: what is free on the template is not free on her."""
+    prepared = PreparedTemplate(small_template, RegistrationParameters())
+    basis, coarse = prepared.basis, prepared.coarse.mesh
+    turned = coarse.vertices @ Rotation.from_euler("y", 40.0, degrees=True).as_matrix().T - coarse.vertices
+    shown = prepared.evidence(basis, Population(np.stack([0.0 * turned, turned]), np.zeros(2))).shown
+    free = np.linalg.eigh(shown[0])[1][:, 0]
+    assert free @ shown[1] @ free > 1.5 * (free @ shown[0] @ free)
+
+
+def test_what_is_learnt_is_read_back_and_too_few_teach_nothing(small_template, teacher):
+    subjects = subjects_of(small_template, 22)
+    learnt = teacher.learnt(subjects, "by hand")
     again = Learnt.from_npz(learnt.to_npz())
     assert again.ids == learnt.ids
-    assert np.allclose(again.sizes, np.log(1.1))
-    assert np.allclose(again.moved, learnt.moved, atol=1e-5)
     assert again.made_by == "by hand"
-    with np.load(io.BytesIO(learnt.to_npz())) as parts:
-        earlier = {name: parts[name] for name in parts if name != "sizes"}
-    kept = io.BytesIO()
-    np.savez(kept, **earlier)
-    assert Learnt.from_npz(kept.getvalue()).made_by == ""  # of an earlier version: made by no recipe of today
+    for name in ("s00", "s21", "a stranger"):
+        assert same(again.for_scan(name), learnt.for_scan(name))
+    earlier = io.BytesIO()
+    np.savez(earlier, ids=np.array(learnt.ids), moved=np.zeros((22, 5, 3)), made_by=np.array("by hand"))
+    assert Learnt.from_npz(earlier.getvalue()).made_by == ""  # made by no recipe of today
+    ((first, *others), *groups) = learnt.lessons
     for damaged in (
         b"no archive",
         learnt.to_npz()[:-99],
-        replace(learnt, moved=learnt.moved * np.nan).to_npz(),
-        replace(learnt, sizes=learnt.sizes[:-1]).to_npz(),
-        replace(learnt, sizes=learnt.sizes + np.inf).to_npz(),
+        replace(learnt, lessons=((replace(first, mean=first.mean * np.nan), *others), *groups)).to_npz(),
+        replace(learnt, lessons=((replace(first, root=first.root + np.inf), *others), *groups)).to_npz(),
+        replace(learnt, lessons=tuple(learnt.lessons[1:])).to_npz(),
     ):
         with pytest.raises(FileProblem, match="damaged") as said:
             Learnt.from_npz(damaged, Path("learnt.npz"))
         assert "register again" in said.value.remedy
-    assert Teacher(small_template).learnt(subjects[:5]) is None
+    assert teacher.learnt(subjects[:5]) is None
 
 
 def test_skin_that_slides_where_nothing_shows_it_is_known_from_others(small_template):
@@ -141,12 +176,12 @@ def test_skin_that_slides_where_nothing_shows_it_is_known_from_others(small_temp
     coarse, fine = prepared.coarse.mesh, prepared.fine.mesh
     around = np.cross([0.0, 1.0, 0.0], coarse.vertices)
     slid = 8.0 * around / np.linalg.norm(around, axis=1).max()
-    people = Population(np.repeat(slid[None], 40, axis=0), np.zeros(40), 40)
+    people = Population(np.repeat(slid[None], 40, axis=0), np.zeros(40))
+    lesson = prepared.evidence(prepared.basis, people).lesson(np.ones(40, dtype=bool))
     args = (Target.of(fine), fine.vertices, coarse)
     rest = (prepared.fine.landmark_ids, Landmarks.of({}))
     plain, knowing = (
-        slide_onto(*args, basis, *rest)[1]
-        for basis in (prepared.basis, prepared.basis.knowing(people, prepared.shown))
+        slide_onto(*args, basis, *rest)[1] for basis in (prepared.basis, prepared.basis.told(lesson))
     )
     gone = (knowing - plain)[np.linalg.norm(slid, axis=1) > 3.0]
     assert (gone * slid[np.linalg.norm(slid, axis=1) > 3.0]).sum() > 0.0

@@ -249,7 +249,8 @@ def register(
 
     found = results(None)
     if learn:
-        learnt = learn_from((one for one in found.values() if isinstance(one, Registration)), template)
+        sound = (one for one in found.values() if isinstance(one, Registration))
+        learnt = learn_from(sound, template, parameters)
         if learnt is None:
             warn([f"Fewer than {ENOUGH} scans teach nothing of a cohort: they are registered once."])
         else:
@@ -323,7 +324,7 @@ def _registered(
 def _told(registrar: Registrar, learnt: Learnt | None) -> Callable[[Scan], Registration]:
     if learnt is None:
         return registrar.register
-    return lambda scan: registrar.register(scan, learnt.population(scan.id))
+    return lambda scan: registrar.register(scan, learnt.for_scan(scan.id))
 
 
 _Found = Iterator[tuple[str, Registration | BreastMorphError]]

@@ -269,7 +269,7 @@ def _learnt(folder: RegisteredFolder, recipe: Recipe) -> Learnt | None:
                 to_scan = Similarity.from_dict(record["to_file"]).inverse()
                 yield scan_id, to_scan.apply(mesh.vertices), Similarity.from_dict(record["rigid"])
 
-    return Teacher(from_npz(recipe.template)).learnt(subjects(), recipe.first_pass)
+    return Teacher(from_npz(recipe.template), recipe.parameters).learnt(subjects(), recipe.first_pass)
 
 
 def _plan(

@@ -1,8 +1,8 @@
 """What a cohort's first pass teaches its second: how these people differ, each subject told by the others.
 
 A prior that pulls everybody to the mean would look good by generalization and be wrong. So it only adds: the directions
-in which the others vary become cheap, what they do not show stays as free as before, and nobody's own first pass is in
-what her second one is told.
+in which the others vary become cheap, what they do not show stays as free as before. Nobody's own first pass is in what
+her second one is told: the cohort, in the order of its names, falls into a few groups, and each is told by the rest.
 """
 
 from __future__ import annotations
@@ -19,62 +19,53 @@ import numpy as np
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.foundation.files import open_archive, problems_of
+from breastmorph.foundation.machine import one_thread
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity
-from breastmorph.mesh.triangle_mesh import MIRROR
+from breastmorph.registration.parameters import RegistrationParameters
+from breastmorph.registration.prepared import PreparedTemplate
 from breastmorph.registration.result import FOLDED, Registration
-from breastmorph.registration.warp import Population
+from breastmorph.registration.warp import Lesson, Population, WarpBasis
 from breastmorph.template import Template
 
 ENOUGH = 20  # subjects from whom a cohort can be learnt
 _MOST = 400  # subjects that are learnt from; more of them teach nothing new
-_REACH = 2000.0  # mm that skin can be moved by; of a damaged file also what is not finite is more
-_LARGEST = 20.0  # logarithm of a scale; units differ by a factor of 1,000 at most
+GROUPS = 8  # each is told by the others
+_FARTHEST = (
+    100.0  # standard deviations that a score can be off by; of a damaged file also what is not finite is more
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Learnt:
-    """Where a first pass brought the anchors of the template.
+    """What a first pass taught.
 
     Attributes
     ----------
     ids : tuple of str
-        The subjects.
-    moved : (k, a, 3) float
-        Displacements of the coarse twin's vertices after the rigid stage.
-    sizes : (k,) float
-        Logarithms of that stage's scales.
-    mirror : (a,) int, optional
-        The anchor at every anchor's mirror image; then everybody's mirror image counts as well.
+        The subjects, in the order in which they fall into groups.
+    lessons : tuple of tuples of Lesson
+        Of each group: what all others teach about the template's priors; and at the end what all together teach.
     made_by : str
         What the first pass was made by; see :attr:`breastmorph.batch.registered_folder.Recipe.first_pass`.
     """
 
     ids: tuple[str, ...]
-    moved: Floats
-    sizes: Floats
-    mirror: Ints | None = None
+    lessons: tuple[tuple[Lesson, ...], ...]
     made_by: str = ""
 
-    def population(self, scan_id: str) -> Population:
-        """What all but one subject teach; all of them where that one is not among them."""
-        chosen = [one != scan_id for one in self.ids]
-        others, sizes = self.moved[chosen].astype(float), self.sizes[chosen].astype(float)
-        count = len(others)
-        if self.mirror is not None:
-            others = np.concatenate([others, others[:, self.mirror] * MIRROR])
-            sizes = np.concatenate([sizes, sizes])
-        return Population(others, sizes, count)
+    def for_scan(self, scan_id: str) -> tuple[Lesson, ...]:
+        """What those teach who are not in a subject's group; all of them where she is none of them."""
+        group = _groups(len(self.ids))[self.ids.index(scan_id)] if scan_id in self.ids else -1
+        return self.lessons[group]
 
     def to_npz(self) -> bytes:
         """As the content of a file."""
         made = io.BytesIO()
-        mirror = np.empty(0, dtype=np.int64) if self.mirror is None else self.mirror
         parts = {
             "ids": np.array(self.ids),
-            "moved": self.moved.astype(np.float32),
-            "sizes": self.sizes.astype(np.float32),
-            "mirror": mirror,
+            "means": np.array([[one.mean for one in group] for group in self.lessons]),
+            "roots": np.array([[one.root for one in group] for group in self.lessons]),
             "made_by": np.array(self.made_by),
         }
         np.savez(made, **parts)  # type: ignore[arg-type]
@@ -85,29 +76,34 @@ class Learnt:
         """From the content of such a file; FileProblem where it is damaged."""
         try:
             with problems_of(path, "learnt"), open_archive(data) as parts:
-                ids, moved, mirror, made = (parts[name] for name in ("ids", "moved", "mirror", "made_by"))
-                earlier = "sizes" not in parts  # written before there were sizes: to be learnt anew
-                sizes = np.zeros(len(moved)) if earlier else parts["sizes"]
-                anchors = moved.shape[1] if moved.ndim == 3 else -1
+                if "moved" in parts:  # of an earlier version, which kept people: to be learnt anew
+                    return cls((), ())
+                ids, means, roots, made = (parts[name] for name in ("ids", "means", "roots", "made_by"))
                 sound = (
                     ids.dtype.kind == made.dtype.kind == "U"
-                    and moved.dtype.kind == "f"
-                    and moved.shape == (len(ids), anchors, 3)
                     and len(ids) >= ENOUGH
-                    and bool((np.abs(moved) <= _REACH).all())
-                    and sizes.dtype.kind == "f"
-                    and sizes.shape == (len(ids),)
-                    and bool((np.abs(sizes) <= _LARGEST).all())
-                    and mirror.dtype.kind == "i"
-                    and mirror.shape in ((0,), (anchors,))
-                    and bool(((mirror >= 0) & (mirror < anchors)).all())
+                    and means.dtype.kind == roots.dtype.kind == "f"
+                    and means.ndim == 3
+                    and len(means) == _groups(len(ids))[-1] + 2
+                    and roots.shape == (*means.shape, means.shape[2])
+                    and all(bool((np.abs(values) <= _FARTHEST).all()) for values in (means, roots))
                 )
         except FileProblem as error:
             raise FileProblem.of("unreadable/learnt", path) from error
         if not sound:
             raise FileProblem.of("unreadable/learnt", path)
-        known = moved.astype(float), sizes.astype(float), mirror if len(mirror) else None
-        return cls(tuple(ids.tolist()), *known, "" if earlier else str(made))
+        lessons = tuple(
+            tuple(
+                Lesson(mean.astype(float), root.astype(float)) for mean, root in zip(*of_group, strict=True)
+            )
+            for of_group in zip(means, roots, strict=True)
+        )
+        return cls(tuple(ids.tolist()), lessons, str(made))
+
+
+def _groups(count: int) -> Ints:
+    """The group of each of so many subjects; scans of one person have names side by side and fall into one."""
+    return np.arange(count) * GROUPS // count
 
 
 def digest(data: bytes) -> str:
@@ -116,22 +112,24 @@ def digest(data: bytes) -> str:
 
 
 class Teacher:
-    """A template's anchors on its own fine surface: turns registrations into displacements of them."""
+    """Turns registrations of a template into what they teach about the priors of its smooth start."""
 
-    def __init__(self, template: Template) -> None:
-        self._template = template
+    def __init__(self, template: Template, parameters: RegistrationParameters) -> None:
+        self._prepared = PreparedTemplate(template, parameters)
 
     @cached_property
     def _tie(self) -> tuple[Ints, Floats]:
-        found = Surface(self._template.mesh).closest(self._template.coarse.vertices)
-        return self._template.mesh.faces[found.faces], found.weights
+        """Where the anchors lie on the fine surface."""
+        template = self._prepared.template
+        found = Surface(template.mesh).closest(template.coarse.vertices)
+        return template.mesh.faces[found.faces], found.weights
 
     def moved(self, vertices: Floats, transform: Similarity) -> Floats:
         """Displacements of the anchors (a, 3) of a registered shape, given the rigid stage's similarity."""
         corners, weights = self._tie
         at_rest, now = (
             (points[corners] * weights[..., None]).sum(axis=1)
-            for points in (self._template.mesh.vertices, transform.inverse().apply(vertices))
+            for points in (self._prepared.template.mesh.vertices, transform.inverse().apply(vertices))
         )
         found: Floats = now - at_rest
         return found
@@ -147,19 +145,28 @@ class Teacher:
         known = [
             known[i] for i in np.unique(np.linspace(0, len(known) - 1, min(len(known), _MOST)).astype(int))
         ]
-        return Learnt(
-            tuple(name for name, _, _ in known),
+        people = Population(
             np.stack([moved for _, moved, _ in known]),
             np.array([size for _, _, size in known]),
-            self._template.coarse_mirror,
-            made_by,
+            self._prepared.template.coarse_mirror,
         )
+        groups = _groups(len(known))
+        with one_thread():  # sums must not depend on the number of cores
+            about = [self._taught(basis, people, groups) for basis in self._prepared.bases]
+        return Learnt(tuple(name for name, _, _ in known), tuple(zip(*about, strict=True)), made_by)
+
+    def _taught(self, basis: WarpBasis, people: Population, groups: Ints) -> list[Lesson]:
+        """What people teach about a prior: all but each group, and all."""
+        evidence = self._prepared.evidence(basis, people)
+        return [evidence.lesson(groups != one) for one in (*range(groups[-1] + 1), -1)]
 
 
-def learn_from(registrations: Iterable[Registration], template: Template) -> Learnt | None:
+def learn_from(
+    registrations: Iterable[Registration], template: Template, parameters: RegistrationParameters
+) -> Learnt | None:
     """What registrations of one template teach; None where fewer than :data:`ENOUGH` are sound."""
     sound = (one for one in registrations if is_sound(one.metrics, one.absent_side))
-    return Teacher(template).learnt((one.id, one.vertices, one.transform) for one in sound)
+    return Teacher(template, parameters).learnt((one.id, one.vertices, one.transform) for one in sound)
 
 
 def is_sound(metrics: Mapping[str, float], absent_side: str) -> bool:

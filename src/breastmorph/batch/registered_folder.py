@@ -229,7 +229,7 @@ class ProductMaker:
             return FailedScan.of(files, said, inputs, traceback.format_exc())
 
     def _product(self, judged: Check, scan: Scan, inputs: Hashes) -> Product:
-        told = None if self._learnt is None else self._learnt.population(scan.id)
+        told = () if self._learnt is None else self._learnt.for_scan(scan.id)
         result = self._registrar.register(scan, told)
         mesh = encoded(result.mesh.with_vertices(scan.to_file.apply(result.vertices)))
         warnings = [*(one for one in judged.findings if one.level == "repair"), *result.warnings]

@@ -57,7 +57,7 @@ class WarpParameters:
     trunk_share: float = 0.5  # of the variance that phantoms' trunks show; 0: smoothness alone
     smooth_share: float = 0.1  # of the smooth prior's variance that stays beside it
     prior_people: float = 40.0  # beside a cohort that teaches, this prior counts as so many people
-    lessons: int = 10  # rounds in which a cohort teaches
+    lessons: int = 20  # rounds in which a cohort teaches
     iterations: int = 10
     rounds_twice: int = 6  # of each of the two warps where bodies are known
     trunk_sd: float = (

@@ -37,7 +37,7 @@ from breastmorph.registration.rigid import (
     align_by_sliding,
     landmark_alignment,
 )
-from breastmorph.registration.warp import Population
+from breastmorph.registration.warp import Lesson
 from breastmorph.scan.anatomy import require_enough
 from breastmorph.scan.scan import STERNUM, Landmarks, Scan
 from breastmorph.template import Template
@@ -63,14 +63,14 @@ class Registrar:
         self.parameters = parameters or RegistrationParameters()
         self._prepared = PreparedTemplate(template, self.parameters)
 
-    def register(self, scan: Scan, population: Population | None = None) -> Registration:
+    def register(self, scan: Scan, lessons: Sequence[Lesson] = ()) -> Registration:
         """Bend the template onto a scan.
 
         Parameters
         ----------
         scan : Scan
-        population : Population, optional
-            What is known of the people whom the scan is one of; it must not have been learnt from this scan.
+        lessons : sequence of Lesson
+            What was taught about the warp's priors by people of whom the scan is none; see ``batch.learning``.
 
         Raises
         ------
@@ -78,7 +78,7 @@ class Registrar:
             When the scan cannot be this template's: landmarks off the surface, sides swapped, not a torso.
         """
         with one_thread():
-            return bent_onto(self._prepared, scan, population)
+            return bent_onto(self._prepared, scan, lessons)
 
 
 def register(
@@ -88,11 +88,11 @@ def register(
     return Registrar(template, parameters).register(scan)
 
 
-def bent_onto(prepared: PreparedTemplate, scan: Scan, population: Population | None = None) -> Registration:
+def bent_onto(prepared: PreparedTemplate, scan: Scan, lessons: Sequence[Lesson] = ()) -> Registration:
     """The method: five stages, each from values to a value. Behind the rigid one all is in template coordinates."""
     seen = look_at(prepared, scan)
-    laid = lay_on(prepared, seen, population)
-    slid = slide(prepared, laid, population)
+    laid = lay_on(prepared, seen, lessons)
+    slid = slide(prepared, laid, lessons)
     bent = refine(prepared, laid, slid)
     return judge(prepared, laid, bent)
 
@@ -263,12 +263,12 @@ def look_at(prepared: PreparedTemplate, scan: Scan) -> Seen:
     return Seen(scan, target, given, landmarks, lengths, report.ticked("geodesics"))
 
 
-def lay_on(prepared: PreparedTemplate, seen: Seen, population: Population | None = None) -> Laid:
+def lay_on(prepared: PreparedTemplate, seen: Seen, lessons: Sequence[Lesson] = ()) -> Laid:
     """The similarity that brings the template to the scan (section 3.2.1), twice where a sternum was found, not set."""
     laid = laid_by_thorax(prepared, seen)
     found = any(end in seen.scan.landmarks.found for end in STERNUM)
     if found and prepared.basis is not None and not prepared.knows_bodies:
-        return laid_by_warp(prepared, laid, population)
+        return laid_by_warp(prepared, laid, lessons)
     return laid
 
 
@@ -302,7 +302,7 @@ def laid_by_thorax(prepared: PreparedTemplate, seen: Seen) -> Laid:
 _TOLD_TWICE = 4.0
 
 
-def laid_by_warp(prepared: PreparedTemplate, laid: Laid, population: Population | None = None) -> Laid:
+def laid_by_warp(prepared: PreparedTemplate, laid: Laid, lessons: Sequence[Lesson] = ()) -> Laid:
     """The similarity once more, read off the warped thorax, where the ends of the sternum were found and hold badly.
 
     Smoothness asks for the shortest way from wherever the template lies, so its best place is where the warped thorax
@@ -312,7 +312,7 @@ def laid_by_warp(prepared: PreparedTemplate, laid: Laid, population: Population 
     if (told := vague.get("xiphoid")) is not None:
         vague["xiphoid"] = replace(told, covariance=_TOLD_TWICE * told.covariance)
     laid = replace(laid, marks=replace(laid.marks, found=vague))
-    slid = slide(prepared, laid, population)
+    slid = slide(prepared, laid, lessons)
     breast = prepared.peak * prepared.functions.parameters.breast_saturation
     thorax = 1.0 - np.minimum(coarse.mask / breast, 1.0)
     transform = Similarity.fit(coarse.mesh.vertices, laid.transform.apply(slid.anchors), thorax)
@@ -329,14 +329,14 @@ def laid_by_warp(prepared: PreparedTemplate, laid: Laid, population: Population 
     return replace(again, report=report.closed("rigid", standing, rigid.iterations))
 
 
-def slide(prepared: PreparedTemplate, laid: Laid, population: Population | None = None) -> Slid:
+def slide(prepared: PreparedTemplate, laid: Laid, lessons: Sequence[Lesson] = ()) -> Slid:
     """The smooth start: a warp that slides along the scan; the template itself where the parameters have none."""
     (fine, coarse), report = _start(prepared, laid)
     basis = prepared.basis
     if basis is None:
         return Slid(fine.vertices, coarse.vertices, report)
     scale = laid.transform.scale
-    vertices, anchors = prepared.slid_onto(laid.target, (fine, coarse), laid.marks, scale, population)
+    vertices, anchors = prepared.slid_onto(laid.target, (fine, coarse), laid.marks, scale, lessons)
     report = report.ticked("warp")
     standing = laid.standing(prepared.coarse, anchors)
     warp = basis.parameters

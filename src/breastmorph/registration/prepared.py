@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
+from operator import is_
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -24,10 +25,11 @@ from breastmorph.registration.parameters import RegistrationParameters, WarpPara
 from breastmorph.registration.rigid import Target
 from breastmorph.registration.warp import (
     Bodies,
+    Evidence,
     Functions,
+    Lesson,
     Population,
     WarpBasis,
-    shown_by_a_scan,
     slide_onto,
     smooth_functions,
     warp_basis,
@@ -228,6 +230,7 @@ class PreparedTemplate:
         self.peak = float(self.fine.mask.max())
         self.basis = None if parameters.warp is None else self.sliding_basis
         self._one_sided: dict[str, OneSided] = {}
+        self._last_told: tuple[tuple[Lesson, ...], tuple[WarpBasis, ...]] = ((), ())
 
     @cached_property
     def embedded(self) -> EmbeddedDeformation:
@@ -276,19 +279,16 @@ class PreparedTemplate:
         share, default = self.functions.parameters.trunk_share, default_template()
         return share > 0.0 and np.array_equal(self.coarse.mesh.vertices, default.coarse.vertices)
 
-    @cached_property
-    def shown(self) -> Floats:
-        """How precisely a scan shows the scores of :attr:`sliding_basis`."""
-        return self._shown_in(self.sliding_basis)
+    @property
+    def bases(self) -> tuple[WarpBasis, ...]:
+        """The priors of the smooth start, the one of whole bodies last: what people can teach about."""
+        whole = self.whole_basis
+        return (self.sliding_basis,) if whole is None else (self.sliding_basis, whole)
 
-    @cached_property
-    def _shown_whole(self) -> Floats | None:
-        return None if self.whole_basis is None else self._shown_in(self.whole_basis)
-
-    def _shown_in(self, basis: WarpBasis) -> Floats:
+    def evidence(self, basis: WarpBasis, people: Population) -> Evidence:
+        """What people whose registrations are known show of a prior's scores."""
         fine, coarse = self.fine, self.coarse
-        with one_thread():
-            return shown_by_a_scan(basis, fine.mesh.vertices, coarse.mesh, fine.landmark_ids)
+        return Evidence.of(basis, people, fine.mesh.vertices, coarse.mesh, fine.landmark_ids)
 
     def slid_onto(
         self,
@@ -296,20 +296,28 @@ class PreparedTemplate:
         start: tuple[TriangleMesh, TriangleMesh],
         landmarks: Landmarks,
         scale: float,
-        population: Population | None = None,
+        lessons: Sequence[Lesson] = (),
     ) -> tuple[Floats, Floats]:
         """The smooth start with all that is known: vertices (n, 3) and anchors (k, 3) of the template's two meshes.
 
-        ``start`` are the meshes to begin from, ``scale`` is the rigid stage's; see :func:`slide_onto`.
+        ``start`` are the meshes to begin from, ``scale`` is the rigid stage's; ``lessons`` were taught about
+        :attr:`bases`. See :func:`slide_onto`.
         """
-        basis, bodies = self.sliding_basis, self.whole_basis
-        if population is not None:
-            basis = basis.knowing(population, self.shown)
-            if bodies is not None and self._shown_whole is not None:
-                bodies = bodies.knowing(population, self._shown_whole)
+        basis, *whole = self._told(lessons)
         fine, coarse = start
         ids, size = self.fine.landmark_ids, float(np.log(scale))
+        bodies = whole[0] if whole else None
         return slide_onto(target, fine.vertices, coarse, basis, ids, landmarks, size=size, bodies=bodies)
+
+    def _told(self, lessons: Sequence[Lesson]) -> tuple[WarpBasis, ...]:
+        """The priors with what was taught; kept for the next scan, which often is told the same."""
+        if not lessons:
+            return self.bases
+        before, told = self._last_told
+        if not (len(before) == len(lessons) and all(map(is_, before, lessons))):
+            told = tuple(basis.told(one) for basis, one in zip(self.bases, lessons, strict=True))
+            self._last_told = (tuple(lessons), told)
+        return told
 
     @cached_property
     def breasts(self) -> Mapping[str, Bools]:

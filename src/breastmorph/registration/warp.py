@@ -21,9 +21,9 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 
-from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.mesh.geometry import vertex_normals
-from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.registration.parameters import WarpParameters
 from breastmorph.registration.rigid import Target
 from breastmorph.scan.scan import STERNUM, Landmarks
@@ -99,13 +99,27 @@ class Population:
         Everybody's displacements.
     sizes : (k,) float
         Logarithms of the rigid stage's scales.
-    count : int
-        People that these are; fewer than k where mirror images stand beside them.
+    mirror : (a,) int, optional
+        The anchor at every anchor's mirror image; then everybody's mirror image counts as well.
     """
 
     moved: Floats
     sizes: Floats
-    count: int
+    mirror: Ints | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Lesson:
+    """What people teach of the scores of a prior: N(mean, root root^T) in place of N(0, 1).
+
+    Attributes
+    ----------
+    mean : (q,) float
+    root : (q, q) float
+    """
+
+    mean: Floats
+    root: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,38 +154,26 @@ class WarpBasis:
         found: Floats = self.mean + size * self.by_size
         return found
 
-    def knowing(self, population: Population, shown: Floats) -> WarpBasis:
-        """With what is known of a population; this prior counts beside it as so many people more.
+    def told(self, lesson: Lesson) -> WarpBasis:
+        """With what people taught of its scores."""
+        mean, modes = self.mean + self.modes @ lesson.mean, self.modes @ lesson.root
+        return WarpBasis.of(self.functions, mean, modes, self.by_size)
 
-        Mean and covariance of the scores under which the population is likeliest (expectation maximisation). A
-        registration shows a person across the skin and at the landmarks only; what it says along the skin was this
-        prior's guess. Each lesson guesses that anew from what goes together with what is shown, and counts as variance
-        how unsure the guess is: nobody is pulled to the mean for want of evidence.
+    def scores_of(self, moved: Floats, sizes: Floats) -> Floats:
+        """Scores (k, q) nearest to people's displacements (k, a, 3), given the logarithms of their sizes."""
+        rest = moved - self.functions.anchors @ self.mean
+        rest -= sizes[:, None, None] * (self.functions.anchors @ self.by_size)
+        return self._nearest(rest.reshape(len(rest), -1).T).T
 
-        Parameters
-        ----------
-        population : Population
-        shown : (q, q) float
-            Precision with which a scan shows the scores: :func:`shown_by_a_scan`.
-        """
-        p, n = self.parameters, len(shown)
-        one, share = np.eye(n), population.count / (population.count + p.prior_people)
-        by_size = self.functions.anchors @ self.by_size
-        moved = population.moved - self.functions.anchors @ self.mean
-        moved -= population.sizes[:, None, None] * by_size
-        along = moved.reshape(len(moved), -1) @ self.at_anchors.reshape(-1, n)
-        seen = np.linalg.solve(self.gram + _READ_OFF**2 * one, along.T).T
-        mean, covariance = np.zeros(n), one
-        for _ in range(p.lessons):
-            unsure = np.linalg.solve(one + covariance @ shown, covariance)
-            unsure = 0.5 * (unsure + unsure.T)
-            scores = mean + (seen - mean) @ shown @ unsure
-            average = scores.mean(axis=0)
-            mean, about = share * average, scores - average
-            spread = about.T @ about / len(about) + (1.0 - share) * np.outer(average, average)
-            covariance = (1.0 - share) * one + share * (spread + unsure)
-        modes = self.modes @ np.linalg.cholesky(covariance)
-        return WarpBasis.of(self.functions, self.mean + self.modes @ mean, modes, self.by_size)
+    def mirrored(self, mirror: Ints) -> Floats:
+        """What makes the scores of people's mirror images from theirs, (q, q)."""
+        turned = self.at_anchors[mirror] * MIRROR[:, None]
+        return self._nearest(turned.reshape(-1, turned.shape[2]))
+
+    def _nearest(self, displacements: Floats) -> Floats:
+        flat = self.at_anchors.reshape(-1, self.at_anchors.shape[2])
+        normal = self.gram + _READ_OFF**2 * np.eye(len(self.gram))
+        return np.asarray(np.linalg.solve(normal, flat.T @ displacements), np.float64)
 
     @cached_property
     def gram(self) -> Floats:
@@ -377,23 +379,86 @@ def _slid(
         gap = ((across * (pairs.points - start) - pull) * pairs.normals).sum(axis=1)
         left = matrix + outwards.T @ ((weight * (across - along))[:, None] * outwards)
         wanted = landmarks[1] + outwards.T @ (weight * gap) + flat.T @ pull.ravel()
-        scores = cho_solve(cho_factor(left, overwrite_a=True, check_finite=False), wanted)
+        scores = _solved(left, wanted)
         anchors = start + moves @ scores
     return mean + basis.modes @ scores, anchors
 
 
-def shown_by_a_scan(
-    basis: WarpBasis, vertices: Floats, coarse: TriangleMesh, landmark_ids: Mapping[str, int]
-) -> Floats:
-    """How precisely a scan shows the scores of a basis: across the skin and at the landmarks, (q, q).
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What registrations show of people's scores in a prior.
 
-    As a scan of the template itself would; those of people hardly differ in it.
+    Attributes
+    ----------
+    scores : (k, q) float
+    shown : (k, q, q) float
+        Precision with which each person's scan shows them: at the landmarks, and across the skin as it lies on her.
+    mirror : (q, q) float, optional
+        See :meth:`WarpBasis.mirrored`.
+    parameters : WarpParameters
     """
-    outwards = np.einsum("ai,aiq->aq", vertex_normals(coarse.vertices, coarse.faces), basis.at_anchors)
-    marks = Landmarks.of({name: vertices[vertex] for name, vertex in landmark_ids.items()})
-    matrix, _ = _landmark_equations(vertices, basis, landmark_ids, marks, 0.0)
-    found: Floats = matrix + outwards.T @ outwards / basis.parameters.normal_sd**2
-    return found
+
+    scores: Floats
+    shown: Floats
+    mirror: Floats | None
+    parameters: WarpParameters
+
+    @classmethod
+    def of(
+        cls,
+        basis: WarpBasis,
+        people: Population,
+        vertices: Floats,
+        coarse: TriangleMesh,
+        ids: Mapping[str, int],
+    ) -> Evidence:
+        """Of people whose registrations are known, with the template's vertices, coarse twin and landmarks."""
+        marks = Landmarks.of({name: vertices[vertex] for name, vertex in ids.items()})
+        at_landmarks, _ = _landmark_equations(vertices, basis, ids, marks, 0.0)
+        shown = np.empty((len(people.moved), *at_landmarks.shape))
+        for one, moved in zip(shown, people.moved, strict=True):
+            normals = vertex_normals(coarse.vertices + moved, coarse.faces)
+            outwards = np.einsum("ai,aiq->aq", normals, basis.at_anchors)
+            one[:] = at_landmarks + outwards.T @ outwards / basis.parameters.normal_sd**2
+        mirror = None if people.mirror is None else basis.mirrored(people.mirror)
+        return cls(basis.scores_of(people.moved, people.sizes), shown, mirror, basis.parameters)
+
+    def lesson(self, chosen: Bools) -> Lesson:
+        """What some of the people (k,) teach; beside them the prior counts as so many people more.
+
+        Mean and covariance of the scores under which these people are likeliest (expectation maximisation). A
+        registration shows a person across the skin and at the landmarks only; what it says along the skin was the
+        prior's guess. Each round guesses that anew from what goes together with what is shown, and counts as variance
+        how unsure the guess is: nobody is pulled to the mean for want of evidence.
+        """
+        who, one = np.flatnonzero(chosen), np.eye(self.scores.shape[1])
+        share = len(who) / (len(who) + self.parameters.prior_people)
+        mean, covariance = np.zeros(len(one)), one
+        if not len(who):
+            return Lesson(mean, covariance)
+        seen = np.einsum("kij,kj->ki", self.shown, self.scores)
+        usual = sum(self.shown[i] for i in who) / len(who)
+        for _ in range(self.parameters.lessons):
+            precision = np.linalg.inv(covariance)
+            pull = precision @ mean
+            guessed = np.stack([_solved(self.shown[i] + precision, seen[i] + pull) for i in who])
+            # How unsure they are hardly differs between people; where a single scan shows nothing, others' do.
+            unsure = np.linalg.inv(usual + precision)
+            average, about = guessed.mean(axis=0), guessed - guessed.mean(axis=0)
+            spread = about.T @ about / len(about) + 0.5 * (unsure + unsure.T)
+            if self.mirror is not None:
+                half = 0.5 * (average - self.mirror @ average)
+                spread = 0.5 * (spread + self.mirror @ spread @ self.mirror.T) + np.outer(half, half)
+                average = average - half
+            mean = share * average
+            covariance = (1.0 - share) * one + share * (spread + (1.0 - share) * np.outer(average, average))
+        return Lesson(mean, np.asarray(np.linalg.cholesky(covariance), np.float64))
+
+
+def _solved(matrix: Floats, right: Floats) -> Floats:
+    """Solution of a positive definite system that is not used again."""
+    factor = cho_factor(matrix, overwrite_a=True, check_finite=False)
+    return np.asarray(cho_solve(factor, right, check_finite=False), np.float64)
 
 
 def _landmark_equations(
