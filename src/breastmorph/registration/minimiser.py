@@ -456,7 +456,7 @@ def fit(
 # Triangles pressed together: spread again over the skin around them
 # --------------------------------------------------------------------------------------------------------------------
 
-_RINGS = 8  # of triangles around them that take part
+_RINGS = 12  # of triangles around them that take part
 _OVERLAP = 2  # rings around what is turned over that are drawn flat first
 _STEP = 0.5  # of the way to where a vertex's neighbours would have it, along the surface
 _STEPS = 20  # before it is looked again which are still tight
