@@ -9,11 +9,12 @@ import pytest
 
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.geometry import Similarity, rotation_about
+from breastmorph.mesh.geometry import Similarity, rotation_about, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration import Registrar, preset, register
 from breastmorph.registration.pipeline import laid_by_thorax, laid_by_warp, look_at
 from breastmorph.registration.prepared import PreparedTemplate, bodies_carried_to, known_bodies
+from breastmorph.registration.rigid import Pairs
 from breastmorph.registration.warp import slide_onto
 from breastmorph.scan.scan import STERNUM, Found, Landmarks, Scan
 from breastmorph.template import Template, default_template, template_from
@@ -261,6 +262,36 @@ def test_the_second_warp_keeps_the_trunk_where_whole_bodies_put_it(registrar, sc
         for name, one in (("alone", alone), ("both", both))
     }
     assert off["both"] < 0.7 * off["alone"]
+
+
+class Torn:
+    """A target to which half of the anchors, here and there, lie 5 mm outwards and the others 5 mm inwards."""
+
+    def __init__(self, mesh):
+        self.out = np.arange(mesh.n_vertices) % 2 == 0
+        self.normals = vertex_normals(mesh.vertices, mesh.faces)
+        self.points = mesh.vertices + np.where(self.out, 5.0, -5.0)[:, None] * self.normals
+
+    def pairs(self, points, normals, max_angle):
+        across = ((self.points - points) * self.normals).sum(axis=1)
+        return Pairs(self.points, self.normals, np.abs(across), np.ones(len(points), bool))
+
+
+def test_skin_hardly_pairs_with_skin_of_another_depth_in_the_breast(registrar):
+    """Where breasts touch, or one overhangs, the nearest skin is often not the same skin: the masks tell."""
+    prepared = registrar._prepared
+    coarse, functions = prepared.coarse.mesh, prepared.functions
+    target = Torn(coarse)
+    start = (target, prepared.fine.mesh.vertices, coarse, prepared.sliding_basis, {}, Landmarks.of({}))
+    alike, other = functions.mask, functions.mask + np.where(target.out, 0.0, 1.0)
+    moved = [
+        ((slide_onto(*start, mask_at=lambda _, at=at: at)[1] - coarse.vertices) * target.normals)
+        .sum(axis=1)
+        .mean()
+        for at in (alike, other)
+    ]
+    assert abs(moved[0]) < 1.0
+    assert moved[1] > 3.0
 
 
 def test_absent_side_registers_and_is_named(registrar, scan):

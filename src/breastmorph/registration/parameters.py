@@ -41,7 +41,7 @@ class WarpParameters:
 
     bending_sd: float = 6.0  # mm, spline part at a hand's breadth (100 mm)
     linear_sd: float = 0.05  # stretch and shear of the whole torso
-    breast_sd: float = 10.0  # mm, local field of the breasts
+    breast_sd: float = 8.0  # mm, local field of the breasts
     breast_length: float = 90.0  # mm, its correlation length
     breast_saturation: float = 0.25  # of the mask's peak: above, the local field is free
     normal_sd: float = 2.0  # mm, anchors across the surface
@@ -52,9 +52,10 @@ class WarpParameters:
     height_sd: float = 4.0  # mm, lower pole: only its height is comparable
     depth_sd: float = 4.0  # mm, lateral pole: only its depth (the anterior axillary line) is comparable
     optional_sd: float = 6.0  # mm, navel, coracoids, folds where both sides have them
-    outlier_distance: float = 10.0  # mm
+    outlier_distance: float = 5.0  # mm
+    mask_sd: float = 0.2  # of the mask's peak: pairs whose masks differ by more lose their weight
     max_angle: float = 53.0  # degrees between normals of a pair
-    trunk_share: float = 0.5  # of the variance that phantoms' trunks show; 0: smoothness alone
+    trunk_share: float = 0.8  # of the variance that phantoms' trunks show; 0: smoothness alone
     smooth_share: float = 0.1  # of the smooth prior's variance that stays beside it
     prior_people: float = 40.0  # beside a cohort that teaches, this prior counts as so many people
     lessons: int = 20  # rounds in which a cohort teaches

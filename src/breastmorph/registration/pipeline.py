@@ -336,7 +336,7 @@ def slide(prepared: PreparedTemplate, laid: Laid, lessons: Sequence[Lesson] = ()
     if basis is None:
         return Slid(fine.vertices, coarse.vertices, report)
     scale = laid.transform.scale
-    vertices, anchors = prepared.slid_onto(laid.target, (fine, coarse), laid.marks, scale, lessons)
+    vertices, anchors = prepared.slid_onto(laid.target, (fine, coarse), laid.marks, scale, lessons, laid.mask)
     report = report.ticked("warp")
     standing = laid.standing(prepared.coarse, anchors)
     warp = basis.parameters

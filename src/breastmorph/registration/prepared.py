@@ -30,6 +30,7 @@ from breastmorph.registration.warp import (
     Lesson,
     Population,
     WarpBasis,
+    is_same_skin,
     slide_onto,
     smooth_functions,
     warp_basis,
@@ -297,17 +298,23 @@ class PreparedTemplate:
         landmarks: Landmarks,
         scale: float,
         lessons: Sequence[Lesson] = (),
+        mask: BreastMask | None = None,
     ) -> tuple[Floats, Floats]:
         """The smooth start with all that is known: vertices (n, 3) and anchors (k, 3) of the template's two meshes.
 
         ``start`` are the meshes to begin from, ``scale`` is the rigid stage's; ``lessons`` were taught about
-        :attr:`bases`. See :func:`slide_onto`.
+        :attr:`bases`; ``mask`` is the scan's. See :func:`slide_onto`.
         """
         basis, *whole = self._told(lessons)
         fine, coarse = start
         ids, size = self.fine.landmark_ids, float(np.log(scale))
         bodies = whole[0] if whole else None
-        return slide_onto(target, fine.vertices, coarse, basis, ids, landmarks, size=size, bodies=bodies)
+        mask_at = (
+            None if mask is None or not self.parameters.use_masks else lambda at: mask.at(at) / self.peak
+        )
+        return slide_onto(
+            target, fine.vertices, coarse, basis, ids, landmarks, size=size, bodies=bodies, mask_at=mask_at
+        )
 
     def _told(self, lessons: Sequence[Lesson]) -> tuple[WarpBasis, ...]:
         """The priors with what was taught; kept for the next scan, which often is told the same."""
@@ -326,9 +333,12 @@ class PreparedTemplate:
 
     @cached_property
     def held(self) -> Bools:
-        """Vertices that stay where triangles are spread: the border and the landmarks."""
+        """Vertices that stay where triangles are spread: the border, and landmarks that are the same skin on everybody.
+
+        Poles are not: a lower pole lies on the very fold at which triangles are pressed together.
+        """
         found = boundary_vertices(self.fine.mesh.faces, self.fine.mesh.n_vertices)
-        found[list(self.fine.landmark_ids.values())] = True
+        found[[vertex for name, vertex in self.fine.landmark_ids.items() if is_same_skin(name)]] = True
         return found
 
     def without_breast(self, side: str) -> OneSided:

@@ -13,7 +13,7 @@ time all of their skin counts, and of the result the trunk is kept; the second t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -51,8 +51,8 @@ class Functions:
         The last so many are the breasts' local field, the others the trunk's.
     kept : (n,) float
         Share of the displacement that every vertex keeps: less outside the breasts, for a calm thorax.
-    trunk : (a,) float
-        How far every anchor is trunk: 1 outside the breasts, 0 in them.
+    mask : (a,) float
+        Breast mask of the anchors, with peak 1.
     parameters : WarpParameters
     """
 
@@ -61,8 +61,14 @@ class Functions:
     precision: Floats
     n_local: int
     kept: Floats
-    trunk: Floats
+    mask: Floats
     parameters: WarpParameters
+
+    @property
+    def trunk(self) -> Floats:
+        """How far every anchor is trunk: 1 outside the breasts, 0 in them, (a,)."""
+        found: Floats = (1.0 - np.minimum(self.mask / self.parameters.breast_saturation, 1.0)) ** 2
+        return found
 
     def read_off(self, displacements: Floats) -> Floats:
         """Coefficients (f, 3, k) of displacements (a, 3, k) at the anchors."""
@@ -258,8 +264,7 @@ def smooth_functions(
     free = np.maximum(vertex_freedom * vertex_freedom * (3.0 - 2.0 * vertex_freedom), near)
     kept = 1.0 - parameters.outside_pull * (1.0 - free)
     at_anchors, at_vertices = functions_at(anchors, anchor_freedom), functions_at(vertices, vertex_freedom)
-    n_local, trunk = breast.shape[1], (1.0 - anchor_freedom) ** 2
-    return Functions(at_anchors, at_vertices, precision, n_local, kept, trunk, parameters)
+    return Functions(at_anchors, at_vertices, precision, breast.shape[1], kept, anchor_mask, parameters)
 
 
 def warp_basis(functions: Functions, bodies: Bodies | None = None, *, whole: bool = False) -> WarpBasis:
@@ -307,6 +312,7 @@ def slide_onto(
     *,
     size: float = 0.0,
     bodies: WarpBasis | None = None,
+    mask_at: Callable[[Floats], Floats] | None = None,
 ) -> tuple[Floats, Floats]:
     """Warp the template onto the scan.
 
@@ -327,6 +333,8 @@ def slide_onto(
         Logarithm of the rigid stage's scale.
     bodies : WarpBasis, optional
         A prior that knows whole bodies: says before where the trunk's skin lies.
+    mask_at : callable from points (k, 3) to (k,), optional
+        The scan's breast mask with the template's peak as 1: skin pairs with skin as deep in a breast as itself.
 
     Returns
     -------
@@ -338,7 +346,7 @@ def slide_onto(
 
     def slid(prior: WarpBasis, rounds: int, known: Floats | None = None) -> tuple[Floats, Floats]:
         wanted = _landmark_equations(vertices, prior, landmark_ids, landmarks, size)
-        return _slid(target, coarse, prior, size, wanted, rounds, known)
+        return _slid(target, coarse, prior, size, wanted, rounds, known, mask_at)
 
     known = None if bodies is None else slid(bodies, p.rounds_twice)[1]
     coefficients, anchors = slid(basis, p.iterations if known is None else p.rounds_twice, known)
@@ -353,6 +361,7 @@ def _slid(
     landmarks: tuple[Floats, Floats],
     rounds: int,
     known: Floats | None,
+    mask_at: Callable[[Floats], Floats] | None,
 ) -> tuple[Floats, Floats]:
     """Coefficients and anchors after some rounds of closest points, given the landmarks' normal equations.
 
@@ -372,6 +381,8 @@ def _slid(
     for _ in range(rounds):
         pairs = target.pairs(anchors, vertex_normals(anchors, coarse.faces), p.max_angle)
         weight = pairs.sound / (1.0 + (pairs.distances / p.outlier_distance) ** 2)
+        if mask_at is not None:
+            weight = weight / (1.0 + ((mask_at(pairs.points) - functions.mask) / p.mask_sd) ** 2)
         outwards = np.einsum("ai,aiq->aq", pairs.normals, moves)
         held = np.where(pairs.sound[:, None], pairs.points, anchors)  # along the skin, what has no pair stays
         pull = sliding * (held - start) + kept
@@ -487,13 +498,18 @@ def _landmark_precision(name: str, parameters: WarpParameters) -> Floats:
     firm breast and front skin on a hanging one: its height is comparable, its place is not. The lateral pole is
     the anterior axillary line *at the nipple's height*: the line is nearly upright, so its depth is comparable.
     """
-    if name in STERNUM or name.startswith("nipple"):
+    if is_same_skin(name):
         return np.full(3, parameters.exact_sd**-2)
     if name.startswith("lower_pole"):
         return np.array([0.0, parameters.height_sd**-2, 0.0])
     if name.startswith("lateral_pole"):
         return np.array([0.0, 0.0, parameters.depth_sd**-2])
     return np.full(3, parameters.optional_sd**-2)
+
+
+def is_same_skin(landmark: str) -> bool:
+    """Whether a landmark is the same skin on everybody: notch, xiphoid and nipples."""
+    return landmark in STERNUM or landmark.startswith("nipple")
 
 
 def _largest_modes(kernel: Floats, count: int) -> tuple[Floats, Floats]:
