@@ -1,6 +1,7 @@
 """Two visits of one person: what is called changed where nothing changed, and what is found where something did.
 
-    python benchmarks/visits.py [--n 110] [--seed 4242] [--rows rows.jsonl] [--calibrate repeatability.json]
+    python benchmarks/visits.py [--n 110] [--seed 77] [--rows rows.jsonl]
+    python benchmarks/visits.py --seed 4242 31 57 --calibrate repeatability.json
     python benchmarks/visits.py ... --calibrate repeatability.json --add
     python benchmarks/visits.py --phantom PHANTOM [--second-visits FOLDER] [--registered OUT]
     python benchmarks/visits.py --first FOLDER --second FOLDER
@@ -10,8 +11,8 @@ form takes those that `phantom --visits 2` wrote (the second visits may lie else
 the first visits. The third takes two folders with `scans/`, `landmarks/` and, in the second, `truth/` with
 `volume_change_left` and `_right` (cc); by default the realistic torsos beside the repository, where present. `--rows`
 keeps one line a pair, and a later run goes on from there. `--calibrate` fits the spread of unchanged sides by size,
-hidden skin and posture, and writes the file that comparisons take: the built-in one was made so, and says of how many
-people. `--add` keeps what the built-in file knows and adds the measures that it lacks: fewer people will do.
+hidden skin and posture, and writes the file that comparisons take: the built-in one was made so, of ``--n`` phantoms of
+each seed, and says of how many people. `--add` keeps what the built-in file knows and adds the measures that it lacks: fewer people will do.
 """
 
 from __future__ import annotations
@@ -61,14 +62,17 @@ class Pair:
         return first, second
 
 
-def phantoms(folder: Path, second: Path | None = None) -> list[Pair]:
-    """Two visits in one folder (NAME_1 and NAME_2), or first visits (NAME) in one and second ones in another."""
+def phantoms(folder: Path, second: Path | None = None, called: str = "") -> list[Pair]:
+    """Two visits in one folder (NAME_1 and NAME_2), or first visits (NAME) in one and second ones in another.
+
+    Pairs are ``called`` something before NAME.
+    """
     found = []
     for truth in sorted(((second or folder) / "truth").glob("*_2.npz")):
         name = truth.stem[:-2]
         before = f"{name}_1" if second is None else name
         if (folder / "truth" / f"{before}.npz").exists():
-            found.append(Pair(name, (folder, before), (second or folder, truth.stem)))
+            found.append(Pair(called + name, (folder, before), (second or folder, truth.stem)))
     return found
 
 
@@ -213,7 +217,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--n", type=int, default=110)
-    parser.add_argument("--seed", type=int, default=4242)
+    parser.add_argument("--seed", type=int, nargs="+", default=[77])
     parser.add_argument("--rows", type=Path)
     parser.add_argument("--calibrate", type=Path)
     parser.add_argument("--add", action="store_true")
@@ -255,12 +259,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         if given.phantom is not None:
             compared(phantoms(given.phantom, given.second_visits), rows, given.registered)
-        elif given.n > len(rows):
-            write_cohort(Path(scratch) / "phantoms", given.n, given.seed, visits=2)
-            compared(phantoms(Path(scratch) / "phantoms"), rows)
-    known = comparer.repeatability
+        else:
+            for seed in given.seed:
+                called = f"{seed}-"
+                if sum(row["id"].startswith(called) for row in rows) < given.n:
+                    folder = Path(scratch) / str(seed)
+                    write_cohort(folder, given.n, seed, visits=2)
+                    compared(phantoms(folder, called=called), rows)
+    known, seeds = comparer.repeatability, ", ".join(map(str, given.seed))
     if given.calibrate:
-        known = calibrated(rows, f"phantoms scanned twice, seed {given.seed}")
+        known = calibrated(rows, f"phantoms scanned twice, seeds {seeds}")
         if given.add:
             old = comparer.repeatability
             new = {name: sd for name, sd in known.measures.items() if name not in old.measures}
@@ -272,7 +280,7 @@ def main() -> None:
         known.save(given.calibrate)
         print(known.volume)
     if rows:
-        report(f"Phantoms, seed {given.seed}", rows, known)
+        report(f"Phantoms, seeds {seeds}", rows, known)
         crossed(rows)
     if (given.second / "truth").is_dir():
         report("Realistic torsos", compared(folders(given.first, given.second), []), known)
