@@ -12,7 +12,8 @@ the first visits. The third takes two folders with `scans/`, `landmarks/` and, i
 `volume_change_left` and `_right` (cc); by default the realistic torsos beside the repository, where present. `--rows`
 keeps one line a pair, and a later run goes on from there. `--calibrate` fits the spread of unchanged sides by size,
 hidden skin and posture, and writes the file that comparisons take: the built-in one was made so, of ``--n`` phantoms of
-each seed, and says of how many people. `--add` keeps what the built-in file knows and adds the measures that it lacks: fewer people will do.
+each seed, and says of how many people. `--add` keeps what the built-in file knows and adds the measures that it lacks:
+fewer people will do.
 """
 
 from __future__ import annotations
@@ -145,9 +146,11 @@ def fitted_noise(rows: list[dict]) -> VolumeNoise:
         found[0] = max(found[0], 9.0)  # at least 3 cc: nobody is surer than that
         weights = 1.0 / np.maximum(parts @ found, 9.0)
     # So that the mean squared standard score is one, and that no more than one unchanged side in twenty is called
-    # changed: errors reach further than a normal distribution has them.
+    # changed: errors reach further than a normal distribution has them. Of all sides, not of these: as few of these as
+    # say so with 95 % confidence.
     spread = parts @ found
-    tail = np.quantile(c["found"][same] ** 2 / spread, 0.95, method="higher") / SURE**2
+    called = 0.05 - 1.645 * np.sqrt(0.05 * 0.95 / same.sum())
+    tail = np.quantile(c["found"][same] ** 2 / spread, 1.0 - max(called, 0.0), method="higher") / SURE**2
     found *= max(float(np.mean(squares / spread)), float(tail))
     return VolumeNoise(*map(float, np.sqrt(found)))
 
