@@ -297,7 +297,7 @@ _SHIFT_OF_LEVEL = 1.4  # factor of the mask's level that moves its contour about
 # How much deeper or higher than found the wall behind a breast lies on average, mm (sd): this much behind any, and so
 # much more behind 200 cm^2 of footprint. Cone and plate follow the chest's curvature, so what they miss over a gap
 # grows with the fourth power of its width, the square of the footprint (docs/measures.md).
-_WALL, _GAP, _FOOTPRINT = 1.0, 2.75, 200.0
+_WALL, _GAP, _FOOTPRINT = 1.0, 2.85, 200.0
 
 # What clinics and their programs call a breast's volume, each a name for sides: what it lies between.
 VOLUME, INNER_BORDER, FLAT_WALL = "volume", "volume-inner-border", "volume-flat-wall"
