@@ -59,11 +59,13 @@ def test_what_is_unusual_is_noticed_and_named(scores, sign):
         assert far.finding.said("command").cause.endswith("more unusual than all of them")
 
 
-def test_three_centimetres_between_the_nipples_are_noticed():
+@pytest.mark.parametrize(("reach", "apart"), [(35.0, 30.0), (20.0, 34.0)])
+def test_three_centimetres_between_the_nipples_are_noticed(reach, apart):
+    """Also where some are skin that the model cannot express, as an edit with a still thorax adds."""
     one = model(True)
     shape = np.array(one.mean)
     away = np.linalg.norm(shape - one.landmarks["nipple_left"], axis=1)
-    shape[:, 1] -= 30.0 * np.exp(-0.5 * (away / 35.0) ** 2)
+    shape[:, 1] -= apart * np.exp(-0.5 * (away / reach) ** 2)
     found = population_of(one).standing_of_shape(shape)
     assert found.level != "usual"
     assert found.share > 0.75

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.special import gammaincc, ndtr
 
-from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding
 from breastmorph.foundation.machine import in_one_thread
 from breastmorph.mask import breast_regions
@@ -121,7 +121,13 @@ class Population:
         """
         whole = np.zeros(self.traits.model.n_components)
         whole[: len(coefficients)] = coefficients
-        signed, rest = self.traits.of(whole, outside)
+        return self._judged(whole, self.traits.of(whole, outside), asked)
+
+    def _judged(
+        self, whole: Floats, traits: tuple[Floats, float], asked: Mapping[str, float] | None
+    ) -> Standing:
+        """With all coefficients and the traits as :meth:`_Traits.of` has them."""
+        signed, rest = traits
         signed = signed / self.spreads
         smaller = self.traits.smaller(whole)
         names = [*self.traits.names, "rest"]
@@ -148,8 +154,9 @@ class Population:
             return self.standing(np.zeros(model.n_components), asked=asked)
         placed = model.align(shape, with_scale=not model.keeps_size).apply(shape)
         coefficients = model.project(placed)
-        outside = float(((placed - model.mean) ** 2).sum() - (coefficients**2).sum())
-        return self.standing(coefficients, max(outside, 0.0), asked)
+        beside = placed - model.instance(coefficients)
+        traits = self.traits.of(coefficients, float((beside**2).sum()), beside)
+        return self._judged(coefficients, traits, asked)
 
     def _rare_rest(self, square: Floats | float) -> Any:
         """Share of people of whom the leading modes express less."""
@@ -241,28 +248,31 @@ class _Traits:
     model : ShapeModel
     modes : int
         Leading modes, each a trait in standard deviations.
+    swept : mapping from name to vertices and (m, 3) float
+        Traits with a sign as a linear function of how these vertices are displaced.
     linear : mapping from name to (q,) float
-        Traits with a sign as a linear function of the coefficients.
+        The same as one of the coefficients.
     """
 
     model: ShapeModel
     modes: int
+    swept: Mapping[str, tuple[Ints, Floats]]
     linear: Mapping[str, Floats]
 
     @classmethod
     def of_model(cls, model: ShapeModel) -> _Traits:
         """Those that a model's landmarks allow."""
-        rows = np.asarray(model.basis).reshape(model.n_vertices, 3, model.n_components)
-        ids, linear = model.landmark_ids, {}
+        ids, swept = model.landmark_ids, {}
         for name, (first, second) in _DISTANCES.items():
             if first in ids and second in ids:
                 apart = model.mean[ids[first]] - model.mean[ids[second]]
                 along = apart / max(float(np.linalg.norm(apart)), 1e-9)
-                linear[name] = along @ (rows[ids[first]] - rows[ids[second]]).astype(float)
-        if "SN-NL" in linear and "SN-NR" in linear:
-            linear["notch"] = linear["SN-NL"] - linear["SN-NR"]
+                swept[name] = np.array([ids[first], ids[second]]), np.array([along, -along])
+        if "SN-NL" in swept and "SN-NR" in swept:
+            swept["notch"] = _less(swept["SN-NL"], swept["SN-NR"])
         if {"nipple_left", "nipple_right"} <= set(ids):
-            linear["heights"] = (rows[ids["nipple_left"], 1] - rows[ids["nipple_right"], 1]).astype(float)
+            up = np.array([0.0, 1.0, 0.0])
+            swept["heights"] = np.array([ids["nipple_left"], ids["nipple_right"]]), np.array([up, -up])
         try:
             regions = breast_regions(model.mean_mesh, model.landmarks)
         except BreastMorphError:  # a model of one breast, in another unit, or with too few landmarks
@@ -270,24 +280,38 @@ class _Traits:
         if regions:
             # What the skin of a breast sweeps over, to first order.
             out = vertex_normals(model.mean, model.faces) * vertex_areas(model.mean, model.faces)[:, None]
-            swept = {side: np.einsum("ni,niq->q", out[regions[side]], rows[regions[side]]) for side in SIDES}
-            linear |= {f"size {side}": one for side, one in swept.items()}
-            linear["sizes"] = swept["left"] - swept["right"]
+            sizes = {side: (np.flatnonzero(regions[side]), out[regions[side]]) for side in SIDES}
+            swept |= {f"size {side}": one for side, one in sizes.items()}
+            swept["sizes"] = _less(sizes["left"], sizes["right"])
+        rows = np.asarray(model.basis).reshape(model.n_vertices, 3, model.n_components)
+        linear = {
+            name: np.einsum("ni,niq->q", weights, rows[vertices].astype(float))
+            for name, (vertices, weights) in swept.items()
+        }
         total = float(model.variances.sum()) + model.noise_variance * model.mean.size
         modes = max(int((model.variances >= _MODE_SHARE * total).sum()), 1)
         moving = {name: one for name, one in linear.items() if np.linalg.norm(one * model.deviations) > 1e-6}
-        return cls(model, min(modes, model.n_components), moving)
+        return cls(model, min(modes, model.n_components), swept, moving)
 
     @property
     def names(self) -> Sequence[str]:
         """Of the traits with a sign."""
         return [*(f"mode {k + 1}" for k in range(self.modes)), *self.linear]
 
-    def of(self, coefficients: Floats, outside: float) -> tuple[Floats, float]:
-        """Traits with a sign, in standard deviations (a,), and the square of the rest, mm squared."""
+    def of(self, coefficients: Floats, outside: float, beside: Floats | None = None) -> tuple[Floats, float]:
+        """Traits with a sign, in standard deviations (a,), and the square of the rest, mm squared.
+
+        ``beside`` (n, 3) is what the model cannot express of a shape: that counts in her measures as all else does.
+        """
         c, deviations = coefficients, self.model.deviations
         modes = self._scores(c)[: self.modes]
-        linear = [one @ c / np.linalg.norm(one * deviations) for one in self.linear.values()]
+        linear = []
+        for name, one in self.linear.items():
+            value = float(one @ c)
+            if beside is not None:
+                vertices, weights = self.swept[name]
+                value += float((weights * beside[vertices]).sum())
+            linear.append(value / np.linalg.norm(one * deviations))
         rest = float((c[self.modes :] ** 2).sum()) + outside
         return np.array([*modes, *linear]), rest
 
@@ -326,6 +350,11 @@ class _Traits:
         squares = (values * (n - 1.0) / n) ** 2
         spread = np.sqrt(np.maximum((squares.sum(axis=0) - values**2 * ((n - 1.0) / n)) / (n - 2.0), 1e-300))
         return np.column_stack([modes, values / spread]), rest, smaller
+
+
+def _less(one: tuple[Ints, Floats], other: tuple[Ints, Floats]) -> tuple[Ints, Floats]:
+    """The difference of two traits."""
+    return np.concatenate([one[0], other[0]]), np.concatenate([one[1], -other[1]])
 
 
 def _stands_out(scores: Floats) -> Floats:
