@@ -52,7 +52,8 @@ export class Measures extends EventTarget {
     if (!this.spec) return;  // it waited, and is no longer shown
     this.asking = spec;
     try {
-      const ask = shape => patiently(() => post("api/measures", { shape, tape: this.tape }));
+      // Asked again while the server prepares something, but not for a shape that has gone meanwhile.
+      const ask = shape => patiently(() => this.asking === spec ? post("api/measures", { shape, tape: this.tape }) : null);
       await pictureFirst();
       if (this.asking !== spec) return;
       const shown = await ask(spec);
@@ -64,7 +65,7 @@ export class Measures extends EventTarget {
       this.dispatchEvent(new Event("change"));
       if (this._tableVisible() && !this.other) {
         const { beside } = this, other = await ask(beside.spec);
-        if (this.beside !== beside) return;
+        if (this.beside !== beside || this.asking !== spec) return;
         this.other = other;
         this._table();
       }
