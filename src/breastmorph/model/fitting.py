@@ -41,7 +41,7 @@ from breastmorph.model.fit_steps import (
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.anatomy import ADULT_SIZES, MODEL_EXTENT, SIZES_IN_MM, UNITS, USUAL_EXTENT
 from breastmorph.scan.finder import find_landmarks
-from breastmorph.scan.scan import REQUIRED, SIDES, STERNUM, Landmarks
+from breastmorph.scan.scan import REQUIRED, SIDES, Landmarks, is_same_skin
 
 # --------------------------------------------------------------------------------------------------------------------
 # How far a shape lies from a scanned surface, where the scan shows it
@@ -389,7 +389,7 @@ def _sure(landmarks: Landmarks, known: Mapping[str, int]) -> Landmarks:
 
 def _anchors(model: ShapeModel, landmarks: Landmarks, names: tuple[str, ...], p: FitParameters) -> Anchors:
     ids = np.array([model.landmark_ids[name] for name in names])
-    firm = [name in STERNUM or name.startswith("nipple") for name in names]
+    firm = [is_same_skin(name) for name in names]
     deviations = np.where(firm, p.landmark_deviation, p.soft_landmark_deviation)
     vague = np.array([landmarks.found[name].sd if name in landmarks.found else 0.0 for name in names])
     rows = model.rows(ids).reshape(len(ids), 3, -1)

@@ -30,12 +30,11 @@ from breastmorph.registration.warp import (
     Lesson,
     Population,
     WarpBasis,
-    is_same_skin,
     slide_onto,
     smooth_functions,
     warp_basis,
 )
-from breastmorph.scan.scan import SIGN, STERNUM, Landmarks
+from breastmorph.scan.scan import SIGN, STERNUM, Landmarks, is_same_skin
 from breastmorph.template import Template, default_template
 
 # --------------------------------------------------------------------------------------------------------------------

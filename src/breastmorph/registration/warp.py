@@ -26,7 +26,7 @@ from breastmorph.mesh.geometry import vertex_normals
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.registration.parameters import WarpParameters
 from breastmorph.registration.rigid import Target
-from breastmorph.scan.scan import STERNUM, Landmarks
+from breastmorph.scan.scan import Landmarks, is_same_skin
 
 _HAND = 100.0  # mm, the length at which the spline's standard deviation is stated
 _LOCAL_CENTRES = 150
@@ -505,11 +505,6 @@ def _landmark_precision(name: str, parameters: WarpParameters) -> Floats:
     if name.startswith("lateral_pole"):
         return np.array([0.0, 0.0, parameters.depth_sd**-2])
     return np.full(3, parameters.optional_sd**-2)
-
-
-def is_same_skin(landmark: str) -> bool:
-    """Whether a landmark is the same skin on everybody: notch, xiphoid and nipples."""
-    return landmark in STERNUM or landmark.startswith("nipple")
 
 
 def _largest_modes(kernel: Floats, count: int) -> tuple[Floats, Floats]:

@@ -49,6 +49,11 @@ _ALIASES = {
 }
 
 
+def is_same_skin(landmark: str) -> bool:
+    """Whether a landmark is the same skin on everybody: notch, xiphoid and nipples."""
+    return landmark in STERNUM or landmark.startswith("nipple")
+
+
 def other_side(side: str) -> str:
     """Right for left and left for right."""
     return "right" if side == "left" else "left"
