@@ -20,11 +20,11 @@ from breastmorph.foundation.errors import (
     Finding,
     LandmarkProblem,
     MeshProblem,
-    about,
+    error_context,
     recorded,
     warning,
 )
-from breastmorph.foundation.words import DOORS
+from breastmorph.foundation.words import AUDIENCES
 from breastmorph.foundation.words_of_models import CATALOGUE
 
 
@@ -39,8 +39,8 @@ from breastmorph.foundation.words_of_models import CATALOGUE
 def test_the_nearest_place_of_its_kind_is_named(error, where):
     with (
         pytest.raises(BreastMorphError) as caught,
-        about(Path("a.ply")),
-        about(Path("a.json"), LandmarkProblem),
+        error_context(Path("a.ply")),
+        error_context(Path("a.json"), LandmarkProblem),
     ):
         raise error
     assert caught.value is error
@@ -120,13 +120,13 @@ def value_for(specs):
 def test_every_entry_of_the_catalogue_can_be_said_at_every_door(name):
     words = CATALOGUE[name]
     for part in words:
-        assert isinstance(part, str) or set(part) == set(DOORS)
+        assert isinstance(part, str) or set(part) == set(AUDIENCES)
     finding = Finding(name, {field: value_for(specs) for field, specs in fields_of(words).items()})
-    for door in DOORS:
-        said = finding.said(door)
+    for audience in AUDIENCES:
+        said = finding.said(audience)
         assert said.cause
         assert "{" not in said.cause + said.remedy
-        if door != "command" and not name.startswith("study/"):
+        if audience != "command" and not name.startswith("study/"):
             assert not _OPTION.search(said.cause + said.remedy)
     assert Finding.from_dict(json.loads(json.dumps(finding.as_dict()))) == finding
 

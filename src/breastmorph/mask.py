@@ -15,7 +15,8 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from breastmorph.foundation.arrays import Bools, Floats
-from breastmorph.foundation.errors import LandmarkProblem, MeshProblem, one_of, require
+from breastmorph.foundation.checks import check_choice, check_type
+from breastmorph.foundation.errors import LandmarkProblem, MeshProblem
 from breastmorph.mesh.closest import Geodesics, Surface, near_lines
 from breastmorph.mesh.topology import edge_table
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -211,10 +212,10 @@ def breast_mask(mesh: TriangleMesh, landmarks: Landmarks, side: str | None = Non
     side : {"left", "right"}, optional
         One breast only; default both together.
     """
-    require(mesh, TriangleMesh, "the mesh", "Give a TriangleMesh, as the .mesh of a scan")
-    require(landmarks, Landmarks, "what was given for landmarks", "Give Landmarks, as those of a scan")
+    check_type(mesh, TriangleMesh, "the mesh", "Give a TriangleMesh, as the .mesh of a scan")
+    check_type(landmarks, Landmarks, "what was given for landmarks", "Give Landmarks, as those of a scan")
     if side is not None:
-        one_of(side, SIDES, "the side")
+        check_choice(side, SIDES, "the side")
     return measure_breasts(mesh, landmarks).mask(landmarks).at(mesh.vertices, side)
 
 

@@ -15,7 +15,8 @@ from typing import Any, Literal
 import numpy as np
 
 from breastmorph.cohort import Cohort, load_cohort
-from breastmorph.foundation.errors import AnyPath, BreastMorphError, BreastMorphWarning, as_path, require
+from breastmorph.foundation.checks import AnyPath, check_path, check_type
+from breastmorph.foundation.errors import BreastMorphError, BreastMorphWarning
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.result import Registration
 from breastmorph.scan.check import CheckParameters, ScanFiles, find_scans
@@ -43,13 +44,15 @@ def as_template(template: Template | None) -> Template:
     """The template given, or the default one."""
     if template is None:
         return default_template()
-    return require(template, Template, "the template", "Give bm.load_template(...) or bm.default_template()")
+    return check_type(
+        template, Template, "the template", "Give bm.load_template(...) or bm.default_template()"
+    )
 
 
 def found_scans(scans: AnyPath, landmarks: AnyPath | None) -> list[ScanFiles]:
     """The scans of a file or folder with their landmark files."""
-    where = None if landmarks is None else as_path(landmarks, "the name of the landmark file or folder")
-    return find_scans(as_path(scans, "the name of the scan"), where)
+    where = None if landmarks is None else check_path(landmarks, "the name of the landmark file or folder")
+    return find_scans(check_path(scans, "the name of the scan"), where)
 
 
 def rules_of(unit: str, scale_by: str, landmark_order: Sequence[str] | None) -> CheckParameters:
@@ -68,7 +71,7 @@ def several_of(given: Any, kind: type[Any], remedy: str) -> list[Any]:
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         what = f"of the kind {type(given).__name__}"
         raise BreastMorphError(f"what was given is {what}, not a list", remedy, code="wrong-argument")
-    found = [require(one, kind, "one of those given", remedy) for one in given]
+    found = [check_type(one, kind, "one of those given", remedy) for one in given]
     if not found:
         raise BreastMorphError("the list is empty", remedy, code="wrong-argument")
     return found

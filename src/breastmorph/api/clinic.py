@@ -26,15 +26,8 @@ from breastmorph.clinical.patient import Patient, mean_patient, template_of
 from breastmorph.clinical.repeatability import Repeatability, RepeatStudy, load_repeatability, repeat_study
 from breastmorph.clinical.wishes import Edit, ModelFeatures
 from breastmorph.foundation.arrays import Bools, Floats, Ints
-from breastmorph.foundation.errors import (
-    AnyPath,
-    BreastMorphError,
-    MeshProblem,
-    as_path,
-    one_of,
-    require,
-    words_in,
-)
+from breastmorph.foundation.checks import AnyPath, check_choice, check_path, check_texts, check_type
+from breastmorph.foundation.errors import BreastMorphError, MeshProblem
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
@@ -62,7 +55,7 @@ def measure(subject: Subject | ShapeModel, *, model: ShapeModel | None = None) -
     model : ShapeModel, optional
     """
     if model is not None:
-        require(model, ShapeModel, "the model", GIVE_MODEL)
+        check_type(model, ShapeModel, "the model", GIVE_MODEL)
     if isinstance(subject, ShapeModel):
         _require_landmarks(subject)
         return examiner_of(subject).shape("mean", subject.mean, source="model")
@@ -74,7 +67,7 @@ def measure(subject: Subject | ShapeModel, *, model: ShapeModel | None = None) -
         template = template_of(model) if model is not None else default_template()
         result = register(subject, template=template)
         return examiner_of(template).scan(subject, result.vertices, result.absent_side, result.warnings)
-    mesh = require(subject, TriangleMesh, "what shall be measured", GIVE_SUBJECT)
+    mesh = check_type(subject, TriangleMesh, "what shall be measured", GIVE_SUBJECT)
     return _of_mesh(mesh, default_template() if model is None else model)
 
 
@@ -120,7 +113,7 @@ def compare_repeated(
     RepeatStudy
         ``study.repeatability`` can be given to :func:`compare`, and saved.
     """
-    require(people, Mapping, "the people", 'Give their scans by name: {"A": [first, second]}')
+    check_type(people, Mapping, "the people", 'Give their scans by name: {"A": [first, second]}')
     found = {
         str(name): compare(several_of(scans, Scan, _GIVE_VISITS), template=template)
         for name, scans in people.items()
@@ -132,7 +125,9 @@ _GIVE_VISITS = "Give two or more scans of one person (bm.load_scan)"
 
 
 def _repeatability(given: Repeatability | AnyPath | None) -> Repeatability | None:
-    return given if given is None or isinstance(given, Repeatability) else load_repeatability(as_path(given))
+    return (
+        given if given is None or isinstance(given, Repeatability) else load_repeatability(check_path(given))
+    )
 
 
 def _comparison(
@@ -173,8 +168,8 @@ def edit(
     if not isinstance(changes, Mapping) or not changes:
         raise BreastMorphError("there is no change to make", 'Give for example {"SN-NL": "+1 cm"}')
     requests = [_request(name, value) for name, value in changes.items()]
-    one_of(kind, KINDS, "the kind of distances")
-    held = words_in(hold, "what is held")
+    check_choice(kind, KINDS, "the kind of distances")
+    held = check_texts(hold, "what is held")
     editor = Editor(
         model, patient, ModelFeatures(model, kind, patient.absent_side, landmarks_of(model, patient))
     )
@@ -226,7 +221,7 @@ def predict(
     if subject is None:
         raise BreastMorphError("there is no subject to predict for", GIVE_SUBJECT, code="wrong-argument")
     patient = _patient(model, subject)
-    stated = require(known or {}, Mapping, "what is known", 'Give for example {"volume-right": "420cc"}')
+    stated = check_type(known or {}, Mapping, "what is known", 'Give for example {"volume-right": "420cc"}')
     what = _side(missing) if isinstance(missing, str) else _vertices(model, missing)
     gone = counts_as_gone(model, patient.shape, what, patient.absent_side, replace=replace or operated)
     trained = training_shapes(model, None if subjects is None else as_cohort(subjects))
@@ -264,7 +259,7 @@ def plan(model: ShapeModel, subject: Subject, target: Prediction | Edit, *, mirr
     from breastmorph.clinical.planning import plan_of
     from breastmorph.clinical.predictor import Prediction
 
-    require(target, (Prediction, Edit), "the target", "Give what bm.predict or bm.edit found")
+    check_type(target, (Prediction, Edit), "the target", "Give what bm.predict or bm.edit found")
     before = _patient(model, subject).shape
     model.shape_of(TriangleMesh(target.shape, target.faces))  # refuses another model's
     kept = np.abs(target.before - before) if isinstance(target, Edit) else _outside(target, before)
@@ -311,7 +306,7 @@ def _request(name: str, value: str | float) -> Request:
     if isinstance(value, (int, float, np.integer, np.floating)) and np.isfinite(value):
         return Request(name, float(value))
     return parse_request(
-        f"{name}={require(value, str, f'the value of {name}', 'Give a number or a text as +1 cm')}"
+        f"{name}={check_type(value, str, f'the value of {name}', 'Give a number or a text as +1 cm')}"
     )
 
 
@@ -322,7 +317,7 @@ def _request(name: str, value: str | float) -> Request:
 
 def _patient(model: ShapeModel, subject: Subject | None) -> Patient:
     """The subject in the model's correspondence; refuses what is not."""
-    require(model, ShapeModel, "the model", GIVE_MODEL)
+    check_type(model, ShapeModel, "the model", GIVE_MODEL)
     if subject is None:
         return mean_patient(model)
     if isinstance(subject, Scan):
@@ -339,7 +334,7 @@ def _patient(model: ShapeModel, subject: Subject | None) -> Patient:
             own,
             subject.mesh.colors,
         )
-    mesh = require(subject, TriangleMesh, "the subject", GIVE_SUBJECT)
+    mesh = check_type(subject, TriangleMesh, "the subject", GIVE_SUBJECT)
     _require_upright_mm(model.align(mesh), "the model's mean")
     return Patient("mesh", mesh.vertices, skin=mesh.colors)
 

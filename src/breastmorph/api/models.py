@@ -22,17 +22,16 @@ from breastmorph.api import (
 )
 from breastmorph.cohort.cohort import doubts
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import (
+from breastmorph.foundation.checks import (
     AnyPath,
-    BreastMorphError,
-    MeshProblem,
-    as_path,
-    number,
-    one_of,
-    require,
-    whole,
-    words_in,
+    check_choice,
+    check_float,
+    check_int,
+    check_path,
+    check_texts,
+    check_type,
 )
+from breastmorph.foundation.errors import BreastMorphError, MeshProblem
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import BuildParameters
 from breastmorph.model.building import build_model as _build_model
@@ -97,8 +96,8 @@ def build_model(
             "a number of components and a share of the variance are given", "Give one of the two"
         )
     if part is not None:
-        one_of(part, SIDES, "the part")
-    cohort = without(as_cohort(subjects), words_in(exclude, "the subjects to be left out"))
+        check_choice(part, SIDES, "the part")
+    cohort = without(as_cohort(subjects), check_texts(exclude, "the subjects to be left out"))
     absent = (
         [] if with_absent else [name for name, side in zip(cohort.ids, cohort.absent, strict=True) if side]
     )
@@ -153,13 +152,15 @@ def evaluate(
     from breastmorph.evaluation.model_evaluation import EvaluationParameters, evaluate_model
 
     return evaluate_model(
-        require(model, ShapeModel, "the model", GIVE_MODEL),
+        check_type(model, ShapeModel, "the model", GIVE_MODEL),
         None if subjects is None else as_cohort(subjects),
         EvaluationParameters(
-            samples=whole(samples, "the number of samples"), seed=whole(seed, "the seed", 0), surface=surface
+            samples=check_int(samples, "the number of samples"),
+            seed=check_int(seed, "the seed", 0),
+            surface=surface,
         ),
         scans=None if scans is None else found_scans(scans, landmarks),
-        truth=None if truth is None else as_path(truth),
+        truth=None if truth is None else check_path(truth),
         progress=partial(bar, shown=progress),
     )
 
@@ -193,13 +194,13 @@ def fit(
         Its mesh is upright and in mm where the target is the file of a surface, otherwise in the target's axes, in
         mm.
     """
-    from breastmorph.foundation.errors import about
+    from breastmorph.foundation.errors import error_context
     from breastmorph.model.fitting import FitParameters, fit_model
     from breastmorph.scan.raw_target import load_target, target_of
 
-    require(model, ShapeModel, "the model", GIVE_MODEL)
+    check_type(model, ShapeModel, "the model", GIVE_MODEL)
     if components is not None:
-        components = whole(components, "the number of components", 1, model.n_components)
+        components = check_int(components, "the number of components", 1, model.n_components)
     where, rules = None, rules_of(unit, "", None)
     if isinstance(target, (TriangleMesh, Scan, np.ndarray)):
         shape = target.mesh if isinstance(target, Scan) else target
@@ -207,10 +208,10 @@ def fit(
             landmarks = target.landmarks
         read = target_of(_numbers(shape), landmarks if landmarks is None else _landmarks(landmarks))
     else:
-        where = as_path(target, "the target")
-        given = landmarks if isinstance(landmarks, Landmarks) or landmarks is None else as_path(landmarks)
+        where = check_path(target, "the target")
+        given = landmarks if isinstance(landmarks, Landmarks) or landmarks is None else check_path(landmarks)
         read = load_target(where, given, rules, default_template().as_reference)
-    with about(where):
+    with error_context(where):
         return fit_model(model, read.shape, read.landmarks, FitParameters(components=components))
 
 
@@ -261,11 +262,11 @@ def picture(
     from breastmorph.report.render import AMOUNT, View, colormap, render
 
     surface = mesh.mesh if isinstance(mesh, (Scan, Registration)) else mesh
-    require(surface, TriangleMesh, "what shall be drawn", "Give a mesh, as the .mesh of a scan or result")
-    view = View(number(yaw, "the yaw"), number(pitch, "the pitch"))
+    check_type(surface, TriangleMesh, "what shall be drawn", "Give a mesh, as the .mesh of a scan or result")
+    view = View(check_float(yaw, "the yaw"), check_float(pitch, "the pitch"))
     if not isinstance(size, Sequence) or isinstance(size, str) or len(size) != 2:
         raise BreastMorphError(f"a picture has no size {size!r}", "Give its width and height in pixels")
-    width, height = (whole(one, "a side of the picture") for one in size)
+    width, height = (check_int(one, "a side of the picture") for one in size)
     colors = None
     if values is not None:
         try:
@@ -276,7 +277,10 @@ def picture(
             raise MeshProblem(
                 f"{shown.shape} values for {surface.n_vertices} vertices", "Give one number a vertex"
             )
-        begin, end = number(low, "low"), float(np.nanmax(shown)) if high is None else number(high, "high")
+        begin, end = (
+            check_float(low, "low"),
+            float(np.nanmax(shown)) if high is None else check_float(high, "high"),
+        )
         colors = colormap(shown, begin, end, colours or AMOUNT)
     return render(surface, view, size=(width, height), colors=colors, relief=1.0 if colors is None else 0.5)
 
@@ -319,14 +323,14 @@ def make_phantoms(
     """
     from breastmorph.phantom.scanner import write_cohort
 
-    place = as_path(folder, "the name of the folder")
+    place = check_path(folder, "the name of the folder")
     write_cohort(
         place,
-        whole(n, "the number of subjects"),
-        whole(seed, "the seed", 0),
-        whole(jobs, "the number of worker processes"),
-        whole(one_sided, "the number of one-sided subjects", 0, n),
+        check_int(n, "the number of subjects"),
+        check_int(seed, "the seed", 0),
+        check_int(jobs, "the number of worker processes"),
+        check_int(one_sided, "the number of one-sided subjects", 0, n),
         colour=colour,
-        visits=whole(visits, "the number of visits"),
+        visits=check_int(visits, "the number of visits"),
     )
     return place

@@ -23,7 +23,8 @@ from breastmorph.api import (
 )
 from breastmorph.batch.learning import ENOUGH, Learnt, learn_from
 from breastmorph.cohort import Cohort, load_cohort
-from breastmorph.foundation.errors import AnyPath, BreastMorphError, FileProblem, as_path, whole
+from breastmorph.foundation.checks import AnyPath, check_int, check_path
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.foundation.workers import Failure, Limits, run_each
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.parameters import RegistrationParameters
@@ -107,7 +108,7 @@ def find_landmarks(scan: AnyPath | TriangleMesh, *, unit: Unit = "auto") -> Foun
     rules = rules_of(unit, "", None)
     if isinstance(scan, TriangleMesh):
         return _find_landmarks(scan, rules.unit)
-    return landmarks_in(as_path(scan), rules)[1]
+    return landmarks_in(check_path(scan), rules)[1]
 
 
 def check_scan(
@@ -129,7 +130,7 @@ def check_scan(
     rules, found = rules_of(unit, scale_by, landmark_order), found_scans(path, landmarks)
     if len(found) > 1:
         raise FileProblem(
-            f"the folder has {len(found)} scans", "Name one file, or use load_scans", as_path(path)
+            f"the folder has {len(found)} scans", "Name one file, or use load_scans", check_path(path)
         )
     return _check_scan(found[0], rules, as_template(template).as_reference)
 
@@ -160,7 +161,7 @@ def load_scans(
         Whether to show on standard error how far it is.
     """
     found = found_scans(scans, landmarks)
-    warn(filter(None, [passed_over(as_path(scans))]))
+    warn(filter(None, [passed_over(check_path(scans))]))
     rules, reference = rules_of(unit, scale_by, landmark_order), as_template(template).as_reference
     with bar("Reading", len(found), progress) as advance:
         checks = [after(_check_scan(files, rules, reference), advance) for files in found]
@@ -239,7 +240,7 @@ def register(
         return _registered(scans, template, parameters)
     several = several_of(scans, Scan, "Give a scan (bm.load_scan) or several (bm.load_scans)")
     require_names([scan.id for scan in several])
-    jobs = whole(jobs, "the number of worker processes")
+    jobs = check_int(jobs, "the number of worker processes")
     work = _here if jobs == 1 else partial(_in_processes, jobs=jobs)
 
     def results(learnt: Learnt | None) -> dict[str, Registration | BreastMorphError]:
@@ -289,8 +290,8 @@ def register_folder(
     from breastmorph.batch.registered_folder import recipe
     from breastmorph.report.summary_page import ScanPictures, write_summaries
 
-    found, place = found_scans(scans, landmarks), as_path(out, "the name of the folder for the results")
-    jobs, parameters = whole(jobs, "the number of worker processes"), _preset(preset, use_masks=use_masks)
+    found, place = found_scans(scans, landmarks), check_path(out, "the name of the folder for the results")
+    jobs, parameters = check_int(jobs, "the number of worker processes"), _preset(preset, use_masks=use_masks)
     rules = recipe(as_template(template), parameters, rules_of(unit, "", None), ScanPictures(False))
     with bar("Registering", len(found), progress) as advance:
         outcomes = register_batch(

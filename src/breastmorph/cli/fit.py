@@ -22,7 +22,7 @@ from breastmorph.cli.options import (
     provenance,
     scan_options,
 )
-from breastmorph.foundation.errors import Finding, about, sentences
+from breastmorph.foundation.errors import Finding, error_context, sentences
 from breastmorph.foundation.files import json_text, make_folder, write_file
 from breastmorph.mesh.files import save_mesh
 from breastmorph.model.fitting import Fit, FitParameters, fit_model
@@ -75,7 +75,7 @@ def command(
     """
     model = opened_model(model_file, landmark_ids)
     target = load_target(scan, landmarks, check, default_template().as_reference)
-    with about(scan):
+    with error_context(scan):
         fit = fit_model(model, target.shape, target.landmarks, FitParameters(components=components))
     make_folder(out)
     files = _write(model, target, fit, out)

@@ -31,7 +31,7 @@ from breastmorph.clinical.missing_region import BOTH
 from breastmorph.clinical.patient import Patient
 from breastmorph.clinical.planning import Plan, Section, plan_of, sections
 from breastmorph.clinical.prediction import counts_as_gone, known_landmarks, predict_breast, predicted_side
-from breastmorph.foundation.errors import about, sentences
+from breastmorph.foundation.errors import error_context, sentences
 from breastmorph.foundation.files import json_text, make_folder, write_file
 from breastmorph.mesh.files import save_mesh
 from breastmorph.scan.check import CheckParameters
@@ -106,7 +106,7 @@ def command(
         raise click.UsageError("--set tells of the predicted breast; the mirror image knows no wishes.")
     model = opened_model(model_file, landmark_ids)
     patient = patient_of(model, scan, landmarks, None, check)
-    with about(scan):
+    with error_context(scan):
         gone = counts_as_gone(
             model, patient.shape, side, patient.absent_side, replace=not patient.absent_side
         )

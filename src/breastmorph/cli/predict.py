@@ -47,7 +47,7 @@ from breastmorph.clinical.predictor import Prediction
 from breastmorph.cohort import load_cohort
 from breastmorph.cohort.reading import OTHER_TRIANGLES
 from breastmorph.foundation.arrays import Bools, Floats
-from breastmorph.foundation.errors import FileProblem, about, sentences
+from breastmorph.foundation.errors import FileProblem, error_context, sentences
 from breastmorph.foundation.files import csv_text, json_text, make_folder, plain, write_file
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -154,13 +154,13 @@ def command(
     if region is not None:
         what = load_painted(region, model.n_vertices)
     patient = patient_of(model, scan, landmarks, template, check)
-    with about(scan):
+    with error_context(scan):
         gone = counts_as_gone(model, patient.shape, what, patient.absent_side, replace=replaced or operated)
     subjects = training_shapes(model, load_cohort(cohort) if cohort is not None else None)
     earlier = None
     if before is not None:
         earlier = patient_of(model, before, before_landmarks, template, check).shape
-    with about(scan):
+    with error_context(scan):
         found = predict_breast(
             model,
             patient.shape,

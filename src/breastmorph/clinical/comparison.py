@@ -24,12 +24,7 @@ from breastmorph.clinical.measures import Measure
 from breastmorph.clinical.repeatability import SURE, Repeatability, builtin_repeatability, key_of
 from breastmorph.clinical.volume import VOLUME, WallParameters
 from breastmorph.foundation.arrays import Bools, Floats
-from breastmorph.foundation.errors import (
-    BreastMorphError,
-    Finding,
-    sentences,
-    warning,
-)
+from breastmorph.foundation.errors import BreastMorphError, Finding, sentences, warning
 from breastmorph.foundation.files import plain
 from breastmorph.foundation.machine import one_thread
 from breastmorph.mask import Footprint

@@ -39,7 +39,7 @@ from breastmorph.clinical.volume import DEFINITIONS, VOLUME, BreastVolumes, refe
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding, sentences, warning
 from breastmorph.foundation.files import plain
-from breastmorph.foundation.words import Door
+from breastmorph.foundation.words import Audience
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
@@ -682,7 +682,7 @@ def _column(measure: Measure) -> str:
     return f"{measure.name}{kind} {measure.unit}"
 
 
-def measure_record(measure: Measure, door: Door = "command") -> dict[str, Any]:
+def measure_record(measure: Measure, audience: Audience = "command") -> dict[str, Any]:
     """One measure for JSON, with the reason in the words of a door where there is no value."""
     record = {
         "name": measure.name,
@@ -693,7 +693,7 @@ def measure_record(measure: Measure, door: Door = "command") -> dict[str, Any]:
         "sd_source": measure.source,
         "predicted": measure.predicted,
     }
-    return record | ({"reason": measure.reason.said(door).cause} if measure.reason is not None else {})
+    return record | ({"reason": measure.reason.said(audience).cause} if measure.reason is not None else {})
 
 
 def _cell(value: float | None) -> str:

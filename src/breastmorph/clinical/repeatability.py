@@ -17,7 +17,8 @@ from breastmorph.clinical.distances import PAIRS
 from breastmorph.clinical.measures import Measure
 from breastmorph.clinical.volume import VOLUME
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import AnyPath, BreastMorphError, FileProblem, Finding, as_path, warning
+from breastmorph.foundation.checks import AnyPath, check_path
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, warning
 from breastmorph.foundation.files import json_text, read_object, write_file
 from breastmorph.mesh.files import READABLE
 from breastmorph.scan.check import ScanFiles, find_scans
@@ -98,7 +99,7 @@ class Repeatability:
 
     def save(self, path: AnyPath) -> None:
         """Write a file that a later comparison can be given."""
-        write_file(as_path(path), json_text(self.as_record()).encode())
+        write_file(check_path(path), json_text(self.as_record()).encode())
 
 
 def key_of(measure: Measure) -> str:
@@ -114,7 +115,7 @@ def load_repeatability(path: AnyPath) -> Repeatability:
     FileProblem
         It is another file.
     """
-    place = as_path(path)
+    place = check_path(path)
     return _read_repeatability(read_object(place), place)
 
 

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from breastmorph.cohort.cohort import Cohort, OnPacked, file_state, packed_shapes
 from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.errors import AnyPath, FileProblem, LandmarkProblem, about, as_path, name_of
+from breastmorph.foundation.checks import AnyPath, check_path
+from breastmorph.foundation.errors import FileProblem, LandmarkProblem, error_context, name_of
 from breastmorph.foundation.files import in_utf8, printable, read_bytes, without_quote
 from breastmorph.mesh.files import load_mesh
 from breastmorph.mesh.geometry import Similarity
@@ -57,7 +58,7 @@ def read_elsewhere(folder: Path, landmarks: Path, place: Path, on_packed: OnPack
         path = found[index].mesh
         remedy = "Only meshes in correspondence make a cohort; `breastmorph register` brings scans into it"
         mesh = mesh_in_correspondence(path, first.faces, remedy)
-        with about(path):
+        with error_context(path):
             to_file = _frame(mesh, vertices)
         return to_file.inverse().apply(mesh.vertices), to_file
 
@@ -102,7 +103,7 @@ def landmark_vertices(path: Path, mesh: TriangleMesh) -> Vertices:
                 "Vertices are counted from 0",
                 path,
             )
-    with about(path):
+    with error_context(path):
         require_complete(Landmarks.at_vertices(listed, mesh.vertices))
     return MappingProxyType(listed)
 
@@ -211,15 +212,15 @@ def load_cohort(
     packed_in : path, optional
         Folder of the cohort file, for example where ``folder`` is read-only; ``folder/cohort`` when not given.
     """
-    folder = as_path(folder, "the name of the folder")
-    place = as_path(packed_in) if packed_in is not None else folder / "cohort"
+    folder = check_path(folder, "the name of the folder")
+    place = check_path(packed_in) if packed_in is not None else folder / "cohort"
     if landmarks is not None:
-        cohort = read_elsewhere(folder, as_path(landmarks), place, on_packed)
+        cohort = read_elsewhere(folder, check_path(landmarks), place, on_packed)
     else:
         cohort = _registered(folder, place, on_packed)
     if table is None:
         return cohort
-    table = as_path(table)
+    table = check_path(table)
     rows = read_table(table)
     if not any(scan_id in rows for scan_id in cohort.ids):
         raise FileProblem(

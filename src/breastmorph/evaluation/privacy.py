@@ -15,7 +15,7 @@ from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding
 from breastmorph.foundation.files import plain
 from breastmorph.foundation.machine import one_thread
-from breastmorph.foundation.words import Door
+from breastmorph.foundation.words import Audience
 from breastmorph.model.shape_model import ShapeModel
 
 _FEWEST = 3  # subjects
@@ -125,11 +125,11 @@ class Privacy:
         values: dict[str, Any] = plain(asdict(self))
         return values
 
-    def verdict(self, door: Door = "python") -> list[str]:
+    def verdict(self, audience: Audience = "python") -> list[str]:
         """What it means, in plain words of a door."""
         said = []
         if self.keeps_scores:
-            said.append(Finding("privacy/keeps-scores").said(door).cause)
+            said.append(Finding("privacy/keeps-scores").said(audience).cause)
         if self.subjects < _FEW:
             said.append(
                 f"The model has {self.subjects} subjects only: its mean and components say much about each of them."
@@ -153,7 +153,7 @@ class Privacy:
         safer = [one for one in self.recognition if one.chance < 0.75 and one.components < last.components]
         if last.chance >= 0.75 and safer:
             fewer = {"components": safer[-1].components, "chance": 100 * safer[-1].chance}
-            said.append(Finding("privacy/fewer-components", fewer).said(door).cause)
+            said.append(Finding("privacy/fewer-components", fewer).said(audience).cause)
         return said
 
 

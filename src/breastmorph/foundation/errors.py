@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import codecs
-import math
-import os
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from numbers import Integral, Real
 from pathlib import Path
 from string import Formatter
-from typing import Any, Literal, NamedTuple, Self, TypeVar, cast
+from typing import Any, Literal, NamedTuple, Self, cast
 
-from breastmorph.foundation.words import DOORS, ENGLISH, Door, Language
+from breastmorph.foundation.words import AUDIENCES, ENGLISH, Audience, Language
 from breastmorph.foundation.words_of_models import CATALOGUE
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -119,13 +116,13 @@ class Finding:
     def __str__(self) -> str:
         return self.message
 
-    def said(self, door: Door = "python") -> Said:
+    def said(self, audience: Audience = "python") -> Said:
         """Its words at a door."""
-        return phrased(self.name, self.values, door)
+        return phrased(self.name, self.values, audience)
 
-    def told(self, door: Door) -> dict[str, str]:
+    def told(self, audience: Audience) -> dict[str, str]:
         """Code, level and words at a door, for JSON."""
-        said = self.said(door)
+        said = self.said(audience)
         return {"code": self.code, "message": said.cause, "level": self.level, "remedy": said.remedy}
 
     def as_dict(self) -> dict[str, Any]:
@@ -143,19 +140,19 @@ def recorded(record: object, text: str, code: str = "recorded") -> Finding:
     """A finding from a record of any version; one that is not known here says the words that the record keeps."""
     try:
         found = Finding.from_dict(cast(Mapping[str, Any], record))
-        for door in DOORS:
-            found.said(door)
+        for audience in AUDIENCES:
+            found.said(audience)
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError):
         return Finding(f"{code}/{AS_RAISED}", {"cause": text, "remedy": ""}, "warning")
     return found
 
 
-def sentences(findings: Iterable[Finding], door: Door = "command") -> list[str]:
+def sentences(findings: Iterable[Finding], audience: Audience = "command") -> list[str]:
     """Findings in words, without their remedies; records keep them as commands say them."""
-    return [finding.said(door).cause for finding in findings]
+    return [finding.said(audience).cause for finding in findings]
 
 
-def phrased(name: str, values: Values, door: Door, language: Language = ENGLISH) -> Said:
+def phrased(name: str, values: Values, audience: Audience, language: Language = ENGLISH) -> Said:
     """The catalogue's words for a finding at one door; the page's in any language.
 
     In a sentence ``{x:landmark}`` and ``{x:measure}`` are names, which a page says in words, ``{x:cm}`` is a length
@@ -164,20 +161,20 @@ def phrased(name: str, values: Values, door: Door, language: Language = ENGLISH)
     """
     if name.endswith(f"/{AS_RAISED}"):
         said = (str(values[part]) for part in ("cause", "remedy"))
-        return Said(*(shown(language.raised(one) if door == "page" else one) for one in said))
+        return Said(*(shown(language.raised(one) if audience == "page" else one) for one in said))
     words = CATALOGUE[name]
-    if door == "page":
+    if audience == "page":
         words = language.sentences.get(name, words)
-    sentence = _Sentence(door, language)
-    texts = (text if isinstance(text, str) else text[door] for text in words)
+    sentence = _Sentence(audience, language)
+    texts = (text if isinstance(text, str) else text[audience] for text in words)
     return Said(*(shown(sentence.vformat(text, (), values)) for text in texts))
 
 
 class _Sentence(Formatter):
     """Fills in the values as one door says them."""
 
-    def __init__(self, door: Door, language: Language) -> None:
-        self._door, self._language = door, language
+    def __init__(self, audience: Audience, language: Language) -> None:
+        self._door, self._language = audience, language
 
     def format_field(self, value: Any, format_spec: str) -> str:
         if isinstance(value, (list, tuple)):
@@ -283,9 +280,9 @@ class BreastMorphError(ValueError):
         error.name, error.values = name, values
         return error
 
-    def said(self, door: Door = "python") -> Said:
+    def said(self, audience: Audience = "python") -> Said:
         """Its words at a door."""
-        return phrased(self.name, self.values, door)
+        return phrased(self.name, self.values, audience)
 
     @property
     def place(self) -> str:
@@ -294,9 +291,9 @@ class BreastMorphError(ValueError):
             return shown(self.where.name)
         return shown(str(self.where or "").replace("\\", "/").rpartition("/")[2])
 
-    def text(self, door: Door = "python", *, folders: bool = True) -> str:
+    def text(self, audience: Audience = "python", *, folders: bool = True) -> str:
         """Where, cause and remedy at a door."""
-        said = self.said(door)
+        said = self.said(audience)
         where = "" if self.where is None else shown(str(self.where)) if folders else self.place
         return (f"{where}: " if where else "") + said.cause + (f". {said.remedy}" if said.remedy else "")
 
@@ -323,7 +320,7 @@ class LandmarkProblem(BreastMorphError):
 
 
 @contextmanager
-def about(where: Path | None, kind: type[BreastMorphError] = BreastMorphError) -> Iterator[None]:
+def error_context(where: Path | None, kind: type[BreastMorphError] = BreastMorphError) -> Iterator[None]:
     """Say where in errors of a kind that do not say it themselves."""
     try:
         yield
@@ -333,68 +330,5 @@ def about(where: Path | None, kind: type[BreastMorphError] = BreastMorphError) -
         raise
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# What a Python function was given: something else than it takes is told before it is used
-# --------------------------------------------------------------------------------------------------------------------
-
-Wanted = TypeVar("Wanted")
-AnyPath = str | os.PathLike[str]
-
-
 class BreastMorphWarning(UserWarning):
     """What a Python user should know although the work went on: a scan left out, a subject in doubt."""
-
-
-def require(value: Any, kind: type[Wanted] | tuple[type[Wanted], ...], what: str, remedy: str) -> Wanted:
-    """The value, where it is of a kind; ``what`` names it and ``remedy`` says what to give instead."""
-    if not isinstance(value, kind):
-        given = "nothing (None)" if value is None else f"of the kind {type(value).__name__}"
-        raise BreastMorphError(f"{what} is {given}", remedy, code="wrong-argument")
-    return value
-
-
-def whole(value: Any, what: str, least: int = 1, most: int | None = None) -> int:
-    """A whole number within limits; ``what`` names it."""
-    found = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else least - 1
-    if found < least or (most is not None and found > most):
-        upto = "on" if most is None else f"to {most}"
-        raise BreastMorphError(
-            f"{what} cannot be {value!r}", f"Give a whole number from {least} {upto}", code="wrong-argument"
-        )
-    return found
-
-
-def number(value: Any, what: str, above: float = -math.inf, most: float = math.inf) -> float:
-    """A finite number above one and at most another; ``what`` names it."""
-    found = float(value) if isinstance(value, Real) else math.nan
-    if not above < found <= most or not math.isfinite(found):
-        limits = f" above {above:g}, at most {most:g}" if math.isfinite(above) else ""
-        raise BreastMorphError(f"{what} cannot be {value!r}", f"Give a number{limits}", code="wrong-argument")
-    return found
-
-
-def one_of(value: Any, choices: Sequence[str], what: str) -> str:
-    """One of a few words; ``what`` names it."""
-    if not isinstance(value, str) or value not in choices:
-        raise BreastMorphError(
-            f"{what} cannot be {value!r}", f"Choose one of {', '.join(choices)}", code="wrong-argument"
-        )
-    return value
-
-
-def words_in(value: Any, what: str) -> list[str]:
-    """Several words, or a single one; ``what`` names them."""
-    if isinstance(value, str):
-        return [value]
-    remedy = "Give a list of texts"
-    if isinstance(value, bytes) or not isinstance(value, Iterable):
-        raise BreastMorphError(f"{what} cannot be {value!r}", remedy, code="wrong-argument")
-    return [require(one, str, f"one of {what}", remedy) for one in value]
-
-
-def as_path(value: AnyPath, what: str = "the name of the file") -> Path:
-    """A path from what a user gives as one."""
-    given: Any = require(value, (str, os.PathLike), what, "Give a path as a text or a Path")
-    if not isinstance(os.fspath(given), str) or "\0" in os.fspath(given):
-        raise FileProblem(f"{what} is no text that a path can have", "Give a path as a text or a Path")
-    return Path(given)

@@ -13,10 +13,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
-Door = Literal["command", "page", "python"]
-DOORS: tuple[Door, ...] = ("command", "page", "python")
-ByDoor = Mapping[Door, str]
-Text = str | ByDoor
+Audience = Literal["command", "page", "python"]
+AUDIENCES: tuple[Audience, ...] = ("command", "page", "python")
+ByAudience = Mapping[Audience, str]
+Text = str | ByAudience
 
 
 class Words(NamedTuple):
@@ -26,17 +26,17 @@ class Words(NamedTuple):
     remedy: Text = ""
 
 
-def doors(command: str, page: str, python: str) -> ByDoor:
+def doors(command: str, page: str, python: str) -> ByAudience:
     """For what everybody is told in other words."""
     return {"command": command, "page": page, "python": python}
 
 
-def page_apart(others: str, page: str) -> ByDoor:
+def page_apart(others: str, page: str) -> ByAudience:
     """For what the page says without the terms of the method."""
     return doors(others, page, others)
 
 
-def command_apart(command: str, others: str) -> ByDoor:
+def command_apart(command: str, others: str) -> ByAudience:
     """For what a command's option mends, and everybody else in another way."""
     return doors(command, others, others)
 

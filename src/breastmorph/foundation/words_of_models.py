@@ -8,7 +8,7 @@ from breastmorph.foundation.words import (
     CHECK,
     EXPORTED,
     REGISTRATION,
-    ByDoor,
+    ByAudience,
     Words,
     command_apart,
     doors,
@@ -107,13 +107,13 @@ _MODEL: dict[str, Words] = {
         "or its basis of another kind? {tell_the_unit}"
     ),
     "model/tell-the-unit": Words(
-        {door: f"Five landmarks tell the unit {how}" for door, how in _LANDMARK_IDS.items()}
+        {audience: f"Five landmarks tell the unit {how}" for audience, how in _LANDMARK_IDS.items()}
     ),
     "model/no-landmarks": Words(
         {
-            door: "The model has no landmarks: nothing tells that it is a torso, upright and in mm. "
+            audience: "The model has no landmarks: nothing tells that it is a torso, upright and in mm. "
             f"Measures, edits and predictions need them {how}"
-            for door, how in _LANDMARK_IDS.items()
+            for audience, how in _LANDMARK_IDS.items()
         }
     ),
     "model/mirrored": Words(
@@ -138,7 +138,7 @@ _MODEL: dict[str, Words] = {
     ),
     "unusable-landmarks/model-lacks": Words(
         "the model lacks {names:landmark}",
-        {door: f"Give the vertices of these landmarks {how}" for door, how in _LANDMARK_IDS.items()},
+        {audience: f"Give the vertices of these landmarks {how}" for audience, how in _LANDMARK_IDS.items()},
     ),
     "unusable-landmarks/mask": Words("the mask needs {names:landmark| and }", _ANNOTATE),
     "unusable-landmarks/mask-none": Words("the mask needs one breast's nipple and poles", _ANNOTATE),
@@ -213,7 +213,7 @@ _MODEL: dict[str, Words] = {
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def _length(before: str) -> ByDoor:
+def _length(before: str) -> ByAudience:
     """A measure with a length, which the page tells in words and cm."""
     exact = f"{{name}} {before}{{value:.1f}} mm"
     return page_apart(exact, f"{{name:measure}} {before}{{value:cm}} cm")

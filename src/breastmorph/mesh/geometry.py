@@ -10,7 +10,8 @@ import numpy as np
 from scipy.sparse import csc_matrix
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
-from breastmorph.foundation.errors import BreastMorphError, number
+from breastmorph.foundation.checks import check_float
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.topology import (
     edge_table,
     faces_with_all,
@@ -230,7 +231,7 @@ class Similarity:
                 "this is no similarity transform",
                 "Give arrays: a rotation of shape (3, 3) and a translation of shape (3,)",
             )
-        number(self.scale, "the scale of a similarity transform")
+        check_float(self.scale, "the scale of a similarity transform")
 
     def apply(self, points: Floats) -> Floats:
         """Transform points, (..., 3)."""

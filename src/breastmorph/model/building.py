@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from breastmorph import __version__
 from breastmorph.cohort import Cohort
 from breastmorph.foundation.arrays import Bools, Floats, Ints
-from breastmorph.foundation.errors import BreastMorphError, name_of, number, whole
+from breastmorph.foundation.checks import check_float, check_int
+from breastmorph.foundation.errors import BreastMorphError, name_of
 from breastmorph.foundation.machine import in_one_thread
 from breastmorph.mask import breast_regions
 from breastmorph.mesh.geometry import vertex_areas, vertex_normals
@@ -136,14 +137,14 @@ def _truth(node: ast.expr, row: Row) -> bool | None:
         value = _value(node, row)
         if value == "":
             return None
-        number = as_number(str(value))
-        if math.isnan(number):
+        found = as_number(str(value))
+        if math.isnan(found):
             raise BreastMorphError(
                 f"column {node.id!r} holds text ({value!r}), not yes or no",
                 f"Compare it with a text: {node.id} == {value!r}",
                 code="condition",
             )
-        return number != 0.0
+        return found != 0.0
     raise _misunderstood(node)
 
 
@@ -170,7 +171,7 @@ def _pair(first: float | str, op: ast.cmpop, second: float | str, column: ast.ex
         return None
     compare = _COMPARE[type(op)]
     numbers = [value if isinstance(value, float) else as_number(value) for value in (first, second)]
-    if not any(math.isnan(number) for number in numbers):
+    if not any(math.isnan(found) for found in numbers):
         return compare(*numbers)
     if float in (type(first), type(second)):
         text = first if isinstance(first, str) else second
@@ -267,9 +268,9 @@ def principal_components(
         As many as hold this share of the total variance.
     """
     if variance is not None:
-        number(variance, "the share of the variance", 0.0, 1.0)
+        check_float(variance, "the share of the variance", 0.0, 1.0)
     if components is not None:
-        whole(components, "the number of components")
+        check_int(components, "the number of components")
     groups = [(rows, _read_once(rows, deviations, vertices)) for rows, deviations in groups]
     grams = [_gram(rows, deviations, vertices) for rows, deviations in groups]
     total = float(sum(np.trace(gram) for gram in grams))

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints, Shown
-from breastmorph.foundation.errors import AnyPath, BreastMorphError, LandmarkProblem, number, whole
+from breastmorph.foundation.checks import AnyPath, check_float, check_int
+from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.geometry import Similarity, face_cross
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.scan.anatomy import SIZES_IN_MM, UNITS
@@ -385,7 +386,7 @@ class ShapeModel(Shown):
 
     def sample(self, seed: int = 1) -> TriangleMesh:
         """A random shape; the same seed, the same shape."""
-        return self.mesh(self.drawn(np.random.default_rng(whole(seed, "the seed", 0))))
+        return self.mesh(self.drawn(np.random.default_rng(check_int(seed, "the seed", 0))))
 
     def drawn(self, rng: np.random.Generator) -> Floats:
         """The vertices (n, 3) of a random shape."""
@@ -488,11 +489,11 @@ class ShapeModel(Shown):
                 "Give one of the two",
             )
         if variance is not None:
-            variance = number(variance, "the share of the variance", 0.0, 1.0)
+            variance = check_float(variance, "the share of the variance", 0.0, 1.0)
             sums = np.cumsum(self.variances)
             wanted = (variance - 1e-12) * float(self.variances.sum())
             components = min(int(np.searchsorted(sums, wanted)) + 1, self.n_components)
-        components = whole(components, "the number of components", 0, self.n_components)
+        components = check_int(components, "the number of components", 0, self.n_components)
         training = self.training and replace(self.training, scores=self.training.scores[:, :components])
         lost = float(self.variances[components:].sum()) / (3 * self.n_vertices)
         return replace(

@@ -18,7 +18,7 @@ from breastmorph.foundation.errors import (
     Finding,
     LandmarkProblem,
     MeshProblem,
-    about,
+    error_context,
     name_of,
     warning,
 )
@@ -238,12 +238,12 @@ def check_scan(
     facts: dict[str, float | int | str] = {}
     outcome: Scan | BreastMorphError
     try:
-        with about(files.mesh):
+        with error_context(files.mesh):
             mesh = mesh_files.load_mesh(files.mesh)
             facts |= {"vertices": mesh.n_vertices, "faces": mesh.n_faces}
             mesh = repaired(mesh, p, findings.append)
             given = with_found(mesh, _read_landmarks(files, p), p, findings.append)
-            with about(files.landmarks[0] if files.landmarks else files.mesh, LandmarkProblem):
+            with error_context(files.landmarks[0] if files.landmarks else files.mesh, LandmarkProblem):
                 outcome = upright_scan(files.id, mesh, given, p, reference, findings.append, facts, known)
     except BreastMorphError as error:
         outcome = error
@@ -460,7 +460,7 @@ def landmarks_in(
         It cannot be mended, or is no adult torso that :func:`~breastmorph.scan.finder.find_landmarks` knows.
     """
     p = parameters or CheckParameters()
-    with about(path):
+    with error_context(path):
         mesh = repaired(mesh_files.load_mesh(path), p, lambda _: None)
         found = find_landmarks(mesh, p.unit)
         return mesh.flipped() if found.warnings else mesh, found

@@ -14,7 +14,8 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
-from breastmorph.foundation.errors import AnyPath, FileProblem, Finding, LandmarkProblem, as_path, require
+from breastmorph.foundation.checks import AnyPath, check_path, check_type
+from breastmorph.foundation.errors import FileProblem, Finding, LandmarkProblem
 from breastmorph.foundation.files import in_utf8, parse_xml, printable, problems_of, read_bytes, write_file
 from breastmorph.mesh.files import ply
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -510,7 +511,7 @@ def load_landmarks(path: AnyPath, order: Sequence[str] | None = None) -> Landmar
 
 def read_landmarks(path: AnyPath, order: Sequence[str] | None = None) -> LandmarkFile:
     """What :func:`load_landmarks` reads, with every detail of the file."""
-    path = as_path(path)
+    path = check_path(path)
     data = read_bytes(path, _LARGEST)
     with problems_of(path, "landmark"):
         found = _labelled(data, path)
@@ -614,7 +615,10 @@ def save_landmarks(
         LPS, when not given. Slicer takes meshes without a declaration for LPS, so this keeps landmarks on a mesh
         that is saved in the same frame.
     """
-    path, landmarks = as_path(path), require(landmarks, Landmarks, "what shall be saved", _GIVE_LANDMARKS)
+    path, landmarks = (
+        check_path(path),
+        check_type(landmarks, Landmarks, "what shall be saved", _GIVE_LANDMARKS),
+    )
     space = space or landmarks.space or "LPS"
     known = [suffix for suffix in _WRITERS if path.name.lower().endswith(suffix)]
     chosen = format or (known[0] if known else "")

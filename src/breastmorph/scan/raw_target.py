@@ -11,7 +11,14 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from breastmorph.foundation.arrays import Bools, Floats
-from breastmorph.foundation.errors import FileProblem, Finding, LandmarkProblem, MeshProblem, about, name_of
+from breastmorph.foundation.errors import (
+    FileProblem,
+    Finding,
+    LandmarkProblem,
+    MeshProblem,
+    error_context,
+    name_of,
+)
 from breastmorph.foundation.files import printable, read_bytes
 from breastmorph.mesh.files import load_mesh_or_points
 from breastmorph.mesh.geometry import Similarity
@@ -94,7 +101,7 @@ def load_target(
     elif landmarks is not None:
         given, where = read_landmarks(landmarks, p.landmark_order), landmarks
     findings: list[Finding] = []
-    with about(path), about(where, LandmarkProblem):
+    with error_context(path), error_context(where, LandmarkProblem):
         if landmarks is not None and not given.landmarks:
             raise LandmarkProblem.of("missing-landmarks/none-known", but_found=given.labels_not_understood)
         mesh = _read(path)

@@ -10,7 +10,8 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from breastmorph.foundation.arrays import Floats, Shown, doubted
-from breastmorph.foundation.errors import BreastMorphError, Finding, LandmarkProblem, require
+from breastmorph.foundation.checks import check_type
+from breastmorph.foundation.errors import BreastMorphError, Finding, LandmarkProblem
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 
@@ -139,7 +140,7 @@ class Landmarks(Mapping[str, Floats]):
     @classmethod
     def of(cls, points: Mapping[str, Iterable[float]]) -> Self:
         """Landmarks from a mapping of names to coordinates."""
-        require(
+        check_type(
             points, Mapping, "what was given for points", 'Give them by name: {"sternal_notch": (0, 0, 0)}'
         )
         return cls(tuple(points), np.array([list(point) for point in points.values()]).reshape(-1, 3))

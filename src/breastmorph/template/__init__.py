@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.foundation.arrays import Ints, Shown
-from breastmorph.foundation.errors import AnyPath, LandmarkProblem, MeshProblem, about, as_path
+from breastmorph.foundation.checks import AnyPath, check_path
+from breastmorph.foundation.errors import LandmarkProblem, MeshProblem, error_context
 from breastmorph.foundation.files import damaged, make_folder, open_archive, problems_of, write_file
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh, save_mesh
@@ -132,11 +133,11 @@ def load_template(mesh: AnyPath, landmarks: AnyPath, coarse: AnyPath | None = No
     LandmarkProblem
         They are missing, not this mesh's, or tell that it is not in mm or not upright.
     """
-    mesh, landmarks = as_path(mesh), as_path(landmarks)
-    coarse = None if coarse is None else as_path(coarse)
+    mesh, landmarks = check_path(mesh), check_path(landmarks)
+    coarse = None if coarse is None else check_path(coarse)
     surface = _sound(mesh)
     twin = None if coarse is None else _sound(coarse)
-    with about(landmarks, LandmarkProblem):
+    with error_context(landmarks, LandmarkProblem):
         template = template_from(surface, load_landmarks(landmarks), twin)
         _require_upright(template.landmarks)
     if faces_inside_out(surface, template.landmarks):

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.errors import AnyPath, FileProblem, MeshProblem, as_path, require
+from breastmorph.foundation.checks import AnyPath, check_path, check_type
+from breastmorph.foundation.errors import FileProblem, MeshProblem
 from breastmorph.foundation.files import (
     damaged,
     floats,
@@ -453,7 +454,7 @@ def load_mesh(path: AnyPath) -> TriangleMesh:
 
 def load_mesh_or_points(path: AnyPath) -> TriangleMesh:
     """Read a mesh file that may hold a mere point cloud: a mesh without faces."""
-    path = as_path(path)
+    path = check_path(path)
     data = read_bytes(path)
     with problems_of(path, "text"):
         data = data if is_whole_stl(data) else in_utf8(data)
@@ -474,8 +475,10 @@ def save_mesh(mesh: TriangleMesh, path: AnyPath) -> None:
     32-bit in STL and GLB, which have no others. Other programs take those of a GLB for metres. A texture's
     picture goes beside a PLY or OBJ and into a GLB. An existing file is replaced in one step.
     """
-    path = as_path(path)
-    mesh = require(mesh, TriangleMesh, "what shall be saved", "Give a mesh, as the .mesh of a scan or result")
+    path = check_path(path)
+    mesh = check_type(
+        mesh, TriangleMesh, "what shall be saved", "Give a mesh, as the .mesh of a scan or result"
+    )
     suffix = path.suffix.lower()
     if suffix not in _WRITERS:
         raise FileProblem(

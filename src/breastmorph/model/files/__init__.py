@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.errors import AnyPath, BreastMorphError, FileProblem, Finding, as_path, warning
+from breastmorph.foundation.checks import AnyPath, check_path
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, warning
 from breastmorph.foundation.files import (
     damaged,
     make_folder,
@@ -522,7 +523,7 @@ def load_model(path: AnyPath, landmark_ids: Mapping[str, int] | None = None) -> 
     FileProblem
         The file is missing, empty, cut off, damaged, of another kind or no model of a surface.
     """
-    path = as_path(path)
+    path = check_path(path)
     data = read_bytes(path, _LARGEST)
     kind = _kind(data, path)
     with problems_of(path, kind):
@@ -585,7 +586,7 @@ def _doubts(model: ShapeModel) -> Iterator[Finding]:
 
 def save_model(model: ShapeModel, path: AnyPath) -> None:
     """Write a model; see :meth:`breastmorph.model.shape_model.ShapeModel.save`."""
-    path = as_path(path)
+    path = check_path(path)
     suffix = path.suffix.lower()
     model = replace(model, info={**model.info, CONTENT: content_hash(model)})
     if suffix in (".h5", ".hdf5"):
