@@ -12,7 +12,9 @@ versions are left out. ``--torsos FOLDER`` registers six scans of a folder with 
 from __future__ import annotations
 
 import argparse
+import csv
 import hashlib
+import io
 import json
 import os
 import subprocess
@@ -26,7 +28,7 @@ import numpy as np
 
 ROOT = Path(__file__).parents[1]
 HASHED = (".ply", ".stl", ".obj", ".csv", ".npz", ".json", ".h5")
-# What may differ between two runs of the same code, or is said in words.
+# What may differ between two runs of the same code, or is text.
 LEFT_OUT = {
     "made",
     "seconds",
@@ -72,6 +74,10 @@ def digest(path: Path) -> str:
             for name in sorted(arrays):
                 if arrays[name].dtype.kind in "fiub":
                     made.update(name.encode() + np.ascontiguousarray(arrays[name]).tobytes())
+    elif path.suffix == ".csv":
+        rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
+        kept = [place for place, name in enumerate(rows[0]) if name not in LEFT_OUT]
+        made.update("\n".join(",".join(row[place] for place in kept) for row in rows).encode())
     else:
         made.update(path.read_bytes())
     return made.hexdigest()[:16]
