@@ -31,7 +31,8 @@ import numpy as np
 import measuring  # noqa: F401  (one core)
 from breastmorph.clinical.distances import SkinLandmarks
 from breastmorph.clinical.examination import examiner_of
-from breastmorph.clinical.measures import Gauge, asymmetries
+from breastmorph.clinical.measure_table import asymmetries
+from breastmorph.clinical.measures import Gauge
 from breastmorph.clinical.volume import DEFINITIONS, BreastVolumes, _FlatWall, _volume
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.evaluation.truth import load_tie

@@ -31,7 +31,8 @@ from scipy.optimize import nnls
 import measuring  # noqa: F401  (one core)
 from breastmorph.clinical.comparison import Comparer, Comparison
 from breastmorph.clinical.distances import DISTANCES
-from breastmorph.clinical.repeatability import SURE, Repeatability, VolumeNoise
+from breastmorph.clinical.measure_table import SURE
+from breastmorph.clinical.repeatability import Repeatability, VolumeNoise
 from breastmorph.cohort import load_cohort
 from breastmorph.phantom import write_cohort
 from breastmorph.registration.pipeline import Registrar

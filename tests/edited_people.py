@@ -8,8 +8,9 @@ import numpy as np
 
 from breast_cohort import breast_model, breast_shapes
 from breastmorph.clinical.editing import Editor
+from breastmorph.clinical.measure_table import Measure
 from breastmorph.clinical.patient import Patient, mean_patient
-from breastmorph.clinical.wishes import Change, Edit, ModelFeatures
+from breastmorph.clinical.wishes import Edit, ModelFeatures
 
 FIVE = ("sternal_notch", "nipple_left", "nipple_right", "lower_pole_left", "lower_pole_right")
 
@@ -33,5 +34,5 @@ def editor(who: str = "mean", kind: str = "straight") -> Editor:
     return Editor(breast_model(), patient, features(kind))
 
 
-def change(edit: Edit, name: str) -> Change:
+def change(edit: Edit, name: str) -> Measure:
     return next(one for one in edit.changes if one.name == name)

@@ -81,7 +81,7 @@ PROMISED = {
         "id source absent distances volumes uncertainties ptosis symmetry mesh symmetry_reason warnings "
         "others landmarks borders"
     ),
-    "Measure": "name kind value unit reason sd source predicted",
+    "Measure": "name kind value unit reason sd source predicted held beside",
     "MeasureTable": "title measures remarks",
     "Ptosis": "side above_lower_pole above_fold grade reason",
     "Symmetry": "deviation sides thorax signed mirrored",
@@ -91,20 +91,22 @@ PROMISED = {
     "Comparison": "visits changes mesh repeatability warnings",
     "VisitChange": "id volumes measures grades skin stance hidden shape",
     "GradeChange": "side before after exceeds",
-    "MeasureChange": "name kind unit before after sd reason",
+    "MeasureChange": "name kind value unit reason sd source predicted held beside",
     "SkinChange": "across along",
     "Stance": "depth width posture misfit scale",
     "Repeatability": "measures volume people source",
     "VolumeNoise": "floor share hidden posture",
     "RepeatStudy": "measures repeatability warnings",
-    "RepeatedMeasure": "name kind unit people first second within_sd",
+    "RepeatedMeasure": (
+        "name kind value unit reason sd source predicted held beside people first second within_sd"
+    ),
     "edit": "model subject changes hold kind linear",
     "Edit": (
         "shape before faces coefficients coefficients_before length size_change changes movements "
         "method basis warnings standing skin"
     ),
     "Standing": "share level finding",
-    "Change": "name unit before after requested held deviations sd source",
+    "Change": "name kind value unit reason sd source predicted held beside",
     "predict": "model subject missing replace operated subjects earlier known",
     "Prediction": (
         "shape mirrored faces region modes rest_variance evidence choice source mismatch spread "

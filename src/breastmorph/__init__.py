@@ -67,17 +67,17 @@ _HOME = {
     # clinical use
     "measure": "breastmorph.api.clinic",
     "Examination": "breastmorph.clinical.examination",
-    "Measure": "breastmorph.clinical.measures",
-    "MeasureTable": "breastmorph.clinical.measures",
-    "Ptosis": "breastmorph.clinical.examination",
-    "Symmetry": "breastmorph.clinical.examination",
+    "Measure": "breastmorph.clinical.measure_table",
+    "MeasureTable": "breastmorph.clinical.measure_table",
+    "Ptosis": "breastmorph.clinical.ptosis",
+    "Symmetry": "breastmorph.clinical.symmetry",
     "compare": "breastmorph.api.clinic",
     "compare_repeated": "breastmorph.api.clinic",
     "load_repeatability": "breastmorph.clinical.repeatability",
     "Comparison": "breastmorph.clinical.comparison",
     "GradeChange": "breastmorph.clinical.comparison",
     "VisitChange": "breastmorph.clinical.comparison",
-    "MeasureChange": "breastmorph.clinical.comparison",
+    "MeasureChange": "breastmorph.clinical.measure_table",
     "SkinChange": "breastmorph.clinical.comparison",
     "Stance": "breastmorph.clinical.comparison",
     "Repeatability": "breastmorph.clinical.repeatability",
@@ -86,7 +86,7 @@ _HOME = {
     "RepeatedMeasure": "breastmorph.clinical.repeatability",
     "edit": "breastmorph.api.clinic",
     "Edit": "breastmorph.clinical.wishes",
-    "Change": "breastmorph.clinical.wishes",
+    "Change": "breastmorph.clinical.measure_table",
     "Standing": "breastmorph.model.standing",
     "predict": "breastmorph.api.clinic",
     "plan": "breastmorph.api.clinic",
@@ -127,17 +127,17 @@ if TYPE_CHECKING:
     from breastmorph.clinical.comparison import (
         Comparison,
         GradeChange,
-        MeasureChange,
         SkinChange,
         Stance,
         VisitChange,
     )
-    from breastmorph.clinical.examination import Examination, Ptosis, Symmetry
+    from breastmorph.clinical.examination import Examination
     from breastmorph.clinical.left_out import Choice
-    from breastmorph.clinical.measures import Measure, MeasureTable
+    from breastmorph.clinical.measure_table import Change, Measure, MeasureChange, MeasureTable
     from breastmorph.clinical.missing_region import MissingRegion
     from breastmorph.clinical.planning import Plan, PlannedPart, SidePlan
     from breastmorph.clinical.predictor import Prediction
+    from breastmorph.clinical.ptosis import Ptosis
     from breastmorph.clinical.repeatability import (
         Repeatability,
         RepeatedMeasure,
@@ -145,7 +145,8 @@ if TYPE_CHECKING:
         VolumeNoise,
         load_repeatability,
     )
-    from breastmorph.clinical.wishes import Change, Edit
+    from breastmorph.clinical.symmetry import Symmetry
+    from breastmorph.clinical.wishes import Edit
     from breastmorph.cohort import Cohort, load_cohort
     from breastmorph.evaluation.model_evaluation import Evaluation, EvaluationParameters, RawScans
     from breastmorph.evaluation.training_set import Compactness, Curve, Decoupling

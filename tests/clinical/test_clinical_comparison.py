@@ -13,11 +13,11 @@ from breastmorph.clinical.comparison import (
     APART,
     Comparer,
     Comparison,
-    MeasureChange,
     _grades,
     as_record,
 )
 from breastmorph.clinical.examination import dictionary
+from breastmorph.clinical.measure_table import Measure
 from breastmorph.clinical.repeatability import (
     Repeatability,
     VolumeNoise,
@@ -241,7 +241,7 @@ def test_another_grade_of_ptosis_counts_only_where_the_nipple_moved_beyond_noise
     graded = replace(one, ptosis=tuple(replace(p, grade="none") for p in one.ptosis))
     lower = replace(one, ptosis=tuple(replace(p, grade="I") for p in one.ptosis))
     for moved, exceeds in ((0.5, False), (5.0, True)):
-        change = replace(height, before=0.0, after=-moved * height.sd * 1.96)
+        change = replace(height, beside={"before": 0.0, "after": -moved * height.sd * 1.96})
         found = _grades(graded, lower, [change])
         assert (found["left"].before, found["left"].after, found["left"].exceeds) == ("none", "I", exceeds)
         assert _grades(graded, graded, [change])["left"].exceeds is False
@@ -275,9 +275,9 @@ def invented(grown: Comparison, changes: list[float]) -> Comparison:
     """A comparison whose left volumes differ from the first visit's 400 cc by given amounts."""
     visits = []
     for change in changes:
-        left = MeasureChange("volume-left", "volume", "cc", 400.0, 400.0 + change, 10.0)
-        length = MeasureChange("SN-NL", "straight", "mm", 200.0, 200.0 + change / 10.0, 1.0)
-        none = MeasureChange("volume-right", "volume", "cc", np.nan, np.nan, np.nan)
+        left = Measure.compared("volume-left", "volume", "cc", 400.0, 400.0 + change, 10.0)
+        length = Measure.compared("SN-NL", "straight", "mm", 200.0, 200.0 + change / 10.0, 1.0)
+        none = Measure.compared("volume-right", "volume", "cc", np.nan, np.nan, np.nan)
         visits.append(replace(grown.changes[0], volumes={"left": left, "right": none}, measures=(length,)))
     return replace(grown, changes=tuple(visits))
 

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from breastmorph.clinical.distances import DISTANCES, SkinLandmarks, parse_measure
-from breastmorph.clinical.examination import Examiner, ptosis
-from breastmorph.clinical.measures import Gauge, asymmetries, measure_distances, measured_features
+from breastmorph.clinical.examination import Examiner
+from breastmorph.clinical.measure_table import asymmetries
+from breastmorph.clinical.measures import Gauge, measure_distances, measured_features
+from breastmorph.clinical.ptosis import ptosis
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity

@@ -29,7 +29,7 @@ from breastmorph.clinical.examination import (
     examiner_of,
     landmarks_of,
 )
-from breastmorph.clinical.measures import Measure
+from breastmorph.clinical.measure_table import Measure
 from breastmorph.clinical.patient import mean_patient, registered_patient, scanned_patient
 from breastmorph.clinical.prediction import predicted_measures, predicted_side
 from breastmorph.clinical.volume import BreastVolumes
@@ -232,17 +232,17 @@ def test_a_prediction_has_the_same_measures_at_every_door(tmp_path, predictor, s
         assert own.predicted
         assert records[name, one.kind]["predicted"]
         for value in (page[name]["value"], own.value, records[name, one.kind]["value"]):
-            assert value == pytest.approx(one.predicted, abs=1e-6), name
-        assert row[column] == f"{one.predicted:.2f}"
+            assert value == pytest.approx(one.value, abs=1e-6), name
+        assert row[column] == f"{one.value:.2f}"
         assert shown_measure(own).endswith("predicted")
         assert shown_measure(own) in cells, name
         assert on_sheet[measure_in_words(name)][2] == in_cm(
-            one.predicted, one.unit, 1 if one.unit == "mm" else 0
+            one.value, one.unit, 1 if one.unit == "mm" else 0
         )
-        if one.deviation == one.deviation:
-            assert page[name]["sd"] == pytest.approx(one.deviation, rel=1e-6)
-            assert own.sd == pytest.approx(one.deviation, rel=1e-6)
-            assert row[f"{column} sd"] == f"{one.deviation:.2f}"
+        if one.sd == one.sd:
+            assert page[name]["sd"] == pytest.approx(one.sd, rel=1e-6)
+            assert own.sd == pytest.approx(one.sd, rel=1e-6)
+            assert row[f"{column} sd"] == f"{one.sd:.2f}"
         else:
             assert page[name]["sd"] is None
             assert records[name, one.kind]["sd"] is None
@@ -250,14 +250,14 @@ def test_a_prediction_has_the_same_measures_at_every_door(tmp_path, predictor, s
     wrote = _predict_command(model, strangers[0], found, tmp_path, monkeypatch)
     for name, one in measures.items():
         told, line, cells = wrote[name]
-        assert told["predicted"] == pytest.approx(one.predicted, abs=1e-6), name
-        assert line["predicted"] == f"{one.predicted:.2f}"
+        assert told["predicted"] == pytest.approx(one.value, abs=1e-6), name
+        assert line["predicted"] == f"{one.value:.2f}"
         assert (told["unit"], line["unit"]) == (one.unit, one.unit)
-        assert line["sd"] == (f"{one.deviation:.2f}" if one.deviation == one.deviation else "")
-        assert (told["deviation"] is None) == (one.deviation != one.deviation)
+        assert line["sd"] == (f"{one.sd:.2f}" if one.sd == one.sd else "")
+        assert (told["deviation"] is None) == (one.sd != one.sd)
         assert cells == measure_row(one, in_words=False)
         assert cells[1:] == measure_row(one, in_words=True)[1:] == list(on_sheet[measure_in_words(name)])[1:]
-    assert row["volume-right cc sd"] == f"{measures['volume-right'].deviation:.2f}"
+    assert row["volume-right cc sd"] == f"{measures['volume-right'].sd:.2f}"
     assert not page["volume-left"]["predicted"]
     # No deviation of a fixed border on a breast that is not there.
     assert next(m for m in record["others"] if m["name"] == "surface-right")["sd"] is None

@@ -130,8 +130,8 @@ def test_measures_come_with_their_standard_deviation(predictor, strangers):
     assert "SN-NL" not in measures  # of the known side
     ids = model().landmark_ids
     across = np.linalg.norm(found.shape[ids["nipple_left"]] - found.shape[ids["nipple_right"]])
-    assert measures["NL-NR"].predicted == pytest.approx(across)
-    assert all(one.deviation > 0 for one in measures.values() if one.kind != "area")
+    assert measures["NL-NR"].value == pytest.approx(across)
+    assert all(one.sd > 0 for one in measures.values() if one.kind != "area")
 
 
 def test_a_prediction_is_the_posterior_of_the_subjects_and_their_mirror_images(strangers):

@@ -21,7 +21,7 @@ import pytest
 
 import breastmorph
 from breastmorph.batch.summary import Flag, SummaryRow
-from breastmorph.clinical.measures import Measure, MeasureTable
+from breastmorph.clinical.measure_table import Measure, MeasureTable
 from breastmorph.explorer.server import entrance
 from breastmorph.explorer.settings import Settings
 from breastmorph.foundation.errors import FileProblem

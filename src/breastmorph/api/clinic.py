@@ -21,7 +21,7 @@ from breastmorph.api.scans import register
 from breastmorph.clinical.comparison import Comparer, Comparison
 from breastmorph.clinical.distances import KINDS, STRAIGHT, Request, parse_request
 from breastmorph.clinical.examination import Examination, examiner_of, landmarks_of
-from breastmorph.clinical.measures import MeasureTable
+from breastmorph.clinical.measure_table import MeasureTable
 from breastmorph.clinical.patient import Patient, mean_patient, template_of
 from breastmorph.clinical.repeatability import Repeatability, RepeatStudy, load_repeatability, repeat_study
 from breastmorph.clinical.wishes import Edit, ModelFeatures
@@ -235,9 +235,8 @@ def predict(
         stated=[_request(name, value) for name, value in stated.items()],
     )
     found = with_skin(model, found, patient.skin)
-    predicted = (*predicted_measures(model, found, patient.landmarks), lacking(patient.shape, found).measure)
-    rows = [one.measure for one in predicted]
-    table = MeasureTable(f"{patient.id}: predicted {found.region.called}", tuple(rows))
+    rows = (*predicted_measures(model, found, patient.landmarks), lacking(patient.shape, found).measure)
+    table = MeasureTable(f"{patient.id}: predicted {found.region.called}", rows)
     return changed(found, warnings=(*patient.warnings, *found.warnings), measures=table)
 
 

@@ -26,15 +26,9 @@ from breastmorph.cli.options import (
     scan_options,
 )
 from breastmorph.clinical.distances import PAIRS, PAPER
-from breastmorph.clinical.examination import (
-    UNKNOWN,
-    Examination,
-    as_record,
-    as_row,
-    dictionary,
-    examiner_of,
-)
-from breastmorph.clinical.measures import Measure
+from breastmorph.clinical.examination import Examination, as_record, as_row, dictionary, examiner_of
+from breastmorph.clinical.measure_table import Measure
+from breastmorph.clinical.ptosis import UNKNOWN
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, name_of, sentences
 from breastmorph.foundation.files import csv_text, make_folder, write_file

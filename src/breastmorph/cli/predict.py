@@ -30,11 +30,11 @@ from breastmorph.cli.options import (
 )
 from breastmorph.clinical.distances import parse_request
 from breastmorph.clinical.left_out import training_shapes
+from breastmorph.clinical.measure_table import Measure, predicted_record
 from breastmorph.clinical.missing_region import BOTH, load_painted
 from breastmorph.clinical.patient import Patient, registered_patient, scanned_patient
 from breastmorph.clinical.prediction import (
     Lacking,
-    PredictedMeasure,
     PredictedNipple,
     counts_as_gone,
     lacking,
@@ -48,7 +48,7 @@ from breastmorph.cohort import load_cohort
 from breastmorph.cohort.reading import OTHER_TRIANGLES
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import FileProblem, error_context, sentences
-from breastmorph.foundation.files import csv_text, json_text, make_folder, plain, write_file
+from breastmorph.foundation.files import csv_text, json_text, make_folder, write_file
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
@@ -267,7 +267,7 @@ def _write(
     return [*meshes, *texts]
 
 
-def _write_measures(measures: tuple[PredictedMeasure, ...], path: Path) -> Path:
+def _write_measures(measures: tuple[Measure, ...], path: Path) -> Path:
     """The measures in mm, cm2 and cc, a row each; empty where there is none."""
 
     def cell(value: float) -> str:
@@ -276,7 +276,7 @@ def _write_measures(measures: tuple[PredictedMeasure, ...], path: Path) -> Path:
     columns = ("measure", "kind", "unit", "other_side", "predicted", "sd", "mirrored")
     rows = []
     for one in measures:
-        numbers = map(cell, (one.other, one.predicted, one.deviation, one.mirrored))
+        numbers = map(cell, (one.other, one.value, one.sd, one.mirrored))
         rows.append(dict(zip(columns, (one.name, one.kind, one.unit, *numbers), strict=True)))
     write_file(path, csv_text(columns, rows).encode())
     return path
@@ -292,7 +292,7 @@ def _table(missing: Bools, deviation: Floats, normal: Floats) -> bytes:
 def _draw(
     found: Prediction,
     patient: Patient,
-    measures: tuple[PredictedMeasure, ...],
+    measures: tuple[Measure, ...],
     nipples: tuple[PredictedNipple, ...],
     out: Path,
     warning: str,
@@ -311,7 +311,7 @@ def _record(
     patient: Patient,
     model_file: Path,
     gone: bool,
-    measures: tuple[PredictedMeasure, ...],
+    measures: tuple[Measure, ...],
 ) -> dict[str, Any]:
     breast = found.region.breast
     return {
@@ -331,7 +331,7 @@ def _record(
             "largest": float(found.sd_normal[breast].max()),
         },
         "units": "mm, cm2 and cc; deviation is one standard deviation of the prediction",
-        "measures": [plain(asdict(one)) for one in measures],
+        "measures": [predicted_record(row) for row in measures],
         "warnings": sentences(found.warnings),
     }
 
@@ -347,7 +347,7 @@ def _place(one: PredictedNipple, patient: Patient) -> dict[str, Any]:
     }
 
 
-def _print(found: Prediction, patient: Patient, measures: tuple[PredictedMeasure, ...]) -> None:
+def _print(found: Prediction, patient: Patient, measures: tuple[Measure, ...]) -> None:
     from breastmorph.report.clinical_sheet import measure_row
 
     print_table(

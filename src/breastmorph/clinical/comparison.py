@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from breastmorph.clinical.distances import SkinPoints
-from breastmorph.clinical.examination import UNKNOWN, Examination, examiner_of, marks_of
-from breastmorph.clinical.measures import Measure
-from breastmorph.clinical.repeatability import SURE, Repeatability, builtin_repeatability, key_of
+from breastmorph.clinical.examination import Examination, examiner_of, marks_of
+from breastmorph.clinical.measure_table import Measure, format_measure
+from breastmorph.clinical.ptosis import UNKNOWN
+from breastmorph.clinical.repeatability import Repeatability, builtin_repeatability, key_of
 from breastmorph.clinical.volume import VOLUME, WallParameters
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError, Finding, sentences, warning
@@ -42,42 +43,6 @@ _FIXED = (*STERNUM, "nipple_left", "nipple_right")  # landmarks that are the sam
 # --------------------------------------------------------------------------------------------------------------------
 # The values of a comparison
 # --------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class MeasureChange:
-    """How one measure changed from the first visit to another.
-
-    Attributes
-    ----------
-    name, kind, unit : str
-    before, after : float
-        NaN where it cannot be determined.
-    sd : float
-        Standard deviation of the change where nothing changed; NaN where nobody knows it.
-    reason : Finding, optional
-        Why there is no change.
-    """
-
-    name: str
-    kind: str
-    unit: str
-    before: float
-    after: float
-    sd: float
-    reason: Finding | None = None
-
-    @property
-    def change(self) -> float:
-        """After minus before."""
-        return self.after - self.before
-
-    @property
-    def exceeds(self) -> bool | None:
-        """Whether it is more than repeated scans of an unchanged person show (95 %); None where nobody knows."""
-        if not math.isfinite(self.change) or not math.isfinite(self.sd):
-            return None
-        return abs(self.change) > SURE * self.sd
 
 
 @dataclass(frozen=True)
@@ -149,8 +114,8 @@ class VisitChange:
     Attributes
     ----------
     id : str
-    volumes : mapping from side to MeasureChange
-    measures : tuple of MeasureChange
+    volumes : mapping from side to Measure
+    measures : tuple of Measure
         All others of the data dictionary: distances, heights, areas, volumes by other definitions, and how alike the
         sides are.
     grades : mapping from side to GradeChange
@@ -164,8 +129,8 @@ class VisitChange:
     """
 
     id: str
-    volumes: Mapping[str, MeasureChange]
-    measures: tuple[MeasureChange, ...]
+    volumes: Mapping[str, Measure]
+    measures: tuple[Measure, ...]
     grades: Mapping[str, GradeChange]
     skin: SkinChange
     stance: Stance
@@ -173,7 +138,7 @@ class VisitChange:
     shape: Floats
 
     @property
-    def all(self) -> tuple[MeasureChange, ...]:
+    def all(self) -> tuple[Measure, ...]:
         """Volumes, then the others."""
         return (*self.volumes.values(), *self.measures)
 
@@ -216,14 +181,14 @@ class Comparison:
         return "\n".join([*lines, *(f"Warning: {finding}" for finding in self.warnings)])
 
 
-def in_words(one: MeasureChange) -> str:
+def in_words(row: Measure) -> str:
     """One line: what changed, by how much, and whether that is more than noise."""
-    if not math.isfinite(one.change):
-        return f"{one.name} {one.kind}: not determinable"
-    digits = 1 if one.unit == "mm" else 0
-    spread = f" \N{PLUS-MINUS SIGN} {one.sd:.{digits}f}" if math.isfinite(one.sd) else ""
-    verdict = {True: ", changed", False: ", no change beyond noise", None: ""}[one.exceeds]
-    return f"{one.name} {one.kind}: {one.change:+.{digits}f}{spread} {one.unit}{verdict}"
+    change, sd = format_measure(row, "+")
+    if not change:
+        return f"{row.name} {row.kind}: not determinable"
+    spread = f" \N{PLUS-MINUS SIGN} {sd}" if sd else ""
+    verdict = {True: ", changed", False: ", no change beyond noise", None: ""}[row.exceeds]
+    return f"{row.name} {row.kind}: {change}{spread} {row.unit}{verdict}"
 
 
 def as_record(found: Comparison) -> dict[str, Any]:
@@ -582,18 +547,18 @@ class Comparer:
         hidden: Mapping[str, float],
         stance: Stance,
         absent: set[str],
-    ) -> MeasureChange:
+    ) -> Measure:
         name = f"volume-{side}"
         if side in absent:
             why = Finding("side-absent", {"side": side})
-            return MeasureChange(name, "volume", "cc", math.nan, math.nan, math.nan, why)
+            return Measure.compared(name, "volume", "cc", math.nan, math.nan, math.nan, why)
         before, after = (self._volumes.cc(one, side) for one in (first.shape, lay.apply(shape)))
         sd = self.repeatability.volume.sd(0.5 * (before + after), hidden[side], stance.posture)
-        return MeasureChange(name, "volume", "cc", before, after, sd)
+        return Measure.compared(name, "volume", "cc", before, after, sd)
 
     def _others(
         self, before: Examination, after: Examination, first: Landmarks, later: Landmarks
-    ) -> tuple[MeasureChange, ...]:
+    ) -> tuple[Measure, ...]:
         now = {key_of(one): one for one in compared_measures(after)}
         out = []
         for one in compared_measures(before):
@@ -602,7 +567,7 @@ class Comparer:
                 found = (_found_sd(one.name, marks) for marks in (first, later))
                 sd = math.hypot(self._base_sd(one, other), *found)
                 reason = one.reason or other.reason
-                out.append(MeasureChange(one.name, one.kind, one.unit, one.value, other.value, sd, reason))
+                out.append(Measure.compared(one.name, one.kind, one.unit, one.value, other.value, sd, reason))
         return tuple(out)
 
     def _base_sd(self, one: Measure, other: Measure) -> float:
@@ -645,7 +610,7 @@ def compared_measures(one: Examination) -> tuple[Measure, ...]:
 
 
 def _grades(
-    before: Examination, after: Examination, measures: Iterable[MeasureChange]
+    before: Examination, after: Examination, measures: Iterable[Measure]
 ) -> Mapping[str, GradeChange]:
     decisive = {one.name: one.exceeds for one in measures}
     out = {}

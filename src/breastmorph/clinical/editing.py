@@ -22,11 +22,11 @@ from breastmorph.clinical.edit_space import (
     regress,
 )
 from breastmorph.clinical.examination import landmarks_of
+from breastmorph.clinical.measure_table import Measure
 from breastmorph.clinical.missing_region import Seam
 from breastmorph.clinical.patient import Patient, place
 from breastmorph.clinical.wishes import (
     FOLDED,
-    Change,
     Edit,
     ModelFeatures,
     Wishes,
@@ -446,26 +446,31 @@ class Editor:
         measures = Finding("usual", {"measures": usual}) if usual else ""
         raise BreastMorphError.of(name, asked=wishes.described(), usual=measures, **values)
 
-    def _changes(self, shape: Floats, wishes: Wishes) -> tuple[Change, ...]:
+    def _changes(self, shape: Floats, wishes: Wishes) -> tuple[Measure, ...]:
         changes = []
         for column, shift in wishes.shifts.items():
             nan = float("nan")
             own = nan if self.place.coefficients.any() else float(np.nanmean(self._columns()[column]))
             # Of somebody whose own value nobody knows, only the change can be judged.
             far = shift / self._column_deviation(column)
-            changes.append(Change(column, "", own, nan, own + shift, deviations=far))
+            beside = {"before": own, "requested": own + shift, "deviations": far}
+            changes.append(Measure(column, "", nan, "", beside=beside))
         for feature in wishes.features:
             name, before = feature.name, wishes.before[feature.name]
             mean, sd = self._population(feature)
             wanted = wishes.wanted(name)
-            deviations = (wanted - mean) / sd if name in wishes.targets and sd > 0.0 else None
-            spread = self.features.spread(feature, shape)
+            beside = {"before": before, "requested": wanted}
+            if name in wishes.targets and sd > 0.0:
+                beside["deviations"] = (wanted - mean) / sd
             held, after = name in wishes.held, feature.value(shape)
-            changes.append(Change(name, feature.unit, before, after, wanted, held, deviations, *spread))
+            spread = self.features.spread(feature, shape)
+            changes.append(Measure(name, "", after, feature.unit, None, *spread, held=held, beside=beside))
         values = self.features.measured(shape)
         for one in self.features.reported:
             if one.name not in wishes.before:
                 sd, source = self.features.spread(one, shape)
-                before, after = self.before[one.name], values[one.name]
-                changes.append(Change(one.name, one.unit, before, after, sd=sd, source=source))
+                beside = {"before": self.before[one.name]}
+                changes.append(
+                    Measure(one.name, "", values[one.name], one.unit, None, sd, source, beside=beside)
+                )
         return tuple(changes)

@@ -20,51 +20,26 @@ from breastmorph.clinical.distances import (
     reached,
     section_length,
 )
-from breastmorph.clinical.measures import (
-    UNKNOWN,
-    Gauge,
+from breastmorph.clinical.measure_table import (
     Measure,
     MeasureTable,
-    Ptosis,
-    Symmetry,
-    SymmetryGauge,
     asymmetries,
-    both_sides,
-    measure_distances,
-    ptosis,
+    measure_record,
     symmetry_indices,
 )
+from breastmorph.clinical.measures import Gauge, measure_distances
 from breastmorph.clinical.patient import Patient
+from breastmorph.clinical.ptosis import Ptosis, both_sides
+from breastmorph.clinical.symmetry import Symmetry, SymmetryGauge
 from breastmorph.clinical.volume import DEFINITIONS, VOLUME, BreastVolumes, reference_of
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding, sentences, warning
 from breastmorph.foundation.files import plain
-from breastmorph.foundation.words import Audience
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.scan import SIDES, STERNUM, Landmarks, Scan
 from breastmorph.template import Template
-
-__all__ = [
-    "UNKNOWN",
-    "Definition",
-    "Examination",
-    "Examiner",
-    "PredictedSide",
-    "Ptosis",
-    "Symmetry",
-    "SymmetryGauge",
-    "as_record",
-    "as_row",
-    "dictionary",
-    "distance_spread",
-    "examiner_of",
-    "landmarks_of",
-    "marks_of",
-    "measure_record",
-    "ptosis",
-]
 
 # --------------------------------------------------------------------------------------------------------------------
 # An examination: all measures of one subject together, from a scan, a registered mesh or a model's shape
@@ -680,20 +655,6 @@ def as_row(one: Examination) -> dict[str, str]:
 def _column(measure: Measure) -> str:
     kind = "" if measure.kind == "volume" else f" {measure.kind}"
     return f"{measure.name}{kind} {measure.unit}"
-
-
-def measure_record(measure: Measure, audience: Audience = "command") -> dict[str, Any]:
-    """One measure for JSON, with the reason in the words of a door where there is no value."""
-    record = {
-        "name": measure.name,
-        "kind": measure.kind,
-        "value": plain(measure.value),
-        "unit": measure.unit,
-        "sd": plain(measure.sd),
-        "sd_source": measure.source,
-        "predicted": measure.predicted,
-    }
-    return record | ({"reason": measure.reason.said(audience).cause} if measure.reason is not None else {})
 
 
 def _cell(value: float | None) -> str:

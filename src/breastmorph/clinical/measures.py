@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import overload
 
 import numpy as np
 
 from breastmorph.clinical.distances import (
     DISTANCES,
-    PAIRS,
     STRAIGHT,
     TAPE,
     Distance,
@@ -27,145 +24,17 @@ from breastmorph.clinical.distances import (
     midline,
     midline_point,
     over_chord,
-    same_name,
     tape_lines,
     to_midline,
 )
-from breastmorph.clinical.missing_region import NOT_SYMMETRIC
+from breastmorph.clinical.measure_table import Measure
 from breastmorph.clinical.volume import BreastVolumes
-from breastmorph.foundation.arrays import Floats, Ints, templates
-from breastmorph.foundation.errors import BreastMorphError, Finding, MeshProblem
-from breastmorph.mask import breast_regions
+from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.errors import BreastMorphError, Finding
 from breastmorph.mesh.closest import Surface
-from breastmorph.mesh.geometry import Similarity, face_normals, vertex_areas
-from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.scan import SIDES, Landmarks
-
-# --------------------------------------------------------------------------------------------------------------------
-# Clinical measures of upright shapes in mm: distances with their values and derivatives, and left against right
-# --------------------------------------------------------------------------------------------------------------------
-
-_HEADS = ("measure", "", "value", "±", "unit", "side")
-_TABLE = """<table><caption>{{ shown.title }}</caption>
-<tr>{% for name in heads %}<th>{{ name }}</th>{% endfor %}</tr>
-{% for row in rows %}
-<tr>{% for cell in row %}<td>{{ cell }}</td>{% endfor %}</tr>
-{% endfor %}
-</table>{% for line in shown.remarks %}<p>{{ line }}</p>{% endfor %}"""
-
-
-@dataclass(frozen=True)
-class Measure:
-    """One measured value.
-
-    Attributes
-    ----------
-    name : str
-    kind : str
-        "tape" or "straight"; "volume", "height" or "area" of what is no distance.
-    value : float
-        NaN where it cannot be determined.
-    unit : str
-        "mm", "cc" or "cm2".
-    reason : Finding, optional
-        Why it cannot be determined; None otherwise.
-    sd : float
-        Its standard deviation; NaN where nobody knows it.
-    source : str
-        Where that comes from: "landmarks", "hidden skin", "border", "wall", "surface", "model".
-    predicted : bool
-        Whether it is of a breast that is not there but predicted.
-    """
-
-    name: str
-    kind: str
-    value: float
-    unit: str = "mm"
-    reason: Finding | None = None
-    sd: float = float("nan")
-    source: str = ""
-    predicted: bool = False
-
-    @property
-    def known(self) -> bool:
-        """Whether there is a value."""
-        return self.reason is None
-
-    @property
-    def side(self) -> str:
-        """The patient's side that it belongs to; empty where it belongs to both."""
-        sides = [side for side in SIDES if self.name.endswith(side)]
-        sides += [
-            side
-            for pair in PAIRS.values()
-            for side, name in zip(SIDES, pair, strict=True)
-            if name == self.name
-        ]
-        return "".join(sides[:1])
-
-
-@dataclass(frozen=True, eq=False)
-class MeasureTable(Sequence[Measure]):
-    """Measures that are read together: printed, a table; a measure is found by its number or its name.
-
-    Attributes
-    ----------
-    title : str
-    measures : tuple of Measure
-    remarks : tuple of str
-        What to read with them: what could not be determined, and why.
-    """
-
-    title: str
-    measures: tuple[Measure, ...]
-    remarks: tuple[str, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.measures)
-
-    @overload
-    def __getitem__(self, which: int | str) -> Measure: ...
-    @overload
-    def __getitem__(self, which: slice) -> tuple[Measure, ...]: ...
-    def __getitem__(self, which: int | str | slice) -> Measure | tuple[Measure, ...]:
-        """By number; or by name, ``SN-NL tape``. Distances are straight where nobody says."""
-        if not isinstance(which, str):
-            return self.measures[which]
-        for words in (f"{which} {STRAIGHT}", which):
-            for one in self.measures:
-                if same_name(words, f"{one.name} {one.kind}") or same_name(words, one.name):
-                    return one
-        names = ", ".join(dict.fromkeys(one.name for one in self.measures))
-        raise BreastMorphError(f"there is no measure {which!r} here", f"Measures are {names}")
-
-    def __repr__(self) -> str:
-        return f"MeasureTable({self.title!r}, {sum(one.known for one in self.measures)} measures)"
-
-    def __str__(self) -> str:
-        rows = [_HEADS, *map(_row, self.measures)]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "  ".join(
-                cell.rjust(w) if k in (2, 3) else cell.ljust(w)
-                for k, (cell, w) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in rows
-        ]
-        return "\n".join([self.title, *(line.rstrip() for line in lines), *self.remarks])
-
-    def _repr_html_(self) -> str:
-        rows = map(_row, self.measures)
-        return templates().from_string(_TABLE).render(shown=self, heads=_HEADS, rows=rows)
-
-
-def _row(measure: Measure) -> tuple[str, ...]:
-    digits = 1 if measure.unit == "mm" else 0
-    value = f"{measure.value:.{digits}f}" if measure.known else "-"
-    sd = f"{measure.sd:.{digits}f}" if measure.sd == measure.sd else ""
-    kind = "" if measure.kind == "volume" else measure.kind
-    kind = f"{kind} predicted".strip() if measure.predicted else kind
-    return measure.name, kind, value, sd, measure.unit, measure.side
 
 
 class Gauge:
@@ -353,54 +222,6 @@ def measure_distances(mesh: TriangleMesh, landmarks: Landmarks) -> tuple[Measure
     return Gauge(mesh.faces, SkinLandmarks.on(Surface(mesh), needed)).measures(mesh.vertices)
 
 
-# Borders of both breasts are drawn by one rule, and one chest lies behind both: by these sources the sides err
-# together, and the difference has this share of what sides of their own would have (phantoms).
-_APART = {"border": 0.5, "border, wall": 0.5, "wall": 0.4}
-
-
-def asymmetries(measures: Iterable[Measure]) -> tuple[Measure, ...]:
-    """Left minus right of what exists on both sides, under the names of :data:`distances.PAIRS`."""
-    found = list(measures)
-    by_name = {(one.name, one.kind): one for one in found}
-    kinds = list(dict.fromkeys(one.kind for one in found))
-    out = []
-    for name, (of_left, of_right) in PAIRS.items():
-        for kind in kinds:
-            left, right = by_name.get((of_left, kind)), by_name.get((of_right, kind))
-            if left is not None and right is not None:
-                apart = _APART.get(left.source, 1.0) if left.source == right.source else 1.0
-                out.append(
-                    Measure(
-                        name,
-                        kind,
-                        left.value - right.value,
-                        left.unit,
-                        left.reason or right.reason,
-                        apart * float(np.hypot(left.sd, right.sd)),
-                        left.source if left.source == right.source else f"{left.source}, {right.source}",
-                        left.predicted or right.predicted,
-                    )
-                )
-    return tuple(out)
-
-
-def symmetry_indices(measures: Iterable[Measure]) -> dict[tuple[str, str], float]:
-    """By name and kind of a pair: the difference of the sides in percent of their mean, 0 where they are alike."""
-    by_name = {(one.name, one.kind): one for one in measures if one.known}
-    out = {}
-    for name, (of_left, of_right) in PAIRS.items():
-        for kind in ("tape", "straight", "volume", "area"):
-            left, right = by_name.get((of_left, kind)), by_name.get((of_right, kind))
-            if left is not None and right is not None and left.value + right.value > 0.0:
-                out[name, kind] = 200.0 * abs(left.value - right.value) / (left.value + right.value)
-    return out
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Measures as features of a model's shapes: numbers that can be asked for, with their gradients
-# --------------------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class DistanceFeature:
     """A distance of shapes with the same triangles, mm."""
@@ -464,156 +285,3 @@ def measured_features(model: ShapeModel, landmarks: SkinLandmarks | None = None)
     except BreastMorphError:
         return tuple(found)
     return (*found, *(VolumeFeature(volumes, side) for side in SIDES))
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Ptosis: how low the nipple stands, and Regnault's grade where the fold is known
-# --------------------------------------------------------------------------------------------------------------------
-
-UNKNOWN = "not determinable"
-_SLIGHT, _MODERATE = 10.0, 30.0  # mm below the fold, Regnault 1976
-_AT_CONTOUR = 5.0  # mm above the lower pole: the nipple is at the lower contour of the breast
-_GLAND_BELOW = 20.0  # mm that the lower pole hangs below the fold while the nipple stands above it
-PSEUDO = "pseudoptosis"
-
-
-@dataclass(frozen=True)
-class Ptosis:
-    """One breast's ptosis, on an upright patient.
-
-    Attributes
-    ----------
-    side : str
-    above_lower_pole : float
-        Height of the nipple above the lowest point of the breast, mm; NaN where one is not known.
-    above_fold : float
-        Height of the nipple above the inframammary fold, mm, negative below; NaN where the fold is not known.
-    grade : str
-        "none", "pseudoptosis", "I", "II", "III", or "not determinable".
-    reason : Finding, optional
-        Why there is no grade.
-    """
-
-    side: str
-    above_lower_pole: float
-    above_fold: float
-    grade: str
-    reason: Finding | None = None
-
-
-def ptosis(landmarks: Landmarks, side: str) -> Ptosis:
-    """Ptosis of one side from upright landmarks in mm.
-
-    Regnault's grades: I the nipple at the level of the fold or up to 1 cm below; II up to 3 cm below; III deeper, or
-    below the fold and at the lower contour of the breast; pseudoptosis: the nipple above the fold, but the gland more
-    than 2 cm below it. They need the landmark ``imf``, which is found on every registered shape.
-    """
-    nipple, pole, fold = (landmarks.get(f"{part}_{side}") for part in ("nipple", "lower_pole", "imf"))
-    nan = float("nan")
-    if nipple is None:
-        return Ptosis(side, nan, nan, UNKNOWN, Finding("needs-landmarks", {"names": [f"nipple_{side}"]}))
-    above_pole = float(nipple[1] - pole[1]) if pole is not None else nan
-    if fold is None:
-        return Ptosis(side, above_pole, nan, UNKNOWN, Finding("needs-fold/grade", {"name": f"imf_{side}"}))
-    above_fold = float(nipple[1] - fold[1])
-    return Ptosis(side, above_pole, above_fold, _grade(above_fold, above_pole))
-
-
-def _grade(above_fold: float, above_pole: float) -> str:
-    if above_fold > 0.0:
-        return PSEUDO if above_pole - above_fold > _GLAND_BELOW else "none"
-    if -above_fold > _MODERATE or above_pole < _AT_CONTOUR:
-        return "III"
-    return "II" if -above_fold > _SLIGHT else "I"
-
-
-def both_sides(landmarks: Landmarks) -> tuple[Ptosis, ...]:
-    """Left, then right."""
-    return tuple(ptosis(landmarks, side) for side in SIDES)
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Symmetry of the breasts: each against the mirror image of the other, after the thorax has been laid on its own
-# --------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Symmetry:
-    """How far a subject's breasts differ in shape.
-
-    Attributes
-    ----------
-    deviation : float
-        Mean distance in mm between the breasts and the mirror image of the other side, over the skin of both.
-    sides : mapping from side to float
-        The same, of one side.
-    thorax : float
-        The same of the thorax: how well the mirror image could be laid on, mm.
-    signed : (n,) float
-        By vertex: mm the skin lies outside (+) or inside (-) the mirror image of the other side; NaN off the breasts.
-    mirrored : TriangleMesh
-        The mirror image, laid on the subject.
-    """
-
-    deviation: float
-    sides: Mapping[str, float]
-    thorax: float
-    signed: Floats
-    mirrored: TriangleMesh
-
-
-class SymmetryGauge:
-    """Symmetry of shapes in correspondence: prepared once per template or model.
-
-    Parameters
-    ----------
-    mesh : TriangleMesh
-        The template or the model's mean, upright, in mm.
-    landmarks : Landmarks
-        As for :func:`breastmorph.mask.breast_regions`.
-    mirror : (n,) int, optional
-        The vertex at every vertex's mirror image; found on the mesh, which must be nearly symmetric, when not given.
-    """
-
-    def __init__(self, mesh: TriangleMesh, landmarks: Landmarks, mirror: Ints | None = None) -> None:
-        self.regions = breast_regions(mesh, landmarks)
-        self._faces = mesh.faces
-        self._thorax = ~(self.regions["left"] | self.regions["right"])
-        self._weights = vertex_areas(mesh.vertices, mesh.faces)[self._thorax]
-        self._twin = SkinPoints.of_vertices(mirror) if mirror is not None else _twins(mesh, landmarks)
-
-    def of(self, shape: Floats) -> Symmetry:
-        """Symmetry of a shape (n, 3) in mm and in any pose."""
-        reflected = self._twin.at(shape) * MIRROR
-        # The breasts take no part: a larger breast must not turn the mirror image towards itself.
-        lay = Similarity.fit(reflected[self._thorax], shape[self._thorax], self._weights, with_scale=False)
-        mirrored = TriangleMesh(lay.apply(reflected), self._faces)
-        found = Surface(mirrored).closest(shape)
-        normals = face_normals(mirrored.vertices, mirrored.faces)[found.faces]
-        outside = ((shape - found.points) * normals).sum(axis=1) >= 0.0
-        areas = vertex_areas(shape, self._faces)
-
-        def mean(part: np.ndarray) -> float:
-            return float(np.average(found.distances[part], weights=areas[part]))
-
-        return Symmetry(
-            mean(~self._thorax),
-            MappingProxyType({side: mean(self.regions[side]) for side in SIDES}),
-            mean(self._thorax),
-            np.where(self._thorax, np.nan, np.where(outside, found.distances, -found.distances)),
-            mirrored,
-        )
-
-
-def _twins(mesh: TriangleMesh, landmarks: Landmarks) -> SkinPoints:
-    """The place of every vertex's mirror image on a nearly symmetric mesh."""
-    middle = landmarks["sternal_notch"][0]
-    across = mesh.vertices * MIRROR + [2.0 * middle, 0.0, 0.0]
-    surface = Surface(mesh)
-    found = surface.closest(across)
-    if found.distances.mean() > NOT_SYMMETRIC:
-        raise MeshProblem(
-            f"the mesh is not symmetric: it lies {found.distances.mean():.0f} mm from its mirror image",
-            "Symmetry needs a symmetric template, upright and centred on the sternum",
-        )
-    return SkinPoints(mesh.faces[found.faces], found.weights)

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from breastmorph.clinical.distances import PAIRS, STRAIGHT, Feature, Reading, Request, named
 from breastmorph.clinical.examination import PredictedSide, examiner_of
 from breastmorph.clinical.left_out import TrainingShapes
-from breastmorph.clinical.measures import Measure, measured_features
+from breastmorph.clinical.measure_table import Measure
+from breastmorph.clinical.measures import measured_features
 from breastmorph.clinical.missing_region import BOTH, mirror_frame, painted_side
 from breastmorph.clinical.predictor import (
     BreastPredictor,
@@ -36,41 +37,6 @@ from breastmorph.scan.scan import SIDES, Landmarks, other_side
 # --------------------------------------------------------------------------------------------------------------------
 # Clinical measures of a predicted breast, each with its standard deviation, beside the scan and the mirror image
 # --------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class PredictedMeasure:
-    """A measure of the predicted side.
-
-    Attributes
-    ----------
-    name, unit : str
-        Distances are straight, in mm; volumes in cc.
-    other : float
-        Of the other side, as scanned; NaN where the measure belongs to both, or both are predicted.
-    predicted : float
-    deviation : float
-        Standard deviation of the prediction; NaN where nobody knows it.
-    mirrored : float
-        With the mirror image instead; NaN where there is none.
-    kind : str
-        Of :class:`~breastmorph.clinical.measures.Measure`.
-    """
-
-    name: str
-    unit: str
-    other: float
-    predicted: float
-    deviation: float
-    mirrored: float
-    kind: str = STRAIGHT
-
-    @property
-    def measure(self) -> Measure:
-        """As every table has it."""
-        return Measure(
-            self.name, self.kind, self.predicted, self.unit, None, self.deviation, "model", predicted=True
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +98,7 @@ def known_landmarks(prediction: Prediction, landmarks: Landmarks | None) -> Land
 
 def predicted_measures(
     model: ShapeModel, prediction: Prediction, landmarks: Landmarks | None = None
-) -> tuple[PredictedMeasure, ...]:
+) -> tuple[Measure, ...]:
     """Volume, straight distances, heights and areas of the predicted side; what cannot be determined is left out.
 
     ``landmarks`` are the subject's own. The numbers are those of
@@ -158,7 +124,9 @@ def predicted_measures(
             continue
         other = with_prediction[beside].value if beside else unknown
         mirrored = unknown if both else with_mirror[name].value
-        found.append(PredictedMeasure(name, one.unit, other, one.value, one.sd, mirrored, one.kind))
+        found.append(
+            replace(one, source="model", predicted=True, beside={"other side": other, "mirrored": mirrored})
+        )
     return tuple(found)
 
 
@@ -437,10 +405,9 @@ class Lacking:
     deviation: float
 
     @property
-    def measure(self) -> PredictedMeasure:
+    def measure(self) -> Measure:
         """The volume as tables and files have it, among the measures of the prediction."""
-        nan = float("nan")
-        return PredictedMeasure(DIFFERENCE, "cc", nan, self.volume, self.deviation, nan, "volume")
+        return Measure(DIFFERENCE, "volume", self.volume, "cc", None, self.deviation, "model", predicted=True)
 
 
 def lacking(shape: Floats, prediction: Prediction) -> Lacking:

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from breastmorph.clinical.distances import Reading
 from breastmorph.clinical.left_out import Choice, LeftOut, TrainingShapes, best_choice, training_shapes
-from breastmorph.clinical.measures import MeasureTable
+from breastmorph.clinical.measure_table import MeasureTable
 from breastmorph.clinical.missing_region import (
     BOTH,
     Evidence,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from breastmorph.clinical.distances import PAIRS
-from breastmorph.clinical.measures import Measure
+from breastmorph.clinical.measure_table import Measure
 from breastmorph.clinical.volume import VOLUME
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.checks import AnyPath, check_path
@@ -152,12 +152,11 @@ FEW = 8  # people: fewer hardly tell a standard deviation
 
 
 @dataclass(frozen=True, eq=False)
-class RepeatedMeasure:
-    """One measure of people who were scanned again.
+class RepeatedMeasure(Measure):
+    """A measure of people who were scanned again: ``value`` is the mean of later minus first.
 
     Attributes
     ----------
-    name, kind, unit : str
     people : tuple of str
     first, second : (k,) float
         The first and a later measurement of one person, a pair a row.
@@ -165,13 +164,10 @@ class RepeatedMeasure:
         Within-subject standard deviation of one measurement.
     """
 
-    name: str
-    kind: str
-    unit: str
-    people: tuple[str, ...]
-    first: Floats
-    second: Floats
-    within_sd: float
+    people: tuple[str, ...] = ()
+    first: Floats = field(default_factory=lambda: np.empty(0))
+    second: Floats = field(default_factory=lambda: np.empty(0))
+    within_sd: float = math.nan
 
     @property
     def coefficient(self) -> float:
@@ -181,7 +177,7 @@ class RepeatedMeasure:
     @property
     def bias(self) -> float:
         """Mean of later minus first."""
-        return float((self.second - self.first).mean())
+        return self.value
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,5 +284,12 @@ def _repeated(name: str, kind: str, unit: str, pairs: Sequence[tuple[str, float,
     freedom = sum(len(several) - 1 for several in visits.values())
     first, second = (np.array([pair[k] for pair in pairs]) for k in (1, 2))
     return RepeatedMeasure(
-        name, kind, unit, tuple(pair[0] for pair in pairs), first, second, math.sqrt(squares / freedom)
+        name,
+        kind,
+        float((second - first).mean()),
+        unit,
+        people=tuple(pair[0] for pair in pairs),
+        first=first,
+        second=second,
+        within_sd=math.sqrt(squares / freedom),
     )

@@ -22,6 +22,7 @@ from breastmorph.clinical.distances import (
     same_name,
 )
 from breastmorph.clinical.examination import distance_spread, examiner_of
+from breastmorph.clinical.measure_table import Measure
 from breastmorph.clinical.measures import DistanceFeature, VolumeFeature, measured_features
 from breastmorph.foundation.arrays import Floats, Ints, Shown, doubted
 from breastmorph.foundation.errors import BreastMorphError, Finding, sentences, warning
@@ -119,42 +120,6 @@ class ModelFeatures:
 # --------------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Change:
-    """One measure before and after.
-
-    Attributes
-    ----------
-    name, unit : str
-    before, after : float
-        NaN for a column of the cohort's table, which no shape tells.
-    requested : float, optional
-        The value asked for; that before, where the measure was held.
-    held : bool
-    deviations : float, optional
-        Of the value asked for, from the population's mean, in standard deviations at this subject's size.
-    sd : float
-        Standard deviation of the value after, as of any measured shape; NaN where there is none.
-    source : str
-        What that comes from.
-    """
-
-    name: str
-    unit: str
-    before: float
-    after: float
-    requested: float | None = None
-    held: bool = False
-    deviations: float | None = None
-    sd: float = float("nan")
-    source: str = ""
-
-    @property
-    def error(self) -> float | None:
-        """What was attained minus what was asked for."""
-        return None if self.requested is None else self.after - self.requested
-
-
 @dataclass(frozen=True, eq=False)
 class Edit(Shown):
     """An edited shape.
@@ -170,7 +135,7 @@ class Edit(Shown):
         Of the change, in the model's standard deviations.
     size_change : float
         Relative change of the size that all coefficients share.
-    changes : tuple of Change
+    changes : tuple of Measure
         The measures asked for and held first, then all others.
     movements : mapping from region to float
         Root mean square movement in mm.
@@ -192,7 +157,7 @@ class Edit(Shown):
     coefficients_before: Floats
     length: float
     size_change: float
-    changes: tuple[Change, ...]
+    changes: tuple[Measure, ...]
     movements: Mapping[str, float]
     method: str
     basis: str = ""

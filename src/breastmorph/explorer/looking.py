@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from breastmorph.clinical.distances import DISTANCES, DRAWN, KINDS, SkinPoints, densely, tape_lines
-from breastmorph.clinical.measures import UNKNOWN, SymmetryGauge, both_sides
+from breastmorph.clinical.ptosis import UNKNOWN, both_sides
+from breastmorph.clinical.symmetry import SymmetryGauge
 from breastmorph.explorer.answers import Spoken, bad_request, not_now, packed, there
 from breastmorph.explorer.app import Asked
 from breastmorph.explorer.model_view import NamedShape, measured, patient_shape, shape_of, skin_arrays

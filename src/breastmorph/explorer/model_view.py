@@ -19,14 +19,8 @@ from numpy.typing import NDArray
 
 from breastmorph.clinical.borders import SubjectLandmarks
 from breastmorph.clinical.distances import KINDS, STRAIGHT
-from breastmorph.clinical.examination import (
-    Examiner,
-    PredictedSide,
-    examiner_of,
-    landmarks_of,
-    measure_record,
-)
-from breastmorph.clinical.measures import Measure, asymmetries
+from breastmorph.clinical.examination import Examiner, PredictedSide, examiner_of, landmarks_of
+from breastmorph.clinical.measure_table import Measure, asymmetries, measure_record
 from breastmorph.clinical.patient import mean_patient
 from breastmorph.clinical.prediction import known_landmarks, predicted_side
 from breastmorph.clinical.wishes import FOLDED, Edit

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.clinical.distances import Request
+from breastmorph.clinical.measure_table import Measure
 from breastmorph.clinical.missing_region import BOTH, Evidence
 from breastmorph.clinical.patient import Patient
 from breastmorph.clinical.planning import TARGETS, Plan, plan_of
 from breastmorph.clinical.prediction import (
-    PredictedMeasure,
     counts_as_gone,
     lacking,
     predicted_by,
@@ -46,7 +46,7 @@ class Predicted:
     Attributes
     ----------
     prediction : Prediction
-    measures : tuple of PredictedMeasure
+    measures : tuple of Measure
     asked : mapping
         The request, to be repeated from a session file.
     record : dict
@@ -54,7 +54,7 @@ class Predicted:
     """
 
     prediction: Prediction
-    measures: tuple[PredictedMeasure, ...]
+    measures: tuple[Measure, ...]
     asked: Mapping[str, Any]
     record: dict[str, Any]
 
@@ -186,13 +186,13 @@ class Answer:
     Attributes
     ----------
     prediction : Prediction
-    measures : tuple of PredictedMeasure
+    measures : tuple of Measure
     gone : bool
         Whether there was no breast where one is predicted.
     """
 
     prediction: Prediction
-    measures: tuple[PredictedMeasure, ...]
+    measures: tuple[Measure, ...]
     gone: bool
 
 
@@ -239,8 +239,8 @@ def _record(answer: Answer, *, painted: bool) -> dict[str, Any]:
                 "kind": one.kind,
                 "unit": one.unit,
                 "other": plain(one.other),
-                "predicted": plain(one.predicted),
-                "sd": plain(one.deviation),
+                "predicted": plain(one.value),
+                "sd": plain(one.sd),
                 "mirrored": plain(one.mirrored),
             }
             for one in answer.measures

@@ -23,11 +23,12 @@ from breastmorph.clinical.distances import (
     densely,
     tape_lines,
 )
-from breastmorph.clinical.examination import Examination, Symmetry
-from breastmorph.clinical.measures import Measure
+from breastmorph.clinical.examination import Examination
+from breastmorph.clinical.measure_table import Measure
 from breastmorph.clinical.missing_region import BOTH
-from breastmorph.clinical.prediction import PredictedMeasure, PredictedNipple
+from breastmorph.clinical.prediction import PredictedNipple
 from breastmorph.clinical.predictor import Prediction
+from breastmorph.clinical.symmetry import Symmetry
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import measure_in_words, sentences
 from breastmorph.foundation.files import make_folder, write_file
@@ -503,7 +504,7 @@ _STEP = 2.0  # mm: ends of the colour bar are multiples of it
 def save_prediction_sheet(
     prediction: Prediction,
     scan: Floats,
-    measures: Sequence[PredictedMeasure],
+    measures: Sequence[Measure],
     title: str,
     folder: Path,
     warning: str = "",
@@ -517,7 +518,7 @@ def save_prediction_sheet(
     prediction : Prediction
     scan : (n, 3) float
         The shape it was made for, upright.
-    measures : sequence of PredictedMeasure
+    measures : sequence of Measure
     title : str
     folder : Path
     warning : str
@@ -578,11 +579,11 @@ def save_prediction_sheet(
     return save_clinical_sheet(sheet, folder)
 
 
-def measure_row(one: PredictedMeasure, *, in_words: bool) -> list[str]:
+def measure_row(one: Measure, *, in_words: bool) -> list[str]:
     """A measure for people: name, other side, predicted, standard deviation, mirror image."""
     digits = 1 if one.unit == "mm" else 0
     other, predicted, spread, mirrored = (
-        in_cm(value, one.unit, digits) for value in (one.other, one.predicted, one.deviation, one.mirrored)
+        in_cm(value, one.unit, digits) for value in (one.other, one.value, one.sd, one.mirrored)
     )
     if spread.startswith(zero := f"{0:.{digits}f} "):  # too small for the digits shown, but not zero
         spread = f"< {10.0**-digits:g} {spread.removeprefix(zero)}"

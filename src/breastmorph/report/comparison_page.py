@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from breastmorph import __version__
-from breastmorph.clinical.comparison import APART, Comparison, MeasureChange, VisitChange
+from breastmorph.clinical.comparison import APART, Comparison, VisitChange
 from breastmorph.clinical.distances import PAIRS, TAPE
-from breastmorph.clinical.repeatability import SURE, RepeatedMeasure, RepeatStudy
+from breastmorph.clinical.measure_table import SURE, Measure
+from breastmorph.clinical.repeatability import RepeatStudy
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import measure_in_words, sentences
 from breastmorph.foundation.words import PAIRS_IN_WORDS
@@ -60,12 +61,12 @@ _VERDICTS = {True: "changed", False: "within noise", None: "–"}
 # --------------------------------------------------------------------------------------------------------------------
 
 
-def _shown(value: float, one: MeasureChange, sign: str = "") -> str:
+def _shown(value: float, one: Measure, sign: str = "") -> str:
     """A value of a measure for people; a mean of distances, as small as they are, to a tenth of a mm."""
     return in_cm(value, one.unit, 2 if one.kind == "mean" else 1, sign)
 
 
-def change_text(one: MeasureChange) -> str:
+def change_text(one: Measure) -> str:
     """A change for people: ``+42 ± 11 cc``, lengths in cm."""
     if not math.isfinite(one.change):
         return "not determinable"
@@ -76,7 +77,7 @@ def change_text(one: MeasureChange) -> str:
     return f"{number} {_PM} {_shown(one.sd, one).rsplit(' ', 1)[0]} {unit}"
 
 
-def verdict_text(one: MeasureChange, side: str) -> str:
+def verdict_text(one: Measure, side: str) -> str:
     """What a change of volume means, in one sentence."""
     if one.exceeds is None:
         return f"The {side} breast's change of volume cannot be determined."
@@ -92,7 +93,7 @@ def verdict_text(one: MeasureChange, side: str) -> str:
     )
 
 
-def _measure_name(one: MeasureChange | RepeatedMeasure) -> str:
+def _measure_name(one: Measure) -> str:
     kind = f" ({one.kind})" if one.kind in (TAPE, APART) else ""
     return f"{measure_in_words(one.name)}{kind}"
 
@@ -107,7 +108,7 @@ def _spread_note(found: Comparison) -> str:
     )
 
 
-def _row(one: MeasureChange) -> tuple[str, ...]:
+def _row(one: Measure) -> tuple[str, ...]:
     before, after = (_shown(value, one) or "–" for value in (one.before, one.after))
     return _measure_name(one), before, after, change_text(one), _VERDICTS[one.exceeds]
 
@@ -151,7 +152,7 @@ def _printed_rows(visit: VisitChange) -> tuple[list[tuple[str, ...]], frozenset[
     return rows, frozenset(marked)
 
 
-def _printed_cells(one: MeasureChange | None) -> tuple[str, str]:
+def _printed_cells(one: Measure | None) -> tuple[str, str]:
     if one is None or not math.isfinite(one.change):
         return "", "–"
     _, before, after, change, _ = _row(one)

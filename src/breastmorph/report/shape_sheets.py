@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from breastmorph.clinical.wishes import Change, Edit
+from breastmorph.clinical.measure_table import Measure
+from breastmorph.clinical.wishes import Edit
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import measure_in_words, sentences
 from breastmorph.mesh.geometry import Similarity
@@ -101,7 +102,7 @@ def save_editing_sheet(
     return save_clinical_sheet(sheet, folder)
 
 
-def change_row(change: Change, *, in_words: bool) -> list[str]:
+def change_row(change: Measure, *, in_words: bool) -> list[str]:
     """A measure as text: name, before, requested, after with its standard deviation, difference.
 
     See :mod:`breastmorph.report.clinical_sheet` for the units.
