@@ -11,7 +11,8 @@ import sys
 import numpy as np
 import pytest
 
-from breastmorph.batch.registered_folder import RegisteredFolder, folder_drift
+from breastmorph.batch.drift import folder_drift
+from breastmorph.batch.registered_folder import RegisteredFolder
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.cohort.reading import read_table
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, LandmarkProblem

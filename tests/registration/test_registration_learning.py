@@ -12,9 +12,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from breastmorph.batch import learning
+from breastmorph.batch.drift import folder_drift
 from breastmorph.batch.engine import InProcess, register_batch
 from breastmorph.batch.learning import Learnt, Teacher
-from breastmorph.batch.registered_folder import folder_drift
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import MIRROR

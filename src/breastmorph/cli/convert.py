@@ -15,7 +15,7 @@ from breastmorph.cli.options import (
     print_json,
     provenance,
 )
-from breastmorph.model.files import save_model
+from breastmorph.usecases.convert import ConvertRequest, convert
 
 
 @click.command("convert")
@@ -52,33 +52,19 @@ def command(
       breastmorph convert model.h5 model.glb
       breastmorph convert model.h5 modes/
     """
-    as_targets = out.suffix.lower() == ".glb"
-    as_sequence = not as_targets and (out.is_dir() or not out.suffix)
-    if not (as_targets or as_sequence) and (modes is not None or sd is not None):
+    model = opened_model(source, landmark_ids)
+    request = ConvertRequest(model, out, components, drop_scores, modes, sd)
+    if request.kind == "model" and (modes is not None or sd is not None):
         raise click.UsageError(
             "--modes and --sd are for .glb files and folders; a model file has --components."
         )
-    model = opened_model(source, landmark_ids)
-    if components is not None and components < model.n_components:
-        model = model.truncate(components)
-    if drop_scores:
-        model = model.without_training()
     made = provenance()  # before OUT is written: it may be IN
-    written = [out]
-    if as_targets:
-        from breastmorph.model.files import write_morph_targets
-
-        write_morph_targets(model, out, modes or 20, sd or 1.0)
-    elif as_sequence:
-        from breastmorph.model.files import write_mode_sequence
-
-        written = write_mode_sequence(model, out, modes or 8, sd or 3.0)
-    else:
-        save_model(model, out)
+    converted = convert(request)
+    model = converted.model
     if as_json:
         print_json(
             {
-                "written": [str(path) for path in written],
+                "written": [str(path) for path in converted.written],
                 "vertices": model.n_vertices,
                 "components": model.n_components,
                 "landmarks": dict(model.landmark_ids),

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import click
-import numpy as np
 from rich.markup import escape
 
 from breastmorph.cli.options import (
@@ -25,8 +24,8 @@ from breastmorph.foundation.files import make_folder
 from breastmorph.mesh.files import save_mesh
 from breastmorph.model.files import load_model
 from breastmorph.model.shape_model import ShapeModel
+from breastmorph.usecases.sample import SampleRequest, sample
 
-_SAMPLES = 10  # where nothing is asked for
 _ON_SHEET = 24
 _CELL = (240, 260)  # pixels
 
@@ -67,11 +66,9 @@ def command(
       breastmorph sample model.h5 -n 10 --seed 1 --out samples/
       breastmorph sample model.h5 --modes 8 --sd 3 --out modes/
     """
-    model = load_model(model_file)
-    if components is not None and components < model.n_components:
-        model = model.truncate(components)
-    number = number if number is not None else 0 if modes else _SAMPLES
-    wanted = _wanted(model, number, seed, modes or 0, sd)
+    request = SampleRequest(load_model(model_file), number, seed, modes or 0, sd, components)
+    shapes = sample(request)
+    model, wanted = shapes.model, shapes.coefficients
     make_folder(out)
     drawn: dict[str, Floats] = {}
     for name in progress(list(wanted), "Writing"):
@@ -95,20 +92,6 @@ def command(
     )
     if drawn:
         click.echo(f"Look at {sheet}")
-
-
-def _wanted(model: ShapeModel, number: int, seed: int, modes: int, sd: float) -> dict[str, Floats]:
-    """Names of the shapes and their coefficients."""
-    wanted: dict[str, Floats] = {}
-    for k in range(min(modes, model.n_components)):
-        for sign, word in ((-1.0, "minus"), (1.0, "plus")):
-            wanted[f"mode_{k + 1:02d}_{word}_{sd:g}_sd"] = sign * sd * np.diag(model.deviations)[k]
-    if modes:
-        wanted["mean"] = np.zeros(model.n_components)
-    rng = np.random.default_rng(seed)
-    for k in range(number):
-        wanted[f"sample_{k:03d}"] = rng.standard_normal(model.n_components) * model.deviations
-    return wanted
 
 
 def _draw(model: ShapeModel, shapes: Mapping[str, Floats], path: Path) -> None:

@@ -15,11 +15,12 @@ from breastmorph.cli.options import (
     provenance,
     scan_options,
 )
-from breastmorph.foundation.errors import Finding, name_of, sentences
-from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan
+from breastmorph.foundation.errors import Finding, sentences
+from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.scan import SIDES
 from breastmorph.template import save_template
-from breastmorph.template.making import TemplateParameters, make_template, quality
+from breastmorph.template.making import TemplateParameters, quality
+from breastmorph.usecases.template import TemplateRequest, template_of_scan
 
 _LABELS = {
     "vertices": "vertices",
@@ -80,15 +81,14 @@ def command(
       breastmorph template scans/torso7.ply --out template/
       breastmorph template scans/torso7.ply --landmarks landmarks/torso7.json --out template/
     """
-    files = ScanFiles(name_of(scan.stem), scan, () if landmarks is None else (landmarks,))
-    value = check_scan(files, check).accepted()
-    made = make_template(value, TemplateParameters(edge=edge, coarse_vertices=coarse, side=side))
-    written = save_template(made.template, out)
-    figures = quality(made)
+    parameters = TemplateParameters(edge=edge, coarse_vertices=coarse, side=side)
+    found = template_of_scan(TemplateRequest(scan, landmarks, parameters, check))
+    written = save_template(found.made.template, out)
+    figures, value = quality(found.made), found.scan
     if as_json:
         paths = [str(path) for path in written]
-        found = {name: one.sd for name, one in value.landmarks.found.items()}
-        record = {"scan": value.id, "side": side, "landmarks_found": found, **figures}
+        marks = {name: mark.sd for name, mark in value.landmarks.found.items()}
+        record = {"scan": value.id, "side": side, "landmarks_found": marks, **figures}
         print_json({**record, "warnings": sentences(value.warnings), "files": paths, "made": provenance()})
         return
     print_table("Template", ["figure", "value"], [[_LABELS[key], _shown(figures[key])] for key in _LABELS])

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from breastmorph import __version__
-from breastmorph.batch.registered_folder import Hashes, compared, input_hashes
+from breastmorph.batch.drift import compared
+from breastmorph.batch.registered_folder import Hashes, input_hashes
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.foundation.errors import FileProblem, Finding
 from breastmorph.foundation.files import (
