@@ -16,7 +16,6 @@ import numpy as np
 from breastmorph.batch.learning import Learnt
 from breastmorph.batch.registered_folder import RegisteredFolder
 from breastmorph.clinical.missing_region import load_painted
-from breastmorph.clinical.patient import registered_patient
 from breastmorph.cohort import load_cohort
 from breastmorph.cohort.reading import landmark_vertices, read_table
 from breastmorph.foundation.errors import BreastMorphError
@@ -25,6 +24,7 @@ from breastmorph.model.files import load_landmark_ids, load_model
 from breastmorph.scan.landmark_files import read_landmarks
 from breastmorph.scan.raw_target import load_points
 from breastmorph.template import from_npz
+from breastmorph.usecases.subject import registered_patient
 from fuzz import seeds
 from fuzz.inputs import mutated
 

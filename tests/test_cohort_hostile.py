@@ -8,13 +8,13 @@ import pytest
 
 from breastmorph.batch.registered_folder import RegisteredFolder
 from breastmorph.clinical.missing_region import load_painted
-from breastmorph.clinical.patient import registered_patient
 from breastmorph.cohort import load_cohort
 from breastmorph.cohort.reading import landmark_vertices, read_table
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.scan.landmark_files import load_landmarks
 from breastmorph.scan.raw_target import load_points
+from breastmorph.usecases.subject import registered_patient
 from small_cohort import built, random_shapes, small_cohort, write_registered
 
 

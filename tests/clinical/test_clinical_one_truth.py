@@ -30,7 +30,7 @@ from breastmorph.clinical.examination import (
     landmarks_of,
 )
 from breastmorph.clinical.measure_table import Measure
-from breastmorph.clinical.patient import mean_patient, registered_patient, scanned_patient
+from breastmorph.clinical.patient import mean_patient
 from breastmorph.clinical.prediction import predicted_measures, predicted_side
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import load_cohort
@@ -49,9 +49,9 @@ from breastmorph.report.clinical_sheet import (
     shown_measure,
     with_spread,
 )
-from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.scan import Landmarks
 from breastmorph.template import default_template
+from breastmorph.usecases.subject import SubjectFile, registered_patient, scanned_patient
 from predicted_people import model as predicted_model
 from small_cohort import built, random_shapes, small_cohort, write_registered
 from torso import torso
@@ -236,9 +236,7 @@ def test_a_prediction_has_the_same_measures_at_every_door(tmp_path, predictor, s
         assert row[column] == f"{one.value:.2f}"
         assert shown_measure(own).endswith("predicted")
         assert shown_measure(own) in cells, name
-        assert on_sheet[measure_in_words(name)][2] == in_cm(
-            one.value, one.unit, 1 if one.unit == "mm" else 0
-        )
+        assert on_sheet[measure_in_words(name)][2] == in_cm(one.value, one.unit, 1 if one.unit == "mm" else 0)
         if one.sd == one.sd:
             assert page[name]["sd"] == pytest.approx(one.sd, rel=1e-6)
             assert own.sd == pytest.approx(one.sd, rel=1e-6)
@@ -354,7 +352,7 @@ def test_a_scan_has_the_same_measures_by_the_command_in_python_and_in_the_demo_m
     found = bm.measure(bm.load_scan(scan, marks))
     assert_same(told["distances"] + told["others"] + told["volumes"], found.measures)
     model = demo_model()
-    patient = scanned_patient(model, scan, marks, CheckParameters())
+    patient = scanned_patient(model, SubjectFile(scan, marks))
     shown = NamedShape("scan", patient.shape, landmarks=landmarks_of(model, patient))
     assert_same(ModelView(ModelOrigin(), model, 3).measures(shown, tape=True)["measures"], found.measures)
     assert_same_by(default_template(), model, model.instance(np.array([1.5, -1.0, 0.5])))

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from breastmorph.clinical.patient import registered_patient
 from breastmorph.foundation.errors import LandmarkProblem
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.files import is_unchanged, load_model, save_model
 from breastmorph.model.shape_model import ShapeModel, landmark_frame
+from breastmorph.usecases.subject import registered_patient
 from small_cohort import built, small_cohort
 
 FIVE = ("sternal_notch", "nipple_left", "nipple_right", "lower_pole_left", "lower_pole_right")

@@ -22,7 +22,7 @@ from breastmorph.clinical.comparison import Comparer, Comparison
 from breastmorph.clinical.distances import KINDS, STRAIGHT, Request, parse_request
 from breastmorph.clinical.examination import Examination, examiner_of, landmarks_of
 from breastmorph.clinical.measure_table import MeasureTable
-from breastmorph.clinical.patient import Patient, mean_patient, template_of
+from breastmorph.clinical.patient import Patient, mean_patient
 from breastmorph.clinical.repeatability import Repeatability, RepeatStudy, load_repeatability, repeat_study
 from breastmorph.clinical.wishes import Edit, ModelFeatures
 from breastmorph.foundation.arrays import Bools, Floats, Ints
@@ -32,15 +32,14 @@ from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.registration.result import Registration
-from breastmorph.scan.anatomy import SIZES_IN_MM
 from breastmorph.scan.scan import SIDES, Scan
 from breastmorph.template import Template, default_template
+from breastmorph.usecases.subject import check_upright_in_mm, open_subject, template_of
 
 if TYPE_CHECKING:
     from breastmorph.clinical.planning import Plan
     from breastmorph.clinical.predictor import Prediction
 
-_UPRIGHT = 45.0  # degrees between a mesh and the mean
 _SAME = 0.1  # mm: what two files of one shape may differ by
 
 
@@ -321,36 +320,9 @@ def _patient(model: ShapeModel, subject: Subject | None) -> Patient:
         return mean_patient(model)
     if isinstance(subject, Scan):
         subject = register(subject, template=template_of(model))
-    if isinstance(subject, Registration):
-        shape = model.shape_of(subject.mesh)
-        own = subject.landmarks
-        return Patient(
-            subject.id,
-            shape,
-            subject.to_file,
-            subject.absent_side,
-            subject.warnings,
-            own,
-            subject.mesh.colors,
-        )
-    mesh = check_type(subject, TriangleMesh, "the subject", GIVE_SUBJECT)
-    _require_upright_mm(model.align(mesh), "the model's mean")
-    return Patient("mesh", mesh.vertices, skin=mesh.colors)
-
-
-def _require_upright_mm(to_mean: Similarity, mean: str) -> None:
-    """Refuse a mesh that is not upright or not in mm, by the way it has to be laid on a mean shape."""
-    size = 1.0 / to_mean.scale
-    if not SIZES_IN_MM[0] <= size <= SIZES_IN_MM[1]:
-        raise MeshProblem(
-            f"the mesh is {size:.3g} times as large as {mean}", "Give it in mm", code="wrong-unit"
-        )
-    turn = np.degrees(np.arccos(np.clip((np.trace(to_mean.rotation) - 1.0) / 2.0, -1.0, 1.0)))
-    if turn > _UPRIGHT:
-        raise MeshProblem(
-            f"the mesh is turned by {turn:.0f} degrees against {mean}",
-            "Give it upright: x to the patient's left, y up, z forward; or register the scan",
-        )
+    if not isinstance(subject, Registration):
+        subject = check_type(subject, TriangleMesh, "the subject", GIVE_SUBJECT)
+    return open_subject(model, subject)
 
 
 def _of_mesh(mesh: TriangleMesh, known: Template | ShapeModel) -> Examination:
@@ -364,7 +336,7 @@ def _of_mesh(mesh: TriangleMesh, known: Template | ShapeModel) -> Examination:
     if isinstance(known, ShapeModel):
         _require_landmarks(known)
     lay = Similarity.fit(reference.vertices, mesh.vertices).inverse()
-    _require_upright_mm(lay, "the mean shape")
+    check_upright_in_mm(lay, "the mean shape")
     return examiner_of(known).shape("mesh", mesh.vertices)
 
 

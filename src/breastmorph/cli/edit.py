@@ -40,7 +40,7 @@ from breastmorph.clinical.distances import (
 )
 from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.examination import landmarks_of
-from breastmorph.clinical.patient import Patient, mean_patient, registered_patient, scanned_patient
+from breastmorph.clinical.patient import Patient, mean_patient
 from breastmorph.clinical.wishes import Edit, ModelFeatures
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import BreastMorphError, measure_in_words, sentences
@@ -48,6 +48,7 @@ from breastmorph.foundation.files import csv_text, json_text, make_folder, write
 from breastmorph.mesh.files import save_mesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.check import CheckParameters
+from breastmorph.usecases.subject import SubjectFile, open_subject
 
 _GRID = ",".join(PAPER)  # the features of the paper's figure
 _STEPS = (-2.0, -1.0, 0.0, 1.0, 2.0)  # standard deviations in that figure
@@ -165,11 +166,10 @@ def _patient(
     registered: Path | None,
     check: CheckParameters,
 ) -> Patient:
-    if registered is not None:
-        return registered_patient(model, registered)
-    if scan is None:
+    file = registered or scan
+    if file is None:
         return mean_patient(model)
-    return scanned_patient(model, scan, landmarks, check)
+    return open_subject(model, SubjectFile(file, landmarks, check, is_registered=registered is not None))
 
 
 def _linear(

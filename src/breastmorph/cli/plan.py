@@ -24,7 +24,6 @@ from breastmorph.cli.options import (
     scan_options,
     warn,
 )
-from breastmorph.cli.predict import patient_of
 from breastmorph.clinical.distances import parse_request
 from breastmorph.clinical.examination import examiner_of
 from breastmorph.clinical.missing_region import BOTH
@@ -36,6 +35,7 @@ from breastmorph.foundation.files import json_text, make_folder, write_file
 from breastmorph.mesh.files import save_mesh
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.scan import SIDES
+from breastmorph.usecases.subject import SubjectFile, open_subject
 
 _TARGETS = ("predicted", "mirrored")
 
@@ -105,7 +105,7 @@ def command(
     if target == "mirrored" and stated:
         raise click.UsageError("--set tells of the predicted breast; the mirror image knows no wishes.")
     model = opened_model(model_file, landmark_ids)
-    patient = patient_of(model, scan, landmarks, None, check)
+    patient = open_subject(model, SubjectFile(scan, landmarks, check))
     with error_context(scan):
         gone = counts_as_gone(
             model, patient.shape, side, patient.absent_side, replace=not patient.absent_side

@@ -32,7 +32,7 @@ from breastmorph.clinical.distances import parse_request
 from breastmorph.clinical.left_out import training_shapes
 from breastmorph.clinical.measure_table import Measure, predicted_record
 from breastmorph.clinical.missing_region import BOTH, load_painted
-from breastmorph.clinical.patient import Patient, registered_patient, scanned_patient
+from breastmorph.clinical.patient import Patient
 from breastmorph.clinical.prediction import (
     Lacking,
     PredictedNipple,
@@ -45,16 +45,14 @@ from breastmorph.clinical.prediction import (
 )
 from breastmorph.clinical.predictor import Prediction
 from breastmorph.cohort import load_cohort
-from breastmorph.cohort.reading import OTHER_TRIANGLES
 from breastmorph.foundation.arrays import Bools, Floats
-from breastmorph.foundation.errors import FileProblem, error_context, sentences
+from breastmorph.foundation.errors import error_context, sentences
 from breastmorph.foundation.files import csv_text, json_text, make_folder, write_file
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.scan import SIDES
-from breastmorph.template import Template
+from breastmorph.usecases.subject import SubjectFile, open_subject
 
 
 @click.command("predict")
@@ -153,13 +151,13 @@ def command(
     what: str | Bools = missing or ""
     if region is not None:
         what = load_painted(region, model.n_vertices)
-    patient = patient_of(model, scan, landmarks, template, check)
+    patient = open_subject(model, SubjectFile(scan, landmarks, check, template))
     with error_context(scan):
         gone = counts_as_gone(model, patient.shape, what, patient.absent_side, replace=replaced or operated)
     subjects = training_shapes(model, load_cohort(cohort) if cohort is not None else None)
     earlier = None
     if before is not None:
-        earlier = patient_of(model, before, before_landmarks, template, check).shape
+        earlier = open_subject(model, SubjectFile(before, before_landmarks, check, template)).shape
     with error_context(scan):
         found = predict_breast(
             model,
@@ -194,22 +192,6 @@ def command(
         )
         click.echo(f"Look at {out / 'sheet.png'}" if not no_sheet else f"Written to {out}")
     warn(sentences(found.warnings))
-
-
-# --- input ------------------------------------------------------------------------------------------------------------
-
-
-def patient_of(
-    model: ShapeModel, scan: Path, landmarks: Path | None, template: Template | None, check: CheckParameters
-) -> Patient:
-    """Whom a command is about: a registered mesh, known by the model's triangles, or a scan that is registered."""
-    if landmarks is None and scan.is_file():
-        try:
-            return registered_patient(model, scan)
-        except FileProblem as problem:
-            if problem.code != OTHER_TRIANGLES:
-                raise
-    return scanned_patient(model, scan, landmarks, check, template)
 
 
 # --- output -----------------------------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from breastmorph.clinical.examination import Examination, as_row
-from breastmorph.clinical.patient import template_of
 from breastmorph.clinical.prediction import predicted_nipples
 from breastmorph.explorer.answers import bad_request, not_now
 from breastmorph.explorer.app import Asked, Download
@@ -32,6 +31,7 @@ from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.skin import SEEN, baked
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.landmark_files import WRITABLE, save_landmarks
+from breastmorph.usecases.subject import template_of
 
 if TYPE_CHECKING:
     from breastmorph.explorer.session import Session

@@ -24,7 +24,7 @@ from breastmorph.batch.registered_folder import (
     recipe,
 )
 from breastmorph.batch.summary import summarise
-from breastmorph.clinical.patient import Patient, registered_patient, template_of
+from breastmorph.clinical.patient import Patient
 from breastmorph.explorer.answers import sentences, told
 from breastmorph.explorer.jobs import Job, SharedCalls, WorkerCalls
 from breastmorph.explorer.model_view import ModelOrigin, ModelView
@@ -40,6 +40,7 @@ from breastmorph.model.fitting import surface_residuals
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.check import ScanFiles
 from breastmorph.template import Template
+from breastmorph.usecases.subject import registered_patient, template_of
 
 if TYPE_CHECKING:
     from breastmorph.explorer.session import Session

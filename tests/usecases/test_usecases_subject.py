@@ -9,7 +9,6 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from breast_cohort import breast_shapes
-from breastmorph.clinical.patient import _moved_landmarks, registered_patient, template_of
 from breastmorph.cohort import Cohort
 from breastmorph.evaluation.training_set import training_set
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, LandmarkProblem
@@ -18,6 +17,7 @@ from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.building import build_model
 from breastmorph.model.shape_model import landmark_frame
 from breastmorph.scan.scan import Landmarks
+from breastmorph.usecases.subject import _moved_landmarks, registered_patient, template_of
 from edited_people import FIVE
 
 
