@@ -29,6 +29,7 @@ from pathlib import Path
 import numpy as np
 
 import measuring  # noqa: F401  (one core)
+from bland_altman import Agreement, agreement, save_bland_altman
 from breastmorph.clinical.distances import SkinLandmarks
 from breastmorph.clinical.examination import examiner_of
 from breastmorph.clinical.measure_table import asymmetries
@@ -45,7 +46,6 @@ from breastmorph.phantom import write_cohort
 from breastmorph.phantom.cohort import volume_between
 from breastmorph.registration import Registrar
 from breastmorph.report.clinical_sheet import save_sheet
-from breastmorph.report.figures.curves import Agreement, agreement, save_bland_altman
 from breastmorph.report.render import View, colormap, render
 from breastmorph.scan.check import check_scan, find_scans
 from breastmorph.scan.scan import SIDES, Landmarks

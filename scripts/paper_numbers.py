@@ -90,7 +90,7 @@ def from_models(found: dict[str, Any]) -> dict[str, Any]:
 
 def from_study(results: Any) -> dict[str, Any]:
     """What it takes from the results of a study."""
-    from breastmorph.study.report import command_of
+    from breastmorph.paper.report import command_of
 
     found = results.masks[""]
     both = found.with_masks, found.without_masks
@@ -276,8 +276,8 @@ def main() -> None:
     numbers["peers"] = from_peers(json.loads((BENCHMARKS / "peers.json").read_text(encoding="utf-8")))
     numbers["models"] = from_models(json.loads((BENCHMARKS / "models.json").read_text(encoding="utf-8")))
     if given.study is not None:
-        from breastmorph.study.running import open_study
-        from breastmorph.study.summary import StudyResults
+        from breastmorph.paper.running import open_study
+        from breastmorph.paper.summary import StudyResults
 
         numbers["study"] = from_study(StudyResults(open_study(given.study)))
     NUMBERS.write_text(json.dumps(numbers, indent=1) + "\n", encoding="utf-8")

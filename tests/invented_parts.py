@@ -7,7 +7,7 @@ import os
 import signal
 
 from breastmorph.foundation.errors import BreastMorphError
-from breastmorph.study.part import Made, NotPossible, PartJob
+from breastmorph.paper.part import Made, NotPossible, PartJob
 
 
 def counts(job: PartJob) -> Made:

@@ -15,12 +15,12 @@ from breastmorph.batch.engine import InProcess
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.workers import Failure
 from breastmorph.mesh.files import save_mesh
+from breastmorph.paper import cohort_parts, running
+from breastmorph.paper.part import StudyParameters
+from breastmorph.paper.running import StudyRun, run_study
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.scan import Landmarks
-from breastmorph.study import cohort_parts, running
-from breastmorph.study.part import StudyParameters
-from breastmorph.study.running import StudyRun, run_study
 from small_cohort import random_shapes, small_template
 
 CHECK = CheckParameters(mean_edge=60.0)

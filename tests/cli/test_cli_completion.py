@@ -73,7 +73,7 @@ def test_commands_are_offered_without_loading_them():
         "import sys, os\n"
         "from breastmorph.cli import main\n"
         "try: main(prog_name='breastmorph')\n"
-        "except SystemExit: print([m for m in ('numpy', 'scipy', 'breastmorph.study') if m in sys.modules])"
+        "except SystemExit: print([m for m in ('numpy', 'scipy', 'breastmorph.paper') if m in sys.modules])"
     )
     asked = {"_BREASTMORPH_COMPLETE": "bash_complete", "COMP_WORDS": "breastmorph ", "COMP_CWORD": "1"}
     environment = {**os.environ, **asked, "PYTHONPATH": os.pathsep.join(sys.path)}

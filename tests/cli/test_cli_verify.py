@@ -14,8 +14,8 @@ from breastmorph.cli import main
 from breastmorph.cohort import load_cohort
 from breastmorph.model.building import build_model
 from breastmorph.model.files import load_model, save_model
-from breastmorph.study.folder import StudyFolder
-from breastmorph.study.part import Made, Part, StudyParameters, demo_parameters
+from breastmorph.paper.folder import StudyFolder
+from breastmorph.paper.part import Made, Part, StudyParameters, demo_parameters
 from small_cohort import random_shapes, write_registered
 from tiny_cohort import tiny_recipe, write_scans
 

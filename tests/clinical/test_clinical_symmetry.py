@@ -10,7 +10,6 @@ from breastmorph.clinical.symmetry import SymmetryGauge
 from breastmorph.foundation.errors import MeshProblem
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.report.clinical_sheet import save_symmetry_map
-from breastmorph.report.figures.curves import agreement, save_bland_altman
 from torso import torso
 
 EDGE = 8.0
@@ -98,16 +97,3 @@ def test_the_map_is_drawn_with_both_colours(tmp_path):
     redder = picture[..., 0] - picture[..., 2]
     assert (redder > 90).sum() > 200
     assert (redder < -60).sum() > 200
-
-
-def test_agreement_of_known_numbers(tmp_path):
-    truth = np.linspace(100.0, 900.0, 41)
-    noise = np.where(np.arange(41) % 2, 20.0, -20.0)
-    fair, unfair = agreement(truth + noise + 5.0, truth), agreement(0.8 * truth + noise, truth)
-    assert fair.bias == pytest.approx(5.0, abs=1.0)
-    assert not fair.size_dependent
-    assert unfair.size_dependent
-    assert unfair.slope < -0.15
-    drawn = save_bland_altman(truth + noise + 5.0, truth, tmp_path / "a.png")
-    assert drawn == fair
-    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")

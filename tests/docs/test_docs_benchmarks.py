@@ -7,7 +7,10 @@ import os
 import subprocess
 import sys
 
-from docs_world import ROOT
+import numpy as np
+import pytest
+
+from docs_world import ROOT, script
 
 
 def test_results_show_first_where_a_peer_is_better():
@@ -44,3 +47,16 @@ def test_comparisons_are_noted_only_where_asked(tmp_path):
         subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, env=environment)
         assert notes.exists() is named
     assert json.loads(notes.read_text())["theirs"] == 2.0
+
+
+def test_agreement_of_known_numbers(tmp_path):
+    plots = script(ROOT / "benchmarks" / "bland_altman.py")
+    truth = np.linspace(100.0, 900.0, 41)
+    noise = np.where(np.arange(41) % 2, 20.0, -20.0)
+    fair, unfair = plots.agreement(truth + noise + 5.0, truth), plots.agreement(0.8 * truth + noise, truth)
+    assert fair.bias == pytest.approx(5.0, abs=1.0)
+    assert not fair.size_dependent
+    assert unfair.size_dependent
+    assert unfair.slope < -0.15
+    assert plots.save_bland_altman(truth + noise + 5.0, truth, tmp_path / "a.png") == fair
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")

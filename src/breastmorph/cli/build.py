@@ -28,12 +28,12 @@ from breastmorph.cohort.cohort import doubts
 from breastmorph.foundation.arrays import Bools
 from breastmorph.foundation.errors import BreastMorphError, name_of, sentences
 from breastmorph.foundation.files import without_quote
+from breastmorph.foundation.phrases import short_list
 from breastmorph.model.building import BuildParameters, build_model, chosen_rows
 from breastmorph.model.files import save_model
 from breastmorph.model.procrustes import ProcrustesParameters
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.scan import SIDES
-from breastmorph.study.cohort_parts import named
 
 
 @click.command("build")
@@ -214,4 +214,4 @@ def chosen_subjects(
 
 def listed(names: Sequence[str]) -> str:
     """How many, and the first of them."""
-    return f"{len(names)}: {named(names, _NAMED)}"
+    return f"{len(names)}: {short_list(names, _NAMED)}"

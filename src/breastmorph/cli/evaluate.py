@@ -121,7 +121,7 @@ def command(
     if revealed is not None:
         record["privacy"] = revealed.as_dict()
     if out is not None:
-        from breastmorph.report.figures.curves import save_curves
+        from breastmorph.report.curves import save_curves
 
         write_file(out / "metrics.json", json_text(record).encode())
         write_file(out / "metrics.csv", evaluation.as_csv().encode())

@@ -6,10 +6,7 @@ from pathlib import Path
 
 import click
 
-from breastmorph.cli.options import FOLDER, PATH, json_option, print_json
-from breastmorph.study.comparison import compare_studies
-from breastmorph.study.report import write_report
-from breastmorph.study.running import open_study
+from breastmorph.cli.options import FOLDER, PATH, json_option
 
 
 @click.command("report")
@@ -40,21 +37,9 @@ def command(studies: tuple[Path, ...], compare: bool, output: Path | None, as_js
     """
     if len(studies) != 1 + compare:
         raise click.UsageError("Give two studies with --compare, otherwise one.")
+    from breastmorph.paper.commands import write_comparison, write_study_report
+
     if compare:
-        path = compare_studies(
-            open_study(studies[0]), open_study(studies[1]), output or studies[0] / "comparison.html"
-        )
-        if as_json:
-            print_json({"report": str(path)})
-        else:
-            click.echo(f"Look at {path}")
-        return
-    run = open_study(studies[0])
-    path = write_report(run, output)
-    missing = {part.name: run.states[part.name].why for part in run.plan if not run.states[part.name].settled}
-    if as_json:
-        print_json({"report": str(path), "missing": missing})
-        return
-    if missing:
-        click.echo(f"{len(missing)} of {len(run.plan)} parts are missing; the page says which.", err=True)
-    click.echo(f"Look at {path}")
+        write_comparison(studies[0], studies[1], output, as_json)
+    else:
+        write_study_report(studies[0], output, as_json)

@@ -1,0 +1,319 @@
+"""Parts that bring scans into correspondence: the phantom, what is given, the check, registration, models."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from breastmorph.batch.engine import LocalProcesses, register_batch
+from breastmorph.batch.registered_folder import Hashes, Outcome, RegisteredFolder, input_hashes, recipe
+from breastmorph.cohort import load_cohort
+from breastmorph.cohort.reading import read_table
+from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, sentences
+from breastmorph.foundation.machine import one_thread
+from breastmorph.foundation.phrases import short_list
+from breastmorph.foundation.workers import Failure, run_each
+from breastmorph.model.building import as_number
+from breastmorph.paper.folder import open_cohort, source_of
+from breastmorph.paper.part import Made, NotPossible, PartJob
+from breastmorph.phantom.scanner import write_cohort
+from breastmorph.registration.parameters import preset
+from breastmorph.report.summary_page import ScanPictures, write_summaries
+from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan
+from breastmorph.scan.scan import Doubts
+from breastmorph.template import Template, from_npz
+
+# --------------------------------------------------------------------------------------------------------------------
+# The cohort's table as figures of all subjects together, beside those of the paper's table 1
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean, standard deviation and range of the paper's cohort."""
+
+    title: str
+    mean: float
+    sd: float
+    low: float
+    high: float
+
+
+# Table 1 of the paper, by our column.
+PAPER = {
+    "age": Spread("age, years", 40.78, 14.30, 18.0, 83.0),
+    "bmi": Spread("body mass index, kg/m²", 23.66, 3.57, 16.9, 38.3),
+    "volume_left": Spread("left breast volume, cc", 477.0, 243.0, 71.0, 1259.0),
+    "volume_right": Spread("right breast volume, cc", 481.0, 240.0, 80.0, 1609.0),
+    "volume_difference": Spread("difference of the volumes, cc", 80.0, 81.0, 0.3, 367.0),
+}
+PAPER_COUNTS = {"ptosis": ("with ptosis", 62), "operated": ("operated", 72)}
+PAPER_SUBJECTS = 110
+
+
+def summarised(path: Path, ids: Sequence[str]) -> dict[str, Any]:
+    """Figures of the table's rows that belong to scans.
+
+    Returns
+    -------
+    dict
+        ``rows`` (how many scans have one), ``without_row`` (ids of the others), ``columns``, ``figures`` (by column: n,
+        mean, sd, low, high) and ``counts`` (by column: yes, known).
+    """
+    table = read_table(path)
+    rows = [table[scan_id] for scan_id in ids if scan_id in table]
+    columns = [name for name in next(iter(table.values()), {}) if name and name != "id"]
+    values = {name: np.array([as_number(row.get(name) or "") for row in rows]) for name in columns}
+    if {"volume_left", "volume_right"} <= set(values):
+        values["volume_difference"] = np.abs(values["volume_left"] - values["volume_right"])
+    figures = {name: _figure(values[name]) for name in PAPER if name in values}
+    return {
+        "rows": len(rows),
+        "without_row": [scan_id for scan_id in ids if scan_id not in table],
+        "columns": columns,
+        "figures": {name: figure for name, figure in figures.items() if figure},
+        "counts": _counts(values),
+    }
+
+
+def missing_rows(found: Mapping[str, Any]) -> str:
+    """Which scans the table does not know, as a sentence; empty when it knows all."""
+    lacking = found.get("without_row", ())
+    if not lacking:
+        return ""
+    return (
+        f"cohort.csv has no row for {len(lacking)} of {len(lacking) + found['rows']} scans ({short_list(lacking)}): "
+        "what it says is of the others only."
+    )
+
+
+def _figure(values: Floats) -> dict[str, float]:
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return {}
+    return {
+        "n": len(known),
+        "mean": float(known.mean()),
+        "sd": float(known.std(ddof=1)) if len(known) > 1 else 0.0,
+        "low": float(known.min()),
+        "high": float(known.max()),
+    }
+
+
+def _counts(values: Mapping[str, Floats]) -> dict[str, dict[str, int]]:
+    found = {}
+    if {"ptosis_left", "ptosis_right"} <= set(values):
+        grade = np.fmax(values["ptosis_left"], values["ptosis_right"])
+        found["ptosis"] = {"yes": int((grade > 0).sum()), "known": int(np.isfinite(grade).sum())}
+    if "operated" in values:
+        operated = values["operated"]
+        known = np.isfinite(operated)
+        if known.any():
+            found["operated"] = {"yes": int((operated[known] > 0).sum()), "known": int(known.sum())}
+    return found
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Parts that bring scans into correspondence: the phantom, what is given, the check, registration, models
+# --------------------------------------------------------------------------------------------------------------------
+
+FEWEST = 4  # subjects that can be registered, below which no model says anything
+
+
+def make_phantom(job: PartJob) -> Made:
+    """Draw and scan the synthetic cohort."""
+    n, seed = job.part.settings["subjects"], job.part.settings["seed"]
+    out = job.study.path / "cohort"
+    shutil.rmtree(out, ignore_errors=True)  # of another size or seed, or half-written
+    with job.steps("scans made", n) as advance:
+        write_cohort(out, n, seed, job.jobs, on_done=lambda done: advance())
+    files = sorted(path for path in out.rglob("*") if path.is_file())
+    return Made(
+        {"subjects": n}, in_place=tuple(path.relative_to(job.study.path).as_posix() for path in files)
+    )
+
+
+def list_scans(job: PartJob) -> Made:
+    """Which scans there are, by their content."""
+    return Made({"files": source_of(job.study).scan_hashes()})
+
+
+def read_cohort_table(job: PartJob) -> Made:
+    """What the cohort's table says, as figures of all subjects together."""
+    source = source_of(job.study)
+    if source.table is None:
+        raise NotPossible("there is no cohort.csv beside the scans")
+    known = job.result("scans")["files"]
+    return Made({"file": source.table_hash(), **summarised(source.table, list(known))})
+
+
+def list_truth(job: PartJob) -> Made:
+    """Which truth there is, by its content."""
+    files = source_of(job.study).truth_hashes()
+    if not files:
+        raise NotPossible("the truth behind the scans is not known (there is no truth/ folder)")
+    return Made({"files": files})
+
+
+def check_scans(job: PartJob) -> Made:
+    """Judge every scan before any computing starts."""
+    found = source_of(job.study).found()
+    check = job.check
+    verdicts: dict[str, Any] = {}
+    with (
+        job.steps("scans checked", len(found)) as advance,
+        closing(run_each(partial(_checker, check, _template(job)), found, job.jobs)) as judged,
+    ):
+        for files, verdict in judged:
+            if isinstance(verdict, Failure):
+                verdict = {"verdict": "refused", "remarks": [verdict.reason], "facts": {}}
+            verdicts[files.id] = verdict
+            advance()
+    scans = {files.id: verdicts[files.id] for files in found}
+    counts = {
+        name: sum(one["verdict"] == name for one in scans.values())
+        for name in ("usable", "repaired", "refused")
+    }
+    refused = [scan_id for scan_id, one in scans.items() if one["verdict"] == "refused"]
+    good = len(scans) - len(refused)
+    if good < FEWEST:
+        raise NotPossible(
+            f"{good} of {len(scans)} scans can be used, and a study needs at least {FEWEST}: add scans"
+            + (f", or mend those that were refused ({short_list(refused)})" if refused else ""),
+            {"counts": counts, "scans": scans},
+        )
+    return Made({"counts": counts, "scans": scans})
+
+
+def register_scans(job: PartJob) -> Made:
+    """Register the cohort in one way; goes on where an earlier run was stopped."""
+    settings, out = job.part.settings, job.study.registered(job.part.settings["variant"])
+    found = source_of(job.study).found()
+    rules = recipe(
+        _template(job),
+        preset(settings["preset"], use_masks=settings["masks"]),
+        job.check,
+        ScanPictures() if settings["pictures"] else None,
+    )
+    rules = replace(rules, doubts=_known_doubts(job.result("check")))
+    folder = RegisteredFolder(out)
+    _drop_others(folder, {files.id for files in found})
+    with job.steps("scans registered", len(found)) as advance:
+
+        def started(to_do: int, done: int) -> None:
+            for _ in range(done):
+                advance()
+
+        outcomes = register_batch(
+            found,
+            rules,
+            out,
+            LocalProcesses(job.jobs),
+            on_start=started,
+            on_done=lambda outcome: advance(),
+            on_end=(lambda known: write_summaries(known, out)) if settings["pictures"] else None,
+        )
+    good = [outcome for outcome in outcomes if outcome.status != "failed"]
+    if len(good) < FEWEST:
+        first = next((outcome.message for outcome in outcomes if outcome.status == "failed"), "")
+        raise BreastMorphError(
+            f"only {len(good)} of {len(outcomes)} scans could be registered"
+            + (f" ({first})" if first else ""),
+            f"A study needs at least {FEWEST}",
+        )
+    load_cohort(out)  # packs the shapes once, before several parts want them at the same time
+    base = folder.registered.relative_to(job.study.path).as_posix()
+    return Made(
+        {
+            "subjects": [outcome.id for outcome in good],
+            "failed": {o.id: o.message for o in outcomes if o.status == "failed"},
+            "warned": sum(bool(outcome.warnings) for outcome in good),
+            "absent": sum(bool(outcome.record.get("absent_side")) for outcome in good),
+            "metrics": _metrics(good),
+        },
+        in_place=tuple(f"{base}/{outcome.id}.ply" for outcome in good),
+        timed=tuple(f"{base}/{outcome.id}.json" for outcome in good),
+        note=_counted(len(good), [outcome.id for outcome in outcomes if outcome.status == "failed"]),
+    )
+
+
+def build_one(job: PartJob) -> Made:
+    """Build the shape model of one variant."""
+    from breastmorph.model.building import BuildParameters, build_model
+    from breastmorph.model.files import save_model
+
+    variant = job.part.settings["variant"]
+    cohort = open_cohort(job.study, variant)
+    both = sum(not side for side in cohort.absent)
+    if both < FEWEST:
+        raise NotPossible(f"only {both} registered subjects have both breasts; a model needs {FEWEST}")
+    synthetic = {"synthetic": True} if job.study.description()["parameters"].get("phantom") else {}
+    model = build_model(cohort, BuildParameters(), {"variant": variant, **synthetic})
+    save_model(model, job.place(f"models/{variant}.h5"))
+    share = np.cumsum(model.variances) / model.variances.sum()
+    return Made(
+        {
+            "subjects": both,
+            "vertices": model.n_vertices,
+            "components": model.n_components,
+            "total_variance": float(model.info["total_variance"]),
+            "share": {str(k): float(share[min(k, len(share)) - 1]) for k in (1, 2, 5, 8, 20)},
+        }
+    )
+
+
+def _checker(check: CheckParameters, template: Template) -> Callable[[ScanFiles], dict[str, Any]]:
+    def judge(files: ScanFiles) -> dict[str, Any]:
+        inputs: Hashes = {}
+        with suppress(FileProblem):  # which the check will say
+            inputs = input_hashes(files)
+        with one_thread():
+            judged = check_scan(files, check, template.as_reference)
+        remarks = sentences(finding for finding in judged.findings if finding.level != "note")
+        verdict = {"verdict": judged.verdict, "remarks": remarks, "facts": dict(judged.facts)}
+        return verdict | (
+            {"inputs": inputs, "doubts": Doubts.of(judged.scan).as_dict()} if judged.scan else {}
+        )
+
+    return judge
+
+
+def _known_doubts(checked: Mapping[str, Any]) -> dict[str, tuple[Hashes, Doubts]]:
+    """What the check said against scans: every way of registering needs it, and none need seek it again."""
+    return {
+        scan_id: (one["inputs"], Doubts.from_dict(one["doubts"]))
+        for scan_id, one in checked.get("scans", {}).items()
+        if "doubts" in one
+    }
+
+
+def _template(job: PartJob) -> Template:
+    return from_npz((job.study.path / "template.npz").read_bytes())
+
+
+def _counted(good: int, failed: Sequence[str]) -> str:
+    """How many scans were registered, in words."""
+    words = f"{good} of {good + len(failed)} scans registered"
+    return f"{words}, {len(failed)} failed: {short_list(failed)}" if failed else words
+
+
+def _drop_others(folder: RegisteredFolder, ids: set[str]) -> None:
+    """Put results of scans aside that are no longer in the cohort: a model takes all that a folder holds."""
+    for scan_id in folder.ids():
+        if scan_id not in ids:
+            folder.supersede(scan_id)
+            (folder.failed / f"{scan_id}.json").unlink(missing_ok=True)
+
+
+def _metrics(outcomes: list[Outcome]) -> dict[str, list[float | None]]:
+    """Every metric that the records hold, subject by subject."""
+    names = sorted({name for outcome in outcomes for name in outcome.record.get("metrics", {})})
+    return {name: [outcome.record["metrics"].get(name) for outcome in outcomes] for name in names}

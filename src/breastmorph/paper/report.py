@@ -1,0 +1,339 @@
+"""The report of a study: its parts as sections of one page."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import asdict, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+from breastmorph import __version__
+from breastmorph.foundation.errors import Finding
+from breastmorph.foundation.files import plain
+from breastmorph.foundation.phrases import plural
+from breastmorph.model.files import load_model
+from breastmorph.paper.evidence import RELEVANT
+from breastmorph.paper.experiment_sections import (
+    clinical_section,
+    data_section,
+    masks_section,
+    operated_section,
+)
+from breastmorph.paper.part import making_command
+from breastmorph.paper.running import EXPERIMENTS, StudyRun
+from breastmorph.paper.sections import (
+    cohort_section,
+    editing_section,
+    model_section,
+    prediction_section,
+    statement_table,
+)
+from breastmorph.paper.summary import (
+    StudyResults,
+    facts,
+    few_subjects,
+    key_figures,
+    statements_by_method,
+    tally_text,
+)
+from breastmorph.registration.parameters import preset
+from breastmorph.report.cards import PHANTOM
+from breastmorph.report.page import (
+    Block,
+    Code,
+    Figure,
+    Page,
+    Reproducibility,
+    Section,
+    Table,
+    Text,
+    mean_png,
+    write_archive,
+    write_page,
+)
+from breastmorph.scan.check import CheckParameters
+
+_LIBRARIES = ("numpy", "scipy", "numba", "libigl", "potpourri3d", "qdldl", "h5py", "matplotlib")
+_ARCHIVE = "All figures for print with their data, tables and methods (ZIP)"
+_METHODS = {"default": "default method", "paper": "printed method"}
+_PAPER = (
+    "Weiherer et al., Learning the shape of female breasts: an open-access 3D statistical shape model of the female "
+    "breast built from 110 breast scans"
+)
+
+
+def write_report(run: StudyRun, output: Path | None = None) -> Path:
+    """Write the report of a study, finished or not; returns the file. The same study gives the same bytes.
+
+    Beside it goes an archive with every figure for print, the numbers behind it, the tables, and the methods paragraph.
+    """
+    path = output or run.study.report
+    archive = path.with_name(f"{path.stem}-figures.zip")
+    page = report_page(run)
+    write_archive(archive, page, {"methods.txt": methods(StudyResults(run)) + "\n"})
+    # Single files are offered where the page lies beside them.
+    beside = path.resolve().parent == run.study.path.resolve()
+    downloads = ((_ARCHIVE, archive.name),)
+    write_page(path, replace(page if beside else without_files(page), downloads=downloads))
+    return path
+
+
+def methods(results: StudyResults) -> str:
+    """The methods paragraph of a paper about this study: what was done, with the versions used."""
+    run, p = results.run, results.parameters
+    model, checked = run.result("model-masks"), run.result("check").get("counts", {})
+    found, used = sum(checked.values()), len(run.result("register-masks").get("subjects", ()))
+    kind = (
+        f"synthetic torsos (seed {p.seed}) with known truth"
+        if p.phantom is not None
+        else "3D surface scans of adult torsos"
+    )
+    template = preset("default")
+    words = [
+        f"{found} {kind} were checked for unit, orientation and adult anatomy; {used} were registered to one template "
+        f"by BreastMorph {results.description['version']}"
+        + (f" ({plural(checked['repaired'], 'scan')} repaired before)" if checked.get("repaired") else "")
+        + ": similarity from landmarks, smooth warp that slides along the scan, and minimisation of an energy of "
+        "distance, rigidity and landmarks, with and without breast probability masks"
+        + (
+            ", each also with the settings and steps as Weiherer et al. print them"
+            if p.printed_method
+            else ""
+        )
+        + f" (all {len(asdict(template))} parameters are in the study's record).",
+    ]
+    if model:
+        words.append(
+            f"Shapes of {plural(model['subjects'], 'subject')} with both breasts were aligned by generalized "
+            f"Procrustes analysis and decomposed into {plural(model['components'], 'principal component')} of "
+            f"{model['vertices']:,} vertices."
+        )
+    words.append(
+        "Compactness is the cumulative share of the variance; generalization the mean distance of corresponding points "
+        "between a left-out subject and its reconstruction by the model of the others; specificity the mean distance "
+        f"of {p.samples} random samples to the nearest subject. Intervals are 95 % confidence intervals (bootstrap "
+        "over subjects, 2,000 drawings; for compactness 1,000, or 300 of a subset; for specificity over the samples). "
+        "Paired figures were compared by Wilcoxon's signed-rank test, samples by the Mann-Whitney test, both two-sided "
+        "at 0.05 without correction for several tests; differences below "
+        f"{100 * RELEVANT:.0f} % of the figure compared with were not taken for differences."
+    )
+    versions = {"Python": platform.python_version(), **_versions()}
+    listed = ", ".join(f"{name} {number}" for name, number in versions.items())
+    words.append(f"Computed with {listed}; the command was: {command_of(results)}")
+    return " ".join(words)
+
+
+def report_page(run: StudyRun) -> Page:
+    """The page."""
+    results = StudyResults(run)
+    phantom = results.parameters.phantom is not None
+    scans = len(run.result("scans").get("files", {})) or results.parameters.phantom or 0
+    notice = "All torsos of this study are synthetic; nobody's data are in it." if phantom else ""
+    missing = [part for part in run.plan if not run.states[part.name].settled]
+    if missing:
+        unfinished = f"This study is not finished: {len(missing)} of {len(run.plan)} parts are missing."
+        notice = f"{unfinished} {notice}".strip()
+    notice = f"{few_subjects(run)} {notice}".strip()
+    return Page(
+        "The paper's experiments on this cohort",
+        (
+            _statements(results),
+            _what_was_done(results),
+            cohort_section(results),
+            masks_section(results),
+            data_section(results),
+            operated_section(results),
+            clinical_section(results),
+            model_section(results),
+            editing_section(results),
+            prediction_section(results),
+            *_cards(results),
+            _parameters(results),
+        ),
+        f"{scans} {'synthetic ' if phantom else ''}adult torso scans, beside: {_PAPER}",
+        facts(results),
+        notice,
+        _first_picture(results),
+    )
+
+
+def without_files(page: Page) -> Page:
+    """The page without links to the figures' files."""
+
+    def bare(block: Block) -> Block:
+        if isinstance(block, Section):
+            return replace(block, blocks=tuple(bare(inner) for inner in block.blocks))
+        return replace(block, file=None) if isinstance(block, Figure) else block
+
+    sections = tuple(bare(section) for section in page.sections)
+    return replace(page, sections=tuple(one for one in sections if isinstance(one, Section)))
+
+
+def _first_picture(results: StudyResults) -> Figure | None:
+    """What the study is about: the mean shape, or the template where there is no model yet."""
+    if results.why_not("model-masks"):
+        return None
+    model = load_model(results.run.study.model("masks"))
+    return Figure(
+        mean_png(model, titled=False),
+        f"The mean shape of the {plural(model.info.get('subjects', 0), 'subject')}.",
+    )
+
+
+def _statements(results: StudyResults) -> Section:
+    found = results.statements
+    if not found:
+        return Section("The paper beside this study", (Text(("No experiment is finished yet.",)),))
+    against = sum(one.by_truth == "contradicts" for one in found)
+    texts = [
+        "The cohort is not the paper's, so the numbers differ. What can be compared are statements: does what the "
+        "paper says hold here too, by a test where one is possible? "
+        + " ".join(
+            f"{what[0].upper()}{what[1:]}: {tally_text(some)}."
+            for what, some in statements_by_method(results).items()
+        ),
+    ]
+    if against:
+        texts.append(
+            f"In {against} of them the measure prefers the registration that is worse by truth. The "
+            "sections below say how, and docs/paper-notes.md analyses why."
+        )
+    groups = dict.fromkeys((one.experiment, one.preset) for one in found)
+    tables = [
+        statement_table(
+            [one for one in found if (one.experiment, one.preset) == (experiment, method)],
+            EXPERIMENTS[experiment] + (f", {_METHODS.get(method, method)}" if method else ""),
+        )
+        for experiment, method in groups
+    ]
+    numbers = Table(
+        "Key figures beside the paper's",
+        ("", "here", "paper"),
+        tuple(key_figures(results)),
+    )
+    return Section("The paper beside this study", (Text(tuple(texts)), numbers, *tables))
+
+
+def _what_was_done(results: StudyResults) -> Section:
+    run = results.run
+    ways = len(results.parameters.variants)
+    blocks: list[Block] = [
+        Text(
+            (
+                f"The scans were checked and registered {ways} times: with and without breast masks"
+                + (", by the default method and by the method as the paper prints it" if ways > 2 else "")
+                + ". A shape model was built from each. The four experiments of the paper's section 4 and its two "
+                "applications of section 5 follow. Default and printed method differ where the print cannot be taken "
+                "literally or can be done better; docs/paper-notes.md lists every departure.",
+            )
+        ),
+        Section("Methods, for a paper", (Text((methods(results),)),)),
+    ]
+    other = [part for part in run.plan if run.states[part.name].status != "done"]
+    if other:
+        rows = tuple((part.title, run.states[part.name].status, run.states[part.name].why) for part in other)
+        blocks.append(Table("Parts without a result", ("part", "state", "why"), rows))
+        if any(not run.states[part.name].settled for part in other):
+            blocks.append(Text(("Missing and failed parts are computed by running the same command again:",)))
+            blocks.append(Code(command_of(results)))
+    return Section("What was done", tuple(blocks))
+
+
+def _cards(results: StudyResults) -> list[Section]:
+    """What a synthetic cohort is and is not."""
+    if results.parameters.phantom is None:
+        return []
+    return [Section("What the synthetic cohort is, and is not", (Table(PHANTOM.name, ("", ""), tuple(PHANTOM.rows())),),
+                    appendix=True)]  # fmt: skip
+
+
+def _parameters(results: StudyResults) -> Section:
+    return Section(
+        "How to get these results again",
+        (
+            Text(
+                (
+                    f"With BreastMorph {results.description['version']} and the same inputs, this command gives the "
+                    "same numbers; the record below has all parameters, seeds, versions and hashes of the inputs.",
+                )
+            ),
+            Code(command_of(results)),
+            Reproducibility(record_of(results), "study-record.json"),
+        ),
+        appendix=True,
+    )
+
+
+_TOLD = ("unit", "scale_by", "landmark_order", "max_faces")  # of the check's parameters: those with an option
+
+
+def command_of(results: StudyResults) -> str:
+    """The command that makes the study; folders by name only, since reports are passed on."""
+    p = results.parameters
+    own = results.description.get("cohort")
+    out = quote(f"{results.run.study.path.resolve().name}/")
+    if making_command(p, own) == "demo":
+        return _command("demo", n=p.phantom, seed=p.seed, out=out)
+    cohort = quote(f"{Path(own).name}/") if own else ""
+    more = [] if p.printed_method else [Finding("study/paper-no-printed")]
+    more += [
+        Finding(f"study/paper-{name.replace('_', '-')}", {"value": value})
+        for name, value in asdict(p.check).items()
+        if name in _TOLD and value != getattr(CheckParameters(), name)
+    ]
+    of = Finding("study/paper-own", {"folder": cohort})
+    of = of if own else Finding("study/paper-phantom", {"n": p.phantom})
+    return _command("paper", cohort=of, out=out, seed=p.seed, samples=p.samples, more=more)
+
+
+def _command(which: str, **values: object) -> str:
+    return Finding(f"study/{which}", values).said("command").cause
+
+
+def record_of(results: StudyResults) -> dict[str, Any]:
+    """All that is needed to get the results again, and what they were."""
+    run, description = results.run, results.description
+    records = {part.name: run.study.record(part.name) for part in run.plan}
+    return {
+        "versions": {
+            "BreastMorph": description["version"],
+            "program": description["program"],
+            "report written by": __version__,
+            "Python": platform.python_version(),
+            **_versions(),
+        },
+        "parameters": description["parameters"],
+        "registration": {
+            variant.name: {
+                "preset": variant.preset,
+                "parameters": plain(asdict(preset(variant.preset, use_masks=variant.masks))),
+            }
+            for variant in results.parameters.variants
+        },
+        "inputs": {
+            "template": description["inputs"]["template"],
+            "scans": run.result("scans").get("files", {}),
+            "table": run.result("table").get("file", ""),
+            "truth": run.result("truth").get("files", {}),
+        },
+        "parts": {
+            name: {
+                "state": run.states[name].status,
+                "key": run.states[name].key,
+                "digest": record.get("digest", "") if run.states[name].settled else "",
+            }
+            for name, record in records.items()
+        },
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {}
+    for name in _LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
