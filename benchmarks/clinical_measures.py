@@ -30,11 +30,12 @@ import numpy as np
 
 import measuring  # noqa: F401  (one core)
 from bland_altman import Agreement, agreement, save_bland_altman
-from breastmorph.clinical.distances import SkinLandmarks
-from breastmorph.clinical.examination import examiner_of
+from breastmorph.clinical.chest_wall import FlatWall
+from breastmorph.clinical.distance_meter import Gauge
+from breastmorph.clinical.examiner import examiner_of
 from breastmorph.clinical.measure_table import asymmetries
-from breastmorph.clinical.measures import Gauge
-from breastmorph.clinical.volume import DEFINITIONS, BreastVolumes, _FlatWall, _volume
+from breastmorph.clinical.skin_points import SkinLandmarks
+from breastmorph.clinical.volume import DEFINITIONS, BreastVolumes, _volume
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.evaluation.truth import load_tie
 from breastmorph.foundation.arrays import Bools, Floats, Ints
@@ -246,7 +247,7 @@ def true_places(home: Path, sets: list[Path]) -> None:
         borders = {side: tie[f"breast_{side}"].astype(bool) for side in SIDES}
     gauge = BreastVolumes(template.mesh, template.landmarks)
     lids = {side: lid(mean, borders[side], 1) for side in SIDES}
-    flat = {side: _FlatWall.of(mean, borders[side]) for side in SIDES}
+    flat = {side: FlatWall.of(mean, borders[side]) for side in SIDES}
     for folder in sets:
         rows: dict[str, list[list[float]]] = {}
         names = tuple(path.stem for path in sorted((folder / "truth").glob("*.npz")))

@@ -19,10 +19,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from scipy.stats import kstest
 
-from breastmorph.clinical.distances import Request
 from breastmorph.clinical.editing import Editor
+from breastmorph.clinical.feature_requests import Request
+from breastmorph.clinical.model_features import ModelFeatures
 from breastmorph.clinical.patient import Patient, mean_patient
-from breastmorph.clinical.wishes import ModelFeatures
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mask import breast_regions

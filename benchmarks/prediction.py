@@ -30,30 +30,20 @@ import numpy as np
 
 from breastmorph.batch.engine import register_batch
 from breastmorph.batch.registered_folder import recipe
-from breastmorph.clinical.distances import Request
-from breastmorph.clinical.left_out import TrainingShapes, training_shapes
-from breastmorph.clinical.measures import measured_features
-from breastmorph.clinical.missing_region import (
-    Evidence,
-    OperatedSkin,
-    TorsoView,
-    mirror_frame,
-    missing_region,
-)
-from breastmorph.clinical.prediction import (
-    is_gone,
-    lacking,
-    predict_breast,
-    predicted_measures,
-    with_measures,
-)
-from breastmorph.clinical.predictor import (
-    BreastPredictor,
-    Prediction,
-    PredictionParameters,
-    deviation_of,
-    learnt_predictor,
-)
+from breastmorph.clinical.absent_breast import is_gone
+from breastmorph.clinical.feature_requests import Request
+from breastmorph.clinical.features import measured_features
+from breastmorph.clinical.mirror_frame import mirror_frame
+from breastmorph.clinical.missing_region import missing_region
+from breastmorph.clinical.missing_volume import lacking
+from breastmorph.clinical.operated_skin import OperatedSkin
+from breastmorph.clinical.predicted_measures import predicted_measures
+from breastmorph.clinical.predicting import predict_breast
+from breastmorph.clinical.prediction import Prediction, deviation_of
+from breastmorph.clinical.predictor import BreastPredictor, PredictionParameters, learnt_predictor
+from breastmorph.clinical.stated_measures import with_measures
+from breastmorph.clinical.torso_view import Evidence, TorsoView
+from breastmorph.clinical.training_shapes import TrainingShapes, training_shapes
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.evaluation.truth import Tie

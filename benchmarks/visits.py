@@ -29,7 +29,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 import measuring  # noqa: F401  (one core)
-from breastmorph.clinical.comparison import Comparer, Comparison
+from breastmorph.clinical.comparer import Comparer
+from breastmorph.clinical.comparison import Comparison
 from breastmorph.clinical.distances import DISTANCES
 from breastmorph.clinical.measure_table import SURE
 from breastmorph.clinical.repeatability import Repeatability, VolumeNoise

@@ -15,7 +15,7 @@ import numpy as np
 
 from breastmorph.batch.learning import Learnt
 from breastmorph.batch.registered_folder import RegisteredFolder
-from breastmorph.clinical.missing_region import load_painted
+from breastmorph.clinical.painted_region import load_painted
 from breastmorph.cohort import load_cohort
 from breastmorph.cohort.reading import landmark_vertices, read_table
 from breastmorph.foundation.errors import BreastMorphError

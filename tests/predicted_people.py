@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 
 from breast_cohort import breast_model, breast_shapes, breast_template
-from breastmorph.clinical.missing_region import mirror_frame
+from breastmorph.clinical.mirror_frame import mirror_frame
 from breastmorph.clinical.predictor import BreastPredictor, learnt_predictor
 from breastmorph.cohort import Cohort
 from breastmorph.model.building import BuildParameters, build_model

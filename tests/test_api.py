@@ -156,7 +156,7 @@ def test_one_scan_that_fails_does_not_stop_the_others(world, tmp_path, monkeypat
 
 
 def test_measures_are_those_of_the_command(fits, breast_template):
-    from breastmorph.clinical.examination import Examiner
+    from breastmorph.clinical.examiner import Examiner
 
     fit, template = fits[0], breast_template
     command = Examiner(template.mesh, template.landmark_ids).shape(

@@ -82,15 +82,15 @@ _HOME = {
     "Stance": "breastmorph.clinical.comparison",
     "Repeatability": "breastmorph.clinical.repeatability",
     "VolumeNoise": "breastmorph.clinical.repeatability",
-    "RepeatStudy": "breastmorph.clinical.repeatability",
-    "RepeatedMeasure": "breastmorph.clinical.repeatability",
+    "RepeatStudy": "breastmorph.clinical.repeat_study",
+    "RepeatedMeasure": "breastmorph.clinical.repeat_study",
     "edit": "breastmorph.api.clinic",
-    "Edit": "breastmorph.clinical.wishes",
+    "Edit": "breastmorph.clinical.edit",
     "Change": "breastmorph.clinical.measure_table",
     "Standing": "breastmorph.model.standing",
     "predict": "breastmorph.api.clinic",
     "plan": "breastmorph.api.clinic",
-    "Prediction": "breastmorph.clinical.predictor",
+    "Prediction": "breastmorph.clinical.prediction",
     "Plan": "breastmorph.clinical.planning",
     "SidePlan": "breastmorph.clinical.planning",
     "PlannedPart": "breastmorph.clinical.planning",
@@ -131,22 +131,17 @@ if TYPE_CHECKING:
         Stance,
         VisitChange,
     )
+    from breastmorph.clinical.edit import Edit
     from breastmorph.clinical.examination import Examination
     from breastmorph.clinical.left_out import Choice
     from breastmorph.clinical.measure_table import Change, Measure, MeasureChange, MeasureTable
     from breastmorph.clinical.missing_region import MissingRegion
     from breastmorph.clinical.planning import Plan, PlannedPart, SidePlan
-    from breastmorph.clinical.predictor import Prediction
+    from breastmorph.clinical.prediction import Prediction
     from breastmorph.clinical.ptosis import Ptosis
-    from breastmorph.clinical.repeatability import (
-        Repeatability,
-        RepeatedMeasure,
-        RepeatStudy,
-        VolumeNoise,
-        load_repeatability,
-    )
+    from breastmorph.clinical.repeat_study import RepeatedMeasure, RepeatStudy
+    from breastmorph.clinical.repeatability import Repeatability, VolumeNoise, load_repeatability
     from breastmorph.clinical.symmetry import Symmetry
-    from breastmorph.clinical.wishes import Edit
     from breastmorph.cohort import Cohort, load_cohort
     from breastmorph.evaluation.model_evaluation import Evaluation, EvaluationParameters, RawScans
     from breastmorph.evaluation.training_set import Compactness, Curve, Decoupling

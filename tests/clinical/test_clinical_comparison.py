@@ -9,22 +9,16 @@ from click.testing import CliRunner
 
 import breastmorph.template
 from breastmorph.cli import main
-from breastmorph.clinical.comparison import (
-    APART,
-    Comparer,
-    Comparison,
-    _grades,
-    as_record,
-)
-from breastmorph.clinical.examination import dictionary
+from breastmorph.clinical.comparer import APART, Comparer, _grades
+from breastmorph.clinical.comparison import Comparison, as_record
+from breastmorph.clinical.data_dictionary import dictionary
 from breastmorph.clinical.measure_table import Measure
+from breastmorph.clinical.repeat_study import repeat_study, repeated_people
 from breastmorph.clinical.repeatability import (
     Repeatability,
     VolumeNoise,
     builtin_repeatability,
     load_repeatability,
-    repeat_study,
-    repeated_people,
 )
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, LandmarkProblem

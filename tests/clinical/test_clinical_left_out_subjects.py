@@ -7,10 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from breastmorph.clinical.distances import Reading
-from breastmorph.clinical.left_out import LeftOut, best_choice, training_shapes
-from breastmorph.clinical.prediction import predict_breast
-from breastmorph.clinical.predictor import deviation_of, learnt_predictor
+from breastmorph.clinical.left_out import LeftOut, best_choice
+from breastmorph.clinical.predicting import predict_breast
+from breastmorph.clinical.prediction import deviation_of
+from breastmorph.clinical.predictor import learnt_predictor
+from breastmorph.clinical.skin_points import Reading
+from breastmorph.clinical.training_shapes import training_shapes
 from breastmorph.cohort import Cohort
 from breastmorph.cohort.cohort import doubts
 from breastmorph.foundation.errors import BreastMorphError

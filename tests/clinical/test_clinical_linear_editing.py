@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from breast_cohort import breast_model
-from breastmorph.clinical.distances import Request
-from breastmorph.clinical.edit_space import EditSpace, RegressionParameters, most_likely, population, regress
+from breastmorph.clinical.edit_solver import most_likely
+from breastmorph.clinical.edit_space import EditSpace
 from breastmorph.clinical.editing import Editor
+from breastmorph.clinical.feature_regression import RegressionParameters, population, regress
+from breastmorph.clinical.feature_requests import Request
 from breastmorph.clinical.patient import mean_patient
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.model.shape_model import Training

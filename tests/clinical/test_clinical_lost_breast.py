@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from breastmorph.clinical.distances import parse_request
-from breastmorph.clinical.measures import measured_features
-from breastmorph.clinical.missing_region import OperatedSkin, OperationLimits, plane_between, plane_by_surface
-from breastmorph.clinical.prediction import lacking, predict_breast, with_measures
-from breastmorph.clinical.predictor import PredictionParameters, deviation_of, learnt_predictor
+from breastmorph.clinical.feature_requests import parse_request
+from breastmorph.clinical.features import measured_features
+from breastmorph.clinical.mirror_frame import plane_between, plane_by_surface
+from breastmorph.clinical.missing_volume import lacking
+from breastmorph.clinical.operated_skin import OperatedSkin, OperationLimits
+from breastmorph.clinical.predicting import predict_breast
+from breastmorph.clinical.prediction import deviation_of
+from breastmorph.clinical.predictor import PredictionParameters, learnt_predictor
+from breastmorph.clinical.stated_measures import with_measures
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.geometry import Similarity, vertex_normals

@@ -9,14 +9,11 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from breastmorph.clinical.missing_region import (
-    Seam,
-    load_painted,
-    mirror_frame,
-    missing_region,
-    plane_between,
-)
+from breastmorph.clinical.mirror_frame import mirror_frame, plane_between
+from breastmorph.clinical.missing_region import missing_region
+from breastmorph.clinical.painted_region import load_painted
 from breastmorph.clinical.predictor import learnt_predictor
+from breastmorph.clinical.seam import Seam
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import trimesh
 
-from breastmorph.clinical.planning import cut, plan_of, sections
+from breastmorph.clinical.cuts import cut, sections
+from breastmorph.clinical.planning import plan_of
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -100,7 +101,7 @@ def test_it_says_what_it_is_and_a_synthetic_model_gives_no_advice(predicted):
 
 
 def test_an_edit_is_planned_on_both_sides(editor, tmp_path):
-    from breastmorph.clinical.distances import parse_request
+    from breastmorph.clinical.feature_requests import parse_request
 
     edit = editor.exact([parse_request("volume-left=+40cc")], ["thorax", "right"])
     plan = plan_of(editor.model, edit.before, edit)

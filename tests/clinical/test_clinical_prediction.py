@@ -9,14 +9,13 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from breastmorph.clinical import prediction
-from breastmorph.clinical.left_out import training_shapes
-from breastmorph.clinical.missing_region import mirror_frame
-from breastmorph.clinical.prediction import counts_as_gone, is_gone, predict_breast, predicted_measures
-from breastmorph.clinical.predictor import (
-    PredictionParameters,
-    deviation_of,
-    learnt_predictor,
-)
+from breastmorph.clinical.absent_breast import counts_as_gone, is_gone
+from breastmorph.clinical.mirror_frame import mirror_frame
+from breastmorph.clinical.predicted_measures import predicted_measures
+from breastmorph.clinical.predicting import predict_breast
+from breastmorph.clinical.prediction import deviation_of
+from breastmorph.clinical.predictor import PredictionParameters, learnt_predictor
+from breastmorph.clinical.training_shapes import training_shapes
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort
 from breastmorph.explorer import predicting

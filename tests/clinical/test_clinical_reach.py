@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from breastmorph.clinical.examination import Examiner
+from breastmorph.clinical.examiner import Examiner
 from breastmorph.foundation.errors import LandmarkProblem
 from breastmorph.scan.scan import Landmarks
 from breastmorph.template import default_template

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from breastmorph.clinical.distances import Request, parse_request
+from breastmorph.clinical.feature_requests import Request, parse_request
 from breastmorph.foundation.errors import BreastMorphError
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from breastmorph.clinical.examination import examiner_of
+from breastmorph.clinical.examiner import examiner_of
 from breastmorph.explorer.model_view import demo_model, from_bytes, to_bytes
 from breastmorph.explorer.settings import Settings
 from breastmorph.model.files import load_model, save_model

@@ -13,7 +13,7 @@ import trimesh
 from matplotlib.figure import Figure
 from PIL import Image
 
-from breastmorph.clinical.prediction import predict_breast
+from breastmorph.clinical.predicting import predict_breast
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from breastmorph.clinical.examination import examiner_of
+from breastmorph.clinical.examiner import examiner_of
 from breastmorph.clinical.planning import plan_of
-from breastmorph.clinical.prediction import predicted_side
+from breastmorph.clinical.predicted_measures import predicted_side
 from breastmorph.report import handout
 from breastmorph.report.handout import LANGUAGES, Handout, compared, said, save_handout, spread
 from predicted_people import flattened, model, predictor

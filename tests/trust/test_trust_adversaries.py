@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from breast_cohort import breast_model, breast_shapes
 from breastmorph.cli import main
-from breastmorph.clinical.left_out import training_shapes
+from breastmorph.clinical.training_shapes import training_shapes
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.cohort.cohort import copy_groups, doubts, without_copies
 from breastmorph.evaluation.model_evaluation import EvaluationParameters, evaluate_model

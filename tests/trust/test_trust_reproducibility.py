@@ -31,7 +31,7 @@ THREADS = """
 import hashlib
 import numpy as np
 from breastmorph.clinical.editing import Editor
-from breastmorph.clinical.distances import parse_request
+from breastmorph.clinical.feature_requests import parse_request
 from breastmorph.clinical.patient import mean_patient
 from breastmorph.model.fitting import FitParameters, fit_model
 from breastmorph.cohort import Cohort

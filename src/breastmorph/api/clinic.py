@@ -18,13 +18,18 @@ from breastmorph.api import (
     several_of,
 )
 from breastmorph.api.scans import register
-from breastmorph.clinical.comparison import Comparer, Comparison
-from breastmorph.clinical.distances import KINDS, STRAIGHT, Request, parse_request
-from breastmorph.clinical.examination import Examination, examiner_of, landmarks_of
+from breastmorph.clinical.comparer import Comparer
+from breastmorph.clinical.comparison import Comparison
+from breastmorph.clinical.distances import KINDS, STRAIGHT
+from breastmorph.clinical.edit import Edit
+from breastmorph.clinical.examination import Examination
+from breastmorph.clinical.examiner import examiner_of, landmarks_of
+from breastmorph.clinical.feature_requests import Request, parse_request
 from breastmorph.clinical.measure_table import MeasureTable
+from breastmorph.clinical.model_features import ModelFeatures
 from breastmorph.clinical.patient import Patient, mean_patient
-from breastmorph.clinical.repeatability import Repeatability, RepeatStudy, load_repeatability, repeat_study
-from breastmorph.clinical.wishes import Edit, ModelFeatures
+from breastmorph.clinical.repeat_study import RepeatStudy, repeat_study
+from breastmorph.clinical.repeatability import Repeatability, load_repeatability
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.checks import AnyPath, check_choice, check_path, check_texts, check_type
 from breastmorph.foundation.errors import BreastMorphError, MeshProblem
@@ -38,7 +43,7 @@ from breastmorph.usecases.subject import check_upright_in_mm, open_subject, temp
 
 if TYPE_CHECKING:
     from breastmorph.clinical.planning import Plan
-    from breastmorph.clinical.predictor import Prediction
+    from breastmorph.clinical.prediction import Prediction
 
 _SAME = 0.1  # mm: what two files of one shape may differ by
 
@@ -208,14 +213,11 @@ def predict(
     known : mapping, optional
         Measures that the lost breast had, as in ``edit``: ``{"volume-right": "420cc"}``.
     """
-    from breastmorph.clinical.left_out import training_shapes
-    from breastmorph.clinical.prediction import (
-        counts_as_gone,
-        lacking,
-        predict_breast,
-        predicted_measures,
-        with_skin,
-    )
+    from breastmorph.clinical.absent_breast import counts_as_gone
+    from breastmorph.clinical.missing_volume import lacking
+    from breastmorph.clinical.predicted_measures import predicted_measures
+    from breastmorph.clinical.predicting import predict_breast, with_skin
+    from breastmorph.clinical.training_shapes import training_shapes
 
     if subject is None:
         raise BreastMorphError("there is no subject to predict for", GIVE_SUBJECT, code="wrong-argument")
@@ -255,7 +257,7 @@ def plan(model: ShapeModel, subject: Subject, target: Prediction | Edit, *, mirr
         Of a prediction, take the mirror image of the other breast instead.
     """
     from breastmorph.clinical.planning import plan_of
-    from breastmorph.clinical.predictor import Prediction
+    from breastmorph.clinical.prediction import Prediction
 
     check_type(target, (Prediction, Edit), "the target", "Give what bm.predict or bm.edit found")
     before = _patient(model, subject).shape

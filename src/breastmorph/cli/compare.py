@@ -23,7 +23,8 @@ from breastmorph.foundation.files import csv_text, json_text, make_folder, write
 from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan, find_scans
 
 if TYPE_CHECKING:
-    from breastmorph.clinical.comparison import Comparer, Comparison
+    from breastmorph.clinical.comparer import Comparer
+    from breastmorph.clinical.comparison import Comparison
     from breastmorph.registration.pipeline import Registrar
 
 
@@ -78,7 +79,7 @@ def command(
     if len(landmarks) > 1 and len(landmarks) != len(scans):
         raise click.UsageError("Give --landmarks once, or once for every scan.")
     # Loaded here, so that --help and mistakes in the options answer at once.
-    from breastmorph.clinical.comparison import Comparer
+    from breastmorph.clinical.comparer import Comparer
     from breastmorph.clinical.repeatability import load_repeatability
     from breastmorph.registration.pipeline import Registrar
     from breastmorph.template import default_template
@@ -147,7 +148,7 @@ def _study(
     out: Path,
     as_json: bool,
 ) -> None:
-    from breastmorph.clinical.repeatability import repeat_study, repeated_people
+    from breastmorph.clinical.repeat_study import repeat_study, repeated_people
     from breastmorph.report.comparison_page import write_repeat_page
 
     people = repeated_people(folder, landmarks)

@@ -26,22 +26,13 @@ from breastmorph.cli.options import (
     scan_options,
     warn,
 )
-from breastmorph.clinical.distances import (
-    DISTANCES,
-    KINDS,
-    PAIRS,
-    PAPER,
-    REGIONS,
-    STRAIGHT,
-    TAPE,
-    Request,
-    named,
-    parse_request,
-)
+from breastmorph.clinical.distances import DISTANCES, KINDS, PAIRS, PAPER, STRAIGHT, TAPE
+from breastmorph.clinical.edit import Edit
 from breastmorph.clinical.editing import Editor
-from breastmorph.clinical.examination import landmarks_of
+from breastmorph.clinical.examiner import landmarks_of
+from breastmorph.clinical.feature_requests import REGIONS, Request, named, parse_request
+from breastmorph.clinical.model_features import ModelFeatures
 from breastmorph.clinical.patient import Patient, mean_patient
-from breastmorph.clinical.wishes import Edit, ModelFeatures
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import BreastMorphError, measure_in_words, sentences
 from breastmorph.foundation.files import csv_text, json_text, make_folder, write_file

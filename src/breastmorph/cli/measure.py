@@ -25,8 +25,10 @@ from breastmorph.cli.options import (
     provenance,
     scan_options,
 )
+from breastmorph.clinical.data_dictionary import dictionary
 from breastmorph.clinical.distances import PAIRS, PAPER
-from breastmorph.clinical.examination import Examination, as_record, as_row, dictionary, examiner_of
+from breastmorph.clinical.examination import Examination, as_record, as_row
+from breastmorph.clinical.examiner import examiner_of
 from breastmorph.clinical.measure_table import Measure
 from breastmorph.clinical.ptosis import UNKNOWN
 from breastmorph.cohort import Cohort, load_cohort

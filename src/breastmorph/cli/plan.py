@@ -24,12 +24,15 @@ from breastmorph.cli.options import (
     scan_options,
     warn,
 )
-from breastmorph.clinical.distances import parse_request
-from breastmorph.clinical.examination import examiner_of
+from breastmorph.clinical.absent_breast import counts_as_gone
+from breastmorph.clinical.cuts import Section, sections
+from breastmorph.clinical.examiner import examiner_of
+from breastmorph.clinical.feature_requests import parse_request
 from breastmorph.clinical.missing_region import BOTH
 from breastmorph.clinical.patient import Patient
-from breastmorph.clinical.planning import Plan, Section, plan_of, sections
-from breastmorph.clinical.prediction import counts_as_gone, known_landmarks, predict_breast, predicted_side
+from breastmorph.clinical.planning import Plan, plan_of
+from breastmorph.clinical.predicted_measures import known_landmarks, predicted_side
+from breastmorph.clinical.predicting import predict_breast
 from breastmorph.foundation.errors import error_context, sentences
 from breastmorph.foundation.files import json_text, make_folder, write_file
 from breastmorph.mesh.files import save_mesh

@@ -28,22 +28,17 @@ from breastmorph.cli.options import (
     template_options,
     warn,
 )
-from breastmorph.clinical.distances import parse_request
-from breastmorph.clinical.left_out import training_shapes
+from breastmorph.clinical.absent_breast import counts_as_gone
+from breastmorph.clinical.feature_requests import parse_request
 from breastmorph.clinical.measure_table import Measure, predicted_record
-from breastmorph.clinical.missing_region import BOTH, load_painted
+from breastmorph.clinical.missing_region import BOTH
+from breastmorph.clinical.missing_volume import Lacking, lacking
+from breastmorph.clinical.painted_region import load_painted
 from breastmorph.clinical.patient import Patient
-from breastmorph.clinical.prediction import (
-    Lacking,
-    PredictedNipple,
-    counts_as_gone,
-    lacking,
-    predict_breast,
-    predicted_measures,
-    predicted_nipples,
-    with_skin,
-)
-from breastmorph.clinical.predictor import Prediction
+from breastmorph.clinical.predicted_measures import PredictedNipple, predicted_measures, predicted_nipples
+from breastmorph.clinical.predicting import predict_breast, with_skin
+from breastmorph.clinical.prediction import Prediction
+from breastmorph.clinical.training_shapes import training_shapes
 from breastmorph.cohort import load_cohort
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import error_context, sentences

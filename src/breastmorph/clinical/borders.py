@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from breastmorph.clinical.distances import SkinLandmarks, SkinPoints, densely, midline, tape_lines
+from breastmorph.clinical.skin_points import SkinLandmarks, SkinPoints
+from breastmorph.clinical.straight_distances import midline
+from breastmorph.clinical.tape_lines import densely, tape_lines
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mask import completed_landmarks

@@ -9,33 +9,18 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from breastmorph.clinical.distances import Feature, Request
-from breastmorph.clinical.edit_space import (
-    EditSpace,
-    JoinedBorder,
-    Regression,
-    RegressionParameters,
-    Solution,
-    SolverParameters,
-    most_likely,
-    population,
-    regress,
-)
-from breastmorph.clinical.examination import landmarks_of
+from breastmorph.clinical.change_request import Wishes, known, resolve, valued
+from breastmorph.clinical.edit import FOLDED, Edit, unusual_about, usual_length
+from breastmorph.clinical.edit_solver import Solution, SolverParameters, most_likely
+from breastmorph.clinical.edit_space import EditSpace
+from breastmorph.clinical.examiner import landmarks_of
+from breastmorph.clinical.feature_regression import Regression, RegressionParameters, population, regress
+from breastmorph.clinical.feature_requests import Feature, Request
+from breastmorph.clinical.joined_border import JoinedBorder
 from breastmorph.clinical.measure_table import Measure
-from breastmorph.clinical.missing_region import Seam
+from breastmorph.clinical.model_features import ModelFeatures
 from breastmorph.clinical.patient import Patient, place
-from breastmorph.clinical.wishes import (
-    FOLDED,
-    Edit,
-    ModelFeatures,
-    Wishes,
-    known,
-    resolve,
-    unusual_about,
-    usual_length,
-    valued,
-)
+from breastmorph.clinical.seam import Seam
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError, Finding, LandmarkProblem, warning
 from breastmorph.foundation.machine import in_one_thread

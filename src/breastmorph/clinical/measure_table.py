@@ -9,7 +9,8 @@ from typing import Any, overload
 
 import numpy as np
 
-from breastmorph.clinical.distances import PAIRS, STRAIGHT, same_name
+from breastmorph.clinical.distances import PAIRS, STRAIGHT
+from breastmorph.clinical.feature_requests import same_name
 from breastmorph.foundation.arrays import templates
 from breastmorph.foundation.errors import BreastMorphError, Finding
 from breastmorph.foundation.files import plain

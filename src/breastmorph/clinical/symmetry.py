@@ -8,8 +8,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from breastmorph.clinical.distances import SkinPoints
-from breastmorph.clinical.missing_region import NOT_SYMMETRIC
+from breastmorph.clinical.mirror_frame import NOT_SYMMETRIC
+from breastmorph.clinical.skin_points import SkinPoints
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import MeshProblem
 from breastmorph.mask import breast_regions

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from breastmorph.clinical.examination import Examination, as_row
-from breastmorph.clinical.prediction import predicted_nipples
+from breastmorph.clinical.predicted_measures import predicted_nipples
 from breastmorph.explorer.answers import bad_request, not_now
 from breastmorph.explorer.app import Asked, Download
 from breastmorph.explorer.jobs import Job, WorkerCalls

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from breastmorph.clinical.distances import PAPER, REGIONS, Request, named
+from breastmorph.clinical.distances import PAPER
+from breastmorph.clinical.edit import Edit
 from breastmorph.clinical.editing import UNATTAINABLE, Editor
+from breastmorph.clinical.feature_requests import REGIONS, Request, named
 from breastmorph.clinical.patient import Patient
-from breastmorph.clinical.wishes import Edit
 from breastmorph.explorer.answers import bad_request, preparing, sentences
 from breastmorph.explorer.model_view import shape_of
 from breastmorph.foundation.errors import BreastMorphError, Finding

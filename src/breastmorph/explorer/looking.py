@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from breastmorph.clinical.distances import DISTANCES, DRAWN, KINDS, SkinPoints, densely, tape_lines
+from breastmorph.clinical.distances import DISTANCES, DRAWN, KINDS
 from breastmorph.clinical.ptosis import UNKNOWN, both_sides
+from breastmorph.clinical.skin_points import SkinPoints
 from breastmorph.clinical.symmetry import SymmetryGauge
+from breastmorph.clinical.tape_lines import densely, tape_lines
 from breastmorph.explorer.answers import Spoken, bad_request, not_now, packed, there
 from breastmorph.explorer.app import Asked
 from breastmorph.explorer.model_view import NamedShape, measured, patient_shape, shape_of, skin_arrays

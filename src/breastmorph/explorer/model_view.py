@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from breastmorph.clinical.borders import SubjectLandmarks
 from breastmorph.clinical.distances import KINDS, STRAIGHT
-from breastmorph.clinical.examination import Examiner, PredictedSide, examiner_of, landmarks_of
+from breastmorph.clinical.edit import FOLDED, Edit
+from breastmorph.clinical.examiner import Examiner, PredictedSide, examiner_of, landmarks_of
 from breastmorph.clinical.measure_table import Measure, asymmetries, measure_record
 from breastmorph.clinical.patient import mean_patient
-from breastmorph.clinical.prediction import known_landmarks, predicted_side
-from breastmorph.clinical.wishes import FOLDED, Edit
+from breastmorph.clinical.predicted_measures import known_landmarks, predicted_side
 from breastmorph.explorer.answers import (
     RequestProblem,
     Spoken,

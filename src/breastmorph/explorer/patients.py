@@ -124,7 +124,7 @@ def comparer() -> Callable[[tuple[Template, Sequence[ScanFiles], Path]], bytes]:
     """Setup of a process that compares visits of one person, the first one first, and writes the page of that."""
 
     def compare(task: tuple[Template, Sequence[ScanFiles], Path]) -> bytes:
-        from breastmorph.clinical.comparison import Comparer
+        from breastmorph.clinical.comparer import Comparer
         from breastmorph.registration.pipeline import Registrar
         from breastmorph.report.comparison_page import write_comparison_page
         from breastmorph.scan.check import check_scan

@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.clinical.distances import Request
+from breastmorph.clinical.absent_breast import counts_as_gone
+from breastmorph.clinical.feature_requests import Request
 from breastmorph.clinical.measure_table import Measure
-from breastmorph.clinical.missing_region import BOTH, Evidence
+from breastmorph.clinical.missing_region import BOTH
+from breastmorph.clinical.missing_volume import lacking
 from breastmorph.clinical.patient import Patient
 from breastmorph.clinical.planning import TARGETS, Plan, plan_of
-from breastmorph.clinical.prediction import (
-    counts_as_gone,
-    lacking,
-    predicted_by,
-    predicted_measures,
-    with_skin,
-)
-from breastmorph.clinical.predictor import BreastPredictor, Prediction, learnt_predictor
+from breastmorph.clinical.predicted_measures import predicted_measures
+from breastmorph.clinical.predicting import predicted_by, with_skin
+from breastmorph.clinical.prediction import Prediction
+from breastmorph.clinical.predictor import BreastPredictor, learnt_predictor
+from breastmorph.clinical.torso_view import Evidence
 from breastmorph.explorer.answers import bad_request, not_now, packed, sentences
 from breastmorph.explorer.editing import requests_of
 from breastmorph.explorer.jobs import Job

@@ -568,7 +568,7 @@ def cuts(asked: Asked) -> dict[str, Any]:
 
     ``line_mm`` is in the upright frame of the patient, ``shown`` the same line where the page shows her.
     """
-    from breastmorph.clinical.planning import sections
+    from breastmorph.clinical.cuts import sections
 
     session, specs, side = asked.session, asked.values.get("shapes"), asked.values.get("side")
     if not isinstance(specs, list) or not 0 < len(specs) <= _MOST_CUT or side not in SIDES:

@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from breastmorph.clinical.distances import PAPER, Request
+from breastmorph.clinical.distances import PAPER
 from breastmorph.clinical.editing import Editor
-from breastmorph.clinical.left_out import training_shapes
+from breastmorph.clinical.feature_requests import Request
 from breastmorph.clinical.patient import Patient
-from breastmorph.clinical.predictor import BreastPredictor, Prediction, learnt_predictor
+from breastmorph.clinical.prediction import Prediction
+from breastmorph.clinical.predictor import BreastPredictor, learnt_predictor
+from breastmorph.clinical.training_shapes import training_shapes
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort
 from breastmorph.evaluation.truth import load_tie

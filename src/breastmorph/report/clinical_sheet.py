@@ -13,22 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from breastmorph import __version__
-from breastmorph.clinical.distances import (
-    CALIPER,
-    DISTANCES,
-    DRAWN,
-    KINDS,
-    PAIRS,
-    SkinPoints,
-    densely,
-    tape_lines,
-)
+from breastmorph.clinical.distances import CALIPER, DISTANCES, DRAWN, KINDS, PAIRS
 from breastmorph.clinical.examination import Examination
 from breastmorph.clinical.measure_table import Measure
 from breastmorph.clinical.missing_region import BOTH
-from breastmorph.clinical.prediction import PredictedNipple
-from breastmorph.clinical.predictor import Prediction
+from breastmorph.clinical.predicted_measures import PredictedNipple
+from breastmorph.clinical.prediction import Prediction
+from breastmorph.clinical.skin_points import SkinPoints
 from breastmorph.clinical.symmetry import Symmetry
+from breastmorph.clinical.tape_lines import densely, tape_lines
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import measure_in_words, sentences
 from breastmorph.foundation.files import make_folder, write_file

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from breastmorph import __version__
-from breastmorph.clinical.comparison import APART, Comparison, VisitChange
+from breastmorph.clinical.comparer import APART
+from breastmorph.clinical.comparison import Comparison, VisitChange
 from breastmorph.clinical.distances import PAIRS, TAPE
 from breastmorph.clinical.measure_table import SURE, Measure
-from breastmorph.clinical.repeatability import RepeatStudy
+from breastmorph.clinical.repeat_study import RepeatStudy
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import measure_in_words, sentences
 from breastmorph.foundation.words import PAIRS_IN_WORDS

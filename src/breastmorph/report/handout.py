@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from breastmorph import __version__
+from breastmorph.clinical.cuts import Section, sections
 from breastmorph.clinical.distances import PAIRS
 from breastmorph.clinical.examination import Examination
-from breastmorph.clinical.planning import Plan, Section, sections
+from breastmorph.clinical.planning import Plan
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.report.clinical_sheet import drawn_measures, in_cm

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from breastmorph.clinical.predictor import Prediction
+from breastmorph.clinical.prediction import Prediction
 from breastmorph.foundation.arrays import templates
 from breastmorph.mesh.remeshing import thinned
 from breastmorph.mesh.triangle_mesh import TriangleMesh

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from breastmorph.clinical.edit import Edit
 from breastmorph.clinical.measure_table import Measure
-from breastmorph.clinical.wishes import Edit
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import measure_in_words, sentences
 from breastmorph.mesh.geometry import Similarity

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from breastmorph.clinical.distances import DISTANCES, PAPER
-from breastmorph.clinical.predictor import Prediction
+from breastmorph.clinical.prediction import Prediction
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.closest import Surface

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from breastmorph.clinical.distances import STRAIGHT
-from breastmorph.clinical.examination import examiner_of
+from breastmorph.clinical.examiner import examiner_of
 from breastmorph.clinical.ptosis import UNKNOWN, both_sides
 from breastmorph.evaluation.training_set import compactness
 from breastmorph.foundation.arrays import Bools, Floats

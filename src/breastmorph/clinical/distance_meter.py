@@ -1,4 +1,4 @@
-"""Clinical measures of shapes, the same as features of a model with their gradients; ptosis and symmetry."""
+"""Clinical distances of upright shapes in mm, with their derivatives by the vertices."""
 
 from __future__ import annotations
 
@@ -7,34 +7,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from breastmorph.clinical.distances import (
-    DISTANCES,
-    STRAIGHT,
-    TAPE,
-    Distance,
-    Feature,
-    Function,
-    Reading,
-    SkinLandmarks,
-    SkinPoints,
-    TapeLine,
+from breastmorph.clinical.distances import DISTANCES, TAPE, Distance
+from breastmorph.clinical.measure_table import Measure
+from breastmorph.clinical.skin_points import Function, Reading, SkinLandmarks, SkinPoints, derivative
+from breastmorph.clinical.straight_distances import (
     between,
-    derivative,
     from_plane,
     midline,
     midline_point,
     over_chord,
-    tape_lines,
     to_midline,
 )
-from breastmorph.clinical.measure_table import Measure
-from breastmorph.clinical.volume import BreastVolumes
+from breastmorph.clinical.tape_lines import TapeLine, tape_lines
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.scan import SIDES, Landmarks
+from breastmorph.scan.scan import Landmarks
 
 
 class Gauge:
@@ -220,68 +209,3 @@ def measure_distances(mesh: TriangleMesh, landmarks: Landmarks) -> tuple[Measure
     used = {mark for distance in DISTANCES.values() for mark in distance.landmarks}
     needed = landmarks.only(name for name in landmarks.names if name in used)
     return Gauge(mesh.faces, SkinLandmarks.on(Surface(mesh), needed)).measures(mesh.vertices)
-
-
-@dataclass(frozen=True)
-class DistanceFeature:
-    """A distance of shapes with the same triangles, mm."""
-
-    gauge: Gauge
-    distance: str
-    kind: str
-    unit: str = "mm"
-
-    @property
-    def name(self) -> str:
-        """``SN-NL`` for the straight distance, ``SN-NL tape`` for the one over the skin."""
-        return self.distance if self.kind == STRAIGHT else f"{self.distance} {self.kind}"
-
-    def value(self, shape: Floats) -> float:
-        """The distance in an upright shape (n, 3), mm."""
-        return self.gauge.measures(shape, [(self.distance, self.kind)])[0].value
-
-    def read(self, shape: Floats) -> Reading:
-        """The distance with its gradient."""
-        return self.gauge.read(shape, self.distance, self.kind)
-
-
-@dataclass(frozen=True)
-class VolumeFeature:
-    """A side's volume as a feature that can be edited; its unit is cc."""
-
-    volumes: BreastVolumes
-    side: str
-    unit: str = "cc"
-
-    @property
-    def name(self) -> str:
-        """``volume-left`` or ``volume-right``."""
-        return f"volume-{self.side}"
-
-    def value(self, shape: Floats) -> float:
-        """Volume of a shape (n, 3), cc."""
-        return self.volumes.cc(shape, self.side)
-
-    def read(self, shape: Floats) -> Reading:
-        """The volume with its gradient."""
-        return self.volumes.read(shape, self.side)
-
-
-def measured_features(model: ShapeModel, landmarks: SkinLandmarks | None = None) -> tuple[Feature, ...]:
-    """All measures that landmarks determine, those of the model's vertices or a subject's own; fewer without some."""
-    gauge = (
-        Gauge(model.faces, landmarks)
-        if landmarks is not None
-        else Gauge.of_vertices(model.faces, model.landmark_ids)
-    )
-    found: list[Feature] = [
-        DistanceFeature(gauge, distance.name, kind)
-        for distance in DISTANCES.values()
-        for kind in distance.kinds
-        if not gauge.lacks(distance.name)
-    ]
-    try:
-        volumes = BreastVolumes.of_model(model)
-    except BreastMorphError:
-        return tuple(found)
-    return (*found, *(VolumeFeature(volumes, side) for side in SIDES))

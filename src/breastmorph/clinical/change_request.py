@@ -1,0 +1,166 @@
+"""What an edit shall do: requests and constraints, resolved against the features, regions and columns there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from breastmorph.clinical.feature_requests import REGIONS, Feature, Request, named
+from breastmorph.clinical.model_features import ModelFeatures
+from breastmorph.foundation.arrays import Floats
+from breastmorph.foundation.errors import BreastMorphError, Finding
+
+
+@dataclass(frozen=True, eq=False)
+class Wishes:
+    """An edit's task.
+
+    Attributes
+    ----------
+    features : tuple of Feature
+        Those asked for, then those held.
+    before : mapping from name to float
+        Their present values.
+    targets : mapping from name to float
+        Wanted values of those asked for.
+    held : tuple of str
+        Features that must stay.
+    regions : tuple of str
+        Regions that must stay.
+    shifts : mapping from column to float
+        Changes of columns of the cohort's table.
+    """
+
+    features: tuple[Feature, ...]
+    before: Mapping[str, float]
+    targets: Mapping[str, float]
+    held: tuple[str, ...]
+    regions: tuple[str, ...]
+    shifts: Mapping[str, float]
+
+    @property
+    def names(self) -> list[str]:
+        """Of the features."""
+        return [feature.name for feature in self.features]
+
+    def wanted(self, name: str) -> float:
+        """The value that a feature shall have."""
+        return self.targets.get(name, self.before[name])
+
+    def described(self) -> Finding:
+        """What is asked for."""
+        parts = [valued(f, self.targets[f.name]) for f in self.features if f.name in self.targets]
+        parts += [
+            Finding("asked/column", {"name": column, "shift": shift}) for column, shift in self.shifts.items()
+        ]
+        itself = {f"volume-{region}" for region in self.regions}  # nobody asks for what a held breast keeps
+        names = [name for name in (*self.held, *self.regions) if name not in itself]
+        stay = Finding("asked/stays" if len(names) == 1 else "asked/stay", {"names": names})
+        return Finding("asked", {"parts": parts, "stay": stay if names else ""})
+
+
+def valued(feature: Feature, value: float) -> Finding:
+    """A measure with a value, to be told."""
+    return Finding(f"asked/{feature.unit}", {"name": feature.name, "value": float(value)})
+
+
+def resolve(
+    requests: Sequence[Request],
+    hold: Sequence[str],
+    features: ModelFeatures,
+    shape: Floats,
+    columns: Mapping[str, float | None],
+) -> Wishes:
+    """Find what is meant.
+
+    Parameters
+    ----------
+    requests : sequence of Request
+    hold : sequence of str
+        Features or regions that must stay.
+    features : ModelFeatures
+    shape : (n, 3) float
+        The shape to be edited.
+    columns : mapping from name to float or None
+        Columns of the cohort's table with the shape's own value, None where nobody knows it.
+
+    Raises
+    ------
+    BreastMorphError
+        A name is not known, named twice or both asked for and held, a unit or value is impossible.
+    """
+    chosen: dict[str, Feature] = {}
+    before: dict[str, float] = {}
+    targets: dict[str, float] = {}
+    shifts: dict[str, float] = {}
+
+    def add(feature: Feature) -> str:
+        value = feature.value(shape)
+        if not value == value:  # NaN
+            raise BreastMorphError.of("not-determinable", name=feature.name)
+        chosen[feature.name], before[feature.name] = feature, value
+        return feature.name
+
+    for request in requests:
+        feature, column = features.find(request.name), named(request.name, columns)
+        if feature is None and column is None:
+            raise BreastMorphError.of("unknown-measure", name=request.name, known=known(features, columns))
+        name = feature.name if feature is not None else str(column)
+        if name in targets or name in shifts:
+            raise BreastMorphError.of("asked-twice", name=name)
+        if feature is None:
+            shifts[name] = _shift(name, request, columns[name])
+            continue
+        add(feature)
+        targets[name] = request.in_unit(feature.unit) + (before[name] if request.relative else 0.0)
+        if targets[name] <= 0.0:
+            raise BreastMorphError.of(
+                f"impossible-value/{feature.unit}", name=name, value=targets[name], now=before[name]
+            )
+    held: list[str] = []
+    regions: list[str] = []
+    for wish in hold:
+        region, feature = named(wish, REGIONS), features.find(wish)
+        if region is not None:
+            regions.append(region)
+        elif feature is None:
+            raise BreastMorphError.of(
+                "cannot-be-held", name=wish, regions=list(REGIONS), known=known(features, {})
+            )
+        elif feature.name in targets:
+            raise BreastMorphError.of("changed-and-held", name=feature.name)
+        else:
+            held.append(add(feature))
+    return Wishes(
+        tuple(chosen.values()),
+        before,
+        targets,
+        tuple(dict.fromkeys(held)),
+        tuple(dict.fromkeys(regions)),
+        shifts,
+    )
+
+
+def _shift(column: str, request: Request, own: float | None) -> float:
+    """How much a column shall change."""
+    amount = request.in_unit("")
+    if request.relative:
+        return amount
+    if own is None:
+        raise BreastMorphError(
+            f"no shape tells its {column}", f"Say by how much it shall change, for example {column}=+3"
+        )
+    return amount - own
+
+
+def known(features: ModelFeatures, columns: Mapping[str, float | None]) -> Finding:
+    """The names that can be used."""
+    names, side = list(features.names), features.absent_side
+    return Finding(
+        "known-measures" if names else "known-measures/none",
+        {
+            "names": names,
+            "absent": Finding("known-measures/absent", {"side": side}) if side else "",
+            "columns": Finding("known-measures/columns", {"names": list(columns)}) if columns else "",
+        },
+    )

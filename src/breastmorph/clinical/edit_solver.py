@@ -1,0 +1,216 @@
+"""The most likely coordinates that attain requested values, while some regions hardly move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from breastmorph.foundation.arrays import Floats
+
+Read = Callable[[Floats], tuple[Floats, Floats]]  # coordinates -> values (k,) and their gradients (k, dim)
+_NOISE = (1e-7, 1e7)  # mm squared
+_TARGET = 0.95  # of the limit: what the linearised problem aims at
+_ROUGHLY = 1.5  # times the limit: what curvature may still mend
+_CLOSE = 0.85  # of the limit: near enough to it, the most likely shape would win nothing more
+
+
+@dataclass(frozen=True)
+class SolverParameters:
+    """When the iterations end."""
+
+    tolerance: float = 1e-4  # of the values, in the unit the caller scaled them to
+    steps: int = 12  # of the linearised problem, which takes the fewest readings
+    settled: float = 0.02  # relative length of a step that changes nothing that matters
+    wildest: float = 60.0  # standard deviations: farther, the steps run away
+    iterations: int = 15  # of the minimiser for what bends too much for them
+    precision: float = 1e-5  # of its objective; less drowns in the rounding of 32-bit modes
+    restorations: int = 8  # Newton steps onto the constraints after it
+    rounds: int = 5  # of finding the noise for it
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """What was found.
+
+    Attributes
+    ----------
+    coordinates : (dim,) float
+    values : (k,) float
+    movements : (r,) float
+        Root mean square movement of the held regions, mm.
+    attained : bool
+        Whether the values are those asked for.
+    """
+
+    coordinates: Floats
+    values: Floats
+    movements: Floats
+    attained: bool
+
+
+def most_likely(
+    read: Read,
+    targets: Floats,
+    start: Floats,
+    held: Sequence[Floats] = (),
+    limit: float = 1.0,
+    parameters: SolverParameters | None = None,
+) -> Solution:
+    """Solve the problem above.
+
+    Parameters
+    ----------
+    read : callable
+        Values and gradients at coordinates.
+    targets : (k,) float
+        Wanted values.
+    start : (dim,) float
+        The most likely coordinates without any constraint.
+    held : sequence of (dim, dim) float
+        G of every held region.
+    limit : float
+        mm.
+    parameters : SolverParameters, optional
+
+    Returns
+    -------
+    Solution
+        The best found; ``attained`` and ``movements`` say whether it is what was asked for.
+    """
+    p = parameters or SolverParameters()
+    read = _remembered(read)
+    problem = _Problem(read, targets, start, held, p)
+    found, attained = problem.by_steps(limit)
+    if not attained and problem.holds_can_be_kept(found, limit):
+        found, attained = problem.by_minimiser(limit)
+    return Solution(found, read(found)[0], _movements(found, held), attained)
+
+
+class _Problem:
+    def __init__(
+        self, read: Read, targets: Floats, start: Floats, held: Sequence[Floats], p: SolverParameters
+    ) -> None:
+        self.read, self.targets, self.start, self.held, self.p = read, targets, start, held, p
+        strengths, self._vectors = np.linalg.eigh(sum(held, np.zeros((len(start), len(start)))))
+        self._strengths = np.maximum(strengths, 0.0)
+
+    def by_steps(self, limit: float) -> tuple[Floats, bool]:
+        """Linearise, solve, repeat; the last place and whether that settled."""
+        at = self.start
+        for _ in range(self.p.steps):
+            new = self._linearised(at, self._noise_for(at, _TARGET * limit))
+            # A step that hardly changes anything, from a place that has all that is asked for, ends it there.
+            short = np.linalg.norm(new - at) <= self.p.settled * np.linalg.norm(new)
+            if short and self._error(at) <= self.p.tolerance and self._worst(at) <= limit:
+                return at, True
+            if not np.linalg.norm(new) < self.p.wildest:
+                return at, False
+            at = new
+        return at, False
+
+    def holds_can_be_kept(self, at: Floats, limit: float) -> bool:
+        """Whether the regions stay at least roughly when nothing else matters."""
+        return self._worst(self._linearised(at, _NOISE[0])) <= _ROUGHLY * limit
+
+    def by_minimiser(self, limit: float) -> tuple[Floats, bool]:
+        """Sequential quadratic programming with a search along each step, for one noise after another."""
+        noise = np.inf
+        found, attained = self._minimised(noise, self.start)
+        for _ in range(self.p.rounds if self.held else 0):
+            worst = self._worst(found)
+            if worst <= limit and (worst >= _CLOSE * limit or noise == np.inf):
+                break
+            last, noise = noise, self._noise_for(found, _TARGET * limit)
+            if abs(noise / last - 1.0) < 1e-3:
+                break
+            found, attained = self._minimised(noise, found)
+        return found, attained
+
+    def _minimised(self, noise: float, near: Floats) -> tuple[Floats, bool]:
+        """The solution for one noise, from coordinates near it; and whether it attains the targets."""
+        from scipy.optimize import minimize
+
+        half, centre = self._half(noise), self._centre(noise)
+        if not len(self.targets):
+            return centre, True
+
+        def off(v: Floats) -> Floats:
+            return self.read(centre + half @ v)[0] - self.targets
+
+        def slope(v: Floats) -> Floats:
+            return self.read(centre + half @ v)[1] @ half
+
+        first = self._vectors.T @ (near - centre) * np.sqrt(1.0 + self._strengths / noise)
+        result = minimize(
+            lambda v: (0.5 * float(v @ v), v),
+            first,
+            jac=True,
+            method="SLSQP",
+            constraints={"type": "eq", "fun": off, "jac": slope},
+            options={"maxiter": self.p.iterations, "ftol": self.p.precision},
+        )
+        best = result.x if np.isfinite(result.x).all() else first
+        for _ in range(self.p.restorations):
+            error = off(best)
+            if np.abs(error).max() <= 0.1 * self.p.tolerance:
+                break
+            step = np.linalg.lstsq(slope(best), -error, rcond=1e-10)[0]
+            if not np.abs(off(best + step)).max() < np.abs(error).max():
+                break
+            best = best + step
+        found = centre + half @ best
+        return found, self._error(found) <= self.p.tolerance
+
+    def _linearised(self, at: Floats, noise: float) -> Floats:
+        """The solution, were the values linear about ``at``."""
+        half, centre = self._half(noise), self._centre(noise)
+        values, slopes = self.read(at)
+        wanted = self.targets - values + slopes @ (at - centre)
+        solved: Floats = centre + half @ np.linalg.lstsq(slopes @ half, wanted, rcond=1e-10)[0]
+        return solved
+
+    def _noise_for(self, at: Floats, limit: float) -> float:
+        """The largest noise that keeps the regions within the limit, were the values linear about ``at``."""
+        if self._worst(self._linearised(at, np.inf)) <= limit:
+            return np.inf
+        low, high = np.log(_NOISE)
+        for _ in range(30):
+            middle = (low + high) / 2.0
+            if self._worst(self._linearised(at, float(np.exp(middle)))) <= limit:
+                low = middle
+            else:
+                high = middle
+        return float(np.exp(low))
+
+    def _error(self, at: Floats) -> float:
+        return float(np.abs(self.read(at)[0] - self.targets).max(initial=0.0))
+
+    def _worst(self, at: Floats) -> float:
+        return float(_movements(at, self.held).max(initial=0.0))
+
+    def _half(self, noise: float) -> Floats:
+        """A square root of the covariance (I + G / noise)^-1."""
+        return self._vectors / np.sqrt(1.0 + self._strengths / noise)
+
+    def _centre(self, noise: float) -> Floats:
+        half = self._half(noise)
+        centre: Floats = half @ (half.T @ self.start)
+        return centre
+
+
+def _movements(coordinates: Floats, held: Sequence[Floats]) -> Floats:
+    return np.sqrt(np.array([max(float(coordinates @ gram @ coordinates), 0.0) for gram in held]))
+
+
+def _remembered(read: Read) -> Read:
+    """The same function, keeping its last answer: a minimiser asks for values and gradients one after the other."""
+    last: list[tuple[Floats, tuple[Floats, Floats]]] = []
+
+    def again(coordinates: Floats) -> tuple[Floats, Floats]:
+        if not last or not np.array_equal(last[0][0], coordinates):
+            last[:] = [(coordinates.copy(), read(coordinates))]
+        return last[0][1]
+
+    return again
