@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from breastmorph.clinical import prediction
 from breastmorph.clinical.absent_breast import counts_as_gone, is_gone
 from breastmorph.clinical.mirror_frame import mirror_frame
 from breastmorph.clinical.predicted_measures import predicted_measures
@@ -18,8 +17,6 @@ from breastmorph.clinical.predictor import PredictionParameters, learnt_predicto
 from breastmorph.clinical.training_shapes import training_shapes
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort
-from breastmorph.explorer import predicting
-from breastmorph.explorer.model_view import ModelOrigin
 from breastmorph.foundation.errors import BreastMorphError, MeshProblem
 from breastmorph.mesh.geometry import Similarity, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -179,48 +176,6 @@ def test_a_side_without_landmarks_counts_as_flat_unless_its_volume_is_a_breasts(
     assert not is_gone(model(), between, "right")
     assert is_gone(model(), between, "right", stated=True)
     assert not is_gone(model(), shape, "right", stated=True)
-
-
-def told(decide) -> object:
-    """What somebody decides, or the code and words of a refusal."""
-    try:
-        return decide()
-    except BreastMorphError as error:
-        return error.code, error.cause, error.remedy
-
-
-@pytest.mark.parametrize(
-    ("share", "absent", "decided"),
-    [
-        (0.0, "", False),
-        (0.3, "right", True),  # half the volume of the other breast: only its landmarks tell
-        pytest.param(0.3, "", False, marks=pytest.mark.slow),
-        (0.0, "right", "breast-there"),
-        (1.0, "", True),
-        pytest.param(1.0, "right", True, marks=pytest.mark.slow),
-        (1.0, "left", "other-side-absent"),
-    ],
-)
-def test_command_page_and_python_agree_whether_a_breast_is_gone(
-    share, absent, decided, monkeypatch, strangers
-):
-    shape = strangers[3]
-    shape = (1.0 - share) * shape + share * flattened(shape, "right")
-    monkeypatch.setattr(ModelOrigin, "load", lambda origin: model())
-    for module in (prediction, predicting):  # learnt once for all of these cases
-        monkeypatch.setattr(
-            module, "learnt_predictor", lambda _, side, evidence, *more: predictor(evidence, side)
-        )
-    task = predicting.Task(ModelOrigin(), shape, "right", absent)
-    page = told(lambda: predicting.predictor()(task).gone)
-    python = told(lambda: predict_breast(model(), shape, "right", absent=absent).evidence == "surface")
-    # The command asks for --replace; on the page and in Python choosing a side that has landmarks says it.
-    command = told(lambda: counts_as_gone(model(), shape, "right", absent, replace=not absent))
-    assert page == python == command
-    assert (page[0] if isinstance(page, tuple) else page) == decided
-    if decided is False:
-        with pytest.raises(BreastMorphError, match="the right breast is there"):
-            counts_as_gone(model(), shape, "right", absent)
 
 
 def test_painted_skin_beside_the_side_without_a_breast_is_refused(predictor, strangers):

@@ -25,7 +25,6 @@ from breastmorph.clinical.edit import Edit
 from breastmorph.clinical.examination import Examination
 from breastmorph.clinical.examiner import examiner_of, landmarks_of
 from breastmorph.clinical.feature_requests import Request, parse_request
-from breastmorph.clinical.measure_table import MeasureTable
 from breastmorph.clinical.model_features import ModelFeatures
 from breastmorph.clinical.patient import Patient, mean_patient
 from breastmorph.clinical.repeat_study import RepeatStudy, repeat_study
@@ -213,32 +212,24 @@ def predict(
     known : mapping, optional
         Measures that the lost breast had, as in ``edit``: ``{"volume-right": "420cc"}``.
     """
-    from breastmorph.clinical.absent_breast import counts_as_gone
-    from breastmorph.clinical.missing_volume import lacking
-    from breastmorph.clinical.predicted_measures import predicted_measures
-    from breastmorph.clinical.predicting import predict_breast, with_skin
-    from breastmorph.clinical.training_shapes import training_shapes
+    from breastmorph.usecases.predict import PredictRequest
+    from breastmorph.usecases.predict import predict as predicted
 
     if subject is None:
         raise BreastMorphError("there is no subject to predict for", GIVE_SUBJECT, code="wrong-argument")
     patient = _patient(model, subject)
     stated = check_type(known or {}, Mapping, "what is known", 'Give for example {"volume-right": "420cc"}')
-    what = _side(missing) if isinstance(missing, str) else _vertices(model, missing)
-    gone = counts_as_gone(model, patient.shape, what, patient.absent_side, replace=replace or operated)
-    trained = training_shapes(model, None if subjects is None else as_cohort(subjects))
-    found = predict_breast(
+    request = PredictRequest(
         model,
-        patient.shape,
-        what,
-        absent=gone or operated,
-        subjects=trained,
-        earlier=None if earlier is None else _patient(model, earlier).shape,
-        stated=[_request(name, value) for name, value in stated.items()],
+        patient,
+        _side(missing) if isinstance(missing, str) else _vertices(model, missing),
+        replace,
+        operated,
+        None if earlier is None else _patient(model, earlier),
+        tuple(_request(name, value) for name, value in stated.items()),
+        None if subjects is None else as_cohort(subjects),
     )
-    found = with_skin(model, found, patient.skin)
-    rows = (*predicted_measures(model, found, patient.landmarks), lacking(patient.shape, found).measure)
-    table = MeasureTable(f"{patient.id}: predicted {found.region.called}", rows)
-    return changed(found, warnings=(*patient.warnings, *found.warnings), measures=table)
+    return predicted(request).prediction
 
 
 def plan(model: ShapeModel, subject: Subject, target: Prediction | Edit, *, mirrored: bool = False) -> Plan:

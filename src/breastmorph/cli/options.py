@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -25,6 +26,7 @@ from breastmorph.foundation.files import file_hash, json_text
 
 if TYPE_CHECKING:
     from breastmorph.model.shape_model import ShapeModel
+    from breastmorph.scan.check import CheckParameters
     from breastmorph.template import Template
 
 
@@ -169,6 +171,51 @@ def opened_model(path: Path, landmark_ids: Path | None) -> ShapeModel:
     from breastmorph.model.files import load_landmark_ids, load_model
 
     return load_model(path, load_landmark_ids(landmark_ids) if landmark_ids is not None else None)
+
+
+def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """MODEL and ``--landmark-ids``; they reach the command as ``model``, a :class:`ModelFile`."""
+
+    @model_argument
+    @landmark_ids_option
+    @functools.wraps(command)
+    def with_model(*args: Any, model_file: Path, landmark_ids: Path | None, **others: Any) -> Any:
+        return command(*args, model=ModelFile(model_file, landmark_ids), **others)
+
+    return with_model
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """A model's file, and one of the landmark vertices that it lacks."""
+
+    path: Path
+    landmark_ids: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """As pages call it."""
+        return self.path.name
+
+    def open(self) -> ShapeModel:
+        """Read the model."""
+        return opened_model(self.path, self.landmark_ids)
+
+
+def subject_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """SCAN, its landmarks and how it is read; they reach the command as ``subject``, a SubjectFile."""
+    from breastmorph.usecases.subject import SubjectFile
+
+    @click.argument("scan", type=PATH)
+    @landmarks_option
+    @scan_options
+    @functools.wraps(command)
+    def with_subject(
+        *args: Any, scan: Path, landmarks: Path | None, check: CheckParameters, **others: Any
+    ) -> Any:
+        return command(*args, subject=SubjectFile(scan, landmarks, check), **others)
+
+    return with_subject
 
 
 def template_options(whose: str) -> Callable[..., Any]:

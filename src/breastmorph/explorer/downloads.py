@@ -229,7 +229,7 @@ def _prediction_sheet(session: Session, folder: Path) -> tuple[Sequence[Path], s
     files = save_prediction_sheet(
         found,
         patient.shape,
-        predicted.measures,
+        found.measures.measures,
         title,
         folder,
         warning=_warning(session),

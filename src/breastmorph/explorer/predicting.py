@@ -4,24 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from breastmorph.clinical.absent_breast import counts_as_gone
-from breastmorph.clinical.feature_requests import Request
-from breastmorph.clinical.measure_table import Measure
 from breastmorph.clinical.missing_region import BOTH
-from breastmorph.clinical.missing_volume import lacking
 from breastmorph.clinical.patient import Patient
 from breastmorph.clinical.planning import TARGETS, Plan, plan_of
-from breastmorph.clinical.predicted_measures import predicted_measures
-from breastmorph.clinical.predicting import predicted_by, with_skin
 from breastmorph.clinical.prediction import Prediction
-from breastmorph.clinical.predictor import BreastPredictor, learnt_predictor
-from breastmorph.clinical.torso_view import Evidence
 from breastmorph.explorer.answers import bad_request, not_now, packed, sentences
 from breastmorph.explorer.editing import requests_of
 from breastmorph.explorer.jobs import Job
@@ -29,13 +20,15 @@ from breastmorph.explorer.model_view import ModelOrigin
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.files import plain
 from breastmorph.mesh.geometry import Similarity
-from breastmorph.scan.scan import SIDES, Landmarks
+from breastmorph.model.shape_model import ShapeModel
+from breastmorph.scan.scan import SIDES
+from breastmorph.usecases.predict import PredictorCache, PredictRequest, PredictResult
+from breastmorph.usecases.predict import predict as predict_breast
 
 if TYPE_CHECKING:
     from breastmorph.explorer.session import Session
 
 _SLIDERS = 5  # alternatives that the page has sliders for
-_KEPT = 2  # predictors that are kept: each holds what the model's subjects look like
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +38,6 @@ class Predicted:
     Attributes
     ----------
     prediction : Prediction
-    measures : tuple of Measure
     asked : mapping
         The request, to be repeated from a session file.
     record : dict
@@ -53,7 +45,6 @@ class Predicted:
     """
 
     prediction: Prediction
-    measures: tuple[Measure, ...]
     asked: Mapping[str, Any]
     record: dict[str, Any]
 
@@ -78,30 +69,29 @@ class Predicted:
 def predict(session: Session, patient: Patient, asked: Mapping[str, Any], job: Job) -> Predicted:
     """Predict as the page asks: ``side``, or painted ``vertices``; by what is known of the lost breast, if anything.
 
-    ``known`` are measures as wishes of an edit are, ``earlier`` is the key of an open scan from before the operation.
+    ``known`` are measures as wishes of an edit are, ``earlier`` is the key of an open scan from before the operation,
+    ``operated`` says that what is predicted was operated on.
     """
     view = session.view
     missing = _missing(asked, view.model.n_vertices)
-    stated = tuple(requests_of(asked["known"])) if asked.get("known") else ()
+    known = tuple(requests_of(asked["known"])) if asked.get("known") else ()
     earlier = _earlier(session, asked["earlier"], job) if asked.get("earlier") else None
     job.at("learning from the model's subjects")
-    task = Task(
-        view.origin,
-        patient.shape,
-        missing,
-        patient.absent_side,
-        patient.landmarks,
-        patient.skin,
-        earlier,
-        stated,
+    request = partial(
+        PredictRequest,
+        subject=patient,
+        missing=missing,
+        replace=None,  # a side is chosen although it has landmarks: it shall be replaced
+        operated=asked.get("operated") is True,
+        earlier=earlier,
+        known=known,
     )
-    found: Answer = session.explorer.predicting.call(task, lambda: job.is_cancelled)
-    record = _record(found, painted=not isinstance(missing, str))
-    return Predicted(found.prediction, found.measures, dict(asked), record)
+    found: PredictResult = session.explorer.predicting.call((view.origin, request), lambda: job.is_cancelled)
+    return Predicted(found.prediction, dict(asked), _record(found, painted=not isinstance(missing, str)))
 
 
-def _earlier(session: Session, key: Any, job: Job) -> Floats:
-    """The shape of an earlier scan, registered as the patient's is."""
+def _earlier(session: Session, key: Any, job: Job) -> Patient:
+    """An earlier scan, registered as the patient's is."""
     from breastmorph.explorer.patients import computed_patient
 
     if not isinstance(key, str):
@@ -112,7 +102,7 @@ def _earlier(session: Session, key: Any, job: Job) -> Floats:
             "the earlier scan has no landmarks", "Give its landmark file, or set them in the tab of the scan"
         )
     job.at("registering the earlier scan")
-    return computed_patient(session, scan, "registered", job).patient.shape
+    return computed_patient(session, scan, "registered", job).patient
 
 
 def planned(session: Session, target: Any) -> Plan:
@@ -144,84 +134,19 @@ def _missing(asked: Mapping[str, Any], n: int) -> str | Bools:
     return painted
 
 
-# --- in a process of its own, so that it can be cancelled and no other tab waits --------------------------------------
+def predictor() -> Callable[[tuple[ModelOrigin, Callable[[ShapeModel], PredictRequest]]], PredictResult]:
+    """Setup of a predicting process, which can be cancelled: model and fitted predictors serve the next patient."""
+    load, cache = lru_cache(maxsize=1)(ModelOrigin.load), PredictorCache()
 
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """What a predicting process is given.
-
-    Attributes
-    ----------
-    origin : ModelOrigin
-    shape : (n, 3) float
-        The patient's, mm.
-    missing : {"left", "right", "both"} or (n,) bool
-    absent_side : str
-        The side without a breast as the scan's landmarks say it, or empty.
-    landmarks : Landmarks, optional
-        The patient's own.
-    skin : (n, 4) uint8, optional
-    earlier : (n, 3) float, optional
-        Her shape before the operation, mm.
-    stated : tuple of Request
-        Measures that the lost breast is known to have had.
-    """
-
-    origin: ModelOrigin
-    shape: Floats
-    missing: str | Bools
-    absent_side: str
-    landmarks: Landmarks | None = None
-    skin: NDArray[np.uint8] | None = None
-    earlier: Floats | None = None
-    stated: tuple[Request, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """What a predicting process sends back.
-
-    Attributes
-    ----------
-    prediction : Prediction
-    measures : tuple of Measure
-    gone : bool
-        Whether there was no breast where one is predicted.
-    """
-
-    prediction: Prediction
-    measures: tuple[Measure, ...]
-    gone: bool
-
-
-def predictor() -> Callable[[Task], Answer]:
-    """Setup of a predicting process; what it learned for a side is kept for the next patient."""
-    loaded = lru_cache(maxsize=1)(ModelOrigin.load)
-
-    @lru_cache(maxsize=_KEPT)
-    def learned(origin: ModelOrigin, side: str, evidence: Evidence) -> BreastPredictor:
-        return learnt_predictor(loaded(origin), side, evidence)
-
-    def answer(task: Task) -> Answer:
-        model, missing = loaded(task.origin), task.missing
-        # Who chooses a side that nobody called absent wants it replaced; the page says so beside the result.
-        gone = counts_as_gone(model, task.shape, missing, task.absent_side, replace=not task.absent_side)
-        evidence: Evidence = "surface" if gone else "points"
-        if isinstance(missing, str):
-            taught = learned(task.origin, missing, evidence)
-        else:
-            taught = learnt_predictor(model, missing, evidence)
-        found = predicted_by(taught, model, task.shape, task.earlier, task.stated)
-        found = with_skin(model, found, task.skin)
-        measures = predicted_measures(model, found, task.landmarks)
-        return Answer(found, (*measures, lacking(task.shape, found).measure), gone)
+    def answer(task: tuple[ModelOrigin, Callable[[ShapeModel], PredictRequest]]) -> PredictResult:
+        origin, request = task
+        return predict_breast(request(load(origin)), cache)
 
     return answer
 
 
-def _record(answer: Answer, *, painted: bool) -> dict[str, Any]:
-    found = answer.prediction
+def _record(result: PredictResult, *, painted: bool) -> dict[str, Any]:
+    found = result.prediction
     inside = found.sd_normal[found.region.breast]
     leading = found.leading
     strength = np.einsum("kmd,kmd->k", leading, leading)
@@ -230,7 +155,7 @@ def _record(answer: Answer, *, painted: bool) -> dict[str, Any]:
     return {
         "side": found.region.side,
         "painted": painted,
-        "breast_was_there": not answer.gone,
+        "breast_was_there": not result.was_absent,
         "given": list(found.given),
         "measures": [
             {
@@ -242,9 +167,9 @@ def _record(answer: Answer, *, painted: bool) -> dict[str, Any]:
                 "sd": plain(one.sd),
                 "mirrored": plain(one.mirrored),
             }
-            for one in answer.measures
+            for one in found.measures
         ],
         "sd_mm": {"mean": float(inside.mean()), "largest": float(inside.max())},
         "shares": (strength[:sliders] / max(total, 1e-30)).tolist(),
-        "warnings": sentences(found.warnings),
+        "warnings": sentences(result.own_warnings),
     }
