@@ -25,7 +25,7 @@ from pathlib import Path
 
 import numpy as np
 
-from breastmorph.batch.learning import Learnt, learn_from
+from breastmorph.batch.cohort_prior import CohortPrior, fit_cohort_prior
 from breastmorph.evaluation.truth import SubjectTruth, Tie, cohort_truth, correspondence_error, load_truth
 from breastmorph.foundation.arrays import Floats
 from breastmorph.mesh.closest import Surface
@@ -184,12 +184,12 @@ def main() -> int:
         registrar.register(scans[0])  # compiled kernels and caches do not count
         learnt = None
         if name == "learnt":
-            learnt = learn_from(map(registrar.register, scans), template, parameters)
+            learnt = fit_cohort_prior(map(registrar.register, scans), template, parameters)
         if name == "learnt" and learnt is None:
             print(f"learnt: {len(scans)} scans are too few")
             continue
 
-        def run(scan: Scan, registrar: Registrar = registrar, learnt: Learnt | None = learnt) -> Floats:
+        def run(scan: Scan, registrar: Registrar = registrar, learnt: CohortPrior | None = learnt) -> Floats:
             return registrar.register(scan, learnt.for_scan(scan.id) if learnt else ()).vertices
 
         cells, figures[name] = row(name, run, scans, truths, surfaces, template)

@@ -359,12 +359,12 @@ def json_model() -> bytes:
 
 def learnt() -> bytes:
     """What a cohort's first pass teaches its second."""
-    from breastmorph.batch.learning import ENOUGH, GROUPS, Learnt
-    from breastmorph.registration.warp import Lesson
+    from breastmorph.batch.cohort_prior import ENOUGH, GROUPS, CohortPrior
+    from breastmorph.registration.warp import ScorePrior
 
     means = np.random.default_rng(1).normal(size=(GROUPS + 1, 2, 6))
-    lessons = tuple(tuple(Lesson(mean, np.diag(mean)) for mean in group) for group in means)
-    return Learnt(tuple(f"s{k}" for k in range(ENOUGH)), lessons, "a recipe").to_npz()
+    lessons = tuple(tuple(ScorePrior(mean, np.diag(mean)) for mean in group) for group in means)
+    return CohortPrior(tuple(f"s{k}" for k in range(ENOUGH)), lessons, "a recipe").to_npz()
 
 
 def session_file() -> bytes:

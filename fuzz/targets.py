@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from breastmorph.batch.learning import Learnt
+from breastmorph.batch.cohort_prior import CohortPrior
 from breastmorph.batch.registered_folder import RegisteredFolder
 from breastmorph.clinical.painted_region import load_painted
 from breastmorph.cohort import load_cohort
@@ -118,8 +118,8 @@ def _template(path: Path) -> None:
 
 
 def _learnt(path: Path) -> None:
-    found = Learnt.from_npz(path.read_bytes(), path)
-    if found.lessons:
+    found = CohortPrior.from_npz(path.read_bytes(), path)
+    if found.of_groups:
         assert all(np.isfinite(one.root).all() for one in found.for_scan("s1"))
 
 

@@ -26,7 +26,7 @@ from breastmorph.mesh.triangle_mesh import MIRROR
 from breastmorph.phantom import mean_torso
 from breastmorph.phantom.cohort import Marginal, PhantomParameters, draw_cohort, torso
 from breastmorph.registration.parameters import RegistrationParameters, WarpParameters
-from breastmorph.registration.pipeline import lay_on, look_at
+from breastmorph.registration.pipeline import RegistrationLog, align_rigidly, prepare_scan
 from breastmorph.registration.prepared import PreparedTemplate
 from breastmorph.registration.warp import Bodies
 from breastmorph.scan.scan import Scan
@@ -42,7 +42,7 @@ WIDE = PhantomParameters(
 MODES = 80
 
 
-def tied_anchors(template: Template) -> Tie:
+def anchors_on_phantom(template: Template) -> Tie:
     """Where the coarse twin's vertices lie on the phantom's topology."""
     mean = mean_torso()
     names = [name for name in template.landmarks if name in mean.landmarks]
@@ -58,12 +58,13 @@ def displacements(prepared: PreparedTemplate, tie: Tie) -> tuple[Floats, Floats]
         for subject in draw_cohort(EACH, seed, parameters=WIDE):
             true = torso(subject)
             try:
-                laid = lay_on(prepared, look_at(prepared, Scan(subject.id, true.mesh, true.landmarks)))
+                scan, log = Scan(subject.id, true.mesh, true.landmarks), RegistrationLog()
+                rigid = align_rigidly(prepared, prepare_scan(prepared, scan, log), log)
             except BreastMorphError as error:
                 print(f"{seed} {subject.id}: left out, {error}")
                 continue
-            rows.append(laid.transform.inverse().apply(tie.at(true.mesh.vertices)))
-            sizes.append(np.log(laid.transform.scale))
+            rows.append(rigid.transform.inverse().apply(tie.at(true.mesh.vertices)))
+            sizes.append(np.log(rigid.transform.scale))
         print(f"seed {seed}: {len(rows)} torsos so far", flush=True)
     return np.stack(rows) - prepared.coarse.mesh.vertices, np.array(sizes)
 
@@ -75,19 +76,21 @@ def bodies(prepared: PreparedTemplate, moved: Floats, sizes: Floats, mirror: Flo
         "af,fin->ain", prepared.functions.anchors, prepared.functions.read_off(np.moveaxis(both, 0, 2))
     )
     by_size = smooth @ sizes / (sizes @ sizes)
-    rest = (smooth - by_size[:, :, None] * sizes) / np.sqrt(len(both))
-    vectors, values, _ = np.linalg.svd(rest.reshape(-1, len(both)), full_matrices=False)
-    print(f"{MODES} modes hold {(values[:MODES] ** 2).sum() / (values**2).sum():.2%} of the variance")
-    return Bodies((vectors * values)[:, :MODES].reshape(*rest.shape[:2], MODES), by_size)
+    left = (smooth - by_size[:, :, None] * sizes) / np.sqrt(len(both))
+    vectors, values, _ = np.linalg.svd(left.reshape(-1, len(both)), full_matrices=False)
+    print(f"{MODES} modes have {(values[:MODES] ** 2).sum() / (values**2).sum():.2%} of the variance")
+    return Bodies((vectors * values)[:, :MODES].reshape(*left.shape[:2], MODES), by_size)
 
 
 def main() -> None:
-    """Learn and write them."""
+    """Fit and write them."""
     template = default_template()
     nothing = RegistrationParameters(warp=WarpParameters(trunk_share=0.0))  # the file may not be there yet
     prepared = PreparedTemplate(template, nothing)
     with one_thread():
-        known = bodies(prepared, *displacements(prepared, tied_anchors(template)), template.coarse_mirror)
+        known = bodies(
+            prepared, *displacements(prepared, anchors_on_phantom(template)), template.coarse_mirror
+        )
     made = io.BytesIO()
     np.savez_compressed(made, modes=known.modes.astype(np.float32), by_size=known.by_size.astype(np.float32))
     write_file(OUT, made.getvalue())

@@ -45,7 +45,7 @@ _HOME = {
     "Registration": "breastmorph.registration.result",
     "RegistrationParameters": "breastmorph.registration.parameters",
     "StageMetrics": "breastmorph.registration.result",
-    "Trace": "breastmorph.registration.minimiser",
+    "Trace": "breastmorph.registration.result",
     "Cohort": "breastmorph.cohort",
     "load_cohort": "breastmorph.cohort",
     # models
@@ -163,9 +163,8 @@ if TYPE_CHECKING:
     from breastmorph.model.fitting import Fit
     from breastmorph.model.shape_model import ShapeModel, Training
     from breastmorph.model.standing import Standing
-    from breastmorph.registration.minimiser import Trace
     from breastmorph.registration.parameters import RegistrationParameters
-    from breastmorph.registration.result import Registration, StageMetrics
+    from breastmorph.registration.result import Registration, StageMetrics, Trace
     from breastmorph.scan.finder import FoundLandmarks
     from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
     from breastmorph.scan.scan import Check, Found, Landmarks, Scan

@@ -6,8 +6,8 @@ It is found once on a template or on a model's mean; all shapes in correspondenc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -24,11 +24,18 @@ from breastmorph.scan.scan import SIDES, SIGN, STERNUM, Landmarks, other_side
 
 IN_BREAST = 0.2  # the paper's threshold: a mask above it means breast
 
-# Where a tape measure from the nipple ends, and how much longer than the straight line it usually is at most.
-_ENDS = (("lateral_pole_{}", 1.45), ("xiphoid", 1.1), ("lower_pole_{}", 1.35), ("sternal_notch", 1.03))
-_WIDER = (1.0, 1.3, np.inf)  # times that, tried in turn
+_ENDS = ("lateral_pole_{}", "xiphoid", "lower_pole_{}", "sternal_notch")  # of a tape measure from the nipple
 _BLOCK = 2**14  # points at once: they stay in the processor's cache
-_UPPER_SHIFT = 1.0 / 5.0  # of the way nipple - sternal notch, t in the paper
+
+
+@dataclass(frozen=True)
+class MaskParameters:
+    """How a torso is measured for its mask (paper section 3.1)."""
+
+    upper_shift: float = 1.0 / 5.0  # t: centre of the upper ellipsoid, of the way nipple - sternal notch
+    # Lengths over the skin to lateral pole, xiphoid, lower pole and notch: times the straight line, usually at most.
+    detours: tuple[float, float, float, float] = (1.45, 1.1, 1.35, 1.03)
+    wider: tuple[float, ...] = (1.0, 1.3)  # times that are looked at in turn, before the whole mesh
 
 
 @dataclass(frozen=True)
@@ -98,17 +105,23 @@ class BreastLengths:
     ----------
     sides : mapping from side to (4,) float
         Geodesic lengths from the nipple to the lateral pole, the xiphoid, the lower pole and the sternal notch.
+    parameters : MaskParameters
     """
 
     sides: Mapping[str, Floats]
+    parameters: MaskParameters
 
     def scaled(self, factor: float) -> BreastLengths:
         """The lengths in another unit."""
-        return BreastLengths({side: factor * lengths for side, lengths in self.sides.items()})
+        return replace(self, sides={side: factor * lengths for side, lengths in self.sides.items()})
 
     def mask(self, landmarks: Landmarks) -> BreastMask:
         """The mask of a torso whose (upright) landmarks are at these places."""
-        found = {side: _ellipsoids(landmarks[f"nipple_{side}"], self.sides[side]) for side in self.sides}
+        shift = self.parameters.upper_shift
+        found = {
+            side: _ellipsoids(landmarks[f"nipple_{side}"], lengths, shift)
+            for side, lengths in self.sides.items()
+        }
         absent = [side for side in SIDES if side not in found]
         if absent:
             middle = landmarks.array(STERNUM).mean(axis=0)[0]
@@ -119,7 +132,10 @@ class BreastLengths:
 
 
 def measure_breasts(
-    mesh: TriangleMesh, landmarks: Landmarks, thin: Callable[[TriangleMesh], TriangleMesh] | None = None
+    mesh: TriangleMesh,
+    landmarks: Landmarks,
+    thin: Callable[[TriangleMesh], TriangleMesh] | None = None,
+    parameters: MaskParameters | None = None,
 ) -> BreastLengths:
     """Measure the mask's lengths on a torso in any pose and unit.
 
@@ -130,31 +146,34 @@ def measure_breasts(
         Sternal notch, xiphoid and at least one complete side.
     thin : function from mesh to mesh, optional
         Makes the part that is looked at less dense.
+    parameters : MaskParameters, optional
 
     Raises
     ------
     LandmarkProblem
         When the sternum or both sides are incomplete, or landmarks coincide.
     """
+    parameters = parameters or MaskParameters()
     missing = [name for name in STERNUM if name not in landmarks]
     sides = landmarks.complete_sides
     if missing:
         raise LandmarkProblem.of("unusable-landmarks/mask", names=missing)
     if not sides:
         raise LandmarkProblem.of("unusable-landmarks/mask-none")
-    ends = [(side, name.format(side), detour) for side in sides for name, detour in _ENDS]
+    ends = [(side, name.format(side)) for side in sides for name in _ENDS]
     lengths = _tape_lengths(
         mesh,
-        landmarks.array(f"nipple_{side}" for side, _, _ in ends),
-        landmarks.array(name for _, name, _ in ends),
-        np.array([detour for _, _, detour in ends]),
+        landmarks.array(f"nipple_{side}" for side, _ in ends),
+        landmarks.array(name for _, name in ends),
+        np.array(parameters.detours * len(sides)),
+        (*parameters.wider, np.inf),
         thin or (lambda part: part),
     )
-    for (side, name, _), length in zip(ends, lengths, strict=True):
+    for (side, name), length in zip(ends, lengths, strict=True):
         if not length > 0:
             raise LandmarkProblem.of("unusable-landmarks/coincide", nipple=f"nipple_{side}", name=name)
     return BreastLengths(
-        MappingProxyType(dict(zip(sides, lengths.reshape(len(sides), len(_ENDS)), strict=True)))
+        MappingProxyType(dict(zip(sides, lengths.reshape(len(sides), len(_ENDS)), strict=True))), parameters
     )
 
 
@@ -163,6 +182,7 @@ def _tape_lengths(
     starts: Floats,
     ends: Floats,
     detours: Floats,
+    reaches: Sequence[float],
     thin: Callable[[TriangleMesh], TriangleMesh],
 ) -> Floats:
     """Geodesic lengths between pairs of points, (k,).
@@ -172,7 +192,7 @@ def _tape_lengths(
     straight = np.linalg.norm(ends - starts, axis=1)
     lengths = np.full(len(ends), np.inf)
     open_pairs = np.arange(len(ends))
-    for wider in _WIDER:
+    for wider in reaches:
         limits = wider * detours * straight
         a, b = starts[open_pairs], ends[open_pairs]
         part = mesh if np.isinf(wider) else near_lines(mesh, a, b, limits[open_pairs])
@@ -182,7 +202,7 @@ def _tape_lengths(
         try:
             geodesics = Geodesics(thin(part), points)
             found = np.array([geodesics.distance(*pair) for pair in zip(from_id, to_id, strict=True)])
-        except MeshProblem:  # a hole cuts the way: look further round
+        except MeshProblem:  # a hole cuts the path: look further round
             if np.isinf(wider):
                 raise
             continue
@@ -193,11 +213,11 @@ def _tape_lengths(
     return lengths
 
 
-def _ellipsoids(nipple: Floats, lengths: Floats) -> BreastEllipsoids:
+def _ellipsoids(nipple: Floats, lengths: Floats, upper_shift: float) -> BreastEllipsoids:
     lateral, medial, lower, upper = lengths
     width = 0.5 * (lateral + medial)
     semi_axes = np.array([[width, 0.5 * lower, 0.5 * lateral], [width, 0.5 * upper, 0.5 * lateral]])
-    return BreastEllipsoids(np.stack([nipple, nipple + [0.0, _UPPER_SHIFT * upper, 0.0]]), semi_axes)
+    return BreastEllipsoids(np.stack([nipple, nipple + [0.0, upper_shift * upper, 0.0]]), semi_axes)
 
 
 def breast_mask(mesh: TriangleMesh, landmarks: Landmarks, side: str | None = None) -> Floats:
@@ -217,14 +237,6 @@ def breast_mask(mesh: TriangleMesh, landmarks: Landmarks, side: str | None = Non
     if side is not None:
         check_choice(side, SIDES, "the side")
     return measure_breasts(mesh, landmarks).mask(landmarks).at(mesh.vertices, side)
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Regions: which vertices of an upright torso belong to the breast of a side and its close surroundings
-# --------------------------------------------------------------------------------------------------------------------
-
-_XIPHOID_HEIGHT = 0.75  # of the way down from the sternal notch to the lower poles, where no xiphoid is given
-_LATERAL_POLE = 0.94  # of the distance from nipple to xiphoid, where no lateral pole is given
 
 
 @dataclass(frozen=True)
@@ -319,7 +331,18 @@ class Footprint:
         return point
 
 
-def completed_landmarks(mesh: TriangleMesh, landmarks: Landmarks) -> Landmarks:
+@dataclass(frozen=True)
+class CompletionParameters:
+    """Where landmarks usually lie that a model with few of them lacks."""
+
+    xiphoid_height: float = 0.75  # so much of the way down from notch to lower poles lies a xiphoid
+    lateral_pole: float = 0.94  # away from the nipple, of the distance from nipple to xiphoid
+    lateral_from: float = 0.7  # of the way from xiphoid to nipple, across: a lateral pole lies beyond
+
+
+def completed_landmarks(
+    mesh: TriangleMesh, landmarks: Landmarks, parameters: CompletionParameters | None = None
+) -> Landmarks:
     """Add what a model with few landmarks lacks (xiphoid, lateral poles), where it usually lies on an upright mesh.
 
     Raises
@@ -333,25 +356,27 @@ def completed_landmarks(mesh: TriangleMesh, landmarks: Landmarks) -> Landmarks:
             "the landmarks do not say where the breasts are",
             "Give at least the sternal notch, and nipple and lower pole of one side",
         )
-    points = dict(landmarks)
+    p, points = parameters or CompletionParameters(), dict(landmarks)
     if "xiphoid" not in landmarks:
-        points["xiphoid"] = _usual_xiphoid(mesh, landmarks, sides)
+        points["xiphoid"] = _usual_xiphoid(mesh, landmarks, sides, p.xiphoid_height)
     for side in sides:
         if f"lateral_pole_{side}" not in landmarks:
             points[f"lateral_pole_{side}"] = _usual_lateral_pole(
-                mesh, points[f"nipple_{side}"], points["xiphoid"], side
+                mesh, points[f"nipple_{side}"], points["xiphoid"], side, p
             )
     return Landmarks.of(points)
 
 
-def _usual_xiphoid(mesh: TriangleMesh, landmarks: Landmarks, sides: list[str]) -> Floats:
+def _usual_xiphoid(
+    mesh: TriangleMesh, landmarks: Landmarks, sides: list[str], xiphoid_height: float
+) -> Floats:
     """The point of the front of the chest where a xiphoid usually lies, (3,)."""
     notch = landmarks["sternal_notch"]
     nipples, poles = (
         landmarks.array(f"{part}_{side}" for side in sides) for part in ("nipple", "lower_pole")
     )
     across = nipples[:, 0].mean() if len(sides) == len(SIDES) else notch[0]
-    height = notch[1] + _XIPHOID_HEIGHT * (poles[:, 1].mean() - notch[1])
+    height = notch[1] + xiphoid_height * (poles[:, 1].mean() - notch[1])
     front = float(mesh.vertices[:, 2].max()) + 1.0
     origin = np.array([[0.5 * (notch[0] + across), height, front]])
     face, distance, _ = Surface(mesh).first_hit(origin, np.array([[0.0, 0.0, -1.0]]))
@@ -363,11 +388,14 @@ def _usual_xiphoid(mesh: TriangleMesh, landmarks: Landmarks, sides: list[str]) -
     return found
 
 
-def _usual_lateral_pole(mesh: TriangleMesh, nipple: Floats, xiphoid: Floats, side: str) -> Floats:
+def _usual_lateral_pole(
+    mesh: TriangleMesh, nipple: Floats, xiphoid: Floats, side: str, parameters: CompletionParameters
+) -> Floats:
     """The point at the nipple's height on the side of the chest, nearly as far from the nipple as the xiphoid, (3,)."""
     offset = mesh.vertices - nipple
-    far = _LATERAL_POLE * np.linalg.norm(xiphoid - nipple)
-    at_side = SIGN[side] * (mesh.vertices[:, 0] - xiphoid[0]) > 0.7 * SIGN[side] * (nipple[0] - xiphoid[0])
+    far = parameters.lateral_pole * np.linalg.norm(xiphoid - nipple)
+    across = SIGN[side] * (mesh.vertices[:, 0] - xiphoid[0])
+    at_side = across > parameters.lateral_from * SIGN[side] * (nipple[0] - xiphoid[0])
     off = np.hypot(offset[:, 1], np.linalg.norm(offset, axis=1) - far)
     found: Floats = mesh.vertices[np.where(at_side & (offset[:, 2] < 0.0), off, np.inf).argmin()]
     return found

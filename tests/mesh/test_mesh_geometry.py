@@ -127,7 +127,7 @@ def test_what_a_bent_mesh_has_become_is_what_its_angles_areas_and_normals_say():
     assert dense.cotangents(bent, faces, 2.0).max() == 2.0
     change = np.abs(angles - geometry.face_angles(rest, faces)).mean()
     assert dense.angle_change(rest, bent, faces) == pytest.approx(change, rel=1e-12)
-    ratio, over = dense.pressed(rest, bent, faces)
+    ratio, over = dense.area_ratios(rest, bent, faces)
     np.testing.assert_allclose(ratio, geometry.face_areas(bent, faces) / geometry.face_areas(rest, faces))
     np.testing.assert_array_equal(over, geometry.normal_consistency(bent, faces) < 0.0)
     assert 0 < over.sum() < len(over) / 2

@@ -22,7 +22,7 @@ from breastmorph.phantom.cohort import draw_cohort
 from breastmorph.phantom.cohort import torso as phantom
 from breastmorph.phantom.scanner import ScannedTorso, scan_subject
 from breastmorph.registration.parameters import RigidParameters, WarpParameters
-from breastmorph.registration.pipeline import _belief
+from breastmorph.registration.pipeline import _share_of_a_set_one
 from breastmorph.registration.rigid import landmark_alignment
 from breastmorph.registration.warp import _landmark_precision
 from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan
@@ -318,8 +318,8 @@ def test_a_vague_landmark_pulls_less():
     vague = Landmarks(
         tuple(points), np.array(list(points.values())), found={"xiphoid": Found("shape", 8.0, 64 * np.eye(3))}
     )
-    assert _belief(vague, "nipple_left") == 1.0
-    assert _belief(vague, "xiphoid") < 0.1
+    assert _share_of_a_set_one(vague, "nipple_left", 2.0) == 1.0
+    assert _share_of_a_set_one(vague, "xiphoid", 2.0) < 0.1
     assert _landmark_precision("xiphoid", WarpParameters()).min() > 0.9  # set by a person
 
 

@@ -21,7 +21,7 @@ from breastmorph.api import (
     those_that_worked,
     warn,
 )
-from breastmorph.batch.learning import ENOUGH, Learnt, learn_from
+from breastmorph.batch.cohort_prior import ENOUGH, CohortPrior, fit_cohort_prior
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.foundation.checks import AnyPath, check_int, check_path
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
@@ -243,7 +243,7 @@ def register(
     jobs = check_int(jobs, "the number of worker processes")
     work = _here if jobs == 1 else partial(_in_processes, jobs=jobs)
 
-    def results(learnt: Learnt | None) -> dict[str, Registration | BreastMorphError]:
+    def results(learnt: CohortPrior | None) -> dict[str, Registration | BreastMorphError]:
         with bar("Registering", len(several), progress) as advance:
             found = work(several, template, parameters, learnt)
             return {scan_id: after(one, advance) for scan_id, one in found}
@@ -251,7 +251,7 @@ def register(
     found = results(None)
     if learn:
         sound = (one for one in found.values() if isinstance(one, Registration))
-        learnt = learn_from(sound, template, parameters)
+        learnt = fit_cohort_prior(sound, template, parameters)
         if learnt is None:
             warn([f"Fewer than {ENOUGH} scans teach nothing of a cohort: they are registered once."])
         else:
@@ -316,13 +316,13 @@ def _registrar(template: Template, parameters: RegistrationParameters) -> Regist
 
 
 def _registered(
-    scan: Scan, template: Template, parameters: RegistrationParameters, learnt: Learnt | None = None
+    scan: Scan, template: Template, parameters: RegistrationParameters, learnt: CohortPrior | None = None
 ) -> Registration:
     with _lock:
         return _told(_registrar(template, parameters), learnt)(scan)
 
 
-def _told(registrar: Registrar, learnt: Learnt | None) -> Callable[[Scan], Registration]:
+def _told(registrar: Registrar, learnt: CohortPrior | None) -> Callable[[Scan], Registration]:
     if learnt is None:
         return registrar.register
     return lambda scan: registrar.register(scan, learnt.for_scan(scan.id))
@@ -332,7 +332,7 @@ _Found = Iterator[tuple[str, Registration | BreastMorphError]]
 
 
 def _here(
-    scans: Sequence[Scan], template: Template, parameters: RegistrationParameters, learnt: Learnt | None
+    scans: Sequence[Scan], template: Template, parameters: RegistrationParameters, learnt: CohortPrior | None
 ) -> _Found:
     for scan in scans:
         try:
@@ -345,7 +345,7 @@ def _in_processes(
     scans: Sequence[Scan],
     template: Template,
     parameters: RegistrationParameters,
-    learnt: Learnt | None,
+    learnt: CohortPrior | None,
     jobs: int,
 ) -> _Found:
     setup = partial(_worker, template, parameters, learnt)
@@ -362,6 +362,6 @@ def _in_processes(
 
 
 def _worker(
-    template: Template, parameters: RegistrationParameters, learnt: Learnt | None
+    template: Template, parameters: RegistrationParameters, learnt: CohortPrior | None
 ) -> Callable[[Scan], Registration]:
     return _told(Registrar(template, parameters), learnt)

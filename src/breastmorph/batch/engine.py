@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from breastmorph.batch.learning import Learnt, Teacher, is_sound
+from breastmorph.batch.cohort_prior import CohortPrior, PriorFitter, is_sound
 from breastmorph.batch.registered_folder import (
     FailedScan,
     Hashes,
@@ -253,23 +253,25 @@ def _frozen(folder: RegisteredFolder, recipe: Recipe) -> bytes:
     if not folder.learnt.exists():
         return b""
     data = folder.learnt.read_bytes()
-    return data if Learnt.from_npz(data, folder.learnt).made_by == recipe.first_pass else b""
+    return data if CohortPrior.from_npz(data, folder.learnt).made_by == recipe.first_pass else b""
 
 
-def _learnt(folder: RegisteredFolder, recipe: Recipe) -> Learnt | None:
+def _learnt(folder: RegisteredFolder, recipe: Recipe) -> CohortPrior | None:
     """What the folder's results of this recipe teach; None where they are too few."""
+
+    folded = recipe.parameters.acceptance.folded
 
     def subjects() -> Iterator[tuple[str, Floats, Similarity]]:
         for scan_id in folder.ids():
             record = folder.record(scan_id)
             if any(record.get(key) != value for key, value in recipe.common.items()):
                 continue
-            if is_sound(record["metrics"], record["absent_side"]):
+            if is_sound(record["metrics"], record["absent_side"], folded):
                 mesh = load_mesh(folder.registered / f"{scan_id}.ply")
                 to_scan = Similarity.from_dict(record["to_file"]).inverse()
                 yield scan_id, to_scan.apply(mesh.vertices), Similarity.from_dict(record["rigid"])
 
-    return Teacher(from_npz(recipe.template), recipe.parameters).learnt(subjects(), recipe.first_pass)
+    return PriorFitter(from_npz(recipe.template), recipe.parameters).fit(subjects(), recipe.first_pass)
 
 
 def _plan(

@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol, Self
 import numpy as np
 
 from breastmorph import __version__
-from breastmorph.batch.learning import Learnt, digest
+from breastmorph.batch.cohort_prior import CohortPrior, digest
 from breastmorph.foundation.errors import (
     BreastMorphError,
     FileProblem,
@@ -203,7 +203,7 @@ class ProductMaker:
         share_compiled_code()
         self._recipe = recipe
         self._registrar = Registrar(from_npz(recipe.template), recipe.parameters)
-        self._learnt = Learnt.from_npz(recipe.learnt) if recipe.learnt else None
+        self._learnt = CohortPrior.from_npz(recipe.learnt) if recipe.learnt else None
 
     def __call__(self, files: ScanFiles) -> Product | FailedScan:
         """Read, check and register one scan. Whatever is wrong with it becomes a FailedScan."""

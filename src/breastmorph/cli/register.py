@@ -36,8 +36,7 @@ from breastmorph.cli.options import (
 )
 from breastmorph.foundation.machine import cores
 from breastmorph.foundation.workers import Limits
-from breastmorph.registration.parameters import PRESETS, preset
-from breastmorph.registration.result import BREAST_OFF, DISTORTED, FOLDED
+from breastmorph.registration.parameters import PRESETS, AcceptanceParameters, preset
 from breastmorph.report.summary_page import ScanPictures, write_summaries
 from breastmorph.scan.check import CheckParameters, find_scans, passed_over
 from breastmorph.template import default_template
@@ -51,10 +50,11 @@ _LINE_SHARE = 0.05  # ... and this share of the scans ...
 _SILENT_SECONDS = 300.0  # ... but never a longer silence
 _RECENT = 64  # scans the speed is measured over: long enough to be calm, short enough to follow the machine
 _NAMED_FAILURES = 10  # a log full of failures helps nobody; all of them are in the summary
+_ACCEPTED = AcceptanceParameters()
 _WARNING_AT = (  # figure, value that deserves a warning, unit
-    ("distance_inside", BREAST_OFF, "mm from the breast"),
-    ("angle_distortion", DISTORTED, "° change of angles"),
-    ("flipped_percent", FOLDED, "% flipped triangles"),
+    ("distance_inside", _ACCEPTED.breast_off, "mm from the breast"),
+    ("angle_distortion", _ACCEPTED.distorted, "° change of angles"),
+    ("flipped_percent", _ACCEPTED.folded, "% flipped triangles"),
 )
 
 

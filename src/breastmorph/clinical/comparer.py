@@ -35,10 +35,12 @@ from breastmorph.foundation.machine import one_thread
 from breastmorph.mask import Footprint
 from breastmorph.mesh.geometry import Similarity, vertex_areas, vertex_normals
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
-from breastmorph.registration.parameters import RigidParameters, WarpParameters
-from breastmorph.registration.result import Registration, landmarks_on_surface
-from breastmorph.registration.rigid import Pairs, RigidPart, Target, align_by_sliding, landmark_alignment
-from breastmorph.registration.warp import slide_onto, smooth_functions, warp_basis
+from breastmorph.registration.acceptance import landmarks_on_surface
+from breastmorph.registration.parameters import AcceptanceParameters, RigidParameters, WarpParameters
+from breastmorph.registration.result import Registration
+from breastmorph.registration.rigid import RigidPart, align_by_sliding, landmark_alignment
+from breastmorph.registration.target import Pairs, Target
+from breastmorph.registration.warp import smooth_functions, warp_basis, warp_onto
 from breastmorph.scan.scan import SIDES, STERNUM, Landmarks, Scan
 from breastmorph.template import Template
 
@@ -210,7 +212,7 @@ class Comparer:
         self, first: _First, before: Examination, scan: Scan, absent: set[str]
     ) -> tuple[Examination, VisitChange, list[Finding]]:
         target = Target.of(scan.mesh)
-        marks, moved = landmarks_on_surface(scan.landmarks, target, scan.id)
+        marks, moved = landmarks_on_surface(scan.landmarks, target, scan.id, AcceptanceParameters())
         lay, misfit = self._laid(first, target, marks)
         warnings = [*scan.warnings, *moved, *self._judged(first, scan, lay, misfit)]
         shape, seen = self._carried(first, target.seen_through(lay), marks.transformed(lay.inverse()))
@@ -253,7 +255,7 @@ class Comparer:
             marks.only(held),
         )
         lay, _ = align_by_sliding(part, landmark_alignment(known, marks, p), p)
-        pairs, kept = part.pairs(lay, p.mask_threshold)
+        pairs, kept = part.pairs(lay, p)
         gaps = np.abs(((pairs.points - first.coarse.vertices) * pairs.normals).sum(axis=1))
         kept &= first.coarse_seen
         return lay, lay.scale * float(np.median(gaps[kept])) if kept.any() else math.inf
@@ -300,7 +302,7 @@ class Comparer:
             Landmarks.of(shift), found={name: marks.found[name] for name in names if name in marks.found}
         )
         known: Any = _SeenBefore(target, first.coarse_seen)
-        shape, _ = slide_onto(known, first.shape, first.coarse, basis, ids, wanted)
+        shape, _ = warp_onto(known, first.shape, first.coarse, basis, ids, wanted)
         pairs = target.pairs(shape, vertex_normals(shape, self.template.mesh.faces), p.facing)
         seen = pairs.sound & first.seen & (pairs.distances < p.follows)
         across = ((pairs.points - shape) * pairs.normals).sum(axis=1)

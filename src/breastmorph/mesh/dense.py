@@ -373,12 +373,12 @@ def angle_change(before: Floats, after: Floats, faces: Ints) -> float:
     return float(_angle_change(*shapes, _frozen(faces, np.int64)))
 
 
-def pressed(before: Floats, after: Floats, faces: Ints) -> tuple[Floats, NDArray[np.bool_]]:
+def area_ratios(before: Floats, after: Floats, faces: Ints) -> tuple[Floats, NDArray[np.bool_]]:
     """Areas after over those before, (m,), and which triangles then face against their surroundings, (m,)."""
     ratio, over = np.empty(len(faces)), np.empty(len(faces), bool)
     normals = _frozen(vertex_normals(after, faces), np.float64)
     shapes = _frozen(before, np.float64), _frozen(after, np.float64)
-    _pressed(*shapes, normals, _frozen(faces, np.int64), ratio, over)
+    _area_ratios(*shapes, normals, _frozen(faces, np.int64), ratio, over)
     return ratio, over
 
 
@@ -421,7 +421,7 @@ def _angle_change(before: Floats, after: Floats, faces: Ints) -> float:
 
 
 @compiled()
-def _pressed(
+def _area_ratios(
     before: Floats, after: Floats, normals: Floats, faces: Ints, ratio: Floats, over: NDArray[np.bool_]
 ) -> None:
     for f in range(len(faces)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,8 +20,8 @@ MANY = 250_000  # faces from which on compiled code is worth the second in which
 
 
 def pays_compiled(count: int) -> bool:
-    """Whether to ask the compiled twin of a function, which gives the same bits: there are many, or it is at hand."""
-    return count > MANY or "breastmorph.mesh.dense" in sys.modules
+    """Whether to ask the compiled twin of a function, which gives the same bits; a registration asks it at any size."""
+    return count > MANY
 
 
 _BLOCK = 2**16  # half-edges at once: numpy makes all numbers that it looks up by twice as long

@@ -1,105 +1,20 @@
-"""The scan as a target, and bringing the template to it by a similarity."""
+"""Rigid alignment: the similarity that brings the template to the rigid part of the scan (section 3.2.1)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 from breastmorph.foundation.arrays import Bools, Floats
-from breastmorph.mesh.closest import Surface, SurfacePoints
-from breastmorph.mesh.geometry import Similarity, vertex_normals
+from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.parameters import RigidParameters
+from breastmorph.registration.target import Pairs, Target, normals_at_vertices
 from breastmorph.scan.scan import OF_A_BREAST, SIDES, STERNUM, Landmarks
-
-# --------------------------------------------------------------------------------------------------------------------
-# The scan as the template sees it: closest points and normals in the template's frame
-# --------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Closest points of the scan.
-
-    Attributes
-    ----------
-    points : (k, 3) float
-    normals : (k, 3) float
-        The scan's, at those points.
-    distances : (k,) float
-    sound : (k,) bool
-        Neither on the scan's border nor with disagreeing normals.
-    """
-
-    points: Floats
-    normals: Floats
-    distances: Floats
-    sound: Bools
-
-
-@dataclass(frozen=True, eq=False)
-class Target:
-    """A scan's surface seen through a similarity.
-
-    Attributes
-    ----------
-    surface : Surface
-        In the scan's own coordinates; its search tree is built once and shared by all views.
-    normals : (n, 3) float
-        Of its vertices.
-    transform : Similarity
-        From template to scan coordinates.
-    """
-
-    surface: Surface
-    normals: Floats
-    transform: Similarity
-
-    @classmethod
-    def of(cls, mesh: TriangleMesh) -> Target:
-        """A scan in its own coordinates."""
-        return cls(Surface(mesh, compiled=True), vertex_normals(mesh.vertices, mesh.faces), Similarity())
-
-    def seen_through(self, transform: Similarity) -> Target:
-        """The same scan in other template coordinates."""
-        return replace(self, transform=transform)
-
-    def pairs(self, points: Floats, normals: Floats, max_angle: float) -> Pairs:
-        """Pair points (k, 3) that have unit normals (k, 3) with the scan.
-
-        Parameters
-        ----------
-        max_angle : float
-            Degrees between the normals of a sound pair.
-        """
-        found = self.surface.closest(self.transform.apply(points))
-        inverse = self.transform.inverse()
-        facing = self.normals_at(found) @ self.transform.rotation  # rotation^T n, row by row
-        agree = (facing * normals).sum(axis=1) > np.cos(np.radians(max_angle))
-        return Pairs(
-            inverse.apply(found.points),
-            facing,
-            found.distances / self.transform.scale,
-            agree & ~found.on_boundary,
-        )
-
-    def normals_at(self, found: SurfacePoints) -> Floats:
-        """Unit normals at points of the surface in scan coordinates, (k, 3)."""
-        from breastmorph.mesh import dense
-
-        return dense.normals_within(self.normals, self.surface.mesh.faces[found.faces], found.weights)
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Rigid alignment: the similarity that brings the template to the rigid part of the scan (section 3.2.1)
-# --------------------------------------------------------------------------------------------------------------------
-
-_REACH = 200.0  # mm from the sternum to the template's border: what a turn or a stretch moves
-_MAX_ANGLE = 53.0  # degrees between the normals of a pair
 
 
 def landmark_alignment(template: Landmarks, scan: Landmarks, parameters: RigidParameters) -> Similarity:
@@ -134,36 +49,35 @@ class RigidPart:
     coarse_mask : (a,) float
     scan_mask : function of transform and points
         The scan's mask at template coordinates (k, 3), given the transform from template to scan.
-    held : (k, 3) float
+    fixed : (k, 3) float
         Notch and xiphoid of the template.
     marks : Landmarks
-        The same of the scan, in its coordinates; what was found holds less, the vaguer it is.
+        The same of the scan, in its coordinates; what was found counts less, the vaguer it is.
     """
 
     target: Target
     coarse: TriangleMesh
     coarse_mask: Floats
     scan_mask: Callable[[Similarity, Floats], Floats]
-    held: Floats
+    fixed: Floats
     marks: Landmarks
 
     @cached_property
     def _normals(self) -> Floats:
-        return vertex_normals(self.coarse.vertices, self.coarse.faces)
+        return normals_at_vertices(self.coarse.vertices, self.coarse.faces)
 
-    def pairs(self, transform: Similarity, mask_threshold: float) -> tuple[Pairs, Bools]:
+    def pairs(self, transform: Similarity, parameters: RigidParameters) -> tuple[Pairs, Bools]:
         """Closest points seen through a transform, and which of them are sound and not in the breasts."""
-        pairs = self.target.seen_through(transform).pairs(self.coarse.vertices, self._normals, _MAX_ANGLE)
-        in_breast = (self.coarse_mask > mask_threshold) & (
-            self.scan_mask(transform, pairs.points) > mask_threshold
-        )
+        seen, threshold = self.target.seen_through(transform), parameters.mask_threshold
+        pairs = seen.pairs(self.coarse.vertices, self._normals, parameters.max_angle)
+        in_breast = (self.coarse_mask > threshold) & (self.scan_mask(transform, pairs.points) > threshold)
         return pairs, pairs.sound & ~in_breast
 
 
 def align_by_sliding(
     part: RigidPart, begin: Similarity, parameters: RigidParameters
 ) -> tuple[Similarity, int]:
-    """Similarity by sliding over the thorax (point to plane), held by the sternum.
+    """Similarity by sliding over the thorax (point to plane), fixed by the sternum.
 
     Parameters
     ----------
@@ -177,17 +91,17 @@ def align_by_sliding(
     transform : Similarity
     iterations : int
     """
-    held, wanted = part.held, part.marks.points
+    fixed, wanted = part.fixed, part.marks.points
     vague = [part.marks.found[name].covariance if name in part.marks.found else 0.0 for name in part.marks]
     precisions = [np.linalg.inv(parameters.sternum_sd**2 * np.eye(3) + spread) for spread in vague]
-    centre = held.mean(axis=0)
+    centre = fixed.mean(axis=0)
     points = part.coarse.vertices
     turn_precision = np.radians(parameters.turn_sd) ** -2.0
     transform = begin
     iteration = 0
     for iteration in range(1, parameters.iterations + 1):
         # The unknown is a small similarity of the template about the sternum, in template coordinates.
-        pairs, kept = part.pairs(transform, parameters.mask_threshold)
+        pairs, kept = part.pairs(transform, parameters)
         gap = ((pairs.points - points) * pairs.normals).sum(axis=1)
         weight = kept / (1.0 + (gap / parameters.outlier_distance) ** 2)
         weight /= parameters.surface_sd**2
@@ -197,8 +111,8 @@ def align_by_sliding(
         )
         matrix = rows.T @ (weight[:, None] * rows)
         right = rows.T @ (weight * gap)
-        seen = transform.inverse().apply(wanted)
-        for point, goal, precision in zip(held, seen, precisions, strict=True):
+        goals = transform.inverse().apply(wanted)
+        for point, goal, precision in zip(fixed, goals, precisions, strict=True):
             row = np.column_stack([-_cross_matrix(point - centre), np.eye(3), point - centre])
             pull = row.T @ (transform.rotation.T @ precision @ transform.rotation)
             matrix += pull @ row
@@ -213,7 +127,8 @@ def align_by_sliding(
         stretch = float(np.exp(step[6]))
         small = Similarity(turn, centre + step[3:6] - stretch * turn @ centre, stretch)
         transform = transform.after(small)
-        moved = max(np.abs(step[3:6]).max(), _REACH * np.abs(step[:3]).max(), _REACH * abs(step[6]))
+        reach = parameters.reach
+        moved = max(np.abs(step[3:6]).max(), reach * np.abs(step[:3]).max(), reach * abs(step[6]))
         if moved < parameters.step_tolerance:
             break
     return transform, iteration
@@ -227,16 +142,16 @@ def align_about_x(part: RigidPart, begin: Similarity, parameters: RigidParameter
     transform, last = begin, np.inf
     iteration = 0
     for iteration in range(1, parameters.iterations + 1):
-        pairs, kept = part.pairs(transform, parameters.mask_threshold)
-        if kept.sum() < 10:
+        pairs, kept = part.pairs(transform, parameters)
+        if kept.sum() < parameters.fewest_pairs:
             break
         mean_square = float((pairs.distances[kept] ** 2).mean()) * transform.scale**2
         if abs(last - mean_square) < parameters.tolerance * last:
             break
         last = mean_square
         transform = transform.after(_similarity_about_x(part.coarse.vertices[kept], pairs.points[kept]))
-    held, wanted = part.held, part.marks.points
-    shift = wanted.mean(axis=0) - transform.apply(held.mean(axis=0))
+    fixed, wanted = part.fixed, part.marks.points
+    shift = wanted.mean(axis=0) - transform.apply(fixed.mean(axis=0))
     return Similarity(transform.rotation, transform.translation + shift, transform.scale), iteration
 
 

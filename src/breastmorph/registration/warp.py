@@ -1,14 +1,14 @@
 """The smooth start: a field of few modes that takes the template onto the scan and may slide along it.
 
 Closest points say nothing about where along the surface a point belongs; landmarks and what is known of bodies do. So
-anchors are held across the surface and left nearly free along it, and a Gaussian prior of displacements fills in the
+anchors are fixed across the surface and left nearly free along it, and a Gaussian prior of displacements fills in the
 rest. It has two sources. Smoothness: affine, a triharmonic spline for the thorax, a local field for the breasts. And
-people: how the bodies of adults differ together, learnt once from phantoms of known truth, and after a first pass how
-the cohort at hand does (``learning``).
+people: how the bodies of adults differ together, fitted once to phantoms of known truth, and after a first pass how
+the cohort at hand does (``score_evidence``).
 
-Where bodies are known the warp goes twice. How far a belly has come down with a breast is told only by who knows how
-both go together; but how the skin *within* a breast moves is a convention of whoever made the bodies. So the first
-time all of their skin counts, and of the result the trunk is kept; the second time the breasts are left to smoothness.
+Where bodies are known the warp goes twice. How far a belly has come down with a breast follows from how both go
+together; but how the skin *within* a breast moves is a convention of those who made the bodies. So the first time all
+of their skin counts, and of the result the trunk is kept; the second time the breasts are left to smoothness.
 """
 
 from __future__ import annotations
@@ -21,18 +21,11 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.spatial.distance import cdist
 
-from breastmorph.foundation.arrays import Bools, Floats, Ints
-from breastmorph.mesh.geometry import vertex_normals
+from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.registration.parameters import WarpParameters
-from breastmorph.registration.rigid import Target
+from breastmorph.registration.target import Target, normals_at_vertices
 from breastmorph.scan.scan import Landmarks, is_same_skin
-
-_HAND = 100.0  # mm, the length at which the spline's standard deviation is stated
-_LOCAL_CENTRES = 150
-_LOCAL_FROM = 0.15  # local centres where the saturated mask is at least this
-_FREE_SHIFT = 100.0  # mm, translation is as good as free
-_READ_OFF = 1.0  # mm to which functions follow displacements that are given at the anchors
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +65,8 @@ class Functions:
 
     def read_off(self, displacements: Floats) -> Floats:
         """Coefficients (f, 3, k) of displacements (a, 3, k) at the anchors."""
-        normal = self.anchors.T @ self.anchors / _READ_OFF**2 + np.diag(self.precision)
-        right = self.anchors.T @ displacements.reshape(len(self.anchors), -1) / _READ_OFF**2
+        normal = self.anchors.T @ self.anchors / self.parameters.read_off_sd**2 + np.diag(self.precision)
+        right = self.anchors.T @ displacements.reshape(len(self.anchors), -1) / self.parameters.read_off_sd**2
         found = np.linalg.solve(normal, right).reshape(-1, *displacements.shape[1:])
         return np.asarray(found, np.float64)
 
@@ -85,10 +78,10 @@ class Bodies:
     Attributes
     ----------
     modes : (a, 3, r) float
-        One standard deviation of what their size does not tell.
+        One standard deviation of what does not follow from their size.
     by_size : (a, 3) float
-        What it tells: the displacement by the natural logarithm of the rigid stage's scale. Wide people are not as
-        much longer, so their bellies lie higher than in proportion.
+        What does: the displacement by the natural logarithm of the rigid stage's scale. Wide people are not as much
+        longer, so their bellies lie higher than in proportion.
     """
 
     modes: Floats
@@ -96,27 +89,8 @@ class Bodies:
 
 
 @dataclass(frozen=True, eq=False)
-class Population:
-    """How people differ from the template, seen at its anchors after the rigid stage.
-
-    Attributes
-    ----------
-    moved : (k, a, 3) float
-        Everybody's displacements.
-    sizes : (k,) float
-        Logarithms of the rigid stage's scales.
-    mirror : (a,) int, optional
-        The anchor at every anchor's mirror image; then everybody's mirror image counts as well.
-    """
-
-    moved: Floats
-    sizes: Floats
-    mirror: Ints | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Lesson:
-    """What people teach of the scores of a prior: N(mean, root root^T) in place of N(0, 1).
+class ScorePrior:
+    """A cohort's prior of the scores of a basis: N(mean, root root^T) in place of N(0, 1).
 
     Attributes
     ----------
@@ -160,16 +134,16 @@ class WarpBasis:
         found: Floats = self.mean + size * self.by_size
         return found
 
-    def told(self, lesson: Lesson) -> WarpBasis:
-        """With what people taught of its scores."""
-        mean, modes = self.mean + self.modes @ lesson.mean, self.modes @ lesson.root
+    def with_prior(self, prior: ScorePrior) -> WarpBasis:
+        """With another prior of its scores, fitted to a cohort."""
+        mean, modes = self.mean + self.modes @ prior.mean, self.modes @ prior.root
         return WarpBasis.of(self.functions, mean, modes, self.by_size)
 
     def scores_of(self, moved: Floats, sizes: Floats) -> Floats:
         """Scores (k, q) nearest to people's displacements (k, a, 3), given the logarithms of their sizes."""
-        rest = moved - self.functions.anchors @ self.mean
-        rest -= sizes[:, None, None] * (self.functions.anchors @ self.by_size)
-        return self._nearest(rest.reshape(len(rest), -1).T).T
+        off = moved - self.functions.anchors @ self.mean
+        off -= sizes[:, None, None] * (self.functions.anchors @ self.by_size)
+        return self._nearest(off.reshape(len(off), -1).T).T
 
     def mirrored(self, mirror: Ints) -> Floats:
         """What makes the scores of people's mirror images from theirs, (q, q)."""
@@ -178,7 +152,7 @@ class WarpBasis:
 
     def _nearest(self, displacements: Floats) -> Floats:
         flat = self.at_anchors.reshape(-1, self.at_anchors.shape[2])
-        normal = self.gram + _READ_OFF**2 * np.eye(len(self.gram))
+        normal = self.gram + self.parameters.read_off_sd**2 * np.eye(len(self.gram))
         return np.asarray(np.linalg.solve(normal, flat.T @ displacements), np.float64)
 
     @cached_property
@@ -189,14 +163,14 @@ class WarpBasis:
         return found
 
     @cached_property
-    def hold(self) -> Floats:
+    def trunk_gram(self) -> Floats:
         """Precision of the scores where the trunk's skin is known, (q, q)."""
         flat = self.at_anchors.reshape(-1, self.at_anchors.shape[2])
-        found: Floats = flat.T @ (np.repeat(self.tied, 3)[:, None] * flat)
+        found: Floats = flat.T @ (np.repeat(self.trunk_precision, 3)[:, None] * flat)
         return found
 
     @property
-    def tied(self) -> Floats:
+    def trunk_precision(self) -> Floats:
         """The same of the anchors, (a,)."""
         return self.functions.trunk * self.parameters.trunk_sd**-2
 
@@ -225,18 +199,19 @@ def smooth_functions(
     sternum : (2, 3) float
         Notch and xiphoid.
     """
+    hand = parameters.bending_length
     centres = anchors[_farthest_points(anchors, parameters.centres)]
-    linear = np.column_stack([np.ones(len(centres)), centres / _HAND])
+    linear = np.column_stack([np.ones(len(centres)), centres / hand])
     bending = np.linalg.qr(linear, mode="complete")[0][:, 4:]  # coefficients that leave affine maps alone
-    kernel = bending.T @ _triharmonic(centres, centres) @ bending
+    kernel = bending.T @ _triharmonic(centres, centres, hand) @ bending
     values, modes = _largest_modes(0.5 * (kernel + kernel.T), parameters.spline_modes)
     spline = bending @ modes / np.sqrt(values)
 
     vertex_freedom, anchor_freedom = (
         np.minimum(mask / parameters.breast_saturation, 1.0) for mask in (vertex_mask, anchor_mask)
     )
-    candidates = np.flatnonzero(anchor_freedom >= _LOCAL_FROM)
-    local_ids = candidates[_farthest_points(anchors[candidates], _LOCAL_CENTRES)]
+    candidates = np.flatnonzero(anchor_freedom >= parameters.breast_from)
+    local_ids = candidates[_farthest_points(anchors[candidates], parameters.breast_centres)]
     local, strength = anchors[local_ids], anchor_freedom[local_ids]
     kernel = strength[:, None] * _gaussian(local, local, parameters.breast_length) * strength
     values, modes = _largest_modes(kernel, parameters.breast_modes)
@@ -246,16 +221,16 @@ def smooth_functions(
         return np.column_stack(
             [
                 np.ones(len(points)),
-                points / _HAND,
-                _triharmonic(points, centres) @ spline,
+                points / hand,
+                _triharmonic(points, centres, hand) @ spline,
                 freedom[:, None] * (_gaussian(points, local, parameters.breast_length) @ breast),
             ]
         )
 
     precision = np.concatenate(
         [
-            [1.0 / _FREE_SHIFT**2],
-            np.full(3, 1.0 / (parameters.linear_sd * _HAND) ** 2),
+            [1.0 / parameters.shift_sd**2],
+            np.full(3, 1.0 / (parameters.linear_sd * hand) ** 2),
             np.full(spline.shape[1], 1.0 / parameters.bending_sd**2),
             np.full(breast.shape[1], 1.0 / parameters.breast_sd**2),
         ]
@@ -302,7 +277,7 @@ def _most_moving(covariance: Floats, functions: Floats, count: int) -> Floats:
     return root @ turned
 
 
-def slide_onto(
+def warp_onto(
     target: Target,
     vertices: Floats,
     coarse: TriangleMesh,
@@ -332,7 +307,7 @@ def slide_onto(
     size : float
         Logarithm of the rigid stage's scale.
     bodies : WarpBasis, optional
-        A prior that knows whole bodies: says before where the trunk's skin lies.
+        A prior of whole bodies: gives before where the trunk's skin lies.
     mask_at : callable from points (k, 3) to (k,), optional
         The scan's breast mask with the template's peak as 1: skin pairs with skin as deep in a breast as itself.
 
@@ -344,16 +319,16 @@ def slide_onto(
     """
     p, functions = basis.parameters, basis.functions
 
-    def slid(prior: WarpBasis, rounds: int, known: Floats | None = None) -> tuple[Floats, Floats]:
-        wanted = _landmark_equations(vertices, prior, landmark_ids, landmarks, size)
-        return _slid(target, coarse, prior, size, wanted, rounds, known, mask_at)
+    def fitted(prior: WarpBasis, rounds: int, known: Floats | None = None) -> tuple[Floats, Floats]:
+        wanted = landmark_equations(vertices, prior, landmark_ids, landmarks, size)
+        return _coefficients(target, coarse, prior, size, wanted, rounds, known, mask_at)
 
-    known = None if bodies is None else slid(bodies, p.rounds_twice)[1]
-    coefficients, anchors = slid(basis, p.iterations if known is None else p.rounds_twice, known)
+    known = None if bodies is None else fitted(bodies, p.rounds_twice)[1]
+    coefficients, anchors = fitted(basis, p.iterations if known is None else p.rounds_twice, known)
     return vertices + functions.kept[:, None] * (functions.vertices @ coefficients), anchors
 
 
-def _slid(
+def _coefficients(
     target: Target,
     coarse: TriangleMesh,
     basis: WarpBasis,
@@ -365,7 +340,7 @@ def _slid(
 ) -> tuple[Floats, Floats]:
     """Coefficients and anchors after some rounds of closest points, given the landmarks' normal equations.
 
-    ``known`` (a, 3), where the trunk's skin is known to lie, holds its anchors along the skin.
+    ``known`` (a, 3), where the trunk's skin is known to lie, fixes its anchors along the skin.
     """
     p, moves, functions = basis.parameters, basis.at_anchors, basis.functions
     flat, mean = moves.reshape(-1, moves.shape[2]), basis.mean_of(size)
@@ -373,106 +348,38 @@ def _slid(
     start = coarse.vertices + functions.anchors @ mean
     anchors, scores = start if known is None else known, np.zeros(flat.shape[1])
     matrix = landmarks[0] + np.eye(flat.shape[1]) + sliding * basis.gram
-    tied, kept = np.zeros(len(start)), np.zeros_like(start)
+    along: Floats | float = sliding
+    kept: Floats = np.zeros_like(start)
     if known is not None:
-        matrix += basis.hold
-        tied, kept = basis.tied, basis.tied[:, None] * (known - start)
-    along = sliding + tied
+        matrix += basis.trunk_gram
+        along = sliding + basis.trunk_precision
+        kept = basis.trunk_precision[:, None] * (known - start)
     for _ in range(rounds):
-        pairs = target.pairs(anchors, vertex_normals(anchors, coarse.faces), p.max_angle)
+        pairs = target.pairs(anchors, normals_at_vertices(anchors, coarse.faces), p.max_angle)
         weight = pairs.sound / (1.0 + (pairs.distances / p.outlier_distance) ** 2)
         if mask_at is not None:
             weight = weight / (1.0 + ((mask_at(pairs.points) - functions.mask) / p.mask_sd) ** 2)
         outwards = np.einsum("ai,aiq->aq", pairs.normals, moves)
-        held = np.where(pairs.sound[:, None], pairs.points, anchors)  # along the skin, what has no pair stays
-        pull = sliding * (held - start) + kept
-        # Across the skin the pair alone counts, in place of what holds along it.
+        goals = np.where(
+            pairs.sound[:, None], pairs.points, anchors
+        )  # along the skin, what has no pair stays
+        pull = sliding * (goals - start) + kept
+        # Across the skin the pair alone counts, in place of what fixes it along the skin.
         gap = ((across * (pairs.points - start) - pull) * pairs.normals).sum(axis=1)
         left = matrix + outwards.T @ ((weight * (across - along))[:, None] * outwards)
         wanted = landmarks[1] + outwards.T @ (weight * gap) + flat.T @ pull.ravel()
-        scores = _solved(left, wanted)
+        scores = solved(left, wanted)
         anchors = start + moves @ scores
     return mean + basis.modes @ scores, anchors
 
 
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """What registrations show of people's scores in a prior.
-
-    Attributes
-    ----------
-    scores : (k, q) float
-    shown : (k, q, q) float
-        Precision with which each person's scan shows them: at the landmarks, and across the skin as it lies on her.
-    mirror : (q, q) float, optional
-        See :meth:`WarpBasis.mirrored`.
-    parameters : WarpParameters
-    """
-
-    scores: Floats
-    shown: Floats
-    mirror: Floats | None
-    parameters: WarpParameters
-
-    @classmethod
-    def of(
-        cls,
-        basis: WarpBasis,
-        people: Population,
-        vertices: Floats,
-        coarse: TriangleMesh,
-        ids: Mapping[str, int],
-    ) -> Evidence:
-        """Of people whose registrations are known, with the template's vertices, coarse twin and landmarks."""
-        marks = Landmarks.of({name: vertices[vertex] for name, vertex in ids.items()})
-        at_landmarks, _ = _landmark_equations(vertices, basis, ids, marks, 0.0)
-        shown = np.empty((len(people.moved), *at_landmarks.shape))
-        for one, moved in zip(shown, people.moved, strict=True):
-            normals = vertex_normals(coarse.vertices + moved, coarse.faces)
-            outwards = np.einsum("ai,aiq->aq", normals, basis.at_anchors)
-            one[:] = at_landmarks + outwards.T @ outwards / basis.parameters.normal_sd**2
-        mirror = None if people.mirror is None else basis.mirrored(people.mirror)
-        return cls(basis.scores_of(people.moved, people.sizes), shown, mirror, basis.parameters)
-
-    def lesson(self, chosen: Bools) -> Lesson:
-        """What some of the people (k,) teach; beside them the prior counts as so many people more.
-
-        Mean and covariance of the scores under which these people are likeliest (expectation maximisation). A
-        registration shows a person across the skin and at the landmarks only; what it says along the skin was the
-        prior's guess. Each round guesses that anew from what goes together with what is shown, and counts as variance
-        how unsure the guess is: nobody is pulled to the mean for want of evidence.
-        """
-        who, one = np.flatnonzero(chosen), np.eye(self.scores.shape[1])
-        share = len(who) / (len(who) + self.parameters.prior_people)
-        mean, covariance = np.zeros(len(one)), one
-        if not len(who):
-            return Lesson(mean, covariance)
-        seen = np.einsum("kij,kj->ki", self.shown, self.scores)
-        usual = sum(self.shown[i] for i in who) / len(who)
-        for _ in range(self.parameters.lessons):
-            precision = np.linalg.inv(covariance)
-            pull = precision @ mean
-            guessed = np.stack([_solved(self.shown[i] + precision, seen[i] + pull) for i in who])
-            # How unsure they are hardly differs between people; where a single scan shows nothing, others' do.
-            unsure = np.linalg.inv(usual + precision)
-            average, about = guessed.mean(axis=0), guessed - guessed.mean(axis=0)
-            spread = about.T @ about / len(about) + 0.5 * (unsure + unsure.T)
-            if self.mirror is not None:
-                half = 0.5 * (average - self.mirror @ average)
-                spread = 0.5 * (spread + self.mirror @ spread @ self.mirror.T) + np.outer(half, half)
-                average = average - half
-            mean = share * average
-            covariance = (1.0 - share) * one + share * (spread + (1.0 - share) * np.outer(average, average))
-        return Lesson(mean, np.asarray(np.linalg.cholesky(covariance), np.float64))
-
-
-def _solved(matrix: Floats, right: Floats) -> Floats:
+def solved(matrix: Floats, right: Floats) -> Floats:
     """Solution of a positive definite system that is not used again."""
     factor = cho_factor(matrix, overwrite_a=True, check_finite=False)
     return np.asarray(cho_solve(factor, right, check_finite=False), np.float64)
 
 
-def _landmark_equations(
+def landmark_equations(
     vertices: Floats, basis: WarpBasis, ids: Mapping[str, int], landmarks: Landmarks, size: float
 ) -> tuple[Floats, Floats]:
     """Normal equations of the landmarks, (q, q) and (q,), each with the precision of its own meaning."""
@@ -525,8 +432,8 @@ def _farthest_points(points: Floats, count: int) -> Ints:
     return np.array(chosen)
 
 
-def _triharmonic(points: Floats, centres: Floats) -> Floats:
-    return (cdist(points, centres) / _HAND) ** 3
+def _triharmonic(points: Floats, centres: Floats, length: float) -> Floats:
+    return (cdist(points, centres) / length) ** 3
 
 
 def _gaussian(points: Floats, centres: Floats, length: float) -> Floats:

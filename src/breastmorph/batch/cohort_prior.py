@@ -1,0 +1,177 @@
+"""The prior of a cohort: how these people differ, fitted after a first pass, for each subject from the others.
+
+A prior that pulls every subject to the mean would look good by generalization and be wrong. So it only adds: the
+directions in which the others vary become cheap, what they do not show stays as free as before. No subject's own first
+pass is in the prior of her second one: the cohort, in the order of its names, falls into a few groups, and the prior of
+each is fitted to the rest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.errors import FileProblem
+from breastmorph.foundation.files import open_archive, problems_of
+from breastmorph.foundation.machine import one_thread
+from breastmorph.mesh.closest import Surface
+from breastmorph.mesh.geometry import Similarity
+from breastmorph.registration.parameters import RegistrationParameters
+from breastmorph.registration.prepared import PreparedTemplate
+from breastmorph.registration.result import Registration
+from breastmorph.registration.score_evidence import AnchorDisplacements
+from breastmorph.registration.warp import ScorePrior
+from breastmorph.template import Template
+
+ENOUGH = 20  # subjects to whom a prior can be fitted
+_MOST = 400  # subjects it is fitted to; more of them add nothing
+GROUPS = 8  # the prior of each is fitted to the others
+_FARTHEST = 100.0  # standard deviations that a score of a sound file can be off by
+
+
+@dataclass(frozen=True, eq=False)
+class CohortPrior:
+    """Priors of the smooth start, fitted to a cohort.
+
+    Attributes
+    ----------
+    ids : tuple of str
+        The subjects, in the order in which they fall into groups.
+    of_groups : tuple of tuples of ScorePrior
+        For each group one prior a basis of the template, fitted to all other groups; at the end those of all together.
+    made_by : str
+        What the first pass was made by; see :attr:`breastmorph.batch.registered_folder.Recipe.first_pass`.
+    """
+
+    ids: tuple[str, ...]
+    of_groups: tuple[tuple[ScorePrior, ...], ...]
+    made_by: str = ""
+
+    def for_scan(self, scan_id: str) -> tuple[ScorePrior, ...]:
+        """The priors without a subject's group; those of all subjects where the scan is none of them."""
+        group = _groups(len(self.ids))[self.ids.index(scan_id)] if scan_id in self.ids else -1
+        return self.of_groups[group]
+
+    def to_npz(self) -> bytes:
+        """As the content of a file."""
+        buffer = io.BytesIO()
+        parts = {
+            "ids": np.array(self.ids),
+            "means": np.array([[prior.mean for prior in group] for group in self.of_groups]),
+            "roots": np.array([[prior.root for prior in group] for group in self.of_groups]),
+            "made_by": np.array(self.made_by),
+        }
+        np.savez(buffer, **parts)  # type: ignore[arg-type]
+        return buffer.getvalue()
+
+    @classmethod
+    def from_npz(cls, data: bytes, path: Path | None = None) -> CohortPrior:
+        """From the content of such a file.
+
+        Raises
+        ------
+        FileProblem
+            It is damaged.
+        """
+        try:
+            with problems_of(path, "learnt"), open_archive(data) as parts:
+                if "moved" in parts:  # of an earlier version, which kept people: to be fitted anew
+                    return cls((), ())
+                ids, means, roots, made = (parts[name] for name in ("ids", "means", "roots", "made_by"))
+                sound = (
+                    ids.dtype.kind == made.dtype.kind == "U"
+                    and len(ids) >= ENOUGH
+                    and means.dtype.kind == roots.dtype.kind == "f"
+                    and means.ndim == 3
+                    and len(means) == _groups(len(ids))[-1] + 2
+                    and roots.shape == (*means.shape, means.shape[2])
+                    and all(bool((np.abs(values) <= _FARTHEST).all()) for values in (means, roots))
+                )
+        except FileProblem as error:
+            raise FileProblem.of("unreadable/learnt", path) from error
+        if not sound:
+            raise FileProblem.of("unreadable/learnt", path)
+        of_groups = tuple(
+            tuple(map(ScorePrior, group_means.astype(float), group_roots.astype(float)))
+            for group_means, group_roots in zip(means, roots, strict=True)
+        )
+        return cls(tuple(ids.tolist()), of_groups, str(made))
+
+
+def _groups(count: int) -> Ints:
+    """The group of each of so many subjects; scans of one person have names side by side and fall into one."""
+    return np.arange(count) * GROUPS // count
+
+
+def digest(data: bytes) -> str:
+    """How records name the prior of their subject; empty for none."""
+    return hashlib.sha256(data).hexdigest() if data else ""
+
+
+class PriorFitter:
+    """Turns registrations of a template into priors of its smooth start."""
+
+    def __init__(self, template: Template, parameters: RegistrationParameters) -> None:
+        self._prepared = PreparedTemplate(template, parameters)
+
+    @cached_property
+    def _anchors_on_surface(self) -> tuple[Ints, Floats]:
+        """Where the anchors lie on the fine surface: corners of the face and weights, (a, 3) each."""
+        template = self._prepared.template
+        found = Surface(template.mesh).closest(template.coarse.vertices)
+        return template.mesh.faces[found.faces], found.weights
+
+    def displacements(self, vertices: Floats, transform: Similarity) -> Floats:
+        """Displacements of the anchors (a, 3) of a registered shape, given the rigid stage's similarity."""
+        corners, weights = self._anchors_on_surface
+        at_rest, now = (
+            (points[corners] * weights[..., None]).sum(axis=1)
+            for points in (self._prepared.template.mesh.vertices, transform.inverse().apply(vertices))
+        )
+        found: Floats = now - at_rest
+        return found
+
+    def fit(
+        self, subjects: Iterable[tuple[str, Floats, Similarity]], made_by: str = ""
+    ) -> CohortPrior | None:
+        """The priors of subjects (id, vertices, rigid stage); None where they are too few."""
+        known = [
+            (name, self.displacements(shape, transform), np.log(transform.scale))
+            for name, shape, transform in subjects
+        ]
+        if len(known) < ENOUGH:
+            return None
+        known.sort(key=lambda subject: subject[0])
+        chosen = np.unique(np.linspace(0, len(known) - 1, min(len(known), _MOST)).astype(int))
+        names, moved, sizes = zip(*(known[i] for i in chosen), strict=True)
+        mirror = self._prepared.template.coarse_mirror
+        people, groups = AnchorDisplacements(np.stack(moved), np.array(sizes), mirror), _groups(len(names))
+        of_bases = []
+        with one_thread():  # sums must not depend on the number of cores
+            for basis in self._prepared.bases:
+                evidence = self._prepared.evidence(basis, people)
+                left_out = (*range(groups[-1] + 1), -1)
+                of_bases.append([evidence.fit_prior(groups != group) for group in left_out])
+        return CohortPrior(names, tuple(zip(*of_bases, strict=True)), made_by)
+
+
+def fit_cohort_prior(
+    registrations: Iterable[Registration], template: Template, parameters: RegistrationParameters
+) -> CohortPrior | None:
+    """The priors of registrations of one template; None where fewer than :data:`ENOUGH` are sound."""
+    folded = parameters.acceptance.folded
+    sound = (result for result in registrations if is_sound(result.metrics, result.absent_side, folded))
+    subjects = ((result.id, result.vertices, result.transform) for result in sound)
+    return PriorFitter(template, parameters).fit(subjects)
+
+
+def is_sound(metrics: Mapping[str, float], absent_side: str, folded: float) -> bool:
+    """Whether a first pass counts: two breasts, at most so many per cent of the triangles folded."""
+    return not absent_side and metrics["flipped_percent"] <= folded
