@@ -49,7 +49,10 @@ PROMISED = {
         "id mesh transform template_mask scan_mask absent_side stages metrics seconds warnings "
         "parameters template landmarks to_file estimated"
     ),
-    "RegistrationParameters": "rigid warp initial coarse fine tightest use_masks dense dense_edge",
+    "RegistrationParameters": (
+        "rigid warp initial coarse fine tightest use_masks dense dense_edge "
+        "relaxation absent estimates acceptance mask followed_nodes"
+    ),
     "StageMetrics": "name seconds iterations distance_inside distance_outside landmark_residuals trace",
     "Trace": "stiffness energy distance",
     "Cohort": "ids template packed rows to_file absent table landmarks",

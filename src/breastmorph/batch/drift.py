@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from breastmorph.batch.learning import digest
+from breastmorph.batch.cohort_prior import digest
 from breastmorph.batch.registered_folder import RegisteredFolder, input_hashes
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, name_of
 from breastmorph.foundation.files import file_hash

@@ -188,17 +188,15 @@ class RegistrationParameters:
     coarse: StageParameters | None = None
     fine: StageParameters | None = _FINE
     tightest: float = 0.15  # of its share of the area: a triangle below is spread in the end; 0 spreads none
+    use_masks: bool = True
+    dense: int = 400_000  # faces; of a scan with more, the mask's lengths are measured on a thinned copy
+    dense_edge: float = 1.0  # mm, about the mean edge of that copy
     relaxation: RelaxationParameters = field(default_factory=RelaxationParameters)
     absent: AbsentBreastParameters = field(default_factory=AbsentBreastParameters)
     estimates: EstimateParameters = field(default_factory=EstimateParameters)
     acceptance: AcceptanceParameters = field(default_factory=AcceptanceParameters)
     mask: MaskParameters = field(default_factory=MaskParameters)
-    followed_nodes: int = (
-        6  # of the coarse mesh, by each fine point; one more gives the radius of weight zero
-    )
-    use_masks: bool = True
-    dense: int = 400_000  # faces; of a scan with more, the mask's lengths are measured on a thinned copy
-    dense_edge: float = 1.0  # mm, about the mean edge of that copy
+    followed_nodes: int = 6  # of the coarse mesh, by each fine point; one more gives the radius
 
 
 def _paper(system: Literal["symmetric", "stacked"]) -> RegistrationParameters:
