@@ -185,7 +185,7 @@ def test_truth_of_another_template_is_a_message(folder, tmp_path, small_template
         (("cohort.csv",), "cohort.csv"),
         (("model.h5", "--cohort", "cohort", "--truth", "cohort"), "no truth"),
         (("model.h5", "--cohort", "cohort", "--scans", "nowhere"), "no such file"),
-        (("model.h5", "--cohort", "cohort", "--exclude", "zzz"), "--exclude names zzz"),
+        (("model.h5", "--cohort", "cohort", "--exclude", "zzz"), "no subject 'zzz'"),
         (("model.h5", "--cohort", "cohort", "--samples", "0"), "samples"),
     ],
 )

@@ -19,7 +19,7 @@ from breastmorph.foundation.checks import AnyPath, check_path, check_type
 from breastmorph.foundation.errors import BreastMorphError, BreastMorphWarning
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.result import Registration
-from breastmorph.scan.check import CheckParameters, ScanFiles, find_scans
+from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.scan import Scan
 from breastmorph.template import Template, default_template
 
@@ -49,10 +49,9 @@ def as_template(template: Template | None) -> Template:
     )
 
 
-def found_scans(scans: AnyPath, landmarks: AnyPath | None) -> list[ScanFiles]:
-    """The scans of a file or folder with their landmark files."""
-    where = None if landmarks is None else check_path(landmarks, "the name of the landmark file or folder")
-    return find_scans(check_path(scans, "the name of the scan"), where)
+def landmarks_path(landmarks: AnyPath | None) -> Path | None:
+    """The landmark file or folder that was given, if any."""
+    return None if landmarks is None else check_path(landmarks, "the name of the landmark file or folder")
 
 
 def rules_of(unit: str, scale_by: str, landmark_order: Sequence[str] | None) -> CheckParameters:
@@ -112,16 +111,6 @@ def as_cohort(subjects: Subjects) -> Cohort:
     )
 
 
-def without(cohort: Cohort, names: Sequence[str]) -> Cohort:
-    """The cohort without the subjects named."""
-    unknown = [name for name in names if name not in cohort.ids]
-    if unknown:
-        raise BreastMorphError(
-            f"there is no subject {unknown[0]!r}", f"Subjects are {', '.join(cohort.ids[:12])}"
-        )
-    return cohort.chosen([name not in names for name in cohort.ids]) if names else cohort
-
-
 # --------------------------------------------------------------------------------------------------------------------
 # What is said on the way
 # --------------------------------------------------------------------------------------------------------------------
@@ -140,12 +129,6 @@ def those_that_worked(results: Sequence[tuple[str, Any]]) -> list[Any]:
         raise errors[0][1]
     warn((f"{name} is left out: {error}" for name, error in errors), depth=4)
     return [found for _, found in results if not isinstance(found, BreastMorphError)]
-
-
-def after(value: Any, advance: Callable[[], None]) -> Any:
-    """The value, once an item more is said to be done."""
-    advance()
-    return value
 
 
 def bar(what: str, total: int, shown: bool) -> AbstractContextManager[Callable[[], None]]:

@@ -16,29 +16,32 @@ from breastmorph.api import (
     as_cohort,
     as_template,
     several_of,
+    warn,
 )
-from breastmorph.api.scans import register
-from breastmorph.clinical.comparer import Comparer
 from breastmorph.clinical.comparison import Comparison
 from breastmorph.clinical.distances import KINDS, STRAIGHT
 from breastmorph.clinical.edit import Edit
 from breastmorph.clinical.examination import Examination
-from breastmorph.clinical.examiner import examiner_of, landmarks_of
+from breastmorph.clinical.examiner import landmarks_of
 from breastmorph.clinical.feature_requests import Request, parse_request
 from breastmorph.clinical.model_features import ModelFeatures
 from breastmorph.clinical.patient import Patient, mean_patient
-from breastmorph.clinical.repeat_study import RepeatStudy, repeat_study
+from breastmorph.clinical.repeat_study import RepeatStudy
 from breastmorph.clinical.repeatability import Repeatability, load_repeatability
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.checks import AnyPath, check_choice, check_path, check_texts, check_type
-from breastmorph.foundation.errors import BreastMorphError, MeshProblem
-from breastmorph.mesh.geometry import Similarity
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.registration.result import Registration
 from breastmorph.scan.scan import SIDES, Scan
-from breastmorph.template import Template, default_template
-from breastmorph.usecases.subject import check_upright_in_mm, open_subject, template_of
+from breastmorph.template import Template
+from breastmorph.usecases.compare import CompareRepeatedRequest, CompareRequest
+from breastmorph.usecases.compare import compare as _compare
+from breastmorph.usecases.compare import compare_repeated as _compare_repeated
+from breastmorph.usecases.measure import MeasureRequest
+from breastmorph.usecases.measure import measure as _measure
+from breastmorph.usecases.subject import open_subject
 
 if TYPE_CHECKING:
     from breastmorph.clinical.planning import Plan
@@ -59,19 +62,9 @@ def measure(subject: Subject | ShapeModel, *, model: ShapeModel | None = None) -
     """
     if model is not None:
         check_type(model, ShapeModel, "the model", GIVE_MODEL)
-    if isinstance(subject, ShapeModel):
-        _require_landmarks(subject)
-        return examiner_of(subject).shape("mean", subject.mean, source="model")
-    if isinstance(subject, Registration):
-        return examiner_of(subject.template).shape(
-            subject.id, subject.vertices, subject.absent_side, annotated=subject.landmarks
-        )
-    if isinstance(subject, Scan):
-        template = template_of(model) if model is not None else default_template()
-        result = register(subject, template=template)
-        return examiner_of(template).scan(subject, result.vertices, result.absent_side, result.warnings)
-    mesh = check_type(subject, TriangleMesh, "what shall be measured", GIVE_SUBJECT)
-    return _of_mesh(mesh, default_template() if model is None else model)
+    if not isinstance(subject, (ShapeModel, Registration, Scan)):
+        check_type(subject, TriangleMesh, "what shall be measured", GIVE_SUBJECT)
+    return _measure(MeasureRequest(subject, model))
 
 
 def compare(
@@ -92,9 +85,7 @@ def compare(
         Where the +- come from: what :func:`compare_repeated` found, or its file; that of phantoms when not given.
     """
     visits = several_of(scans, Scan, _GIVE_VISITS)
-    if len(visits) < 2:
-        raise BreastMorphError.of("too-few-visits")
-    return _comparison(visits, as_template(template), _repeatability(repeatability))
+    return _compare(CompareRequest(visits, as_template(template), _repeatability(repeatability)))
 
 
 def compare_repeated(
@@ -117,11 +108,10 @@ def compare_repeated(
         ``study.repeatability`` can be given to :func:`compare`, and saved.
     """
     check_type(people, Mapping, "the people", 'Give their scans by name: {"A": [first, second]}')
-    found = {
-        str(name): compare(several_of(scans, Scan, _GIVE_VISITS), template=template)
-        for name, scans in people.items()
-    }
-    return repeat_study(found, source or f"{len(found)} people")
+    visits = {str(name): several_of(scans, Scan, _GIVE_VISITS) for name, scans in people.items()}
+    found = _compare_repeated(CompareRepeatedRequest(visits, source, template=as_template(template)))
+    warn(f"{name} is left out: {error}" for name, error in found.failed.items())
+    return found.study
 
 
 _GIVE_VISITS = "Give two or more scans of one person (bm.load_scan)"
@@ -131,12 +121,6 @@ def _repeatability(given: Repeatability | AnyPath | None) -> Repeatability | Non
     return (
         given if given is None or isinstance(given, Repeatability) else load_repeatability(check_path(given))
     )
-
-
-def _comparison(
-    visits: Sequence[Scan], template: Template, repeatability: Repeatability | None
-) -> Comparison:
-    return Comparer(template, repeatability).compare(visits, register(visits[0], template=template))
 
 
 def edit(
@@ -311,30 +295,6 @@ def _patient(model: ShapeModel, subject: Subject | None) -> Patient:
     check_type(model, ShapeModel, "the model", GIVE_MODEL)
     if subject is None:
         return mean_patient(model)
-    if isinstance(subject, Scan):
-        subject = register(subject, template=template_of(model))
-    if not isinstance(subject, Registration):
+    if not isinstance(subject, (Registration, Scan)):
         subject = check_type(subject, TriangleMesh, "the subject", GIVE_SUBJECT)
     return open_subject(model, subject)
-
-
-def _of_mesh(mesh: TriangleMesh, known: Template | ShapeModel) -> Examination:
-    reference = known.mesh if isinstance(known, Template) else known.mean_mesh
-    if not np.array_equal(mesh.faces, reference.faces):
-        whose = "the default template's" if isinstance(known, Template) else "the model's"
-        raise MeshProblem(
-            f"the mesh does not have {whose} triangles, so nobody knows where its landmarks are",
-            "Give the model that it belongs to as model=, or a scan with its landmarks",
-        )
-    if isinstance(known, ShapeModel):
-        _require_landmarks(known)
-    lay = Similarity.fit(reference.vertices, mesh.vertices).inverse()
-    check_upright_in_mm(lay, "the mean shape")
-    return examiner_of(known).shape("mesh", mesh.vertices)
-
-
-def _require_landmarks(model: ShapeModel) -> None:
-    if not model.landmark_ids:
-        raise BreastMorphError(
-            "this model has no landmarks", "Name their vertices: model.with_landmark_ids({...})"
-        )

@@ -15,12 +15,10 @@ from breastmorph.api import (
     Unit,
     as_cohort,
     bar,
-    found_scans,
+    landmarks_path,
     rules_of,
     warn,
-    without,
 )
-from breastmorph.cohort.cohort import doubts
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.checks import (
     AnyPath,
@@ -34,12 +32,13 @@ from breastmorph.foundation.checks import (
 from breastmorph.foundation.errors import BreastMorphError, MeshProblem
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import BuildParameters
-from breastmorph.model.building import build_model as _build_model
 from breastmorph.model.procrustes import ProcrustesParameters
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.registration.result import Registration
 from breastmorph.scan.scan import SIDES, Landmarks, Scan
 from breastmorph.template import default_template
+from breastmorph.usecases.build import BuildRequest, build
+from breastmorph.usecases.build import Subjects as ChosenFrom
 
 if TYPE_CHECKING:
     from breastmorph.evaluation.model_evaluation import Evaluation
@@ -97,14 +96,6 @@ def build_model(
         )
     if part is not None:
         check_choice(part, SIDES, "the part")
-    cohort = without(as_cohort(subjects), check_texts(exclude, "the subjects to be left out"))
-    absent = (
-        [] if with_absent else [name for name, side in zip(cohort.ids, cohort.absent, strict=True) if side]
-    )
-    if absent:
-        warn([f"left out of the model, because a breast is absent: {', '.join(absent)}"])
-    doubt = doubts(cohort.chosen([name not in absent for name in cohort.ids]))
-    warn(doubt.warnings())
     parameters = BuildParameters(
         components=components,
         variance=variance,
@@ -115,7 +106,13 @@ def build_model(
         with_absent=with_absent,
         procrustes=ProcrustesParameters(with_scale=not rigid),
     )
-    return _build_model(cohort, parameters, {"copies": doubt.n_copies} if doubt.n_copies else {})
+    names = tuple(check_texts(exclude, "the subjects to be left out"))
+    built = build(BuildRequest(ChosenFrom(as_cohort(subjects), exclude=names), parameters))
+    absent = built.left_out.get("absent breast")
+    if absent:
+        warn([f"left out of the model, because a breast is absent: {', '.join(absent)}"])
+    warn(built.suspects.warnings())
+    return built.model
 
 
 def evaluate(
@@ -149,20 +146,23 @@ def evaluate(
     progress : bool
         Whether to show on standard error how far it is.
     """
-    from breastmorph.evaluation.model_evaluation import EvaluationParameters, evaluate_model
+    from breastmorph.evaluation.model_evaluation import EvaluationParameters
+    from breastmorph.usecases.evaluate import EvaluateRequest
+    from breastmorph.usecases.evaluate import evaluate as _evaluate
 
-    return evaluate_model(
+    request = EvaluateRequest(
         check_type(model, ShapeModel, "the model", GIVE_MODEL),
-        None if subjects is None else as_cohort(subjects),
+        None if subjects is None else ChosenFrom(as_cohort(subjects)),
         EvaluationParameters(
             samples=check_int(samples, "the number of samples"),
             seed=check_int(seed, "the seed", 0),
             surface=surface,
         ),
-        scans=None if scans is None else found_scans(scans, landmarks),
-        truth=None if truth is None else check_path(truth),
-        progress=partial(bar, shown=progress),
+        None if scans is None else check_path(scans, "the name of the scan"),
+        landmarks_path(landmarks),
+        None if truth is None else check_path(truth),
     )
+    return _evaluate(request, partial(bar, shown=progress)).evaluation
 
 
 def fit(

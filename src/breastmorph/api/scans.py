@@ -2,48 +2,37 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import replace as changed
-from functools import lru_cache, partial
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import overload
 
 from breastmorph.api import (
     Unit,
-    after,
     as_template,
     bar,
-    found_scans,
+    landmarks_path,
     require_names,
     rules_of,
     several_of,
     those_that_worked,
     warn,
 )
-from breastmorph.batch.cohort_prior import ENOUGH, CohortPrior, fit_cohort_prior
+from breastmorph.batch.cohort_prior import ENOUGH
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.foundation.checks import AnyPath, check_int, check_path
-from breastmorph.foundation.errors import BreastMorphError, FileProblem
-from breastmorph.foundation.workers import Failure, Limits, run_each
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.registration.parameters import RegistrationParameters
 from breastmorph.registration.parameters import preset as _preset
-from breastmorph.registration.pipeline import Registrar
 from breastmorph.registration.result import Registration
 from breastmorph.scan.check import check_scan as _check_scan
-from breastmorph.scan.check import landmarks_in, passed_over
+from breastmorph.scan.check import landmarks_in
 from breastmorph.scan.finder import FoundLandmarks
 from breastmorph.scan.finder import find_landmarks as _find_landmarks
 from breastmorph.scan.scan import Check, Scan
 from breastmorph.template import Template
-
-_SECONDS = 600.0  # of one scan in a worker process
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Scans
-# --------------------------------------------------------------------------------------------------------------------
+from breastmorph.usecases.check import CheckRequest, check_files, one_scan
+from breastmorph.usecases.register import RegisterFolderRequest, RegisterRequest, register_scan
+from breastmorph.usecases.register import register as _register
+from breastmorph.usecases.register import register_folder as _register_folder
 
 
 def load_scan(
@@ -127,12 +116,10 @@ def check_scan(
     Check
         What was found, and the scan, or why it is refused. What is wrong with the files is never raised.
     """
-    rules, found = rules_of(unit, scale_by, landmark_order), found_scans(path, landmarks)
-    if len(found) > 1:
-        raise FileProblem(
-            f"the folder has {len(found)} scans", "Name one file, or use load_scans", check_path(path)
-        )
-    return _check_scan(found[0], rules, as_template(template).as_reference)
+    rules = rules_of(unit, scale_by, landmark_order)
+    place, marks = check_path(path, "the name of the scan"), landmarks_path(landmarks)
+    files = one_scan(place, marks, "Name one file, or use load_scans")
+    return _check_scan(files, rules, as_template(template).as_reference)
 
 
 def load_scans(
@@ -160,17 +147,15 @@ def load_scans(
     progress : bool
         Whether to show on standard error how far it is.
     """
-    found = found_scans(scans, landmarks)
-    warn(filter(None, [passed_over(check_path(scans))]))
-    rules, reference = rules_of(unit, scale_by, landmark_order), as_template(template).as_reference
-    with bar("Reading", len(found), progress) as advance:
-        checks = [after(_check_scan(files, rules, reference), advance) for files in found]
-    return those_that_worked([(check.id, check.outcome) for check in checks])
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Registration
-# --------------------------------------------------------------------------------------------------------------------
+    request = CheckRequest(
+        check_path(scans, "the name of the scan"),
+        landmarks_path(landmarks),
+        rules_of(unit, scale_by, landmark_order),
+        as_template(template),
+    )
+    found = check_files(request, lambda total: bar("Reading", total, progress))
+    warn(filter(None, [found.passed_over]))
+    return those_that_worked([(check.id, check.outcome) for check in found.checks])
 
 
 @overload
@@ -237,26 +222,15 @@ def register(
     """
     template, parameters = as_template(template), _preset(preset, use_masks=use_masks)
     if isinstance(scans, Scan):
-        return _registered(scans, template, parameters)
-    several = several_of(scans, Scan, "Give a scan (bm.load_scan) or several (bm.load_scans)")
+        return register_scan(scans, template, parameters)
+    several = tuple(several_of(scans, Scan, "Give a scan (bm.load_scan) or several (bm.load_scans)"))
     require_names([scan.id for scan in several])
     jobs = check_int(jobs, "the number of worker processes")
-    work = _here if jobs == 1 else partial(_in_processes, jobs=jobs)
-
-    def results(learnt: CohortPrior | None) -> dict[str, Registration | BreastMorphError]:
-        with bar("Registering", len(several), progress) as advance:
-            found = work(several, template, parameters, learnt)
-            return {scan_id: after(one, advance) for scan_id, one in found}
-
-    found = results(None)
-    if learn:
-        sound = (one for one in found.values() if isinstance(one, Registration))
-        learnt = fit_cohort_prior(sound, template, parameters)
-        if learnt is None:
-            warn([f"Fewer than {ENOUGH} scans teach nothing of a cohort: they are registered once."])
-        else:
-            found = results(learnt)
-    return those_that_worked([(scan.id, found[scan.id]) for scan in several])
+    request = RegisterRequest(several, template, parameters, learn, jobs)
+    found = _register(request, lambda total: bar("Registering", total, progress))
+    if found.too_few:
+        warn([f"Fewer than {ENOUGH} scans teach nothing of a cohort: they are registered once."])
+    return those_that_worked(list(found.outcomes.items()))
 
 
 def register_folder(
@@ -286,82 +260,34 @@ def register_folder(
     template, preset, use_masks, learn, jobs, unit, progress
         As for :func:`register` and :func:`load_scan`.
     """
-    from breastmorph.batch.engine import InProcess, LocalProcesses, register_batch
-    from breastmorph.batch.registered_folder import recipe
+    from breastmorph.batch.engine import InProcess, LocalProcesses
     from breastmorph.report.summary_page import ScanPictures, write_summaries
 
-    found, place = found_scans(scans, landmarks), check_path(out, "the name of the folder for the results")
-    jobs, parameters = check_int(jobs, "the number of worker processes"), _preset(preset, use_masks=use_masks)
-    rules = recipe(as_template(template), parameters, rules_of(unit, "", None), ScanPictures(False))
-    with bar("Registering", len(found), progress) as advance:
-        outcomes = register_batch(
-            found,
-            rules,
-            place,
-            InProcess() if jobs == 1 else LocalProcesses(jobs),
-            learn=learn,
-            on_done=lambda outcome: advance(),
+    place = check_path(out, "the name of the folder for the results")
+    jobs = check_int(jobs, "the number of worker processes")
+    request = RegisterFolderRequest(
+        check_path(scans, "the name of the scan"),
+        landmarks_path(landmarks),
+        place,
+        as_template(template),
+        _preset(preset, use_masks=use_masks),
+        learn,
+        check=rules_of(unit, "", None),
+        executor=InProcess() if jobs == 1 else LocalProcesses(jobs),
+    )
+    with ExitStack() as shown:
+        advance: list[Callable[[], None]] = []
+
+        def started(total: int, unchanged: int) -> None:
+            shown.close()
+            advance[:] = [shown.enter_context(bar("Registering", total, progress))]
+
+        outcomes = _register_folder(
+            request,
+            ScanPictures(False),
+            on_start=started,
+            on_done=lambda outcome: advance[0](),
             on_end=lambda known: write_summaries(known, place),
         )
-    warn(f"{one.id} is left out: {one.message}" for one in outcomes if one.status == "failed")
+    warn(f"{outcome.id} is left out: {outcome.message}" for outcome in outcomes if outcome.status == "failed")
     return load_cohort(place)
-
-
-_lock = threading.Lock()  # a prepared template holds a factorisation that two threads must not use at once
-
-
-@lru_cache(maxsize=2)
-def _registrar(template: Template, parameters: RegistrationParameters) -> Registrar:
-    return Registrar(template, parameters)
-
-
-def _registered(
-    scan: Scan, template: Template, parameters: RegistrationParameters, learnt: CohortPrior | None = None
-) -> Registration:
-    with _lock:
-        return _told(_registrar(template, parameters), learnt)(scan)
-
-
-def _told(registrar: Registrar, learnt: CohortPrior | None) -> Callable[[Scan], Registration]:
-    if learnt is None:
-        return registrar.register
-    return lambda scan: registrar.register(scan, learnt.for_scan(scan.id))
-
-
-_Found = Iterator[tuple[str, Registration | BreastMorphError]]
-
-
-def _here(
-    scans: Sequence[Scan], template: Template, parameters: RegistrationParameters, learnt: CohortPrior | None
-) -> _Found:
-    for scan in scans:
-        try:
-            yield scan.id, _registered(scan, template, parameters, learnt)
-        except BreastMorphError as error:
-            yield scan.id, error
-
-
-def _in_processes(
-    scans: Sequence[Scan],
-    template: Template,
-    parameters: RegistrationParameters,
-    learnt: CohortPrior | None,
-    jobs: int,
-) -> _Found:
-    setup = partial(_worker, template, parameters, learnt)
-    with closing(run_each(setup, scans, jobs, Limits(_SECONDS))) as results:
-        for scan, found in results:
-            if isinstance(found, Failure):
-                error = found.error
-                yield (
-                    scan.id,
-                    error if isinstance(error, BreastMorphError) else BreastMorphError(found.reason),
-                )
-            else:
-                yield scan.id, changed(found, template=template)  # all of them share one
-
-
-def _worker(
-    template: Template, parameters: RegistrationParameters, learnt: CohortPrior | None
-) -> Callable[[Scan], Registration]:
-    return _told(Registrar(template, parameters), learnt)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +23,15 @@ from breastmorph.cli.options import (
     table_option,
     warn,
 )
-from breastmorph.cohort import Cohort, load_cohort
-from breastmorph.cohort.cohort import doubts
-from breastmorph.foundation.arrays import Bools
-from breastmorph.foundation.errors import BreastMorphError, name_of, sentences
-from breastmorph.foundation.files import without_quote
+from breastmorph.foundation.errors import name_of, sentences
 from breastmorph.foundation.phrases import short_list
-from breastmorph.model.building import BuildParameters, build_model, chosen_rows
+from breastmorph.model.building import BuildParameters
 from breastmorph.model.files import save_model
 from breastmorph.model.procrustes import ProcrustesParameters
-from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.scan import SIDES
+from breastmorph.usecases.build import BuildRequest, BuiltModel, Reason, Subjects, build
+
+_NAMED = 12  # subjects named in a message; the rest is counted
 
 
 @click.command("build")
@@ -80,22 +78,14 @@ def command(
         raise click.UsageError("Give either --components or --variance.")
     if kind["symmetric"] and kind["asymmetry"]:
         raise click.UsageError("Give either --symmetric or --asymmetry.")
-    cohort = read_cohort(folder, table)
-    chosen, left_out = chosen_subjects(cohort, where, table, exclude, with_absent)
     procrustes = ProcrustesParameters(with_scale=not rigid)
     parameters = BuildParameters(**kind, with_absent=with_absent, procrustes=procrustes)
-    notes: dict[str, Any] = {"left_out": {reason: len(ids) for reason, ids in left_out.items()}}
-    if where:
-        notes["where"] = where
-    doubt = doubts(chosen)
-    if doubt.n_copies:
-        notes["copies"] = doubt.n_copies
-    model = build_model(chosen, parameters, notes)
-    save_model(model, out)
-    flags = _flags(folder / "summary.csv", chosen.ids)
+    subjects = Subjects(folder, table, where, excluded_ids(exclude), reasons_named(where))
+    built = build(BuildRequest(subjects, parameters), partial(progress_with, "Reading"))
+    save_model(built.model, out)
     record = {
-        **_record(model, out, left_out, flags),
-        "warnings": sentences(doubt.warnings()),
+        **_record(built, out),
+        "warnings": sentences(built.suspects.warnings()),
         "made": provenance(),
     }
     if as_json:
@@ -105,24 +95,12 @@ def command(
     warn(record["warnings"])
 
 
-def _flags(summary: Path, ids: Sequence[str]) -> dict[str, str]:
-    """What the registration flagged about the subjects used."""
-    try:
-        with open(summary, newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError, csv.Error):
-        return {}
-    flags = {name_of(without_quote(row.get("id") or "")): (row.get("flags") or "").strip() for row in rows}
-    return {name: flag for name, flag in flags.items() if name in ids and flag}
-
-
-def _record(
-    model: ShapeModel, out: Path, left_out: Mapping[str, Sequence[str]], flags: Mapping[str, str]
-) -> dict[str, Any]:
+def _record(built: BuiltModel, out: Path) -> dict[str, Any]:
+    model = built.model
     return {
         "model": str(out),
-        "left_out": dict(left_out),
-        "flags": dict(flags),
+        "left_out": dict(built.left_out),
+        "flags": dict(built.flags),
         "vertices": model.n_vertices,
         "components": model.n_components,
         "variances": model.variances.tolist(),
@@ -164,52 +142,14 @@ def _print(record: Mapping[str, Any]) -> None:
         warn([f"the registration flagged subjects of this model, {listed(flags)}"])
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# Which subjects of a cohort a command takes
-# --------------------------------------------------------------------------------------------------------------------
-
-_ABSENT = "absent breast"
-_NAMED = 12  # subjects named in a message; the rest is counted
+def excluded_ids(exclude: str | None) -> tuple[str, ...]:
+    """The ids of ``--exclude``."""
+    return tuple(name_of(name.strip()) for name in (exclude or "").split(",") if name.strip())
 
 
-def read_cohort(folder: Path, table: Path | None) -> Cohort:
-    """The registered subjects of a folder, with a progress bar where they have to be read one by one."""
-    with progress_with("Reading", sum(1 for _ in (folder / "registered").glob("*.json"))) as advance:
-        return load_cohort(folder, table, on_packed=lambda done, total: advance())
-
-
-def chosen_subjects(
-    cohort: Cohort, where: str | None, table: Path | None, exclude: str | None, with_absent: bool
-) -> tuple[Cohort, dict[str, list[str]]]:
-    """The subjects that ``--where``, ``--exclude`` and ``--with-absent`` leave, and those left out by reason."""
-    keep: Bools = np.ones(len(cohort), bool)
-    left_out: dict[str, list[str]] = {}
-
-    def leave(out: Bools, reason: str) -> None:
-        new = keep & out
-        if new.any():
-            left_out[reason] = [cohort.ids[i] for i in np.flatnonzero(new)]
-        keep[new] = False
-
-    if exclude:
-        names = [name_of(name.strip()) for name in exclude.split(",") if name.strip()]
-        unknown = [name for name in names if name not in cohort.ids]
-        if unknown:
-            raise BreastMorphError(
-                f"--exclude names {', '.join(unknown)}, which the folder does not have",
-                f"Its subjects are {listed(cohort.ids)}",
-            )
-        leave(np.isin(cohort.ids, names), "by --exclude")
-    if where is not None:
-        leave(np.array([not row for row in cohort.table]) & (table is not None), "not in the table")
-        leave(~chosen_rows(cohort.table, where), f'by --where "{where}"')
-    if not with_absent:
-        leave(np.array([bool(side) for side in cohort.absent]), _ABSENT)
-    if not keep.any():
-        reasons = "; ".join(f"{len(ids)} {reason}" for reason, ids in left_out.items())
-        remedy = "Add --with-absent" if _ABSENT in left_out else "Choose more subjects"
-        raise BreastMorphError(f"no subject is left ({reasons})", remedy)
-    return cohort.chosen(keep), left_out
+def reasons_named(where: str | None) -> dict[Reason, str]:
+    """What leaves subjects out, by the options that ask for it."""
+    return {"excluded": "by --exclude", "not chosen": f'by --where "{where}"'}
 
 
 def listed(names: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,15 @@ from breastmorph.cli.options import (
     landmarks_option,
     print_json,
     print_table,
-    progress,
+    progress_with,
     provenance,
     scan_options,
     warn,
 )
 from breastmorph.foundation.errors import shown
-from breastmorph.scan.check import CheckParameters, check_scan, find_scans, passed_over
+from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.scan import Check
-from breastmorph.template import default_template
+from breastmorph.usecases.check import CheckRequest, check_files
 
 _STYLE = {"usable": "green", "repaired": "yellow", "refused": "red"}
 
@@ -43,10 +44,9 @@ def command(scans: Path, landmarks: Path | None, check: CheckParameters, as_json
     Example:
       breastmorph check scans/ --landmarks landmarks/
     """
-    found = find_scans(scans, landmarks)
-    warn(filter(None, [passed_over(scans)]))
-    upright = default_template().as_reference
-    checks = [check_scan(files, check, upright) for files in progress(found, "Checking")]
+    found = check_files(CheckRequest(scans, landmarks, check), partial(progress_with, "Checking"))
+    warn(filter(None, [found.passed_over]))
+    checks = found.checks
     counts = {verdict: sum(c.verdict == verdict for c in checks) for verdict in _STYLE}
     warned = sum(bool(c.scan and c.scan.warnings) for c in checks)
     if as_json:

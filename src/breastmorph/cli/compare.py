@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,14 +19,13 @@ from breastmorph.cli.options import (
     scan_options,
     warn,
 )
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, sentences
+from breastmorph.foundation.errors import sentences
 from breastmorph.foundation.files import csv_text, json_text, make_folder, write_file
-from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan, find_scans
+from breastmorph.scan.check import CheckParameters
 
 if TYPE_CHECKING:
-    from breastmorph.clinical.comparer import Comparer
     from breastmorph.clinical.comparison import Comparison
-    from breastmorph.registration.pipeline import Registrar
+    from breastmorph.clinical.repeat_study import RepeatStudy
 
 
 @click.command("compare")
@@ -79,38 +79,34 @@ def command(
     if len(landmarks) > 1 and len(landmarks) != len(scans):
         raise click.UsageError("Give --landmarks once, or once for every scan.")
     # Loaded here, so that --help and mistakes in the options answer at once.
-    from breastmorph.clinical.comparer import Comparer
+    from breastmorph.clinical.repeat_study import repeated_people
     from breastmorph.clinical.repeatability import load_repeatability
-    from breastmorph.registration.pipeline import Registrar
-    from breastmorph.template import default_template
+    from breastmorph.usecases.check import one_scan
+    from breastmorph.usecases.compare import (
+        CompareRepeatedRequest,
+        CompareRequest,
+        compare,
+        compare_repeated,
+    )
 
     known = load_repeatability(repeatability_file) if repeatability_file is not None else None
     make_folder(out)
-    template = default_template()
-    comparer, registrar = Comparer(template, known), Registrar(template)
-    if repeat is not None:
-        _study(comparer, registrar, repeat, next(iter(landmarks), None), check, out, as_json)
-    else:
-        given = landmarks if len(landmarks) > 1 else (next(iter(landmarks), None),) * len(scans)
-        visits = [_one(path, marks) for path, marks in zip(scans, given, strict=True)]
-        _compare(_compared(comparer, registrar, visits, check), out, as_json)
+    if repeat is None:
+        marks = landmarks if len(landmarks) > 1 else (next(iter(landmarks), None),) * len(scans)
+        visits = [
+            one_scan(path, own, "Name the file of one scan") for path, own in zip(scans, marks, strict=True)
+        ]
+        _show_comparison(compare(CompareRequest(visits, None, known, check)), out, as_json)
+        return
+    people = repeated_people(repeat, next(iter(landmarks), None))
+    request = CompareRepeatedRequest(people, folder=repeat.name, repeatability=known, check=check)
+    found = compare_repeated(request, partial(progress_with, "Comparing"))
+    for person, error in found.failed.items():
+        click.echo(f"{person}: {error.text('command')}", err=True)
+    _show_study(found.study, out, as_json)
 
 
-def _one(path: Path, landmarks: Path | None) -> ScanFiles:
-    found = find_scans(path, landmarks)
-    if len(found) > 1:
-        raise FileProblem(f"the folder has {len(found)} scans", "Name the file of one scan", path)
-    return found[0]
-
-
-def _compared(
-    comparer: Comparer, registrar: Registrar, visits: list[ScanFiles], check: CheckParameters
-) -> Comparison:
-    scans = [check_scan(files, check, comparer.template.as_reference).accepted() for files in visits]
-    return comparer.compare(scans, registrar.register(scans[0]))
-
-
-def _compare(found: Comparison, out: Path, as_json: bool) -> None:
+def _show_comparison(found: Comparison, out: Path, as_json: bool) -> None:
     from breastmorph.clinical.comparison import COLUMNS, as_record, as_rows
     from breastmorph.report.comparison_page import (
         change_text,
@@ -139,28 +135,9 @@ def _compare(found: Comparison, out: Path, as_json: bool) -> None:
     click.echo(f"Look at {page}")
 
 
-def _study(
-    comparer: Comparer,
-    registrar: Registrar,
-    folder: Path,
-    landmarks: Path | None,
-    check: CheckParameters,
-    out: Path,
-    as_json: bool,
-) -> None:
-    from breastmorph.clinical.repeat_study import repeat_study, repeated_people
+def _show_study(study: RepeatStudy, out: Path, as_json: bool) -> None:
     from breastmorph.report.comparison_page import write_repeat_page
 
-    people = repeated_people(folder, landmarks)
-    found: dict[str, Comparison] = {}
-    with progress_with("Comparing", len(people)) as advance:
-        for person, visits in people.items():
-            try:
-                found[person] = _compared(comparer, registrar, visits, check)
-            except BreastMorphError as error:
-                click.echo(f"{person}: {error.text('command')}", err=True)
-            advance()
-    study = repeat_study(found, f"{len(found)} people of {folder.name}")
     study.repeatability.save(out / "repeatability.json")
     page = write_repeat_page(study, out)
     warn(sentences(study.warnings))

@@ -10,7 +10,7 @@ import click
 import numpy as np
 from rich.markup import escape
 
-from breastmorph.cli.build import chosen_subjects, read_cohort
+from breastmorph.cli.build import excluded_ids, reasons_named
 from breastmorph.cli.options import (
     COUNT,
     FOLDER,
@@ -27,17 +27,15 @@ from breastmorph.cli.options import (
     table_option,
     warn,
 )
-from breastmorph.cohort import Cohort
-from breastmorph.evaluation.model_evaluation import Evaluation, EvaluationParameters, evaluate_model
-from breastmorph.evaluation.privacy import Privacy, PrivacyParameters, measure_privacy
+from breastmorph.evaluation.model_evaluation import Evaluation, EvaluationParameters
+from breastmorph.evaluation.privacy import Privacy
 from breastmorph.evaluation.training_set import Curve
-from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import json_text, make_folder, write_file
 from breastmorph.model.files import load_model
-from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.check import CheckParameters, find_scans
+from breastmorph.scan.check import CheckParameters
+from breastmorph.usecases.build import Subjects
+from breastmorph.usecases.evaluate import EvaluateRequest, evaluate
 
-_SHAPES = 500  # random shapes are enough for what a model reveals
 _DISTANCES = {"point": "point to point", "surface": "to the surface"}
 
 
@@ -96,22 +94,15 @@ def command(
     if landmarks is not None and scans is None:
         raise click.UsageError("--landmarks belongs to --scans.")
     model = load_model(model_file)
-    found = find_scans(scans, landmarks) if scans is not None else None
     if out is not None:
         make_folder(out)
-    cohort = _cohort(folder, table, where, exclude, model) if folder is not None else None
-    evaluation = evaluate_model(
-        model,
-        cohort,
-        EvaluationParameters(samples=samples, seed=seed, surface=not no_surface),
-        scans=found,
-        check=check,
-        truth=truth,
-        progress=progress_with,
-    )
-    revealed = None
-    if privacy and cohort is not None:
-        revealed = measure_privacy(model, cohort, PrivacyParameters(min(samples, _SHAPES), seed))
+    subjects = None
+    if folder is not None:
+        subjects = Subjects(folder, table, where, excluded_ids(exclude), reasons_named(where))
+    parameters = EvaluationParameters(samples=samples, seed=seed, surface=not no_surface)
+    request = EvaluateRequest(model, subjects, parameters, scans, landmarks, truth, privacy, check)
+    found = evaluate(request, progress_with)
+    evaluation, revealed = found.evaluation, found.privacy
     record = {
         "model": model_file.name,
         "vertices": model.n_vertices,
@@ -139,20 +130,6 @@ def command(
     for scan_id, message in failures:
         click.echo(f"Not compared with its scan: {scan_id}: {message}", err=True)
     sys.exit(1 if failures else 0)
-
-
-def _cohort(
-    folder: Path, table: Path | None, where: str | None, exclude: str | None, model: ShapeModel
-) -> Cohort:
-    """The subjects of the model, as far as it says how they were chosen."""
-    said = model.info.get("where")
-    wanted = where or (said if isinstance(said, str) else None)
-    if wanted and table is None:
-        raise BreastMorphError(
-            f'the subjects are those with "{wanted}", which only a table can tell', "Add --table"
-        )
-    # An absent side does not matter here: the training set leaves out what the model left out.
-    return chosen_subjects(read_cohort(folder, table), wanted, table, exclude, with_absent=True)[0]
 
 
 def _print(evaluation: Evaluation) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,13 @@ from breastmorph.cli.options import (
     scan_options,
     warn,
 )
-from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.errors import BreastMorphError, Finding
 from breastmorph.foundation.files import make_folder
-from breastmorph.foundation.machine import cores
-from breastmorph.foundation.workers import Failure, Limits, run_each
-from breastmorph.scan.check import CheckParameters, ScanFiles, find_scans, landmarks_in, passed_over
-
-_SECONDS = 300.0  # of one scan
+from breastmorph.foundation.workers import Failure
+from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.scan.check import CheckParameters, ScanFiles
+from breastmorph.scan.finder import FoundLandmarks
+from breastmorph.usecases.landmarks import LandmarksOfScan, LandmarksRequest, find_landmarks
 
 
 @click.command("landmarks")
@@ -54,25 +54,13 @@ def command(
       breastmorph landmarks scans/ --out landmarks/
       breastmorph register scans/ --landmarks landmarks/ --out registered-cohort/
     """
-    found = find_scans(scans)
-    warn(filter(None, [passed_over(scans)]))
     make_folder(out)
     if not no_sheets:
         make_folder(out / "sheets")
-    work = partial(_worker, check, out, not no_sheets)
-    records: dict[str, dict[str, Any]] = {}
-    jobs = min(jobs or cores(), len(found))
-    with progress_with("Looking", len(found)) as advance:
-        if jobs == 1:
-            one = work()
-            for files in found:
-                records[files.id] = _tried(one, files)
-                advance()
-        else:
-            for files, record in run_each(work, found, jobs, Limits(_SECONDS)):
-                records[files.id] = _failed(files.id, record) if isinstance(record, Failure) else record
-                advance()
-    rows = [records[files.id] for files in found]
+    request = LandmarksRequest(scans, check, jobs)
+    found = find_landmarks(request, partial(_keep, out, not no_sheets), partial(progress_with, "Looking"))
+    warn(filter(None, [found.passed_over]))
+    rows = [_record(scan) for scan in found.scans]
     refused = sum(row["verdict"] == "refused" for row in rows)
     doubtful = sum(bool(row.get("doubtful")) for row in rows)
     if as_json:
@@ -87,57 +75,46 @@ def command(
     sys.exit(1 if refused else 0)
 
 
-def _worker(check: CheckParameters, out: Path, sheets: bool) -> Callable[[ScanFiles], dict[str, Any]]:
-    """What a process does with each scan; a refusal is a record too, so that the rest goes on."""
-    return partial(_found, check, out, sheets)
-
-
-def _tried(work: Callable[[ScanFiles], dict[str, Any]], files: ScanFiles) -> dict[str, Any]:
-    try:
-        return work(files)
-    except Exception as error:  # one scan is not worth the batch
-        return _failed(files.id, Failure(f"{type(error).__name__}: {error}", "error", error))
-
-
-def _found(check: CheckParameters, out: Path, sheets: bool, files: ScanFiles) -> dict[str, Any]:
+def _keep(out: Path, sheets: bool, files: ScanFiles, mesh: TriangleMesh, found: FoundLandmarks) -> None:
+    """Write the landmarks of one scan, and draw them."""
     # Loaded here, so that --help answers at once.
     from breastmorph.mesh.geometry import Similarity
     from breastmorph.report.shape_sheets import landmark_sheet
     from breastmorph.scan.anatomy import UNITS
     from breastmorph.scan.landmark_files import save_landmarks
 
-    try:
-        mesh, found = landmarks_in(files.mesh, check)
-    except BreastMorphError as error:
-        return _failed(files.id, Failure(error.text("command"), "error", error))
     save_landmarks(found.landmarks, out / f"{files.id}.json")
-    warnings, left_out = (
-        [one.said("command").cause for one in some] for some in (found.warnings, found.left_out.values())
-    )
     if sheets:
         upright = Similarity(found.axes, scale=UNITS[found.unit])
         shown = mesh.with_vertices(upright.apply(mesh.vertices))
         sheet = out / "sheets" / f"{files.id}.png"
-        landmark_sheet(
-            files.id, shown, found.landmarks.transformed(upright), sheet, "; ".join([*warnings, *left_out])
-        )
+        remarks = "; ".join([*_causes(found.warnings), *_causes(found.left_out.values())])
+        landmark_sheet(files.id, shown, found.landmarks.transformed(upright), sheet, remarks)
+
+
+def _causes(findings: Iterable[Finding]) -> list[str]:
+    return [finding.said("command").cause for finding in findings]
+
+
+def _record(scan: LandmarksOfScan) -> dict[str, Any]:
+    found = scan.outcome
+    if isinstance(found, Failure):
+        error = found.error
+        reason = error.text("command") if isinstance(error, BreastMorphError) else found.reason
+        return {"id": scan.id, "verdict": "refused", "reason": reason}
+    if isinstance(found, BreastMorphError):
+        return {"id": scan.id, "verdict": "refused", "reason": found.text("command")}
     return {
-        "id": files.id,
+        "id": scan.id,
         "verdict": "found",
         "landmarks": list(found.landmarks),
         "unit": found.unit,
         "absent": found.absent,
         "uncertainty": {name: round(sd, 2) for name, sd in found.uncertainty.items()},
         "doubtful": list(found.doubtful),
-        "left_out": left_out,
-        "warnings": warnings,
+        "left_out": _causes(found.left_out.values()),
+        "warnings": _causes(found.warnings),
     }
-
-
-def _failed(scan_id: str, failure: Failure) -> dict[str, Any]:
-    error = failure.error
-    told = error.text("command") if isinstance(error, BreastMorphError) else failure.reason
-    return {"id": scan_id, "verdict": "refused", "reason": told}
 
 
 def _row(record: dict[str, Any]) -> list[str]:

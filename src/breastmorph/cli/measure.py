@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,21 +28,20 @@ from breastmorph.cli.options import (
 from breastmorph.clinical.data_dictionary import dictionary
 from breastmorph.clinical.distances import PAIRS, PAPER
 from breastmorph.clinical.examination import Examination, as_record, as_row
-from breastmorph.clinical.examiner import examiner_of
 from breastmorph.clinical.measure_table import Measure
 from breastmorph.clinical.ptosis import UNKNOWN
-from breastmorph.cohort import Cohort, load_cohort
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, name_of, sentences
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, sentences
 from breastmorph.foundation.files import csv_text, make_folder, write_file
-from breastmorph.mesh.files import READABLE
 from breastmorph.report.clinical_sheet import in_cm, shown_measure
-from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan, find_scans
-from breastmorph.template import default_template
-
-_MODEL_SUFFIXES = (".h5", ".hdf5", ".npz", ".json")
-
-_Result = Examination | BreastMorphError
-_Results = Iterator[tuple[str, _Result]]
+from breastmorph.scan.check import CheckParameters
+from breastmorph.usecases.measure import (
+    MeasuredFiles,
+    MeasureFilesRequest,
+    MeasureRequest,
+    kind_of,
+    measure,
+    measure_files,
+)
 
 
 def _print_dictionary(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -105,11 +104,11 @@ def command(
         raise click.UsageError("--figures draws the symmetry, which --distances-only leaves out.")
     if handout and figures is None:
         raise click.UsageError("--handout is written into the folder of --figures.")
-    total, results = _examined(target, landmarks, landmark_ids, check, distances_only)
+    found = _measured(target, landmarks, landmark_ids, check, distances_only)
     done: list[Examination] = []
     failed: list[tuple[str, BreastMorphError]] = []
-    with progress_with("Measuring", total) as advance:
-        for name, result in results:
+    with progress_with("Measuring", found.total) as advance:
+        for name, result in found.results:
             if isinstance(result, BreastMorphError):
                 failed.append((name, result))
             else:
@@ -144,98 +143,43 @@ def command(
     sys.exit(0 if not failed else 1 if done else 2)
 
 
-# --- what to measure --------------------------------------------------------------------------------------------------
-
-
-def _examined(
+def _measured(
     target: Path,
     landmarks: Path | None,
     landmark_ids: Path | None,
     check: CheckParameters,
     distances_only: bool,
-) -> tuple[int, _Results]:
-    """How many subjects there are, and their examinations one by one."""
-    if not target.exists():
-        raise FileProblem("there is no such file or folder", "Check the path", target)
-    if target.is_file() and target.suffix.lower() in _MODEL_SUFFIXES:
+) -> MeasuredFiles:
+    """The subjects of a scan, a folder or a model; refuses options that do not belong to what was given."""
+    kind = kind_of(target)
+    if kind == "model":
         if landmarks is not None or distances_only:
             raise click.UsageError(
                 "--landmarks and --distances-only are for scans; models take --landmark-ids."
             )
-        return 1, _of_model(target, landmark_ids)
+        model = opened_model(target, landmark_ids)
+        if not model.landmark_ids:
+            raise FileProblem(
+                "this model has no landmarks", "Name their vertices with --landmark-ids", target
+            )
+        mean = replace(measure(MeasureRequest(model)), id=f"mean of {target.stem}")
+        return MeasuredFiles(1, iter([(target.stem, mean)]))
     if landmark_ids is not None:
         raise click.UsageError("--landmark-ids is for models; scans take --landmarks.")
-    if target.is_dir() and (target / "registered").is_dir():
-        cohort = load_cohort(target)
-    elif target.is_file() and landmarks is None and _is_registered(target):
-        whole = load_cohort(target.parent.parent)
-        cohort = whole.chosen([whole.ids.index(name_of(target.stem))])
-    elif target.is_file() and target.suffix.lower() not in READABLE:
-        known = f"Give a scan ({' '.join(READABLE)}), a folder or a model (.h5)"
-        raise FileProblem("this is neither a scan nor a model", known, target)
-    else:
-        found = find_scans(target, landmarks)
-        return len(found), _of_scans(found, check, distances_only)
-    if landmarks is not None:
-        raise click.UsageError("A registered folder has its landmarks; --landmarks is for scans.")
-    if distances_only:
-        raise click.UsageError("--distances-only is for scans; registered ones need no further registration.")
-    return len(cohort), _of_cohort(cohort)
+    if kind == "registered" and (target.is_dir() or landmarks is None):
+        if landmarks is not None:
+            raise click.UsageError("A registered folder has its landmarks; --landmarks is for scans.")
+        if distances_only:
+            raise click.UsageError(
+                "--distances-only is for scans; registered ones need no further registration."
+            )
+    return measure_files(MeasureFilesRequest(target, landmarks, distances_only, check))
 
 
 def _reference(target: Path) -> str:
     """What shapes are in correspondence with, as a sheet names it."""
-    if target.suffix.lower() in _MODEL_SUFFIXES:
-        return target.name
-    registered = (target / "registered").is_dir() or _is_registered(target)
-    return "template of the registration" if registered else "built-in template"
-
-
-def _is_registered(path: Path) -> bool:
-    return path.parent.name == "registered" and path.with_suffix(".json").is_file()
-
-
-def _of_model(path: Path, landmark_ids: Path | None) -> _Results:
-    model = opened_model(path, landmark_ids)
-    if not model.landmark_ids:
-        raise FileProblem("this model has no landmarks", "Name their vertices with --landmark-ids", path)
-    examiner = examiner_of(model)
-    yield path.stem, examiner.shape(f"mean of {path.stem}", model.mean, source="model")
-
-
-def _of_cohort(cohort: Cohort) -> _Results:
-    template = cohort.template
-    examiner = examiner_of(template)
-    annotated = cohort.landmarks or (None,) * len(cohort)
-    for name, shape, absent, own in zip(cohort.ids, cohort.shapes(), cohort.absent, annotated, strict=True):
-        try:
-            yield name, examiner.shape(name, shape, absent, annotated=own)
-        except BreastMorphError as error:
-            yield name, error
-
-
-def _of_scans(found: Sequence[ScanFiles], check: CheckParameters, distances_only: bool) -> _Results:
-    from breastmorph.registration.pipeline import Registrar
-
-    template = default_template()
-    examiner = examiner_of(template)
-    registrar = None if distances_only else Registrar(template)
-    for files in found:
-        judged = check_scan(files, check, template.as_reference)
-        if judged.scan is None:
-            yield files.id, judged.error or FileProblem("the scan cannot be used", where=files.mesh)
-            continue
-        try:
-            if registrar is None:
-                yield files.id, examiner.distances(judged.scan)
-            else:
-                result = registrar.register(judged.scan)
-                yield (
-                    files.id,
-                    examiner.scan(judged.scan, result.vertices, result.absent_side, result.warnings),
-                )
-        except BreastMorphError as error:
-            yield files.id, error
+    names = {"registered": "template of the registration", "scans": "built-in template"}
+    return names.get(kind_of(target), target.name)
 
 
 # --- what to show -----------------------------------------------------------------------------------------------------
@@ -294,9 +238,9 @@ def _why(reason: Finding | None) -> str:
 def _remarks(one: Examination) -> list[str]:
     """Why something is not determinable, each reason once."""
     reasons: dict[str, list[str]] = {}
-    for measure in one.measures:
-        if not measure.known:
-            reasons.setdefault(_why(measure.reason), []).append(measure.name)
+    for row in one.measures:
+        if not row.known:
+            reasons.setdefault(_why(row.reason), []).append(row.name)
     lines = [
         f"Not determinable: {', '.join(dict.fromkeys(names))} ({reason})" for reason, names in reasons.items()
     ]

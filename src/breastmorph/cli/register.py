@@ -17,8 +17,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Column
 
-from breastmorph.batch.engine import TIME_LIMIT, Executor, InProcess, LocalProcesses, register_batch
-from breastmorph.batch.registered_folder import Outcome, recipe
+from breastmorph.batch.engine import TIME_LIMIT, Executor, InProcess, LocalProcesses
+from breastmorph.batch.registered_folder import Outcome
 from breastmorph.cli.options import (
     COUNT,
     FOLDER,
@@ -38,8 +38,8 @@ from breastmorph.foundation.machine import cores
 from breastmorph.foundation.workers import Limits
 from breastmorph.registration.parameters import PRESETS, AcceptanceParameters, preset
 from breastmorph.report.summary_page import ScanPictures, write_summaries
-from breastmorph.scan.check import CheckParameters, find_scans, passed_over
-from breastmorph.template import default_template
+from breastmorph.scan.check import CheckParameters, passed_over
+from breastmorph.usecases.register import RegisterFolderRequest, register_folder
 
 # --------------------------------------------------------------------------------------------------------------------
 # Live progress of a batch: a moving line on a terminal, a line now and then in a log; always on standard error
@@ -295,12 +295,22 @@ def command(
       breastmorph register scans/ --landmarks landmarks/ --out registered-cohort/
       breastmorph register scans/ --out registered-cohort/ --scheduler tcp://host:8786
     """
-    template = own_template(template_file, template_landmarks, template_coarse) or default_template()
+    template = own_template(template_file, template_landmarks, template_coarse)
     if force and retry_failed:
         raise click.UsageError("--force does all scans, --retry-failed only some: give one of them.")
-    found = find_scans(scans, landmarks)
     warn(filter(None, [passed_over(scans)]))
-    rules = recipe(template, preset(preset_name, use_masks=not no_mask), check, ScanPictures(quality_sheet))
+    request = RegisterFolderRequest(
+        scans,
+        landmarks,
+        out,
+        template,
+        preset(preset_name, use_masks=not no_mask),
+        learn,
+        force,
+        retry_failed,
+        check,
+        executor,
+    )
     outcomes: list[Outcome] = []
     stopped = False
     with LiveProgress("Registering") as progress, ended_like_ctrl_c():
@@ -310,14 +320,9 @@ def command(
             progress.done(outcome)
 
         try:
-            outcomes = register_batch(
-                found,
-                rules,
-                out,
-                executor,
-                learn=learn,
-                force=force,
-                retry_failed=retry_failed,
+            outcomes = register_folder(
+                request,
+                ScanPictures(quality_sheet),
                 on_start=progress.start,
                 on_done=done,
                 on_end=lambda known: write_summaries(known, out),

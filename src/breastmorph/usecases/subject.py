@@ -24,12 +24,12 @@ from breastmorph.foundation.files import printable
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.registration.pipeline import register
 from breastmorph.registration.result import Registration
 from breastmorph.scan.anatomy import SIZES_IN_MM, UNITS
 from breastmorph.scan.check import CheckParameters, check_scan, find_scans
 from breastmorph.scan.scan import Landmarks, Scan
 from breastmorph.template import Template, default_template, template_from
+from breastmorph.usecases.register import register_scan
 
 _MOVED = 5.0  # mm between a landmark as annotated and as registered that is worth a warning
 _UPRIGHT = 45.0  # degrees by which a mesh may be turned against the mean
@@ -88,7 +88,7 @@ def open_subject(model: ShapeModel, subject: Subject) -> Patient:
     if isinstance(subject, TriangleMesh):
         check_upright_in_mm(model.align(subject), "the model's mean")
         return Patient("mesh", subject.vertices, skin=subject.colors)
-    found = register(template_of(model), subject) if isinstance(subject, Scan) else subject
+    found = register_scan(subject, template_of(model)) if isinstance(subject, Scan) else subject
     shape = model.shape_of(found.mesh)
     moved = _moved_landmarks(shape, found.template, found.landmarks)
     return Patient(
@@ -183,7 +183,7 @@ def scanned_patient(model: ShapeModel, file: SubjectFile) -> Patient:
             "Give the template that the model was built with",
         )
     scan = check_scan(found[0], file.check, template.as_reference).accepted()
-    return open_subject(model, register(template, scan))
+    return open_subject(model, register_scan(scan, template))
 
 
 def _from_file(model: ShapeModel, file: SubjectFile) -> Patient:

@@ -21,14 +21,14 @@ class TemplateRequest:
     landmarks : Path, optional
         Its landmark file; the program finds what that does not have.
     parameters : TemplateParameters
-    reading : CheckParameters
+    check : CheckParameters
         How the scan is read.
     """
 
     scan: Path
     landmarks: Path | None = None
     parameters: TemplateParameters = field(default_factory=TemplateParameters)
-    reading: CheckParameters = field(default_factory=CheckParameters)
+    check: CheckParameters = field(default_factory=CheckParameters)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,5 +49,5 @@ def template_of_scan(request: TemplateRequest) -> TemplateOfScan:
     """
     marks = () if request.landmarks is None else (request.landmarks,)
     files = ScanFiles(name_of(request.scan.stem), request.scan, marks)
-    scan = check_scan(files, request.reading).accepted()
+    scan = check_scan(files, request.check).accepted()
     return TemplateOfScan(make_template(scan, request.parameters), scan)
