@@ -29,7 +29,7 @@ from breastmorph.clinical.skin_points import SkinLandmarks
 from breastmorph.clinical.tape_lines import tape_lines
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import load_cohort
-from breastmorph.explorer.model_view import demo_model
+from breastmorph.explorer.demo_model import demo_model
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.files import write_file
 from breastmorph.mesh.closest import Surface

@@ -17,7 +17,7 @@ import numpy as np
 from breastmorph.batch.engine import LocalProcesses, register_batch
 from breastmorph.batch.registered_folder import recipe
 from breastmorph.cohort import load_cohort
-from breastmorph.explorer.model_view import from_bytes, to_bytes
+from breastmorph.explorer.demo_model import from_bytes, to_bytes
 from breastmorph.foundation.files import write_file
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.phantom.scanner import write_cohort

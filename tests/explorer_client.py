@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 import uvicorn
 
+from breastmorph.explorer.explorer import Explorer
 from breastmorph.explorer.server import bound_socket, configured
-from breastmorph.explorer.session import Explorer, Session
+from breastmorph.explorer.session import Session
 from breastmorph.explorer.settings import Settings
+from breastmorph.explorer.workspace import Case, Workspace
 
 
 @contextmanager
@@ -75,6 +77,18 @@ class Visitor:
         """What the server has of this tab."""
         assert self.explorer is not None
         return self.explorer.find(self.headers["X-Session"])
+
+    @property
+    def case(self) -> Case:
+        """What the server has of the scan that this tab works on."""
+        now = self.session.workspace
+        return now.case(now.current)
+
+    def put(self, **parts: Any) -> Workspace:
+        """Give the case that is worked on other parts without a step; returns the workspace before."""
+        before = self.session.workspace
+        self.session.workspace = before.changed(before.current, **parts)
+        return before
 
     def leave(self) -> None:
         """End the session: there are only so many."""

@@ -31,7 +31,9 @@ from breastmorph.clinical.predicted_measures import predicted_measures, predicte
 from breastmorph.clinical.tape_lines import section_length
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import load_cohort
-from breastmorph.explorer.model_view import ModelOrigin, ModelView, NamedShape, demo_model
+from breastmorph.explorer.demo_model import demo_model
+from breastmorph.explorer.model_view import ModelOrigin, ModelView
+from breastmorph.explorer.shapes import NamedShape
 from breastmorph.foundation.errors import measure_in_words
 from breastmorph.foundation.words import MEASURES, PAIRS_IN_WORDS
 from breastmorph.mesh.files import save_mesh

@@ -1,71 +1,18 @@
-"""What a tab holds on the server: open scans, steps that can be undone, values that rest on the disk."""
+"""What a tab holds on the server: open scans, steps that can be undone, what is deleted."""
 
 from __future__ import annotations
 
-import gc
 import json
-import os
 import random
-import stat
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 from breastmorph.explorer.answers import RequestProblem
 from breastmorph.explorer.app import _ENDPOINTS
-from breastmorph.explorer.cases import Shelf, day_in
-from breastmorph.explorer.settings import MEGABYTE
+from breastmorph.explorer.workspace import day_in
 from explored_patient import uploaded
 from explorer_client import Visitor
-
-
-@dataclass(frozen=True)
-class Inner:
-    points: np.ndarray
-    text: bytes
-
-
-@dataclass(frozen=True)
-class Outer:
-    parts: tuple[Inner, ...]
-    named: dict[str, np.ndarray]
-    name: str
-
-
-def large(seed: int) -> Outer:
-    rng = np.random.default_rng(seed)
-    fixed = rng.normal(size=(4000, 3))
-    fixed.flags.writeable = False
-    return Outer((Inner(fixed, rng.bytes(9000)),), {"a": rng.integers(0, 9, 5000)}, f"n{seed}")
-
-
-def test_values_that_rest_come_back_exactly_and_no_file_has_a_name(tmp_path):
-    shelf = Shelf(tmp_path, 1)  # room for one value only
-    boxes = [shelf.put(large(seed)) for seed in range(3)]
-    file = shelf._file
-    assert os.fstat(file.fileno()).st_size == 2 * boxes[0].size  # the last one is in memory
-    if os.name == "posix":  # whoever kills the explorer leaves nothing behind
-        assert not list(tmp_path.iterdir())
-        assert stat.S_IMODE(os.fstat(file.fileno()).st_mode) == 0o600
-    for seed, box in enumerate(boxes):
-        found, wanted = box.value, large(seed)
-        np.testing.assert_array_equal(found.parts[0].points, wanted.parts[0].points)
-        assert not found.parts[0].points.flags.writeable
-        assert found.parts[0].text == wanted.parts[0].text
-        np.testing.assert_array_equal(found.named["a"], wanted.named["a"])
-        assert found.name == wanted.name
-    del boxes[0], found
-    gc.collect()
-    file.seek(0)
-    assert file.read(boxes[0].size) == bytes(boxes[0].size)  # what is freed is written over
-    boxes.append(shelf.put(large(7)))  # its place is taken again
-    assert boxes[0].value.name == "n1"
-    assert os.fstat(file.fileno()).st_size == 3 * boxes[0].size
-    np.testing.assert_array_equal(boxes[-1].value.parts[0].points, large(7).parts[0].points)
-    del boxes, box
-    gc.collect()
-    assert os.fstat(file.fileno()).st_size == 0
 
 
 @pytest.mark.parametrize(
@@ -86,6 +33,10 @@ def names(visitor: Visitor) -> list[str]:
     return [one["name"] for one in visitor.get("/api/cases").json["cases"]]
 
 
+def sent_files(visitor: Visitor) -> list:
+    return [file for file in visitor.session.folder.rglob("*") if file.is_symlink() or file.is_file()]
+
+
 def upload(visitor: Visitor, folder, name: str) -> str:
     answer = visitor.ask("POST", f"/api/scans?name={name}.ply", (folder / "scan.ply").read_bytes())
     assert answer.status == 201, answer.content
@@ -99,23 +50,20 @@ def visitor(explorer):
     found.leave()
 
 
-def test_thirty_scans_are_open_in_one_tab_and_few_of_them_in_memory(visitor, folder, monkeypatch):
-    monkeypatch.setattr(visitor.session._shelf, "_most", MEGABYTE // 2)
+def test_thirty_scans_are_open_in_one_tab_and_closed_ones_leave_nothing(visitor, folder):
     keys = [upload(visitor, folder, f"visit-{k:02d}") for k in range(30)]
     assert names(visitor) == [f"visit-{k:02d}" for k in range(30)]
-    awake = [one() for one in visitor.session._shelf._awake.values()]
-    assert sum(one.size for one in awake if one is not None) <= MEGABYTE
-    del awake
     first = visitor.get(f"/api/scans/{keys[0]}/geometry").arrays["vertices"]
     np.testing.assert_array_equal(first, visitor.get(f"/api/scans/{keys[-1]}/geometry").arrays["vertices"])
     state = visitor.post("/api/cases", {"scan": keys[3]}).json
     assert state["scan"] == keys[3]
+    computed = [case.key for case in visitor.session.workspace.listed if "geometry" in vars(case.scan)]
+    assert computed == []  # only of the scan that is looked at
     for key in keys:
         assert visitor.ask("DELETE", f"/api/scans/{key}").status == 204
-    gc.collect()
     assert names(visitor) == []
-    assert not visitor.session.mesh_uploads
-    assert not [one for one in visitor.session.folder.rglob("*") if one.is_file()]
+    assert visitor.session.history.cases() <= {""}
+    assert not [file for file in visitor.session.folder.rglob("*") if file.is_file()]
 
 
 def test_a_removed_scan_comes_back_and_is_deleted_after_ten_minutes(visitor, folder, monkeypatch):
@@ -127,12 +75,12 @@ def test_a_removed_scan_comes_back_and_is_deleted_after_ten_minutes(visitor, fol
     assert names(visitor) == ["first", "second"]
     assert visitor.get(f"/api/scans/{other}").status == 200
     visitor.post(f"/api/scans/{other}/remove")
-    visitor.session.forget_removed()
-    assert other in visitor.session.mesh_uploads
-    monkeypatch.setattr("breastmorph.explorer.session._SECOND_THOUGHTS", -1.0)
-    visitor.session.forget_removed()
-    assert other not in visitor.session.mesh_uploads
-    assert other not in visitor.session.scans
+    visitor.session.delete_removed()
+    assert len(sent_files(visitor)) == 2
+    monkeypatch.setattr("breastmorph.explorer.session._REMOVED", -1.0)
+    visitor.session.delete_removed()
+    assert len(sent_files(visitor)) == 1
+    assert other not in visitor.session.history.cases()
     undone = visitor.post("/api/undo").json
     assert undone["undone"] == "open"  # of the first: nothing brings the second one back
     assert [one["scan"] for one in undone["cases"]] == []
@@ -143,7 +91,7 @@ def test_what_belongs_to_no_scan_is_neither_named_nor_removed(visitor):
         with pytest.raises(RequestProblem) as refused:
             step()
         assert refused.value.code == "no-scan"
-    assert visitor.session.case_of("").key == ""
+    assert visitor.session.workspace.case("").key == ""
 
 
 def test_a_scan_that_was_closed_is_in_no_step(visitor, folder):
@@ -213,9 +161,8 @@ OTHERWISE = {  # steps of the same kind as others here, or of scans in a folder
 
 
 @pytest.mark.slow
-def test_undo_and_redo_over_a_random_sequence_bring_the_state_back_exactly(explorer, folder, monkeypatch):
+def test_undo_and_redo_over_a_random_sequence_bring_the_state_back_exactly(explorer, folder):
     visitor, scan = uploaded(explorer, folder)
-    monkeypatch.setattr(visitor.session._shelf, "_most", 2 * MEGABYTE)  # nearly everything rests
     second = upload(visitor, folder, "second")
     visitor.post("/api/cases", {"scan": scan})
     rng = random.Random(3)

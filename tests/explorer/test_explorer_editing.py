@@ -102,9 +102,9 @@ def change(record, name) -> dict:
 def test_the_other_breast_is_held_by_itself_and_that_is_said(visitor, usual):
     wanted = at(usual, "volume-left", 0.5)
     free = edit(visitor, "volume-left", wanted, "cc").json
-    moved_free = visitor.session.edited.edit.movements["right"]
+    moved_free = visitor.case.edited.edit.movements["right"]
     record = edit(visitor, "volume-left", wanted, "cc", hold_other=True).json
-    moved = visitor.session.edited.edit.movements["right"]
+    moved = visitor.case.edited.edit.movements["right"]
     assert change(record, "volume-left")["after"] == pytest.approx(wanted, abs=0.05)
     assert record["held"] == ["thorax", "right"]
     assert record["held_by_itself"] == "right"
@@ -123,7 +123,7 @@ def test_the_page_the_file_and_python_give_the_same_edit(visitor, usual, tmp_pat
     (tmp_path / "edit.ply").write_bytes(visitor.post("/api/download/mesh", asked).content)
     file = load_mesh(tmp_path / "edit.ply").vertices
     stays = ~usual._regions["left"]
-    for shape in (visitor.session.edited.edit.shape, by_python.shape, file):
+    for shape in (visitor.case.edited.edit.shape, by_python.shape, file):
         assert np.abs(shape - by_python.shape).max() < 1e-3
         assert np.abs(shape - breast_model.mean)[stays].max() < 1e-3
 

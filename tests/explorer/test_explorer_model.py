@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from breastmorph.clinical.examiner import examiner_of
-from breastmorph.explorer.model_view import demo_model, from_bytes, to_bytes
+from breastmorph.explorer.demo_model import demo_model, from_bytes, to_bytes
 from breastmorph.explorer.settings import Settings
 from breastmorph.model.files import load_model, save_model
 from breastmorph.model.shape_model import ShapeModel
@@ -99,7 +99,7 @@ def test_an_edit_gives_the_wish_and_holds_the_thorax(visitor, model):
     ]
     record = visitor.post("/api/edit", {"base": {"kind": "mean"}, "wishes": wishes, "hold": ["thorax"]}).json
     assert [one for one in record["changes"] if one["requested"] is not None]
-    assert visitor.session.edited.edit.movements["thorax"] < 1.0
+    assert visitor.case.edited.edit.movements["thorax"] < 1.0
     shape = visitor.post("/api/shape", {"shape": {"kind": "edit"}}).arrays["vertices"].astype(float)
     notch, nipple = (shape[model.landmark_ids[name]] for name in ("sternal_notch", "nipple_left"))
     assert np.linalg.norm(notch - nipple) == pytest.approx(now["SN-NL"]["value"] + 6.0, abs=0.05)

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from breastmorph.cli import main
 from breastmorph.explorer.jobs import Cancelled, Job, SharedCalls
+from breastmorph.explorer.open_scans import scan_files
 from breastmorph.foundation.workers import Limits
 from breastmorph.mask import breast_regions
 from breastmorph.mesh.closest import Surface
@@ -64,14 +65,14 @@ def test_a_predicted_breast_comes_home_as_stl(patient, folder):
     assert np.ptp(mesh.vertices, axis=0).max() < 60.0  # cm again
 
 
-def test_her_own_skin_stays_on_all_that_is_made_of_her(patient, monkeypatch, tmp_path):
+def test_her_own_skin_stays_on_all_that_is_made_of_her(patient, tmp_path):
     visitor, scan = patient
-    plain = visitor.session.patient
+    plain = visitor.case.patient
     assert "colors" not in visitor.post("/api/shape", {"shape": {"kind": "patient"}}).arrays
     assert visitor.get("/api/state").json["patient"]["skin_seen"] is None
     x = plain.patient.shape[:, 0]
     skin = skin_of(np.column_stack([150 + 0.2 * x, 120 - 0.1 * x, 0 * x + 90]), np.arange(len(x)) % 7 > 0)
-    monkeypatch.setattr(visitor.session, "patient", replace(plain, patient=replace(plain.patient, skin=skin)))
+    before = visitor.put(patient=replace(plain, patient=replace(plain.patient, skin=skin)))
     assert visitor.get("/api/state").json["patient"]["skin_seen"] == pytest.approx(6 / 7, abs=0.01)
     for found in (
         visitor.post("/api/shape", {"shape": {"kind": "patient"}}),
@@ -103,6 +104,7 @@ def test_her_own_skin_stays_on_all_that_is_made_of_her(patient, monkeypatch, tmp
     assert np.array_equal(home.faces, visitor.session.view.model.faces)
     assert np.abs(vertex_rgb(home).astype(int) - predicted["colors"]).max() <= 1
     assert visitor.job("/api/download/textured", {"shape": {"kind": "mean"}})["error"]["code"] == "no-skin"
+    visitor.session.workspace = before
 
 
 def test_a_plan_comes_home_as_a_solid_of_the_volume_that_is_shown(patient, tmp_path):
@@ -248,14 +250,18 @@ def test_the_patient_is_edited_by_her_measures(patient):
     assert found == pytest.approx(now["NL-NR"]["value"] + 5.0, abs=0.05)
 
 
-def test_a_torso_without_one_breast_is_not_called_implausible(patient, monkeypatch):
+def test_a_torso_without_one_breast_is_not_called_implausible_and_reasons_are_given(patient):
     visitor, _ = patient
     asked = {"shape": {"kind": "patient"}}
     assert visitor.post("/api/measures", asked).json["plausibility"]["level"]
-    whole = visitor.session.patient
-    one_sided = replace(whole, patient=replace(whole.patient, absent_side="left"))
-    monkeypatch.setattr(visitor.session, "patient", one_sided)
-    assert visitor.post("/api/measures", asked).json["plausibility"] is None
+    whole = visitor.case.patient
+    before = visitor.put(patient=replace(whole, patient=replace(whole.patient, absent_side="left")))
+    found = visitor.post("/api/measures", asked).json
+    visitor.session.workspace = before
+    assert found["plausibility"] is None
+    reasons = [measure["reason"] for measure in found["measures"] if measure.get("reason")]
+    assert reasons
+    assert not any("_" in reason for reason in reasons), reasons
 
 
 def test_a_scan_an_edit_and_a_prediction_have_the_numbers_of_the_commands(patient, folder, tmp_path):
@@ -519,8 +525,8 @@ def test_scans_of_the_same_name_keep_their_own_landmarks(explorer, folder):
     second = visitor.ask("POST", "/api/scans?name=scan.ply", (folder / "scan.ply").read_bytes()).json["scan"]
     sent = (folder / "scan.json").read_bytes()
     assert visitor.ask("POST", f"/api/scans/{second}/landmarks?name=scan.json", sent).json["complete"]
-    scans = [visitor.session.scan(key) for key in (first, second)]
-    files = [scan.files(visitor.session.folder).landmarks[0] for scan in scans]
+    cases = [visitor.session.open(key) for key in (first, second)]
+    files = [scan_files(case, visitor.session.folder).landmarks[0] for case in cases]
     assert len(set(files)) == 2
     assert [path.name for path in files] == ["scan.json", "scan.json"]  # as messages call them
     visitor.leave()
@@ -557,10 +563,10 @@ def test_a_job_is_either_cancelled_or_kept(patient):
     late.cancel()
     assert not late.is_cancelled
     early.cancel()
-    before = session.patient
+    before = visitor.case.patient
     with pytest.raises(Cancelled):
         session.take_patient(replace(before), early)
-    assert session.patient is before
+    assert visitor.case.patient is before
 
 
 def test_a_kept_shape_is_what_it_was_when_it_was_kept(patient):
@@ -580,15 +586,3 @@ def test_a_kept_shape_is_what_it_was_when_it_was_kept(patient):
     assert [row["id"] for row in rows] == ["scan-edited", "scan-edited-kept"]
     found = [float(row["NL-NR straight mm"]) for row in rows]
     assert found == pytest.approx(lengths[::-1], abs=0.1)
-
-
-def test_reasons_are_told_in_the_pages_words(patient, monkeypatch):
-    visitor, _ = patient
-    whole = visitor.session.patient
-    monkeypatch.setattr(
-        visitor.session, "patient", replace(whole, patient=replace(whole.patient, absent_side="left"))
-    )
-    measured = visitor.post("/api/measures", {"shape": {"kind": "patient"}}).json["measures"]
-    reasons = [one["reason"] for one in measured if one.get("reason")]
-    assert reasons
-    assert not any("_" in reason for reason in reasons), reasons

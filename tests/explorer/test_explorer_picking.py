@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from breastmorph.explorer.answers import RequestProblem
-from breastmorph.explorer.open_scans import ScanQueue
+from breastmorph.explorer.folders import ScanQueue
 from breastmorph.explorer.picking import ORDER, Picks, doubts, guide, most_caudal, pick, rings
 from breastmorph.explorer.proposing import Proposal
 from breastmorph.explorer.settings import Settings

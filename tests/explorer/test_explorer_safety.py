@@ -19,7 +19,6 @@ from breastmorph.explorer.answers import RequestProblem
 from breastmorph.explorer.app import _ENDPOINTS
 from breastmorph.explorer.jobs import Cancelled, SharedCalls, WorkerCalls
 from breastmorph.explorer.security import Doorkeeper, Keys
-from breastmorph.explorer.session import Explorer
 from breastmorph.explorer.settings import MEGABYTE, Settings, is_loopback
 from breastmorph.explorer.uploads import harmless_name
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
@@ -319,58 +318,31 @@ def sent(visitor: Visitor):
     return visitor.ask("POST", "/api/scans?name=a.obj", mesh)
 
 
-@pytest.mark.slow
-def test_a_tab_that_nobody_uses_gives_way_to_one_that_needs_its_place(settings):
+def test_a_tab_that_holds_nothing_or_was_closed_gives_way_to_a_new_one(settings):
     with running(replace(settings, max_sessions=2)) as explorer:
-        first, second, third, fourth = (Visitor.of(explorer) for _ in range(4))  # looking is free
-        assert sent(first).status == sent(second).status == 201
-        assert refusal(sent(third)) == (429, "too-many-sessions")
-        assert third.post("/api/measures", {"shape": {"kind": "mean"}}).status == 200
-        assert sent(first).status == 201  # whoever has a place keeps it
+        first, second = Visitor.of(explorer), Visitor.of(explorer)
+        assert sent(first).status == 201
+        third = Visitor.of(explorer)  # in the place of the second, which holds nothing
+        assert refusal(second.get("/api/state")) == (404, "no-session")
+        assert sent(third).status == 201
+        token = {"X-Token": explorer.keys.token}
+        assert refusal(Visitor(third.port, token).post("/api/sessions")) == (429, "too-many-sessions")
         assert first.post("/api/left").status == 204  # as a page does that is closed
         assert first.get("/api/state").status == 200  # it was only loaded again
-        assert refusal(sent(third)) == (429, "too-many-sessions")
+        assert refusal(Visitor(third.port, token).post("/api/sessions")) == (429, "too-many-sessions")
         first.post("/api/left")
-        assert sent(third).status == 201
-        lost = first.get("/api/state")
-        assert refusal(lost) == (404, "no-session")
-        assert "needed its place" in lost.json["cause"]
-        second.session.used -= 3600.0
-        assert second.get("/api/model").status == 200  # a page that is open, and nobody there
         stop = threading.Event()
-        working = second.session.jobs.start("waits", lambda _: {"stopped": stop.wait(60.0)})
-        assert refusal(sent(fourth)) == (429, "too-many-sessions")
+        working = first.session.jobs.start("waits", lambda _: {"stopped": stop.wait(60.0)})
+        first.post("/api/left")  # what computes for it is not ended
+        assert refusal(Visitor(third.port, token).post("/api/sessions")) == (429, "too-many-sessions")
         stop.set()
-        while not working.is_over:
-            time.sleep(0.01)
-        assert sent(fourth).status == 201
-        assert second.get("/api/state").status == 404
-
-
-@pytest.mark.slow
-def test_sessions_made_in_a_loop_lock_nobody_out(settings, monkeypatch):
-    monkeypatch.setattr("breastmorph.explorer.session._LOOKING", 3)
-    with running(replace(settings, max_sessions=2)) as explorer:
-        working, looking = Visitor.of(explorer), Visitor.of(explorer)
-        assert sent(working).status == 201
-        assert looking.get("/api/state").status == 200
-        for _ in range(20):
-            assert Visitor.of(explorer).session is not None
-        assert working.get("/api/state").status == looking.get("/api/state").status == 200
-        assert sent(Visitor.of(explorer)).status == 201
-        assert len(explorer._sessions) <= 5
-
-
-def test_one_address_does_not_take_all_places():
-    explorer = Explorer(Settings(host="192.168.1.5", max_sessions=4))
-    try:
-        for _ in range(3):
-            explorer.give_place(explorer.open("192.168.1.8"))
-        with pytest.raises(RequestProblem, match="no place"):
-            explorer.give_place(explorer.open("192.168.1.8"))
-        explorer.give_place(explorer.open("192.168.1.9"))
-    finally:
-        explorer.end()
+        first.session.jobs.wait(60.0)
+        assert working.is_over
+        first.post("/api/left")
+        for _ in range(5):  # tabs that are opened in a loop keep no one out
+            Visitor.of(explorer)
+        assert third.get("/api/state").status == 200
+        assert first.get("/api/state").status == 404
 
 
 def test_a_tab_reads_one_file_at_a_time(visitor):
@@ -468,12 +440,12 @@ def test_whoever_waits_for_a_process_can_stop_waiting():
 
 
 def test_an_unexpected_error_tells_no_secrets(visitor, monkeypatch):
-    from breastmorph.explorer import routes
+    from breastmorph.explorer import model_routes
 
     def broken(asked):
         raise ZeroDivisionError("/home/somebody/secret")
 
-    monkeypatch.setattr(routes, "model_state", broken)
+    monkeypatch.setattr(model_routes, "model_state", broken)
     answer = visitor.get("/api/model")
     assert answer.status == 500
     assert "secret" not in answer.content.decode()

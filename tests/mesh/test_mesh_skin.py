@@ -12,7 +12,7 @@ from PIL import Image
 
 from breastmorph.cli import main
 from breastmorph.evaluation.truth import load_tie, load_truth
-from breastmorph.explorer.model_view import demo_model
+from breastmorph.explorer.demo_model import demo_model
 from breastmorph.mesh.closest import Surface, SurfacePoints
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.skin import MADE_UP, SEEN, baked, borrowed, carried, filled, rgb_at, skin_of, to_lab

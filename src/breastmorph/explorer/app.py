@@ -17,7 +17,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property
 from importlib import import_module
 from importlib.resources import files
 from typing import Any
@@ -40,77 +40,78 @@ from breastmorph.explorer.answers import (
     status_of,
     unknown,
 )
-from breastmorph.explorer.cases import ABOUT
+from breastmorph.explorer.explorer import Explorer
 from breastmorph.explorer.jobs import Cancelled, Job
 from breastmorph.explorer.security import Doorkeeper
-from breastmorph.explorer.session import Explorer, Session
+from breastmorph.explorer.session import Session
 from breastmorph.explorer.uploads import Upload, body
+from breastmorph.explorer.workspace import Case, Workspace
 
-_ENDPOINTS = {  # handlers are functions of three modules, loaded when first asked for
-    "GET /api/state": "routes.session_state",
-    "POST /api/undo": "routes.undo_step",
-    "POST /api/redo": "routes.redo_step",
-    "POST /api/notes": "routes.notes",
-    "GET /api/cases": "routes.cases",
-    "POST /api/cases": "routes.switch",
-    "GET /api/jobs/{job}": "routes.job",
-    "DELETE /api/jobs/{job}": "routes.cancel",
-    "POST /api/left": "routes.left",
-    "POST /api/files": "routes.add_file",
-    "GET /api/files/{file}": "routes.fetch_file",
-    "GET /api/model": "routes.model_state",
-    "GET /api/model/geometry": "routes.model_geometry",
-    "GET /api/model/maps": "routes.model_maps",
-    "GET /api/model/file": "routes.model_file",
-    "POST /api/model/landmarks": "routes.use_landmarks",
-    "POST /api/shape": "routes.shape",
-    "POST /api/measures": "routes.measures",
+_ENDPOINTS = {  # handlers are functions of these modules, loaded when first asked for
+    "GET /api/state": "session_routes.session_state",
+    "POST /api/undo": "session_routes.undo_step",
+    "POST /api/redo": "session_routes.redo_step",
+    "POST /api/notes": "session_routes.notes",
+    "GET /api/cases": "session_routes.cases",
+    "POST /api/cases": "session_routes.switch",
+    "GET /api/jobs/{job}": "session_routes.job",
+    "DELETE /api/jobs/{job}": "session_routes.cancel",
+    "POST /api/left": "session_routes.left",
+    "POST /api/files": "session_routes.add_file",
+    "GET /api/files/{file}": "session_routes.fetch_file",
+    "GET /api/model": "model_routes.model_state",
+    "GET /api/model/geometry": "model_routes.model_geometry",
+    "GET /api/model/maps": "model_routes.model_maps",
+    "GET /api/model/file": "model_routes.model_file",
+    "POST /api/model/landmarks": "model_routes.use_landmarks",
+    "POST /api/shape": "model_routes.shape",
+    "POST /api/measures": "model_routes.measures",
     "POST /api/compare": "looking.compare",
     "POST /api/compare/measures": "looking.compare_measures",
     "POST /api/symmetry": "looking.symmetry",
     "POST /api/lines": "looking.lines",
     "POST /api/ruler": "looking.ruler",
-    "GET /api/edit": "routes.features",
-    "POST /api/edit": "routes.edit",
-    "DELETE /api/edit": "routes.forget_edit",
-    "POST /api/kept": "routes.keep",
-    "DELETE /api/kept": "routes.forget_kept",
-    "GET /api/folders": "routes.folders",
-    "POST /api/folders": "routes.open_folder",
-    "GET /api/queue": "routes.queue",
-    "GET /api/queue/quality": "routes.quality",
-    "POST /api/queue/model": "routes.build",
-    "POST /api/queue/propose": "routes.propose_queue",
-    "POST /api/queue/accept": "routes.accept_queue",
-    "POST /api/queue/check": "routes.check_queue",
-    "POST /api/queue/register": "routes.register_queue",
-    "POST /api/scans": "routes.upload",
-    "POST /api/scans/example": "routes.example",
-    "GET /api/scans/{scan}": "routes.scan_state",
-    "DELETE /api/scans/{scan}": "routes.delete_scan",
-    "POST /api/scans/{scan}/rename": "routes.rename",
-    "POST /api/scans/{scan}/remove": "routes.remove_scan",
-    "POST /api/scans/{scan}/thumbnail": "routes.thumbnail",
-    "GET /api/scans/{scan}/geometry": "routes.scan_geometry",
-    "GET /api/scans/{scan}/texture": "routes.texture",
-    "GET /api/scans/{scan}/result": "routes.result",
-    "POST /api/scans/{scan}/propose": "routes.propose",
-    "POST /api/scans/{scan}/confirm": "routes.confirm",
-    "POST /api/scans/{scan}/pick": "routes.pick",
-    "POST /api/scans/{scan}/undo": "routes.undo",
-    "POST /api/scans/{scan}/absent": "routes.absent",
-    "POST /api/scans/{scan}/skip": "routes.skip",
-    "POST /api/scans/{scan}/swap": "routes.swap",
-    "POST /api/scans/{scan}/landmarks": "routes.landmarks",
-    "POST /api/scans/{scan}/register": "routes.register",
-    "POST /api/scans/{scan}/fit": "routes.fit",
-    "POST /api/scans/{scan}/use": "routes.use",
-    "POST /api/predict": "routes.predict",
-    "GET /api/prediction/alternatives": "routes.alternatives",
-    "DELETE /api/prediction": "routes.forget_prediction",
-    "POST /api/plan": "routes.plan",
-    "POST /api/plan/map": "routes.thickness",
-    "POST /api/sections": "routes.cuts",
+    "GET /api/edit": "model_routes.features",
+    "POST /api/edit": "model_routes.edit",
+    "DELETE /api/edit": "model_routes.forget_edit",
+    "POST /api/kept": "model_routes.keep",
+    "DELETE /api/kept": "model_routes.forget_kept",
+    "GET /api/folders": "folder_routes.folders",
+    "POST /api/folders": "folder_routes.open_folder",
+    "GET /api/queue": "folder_routes.queue",
+    "GET /api/queue/quality": "folder_routes.quality",
+    "POST /api/queue/model": "folder_routes.build",
+    "POST /api/queue/propose": "folder_routes.propose_queue",
+    "POST /api/queue/accept": "folder_routes.accept_queue",
+    "POST /api/queue/check": "folder_routes.check_queue",
+    "POST /api/queue/register": "folder_routes.register_queue",
+    "POST /api/scans": "scan_routes.upload",
+    "POST /api/scans/example": "scan_routes.example",
+    "GET /api/scans/{scan}": "scan_routes.scan_state",
+    "DELETE /api/scans/{scan}": "scan_routes.delete_scan",
+    "POST /api/scans/{scan}/rename": "session_routes.rename",
+    "POST /api/scans/{scan}/remove": "session_routes.remove_scan",
+    "POST /api/scans/{scan}/thumbnail": "session_routes.thumbnail",
+    "GET /api/scans/{scan}/geometry": "scan_routes.scan_geometry",
+    "GET /api/scans/{scan}/texture": "scan_routes.texture",
+    "GET /api/scans/{scan}/result": "scan_routes.result",
+    "POST /api/scans/{scan}/propose": "scan_routes.propose",
+    "POST /api/scans/{scan}/confirm": "scan_routes.confirm",
+    "POST /api/scans/{scan}/pick": "scan_routes.pick",
+    "POST /api/scans/{scan}/undo": "scan_routes.undo",
+    "POST /api/scans/{scan}/absent": "scan_routes.absent",
+    "POST /api/scans/{scan}/skip": "scan_routes.skip",
+    "POST /api/scans/{scan}/swap": "scan_routes.swap",
+    "POST /api/scans/{scan}/landmarks": "scan_routes.landmarks",
+    "POST /api/scans/{scan}/register": "scan_routes.register",
+    "POST /api/scans/{scan}/fit": "scan_routes.fit",
+    "POST /api/scans/{scan}/use": "scan_routes.use",
+    "POST /api/predict": "patient_routes.predict",
+    "GET /api/prediction/alternatives": "patient_routes.alternatives",
+    "DELETE /api/prediction": "patient_routes.forget_prediction",
+    "POST /api/plan": "patient_routes.plan",
+    "POST /api/plan/map": "patient_routes.thickness",
+    "POST /api/sections": "patient_routes.cuts",
     "POST /api/download/mesh": "downloads.mesh",
     "POST /api/download/textured": "downloads.textured",
     "POST /api/download/measures": "downloads.measures",
@@ -123,19 +124,10 @@ _ENDPOINTS = {  # handlers are functions of three modules, loaded when first ask
     "POST /api/session-file": "downloads.reopen",
 }
 _FILES = {  # handlers whose body is a file, and the setting that limits it
-    "routes.add_file": "max_upload",
-    "routes.upload": "max_upload",
-    "routes.landmarks": "max_landmarks",
+    "session_routes.add_file": "max_upload",
+    "scan_routes.upload": "max_upload",
+    "scan_routes.landmarks": "max_landmarks",
     "downloads.reopen": "max_upload",
-}
-_LOOKING = {  # handlers that leave nothing in a session: whoever only looks needs no place
-    *("routes.session_state", "routes.job", "routes.cancel", "routes.left", "routes.cases"),
-    *("routes.notes", "routes.undo_step", "routes.redo_step"),
-    *("routes.model_state", "routes.model_geometry", "routes.model_maps", "routes.model_file"),
-    *("routes.shape", "routes.measures", "routes.features", "routes.queue"),
-    *("routes.folders", "routes.open_folder", "routes.quality"),
-    *("looking.compare", "looking.compare_measures", "looking.symmetry", "looking.lines", "looking.ruler"),
-    *("downloads.mesh", "downloads.measures", "routes.cuts"),
 }
 _MEDIA = {
     ".html": "text/html; charset=utf-8",
@@ -153,7 +145,7 @@ def application(explorer: Explorer) -> Starlette:
     Parameters
     ----------
     explorer : Explorer
-        Its :meth:`~breastmorph.explorer.session.Explorer.end` is called when the server ends.
+        Its :meth:`~breastmorph.explorer.explorer.Explorer.end` is called when the server ends.
     """
 
     @asynccontextmanager
@@ -165,14 +157,13 @@ def application(explorer: Explorer) -> Starlette:
         Route("/", _static, methods=["GET"]),
         Route(
             "/api/sessions",
-            endpoint(explorer, "routes.new_session", with_session=False, keeps=False),
+            endpoint(explorer, "session_routes.new_session", with_session=False),
             methods=["POST"],
         ),
     ]
     for request, handler in _ENDPOINTS.items():
         method, _, path = request.partition(" ")
-        answer = endpoint(explorer, handler, _FILES.get(handler, ""), keeps=handler not in _LOOKING)
-        routes.append(Route(path, answer, methods=[method]))
+        routes.append(Route(path, endpoint(explorer, handler, _FILES.get(handler, "")), methods=[method]))
     routes.append(Route("/{folder}/{name}", _static, methods=["GET"]))  # last: it would take all the others
     settings = explorer.settings
     return Starlette(
@@ -208,7 +199,6 @@ def _unexpected(request: Request, error: Exception) -> Response:
 # From a request to an answer: the session, the body and the ids are checked, the work runs in a thread
 # --------------------------------------------------------------------------------------------------------------------
 
-_ALIVE = ("routes.model_state", "routes.queue")  # what a page asks by itself, whether somebody uses it or not
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _log = logging.getLogger(__name__)
 
@@ -227,6 +217,8 @@ class Asked:
     query : mapping
     upload : Upload, optional
         The body, where it is a file.
+    about : str, optional
+        Key of the case that the page showed when it asked; the one worked on where it says none.
     """
 
     session: Session
@@ -234,6 +226,40 @@ class Asked:
     ids: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
     upload: Upload | None = None
+    about: str | None = None
+
+    @cached_property
+    def case(self) -> Case:
+        """The case that the request is about, as it was at the first look: all of an answer is made from it."""
+        now = self.session.workspace
+        return now.case(now.current if self.about is None else self.about)
+
+    @property
+    def scanned(self) -> Case:
+        """The case of the scan that the path names, as it is now."""
+        return self.session.open(self.ids["scan"])
+
+    def change(self, what: str, **parts: Any) -> None:
+        """Change parts of the case as a step; refused where it was closed or computed anew meanwhile."""
+        case = self.case
+
+        def change(now: Workspace) -> Workspace:
+            if now.case(case.key).patient is not case.patient:
+                raise not_now(
+                    "something else is still being computed", "Wait for it, or cancel it first", code="busy"
+                )
+            return now.changed(case.key, **parts)
+
+        self.session.step(what, change)
+
+    def require_proposals(self) -> None:
+        """Refuse where landmarks are set by hand only."""
+        if not self.session.explorer.settings.propose:
+            raise not_now(
+                "landmarks are set by hand here",
+                "Start the explorer so that it proposes them, or set them here",
+                code="by-hand",
+            )
 
     @property
     def file(self) -> Upload:
@@ -263,7 +289,7 @@ Handler = Callable[[Asked], Any]
 
 
 def endpoint(
-    explorer: Explorer, handler: str, limit: str = "", *, with_session: bool = True, keeps: bool = True
+    explorer: Explorer, handler: str, limit: str = "", *, with_session: bool = True
 ) -> Callable[[Request], Awaitable[Response]]:
     """An endpoint for a handler, ``module.function`` of the explorer, which is loaded when first asked for.
 
@@ -275,22 +301,18 @@ def endpoint(
         The setting that limits the body where it is a file.
     with_session : bool
         False for the request that makes one.
-    keeps : bool
-        Whether it may leave something in the session, which needs a place for that.
     """
 
     async def answer(request: Request) -> Response:
         language = request.headers.get("x-language", "en")
         try:
-            session = await _session(explorer, request, with_session=with_session)
-            if with_session and handler not in _ALIVE:
-                session.used = session.seen
-            if keeps:
-                explorer.give_place(session)
+            if with_session:
+                session = explorer.find(request.headers.get("x-session", ""))
+            else:
+                session = await to_thread.run_sync(explorer.open)
             asked = await _asked(explorer, session, request, limit)
-            result = await to_thread.run_sync(partial(_run, handler, asked, request.headers.get("x-scan")))
-            return _response(result, language)
-        except Cancelled:  # somebody ended the explorer while a file was read
+            return _response(await to_thread.run_sync(_run, handler, asked), language)
+        except Cancelled:  # the explorer ended while a file was read
             return refusal(not_now("the explorer is ending", "Start it again: breastmorph explore"))
         except Exception as error:
             return refusal(error, language)
@@ -322,32 +344,25 @@ def _response(result: Any, language: str) -> Response:
     return JSONResponse(spoken(result, language))
 
 
-def _run(handler: str, asked: Asked, scan: str | None) -> Any:
-    ABOUT.set(scan)  # this call has a context of its own
+def _run(handler: str, asked: Asked) -> Any:
     module, _, name = handler.partition(".")
     function: Handler = getattr(import_module(f"breastmorph.explorer.{module}"), name)
     return function(asked)
-
-
-async def _session(explorer: Explorer, request: Request, *, with_session: bool) -> Session:
-    if not with_session:
-        return await to_thread.run_sync(explorer.open, request.client.host if request.client else "")
-    return explorer.find(request.headers.get("x-session", ""))
 
 
 async def _asked(explorer: Explorer, session: Session, request: Request, limit: str) -> Asked:
     ids = {name: str(value) for name, value in request.path_params.items()}
     if not all(_ID.fullmatch(value) for value in ids.values()):
         raise unknown("thing")
-    query = dict(request.query_params)
+    query, about = dict(request.query_params), request.headers.get("x-scan")
     if limit:
         name, most = query.get("name", ""), getattr(explorer.settings, limit)
-        return Asked(session, {}, ids, query, await session.uploads.receive(request, name, most))
+        return Asked(session, {}, ids, query, await session.uploads.receive(request, name, most), about)
     data = bytearray()
     if request.method != "GET":
         async for piece in body(request, explorer.settings.max_json):
             data += piece
-    return Asked(session, _values(bytes(data)), ids, query)
+    return Asked(session, _values(bytes(data)), ids, query, about=about)
 
 
 def _values(data: bytes) -> dict[str, Any]:

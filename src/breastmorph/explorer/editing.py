@@ -15,7 +15,7 @@ from breastmorph.clinical.editing import UNATTAINABLE, Editor
 from breastmorph.clinical.feature_requests import REGIONS, Request, named
 from breastmorph.clinical.patient import Patient
 from breastmorph.explorer.answers import bad_request, preparing, sentences
-from breastmorph.explorer.model_view import shape_of
+from breastmorph.explorer.shapes import shape_of
 from breastmorph.foundation.errors import BreastMorphError, Finding
 from breastmorph.foundation.files import plain
 from breastmorph.model.shape_model import ShapeModel
@@ -23,6 +23,7 @@ from breastmorph.scan.scan import SIDES, other_side
 
 if TYPE_CHECKING:
     from breastmorph.explorer.session import Session
+    from breastmorph.explorer.workspace import Case
 
 _EDITABLE = (*PAPER, "volume-left", "volume-right")
 _OF_SIDE = {"left": ("SN-NL", "volume-left"), "right": ("SN-NR", "volume-right")}
@@ -158,19 +159,20 @@ class Editing:
         return found
 
 
-def edit_shape(session: Session, asked: Mapping[str, Any]) -> Edited:
+def edit_shape(session: Session, case: Case, asked: Mapping[str, Any]) -> Edited:
     """Fulfil wishes about the mean, the patient or a shape of the sliders, as the page sends them."""
     spec = asked.get("base", {})
-    base = shape_of(session, spec)  # refuses what does not exist
+    base = shape_of(session, case, spec)  # refuses what does not exist
     kind = str(spec["kind"])
     if kind not in ("mean", "patient", "model"):
         raise bad_request("editing starts from the mean, the patient or a shape of the model")
     of_sliders = kind == "model"
     editing = (
-        Editing(session.view.model, Patient(kind, base.vertices)) if of_sliders else session.editing(kind)
+        Editing(session.view.model, Patient(kind, base.vertices))
+        if of_sliders
+        else session.editing(case, kind)
     )
-    session.edited = editing.edit(kind, asked)
-    return session.edited
+    return editing.edit(kind, asked)
 
 
 def _record(base: str, edit: Edit) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from breastmorph.clinical.ptosis import UNKNOWN, both_sides
 from breastmorph.clinical.skin_points import SkinPoints
 from breastmorph.clinical.symmetry import SymmetryGauge
 from breastmorph.clinical.tape_lines import densely, tape_lines
-from breastmorph.explorer.answers import Spoken, bad_request, not_now, packed, there
+from breastmorph.explorer.answers import Spoken, bad_request, not_now, packed
 from breastmorph.explorer.app import Asked
-from breastmorph.explorer.model_view import NamedShape, measured, patient_shape, shape_of, skin_arrays
+from breastmorph.explorer.model_view import measured
+from breastmorph.explorer.shapes import NamedShape, patient_shape, shape_of, skin_arrays
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import plain
@@ -27,8 +28,8 @@ from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.scan import Landmarks
 
 if TYPE_CHECKING:
-    from breastmorph.explorer.open_scans import OpenScan
     from breastmorph.explorer.session import Session
+    from breastmorph.explorer.workspace import Case
 
 _STEP = 4.0  # mm between the points of a line that is drawn
 _LARGEST = 1e5  # mm: no coordinate of a body in any unit is larger
@@ -102,7 +103,7 @@ def compare_measures(asked: Asked) -> dict[str, Any]:
 
 def symmetry(asked: Asked) -> bytes:
     """How far each breast lies outside (+) or inside (-) the mirror image of the other one, mm, and that image."""
-    shape = shape_of(asked.session, asked.values.get("shape"))
+    shape = shape_of(asked.session, asked.case, asked.values.get("shape"))
     if shape.absent_side:
         raise not_now("a breast is missing", "Predict it first, then compare the sides", code="one-sided")
     found = _gauge(asked.session.view.model).of(shape.to_shown.apply(shape.vertices))
@@ -110,7 +111,9 @@ def symmetry(asked: Asked) -> bytes:
 
 
 def _two(asked: Asked) -> tuple[NamedShape, NamedShape]:
-    shape, other = (shape_of(asked.session, asked.values.get(name)) for name in ("shape", "other"))
+    shape, other = (
+        shape_of(asked.session, asked.case, asked.values.get(name)) for name in ("shape", "other")
+    )
     return shape, other
 
 
@@ -122,9 +125,9 @@ def _two(asked: Asked) -> tuple[NamedShape, NamedShape]:
 def lines(asked: Asked) -> dict[str, Any]:
     """Lines of the main measures on a shape, or on a raw scan between its landmarks, where they are shown."""
     if "scan" in asked.values:
-        return _lines_on_scan(asked.session.scan(str(asked.values["scan"])))
+        return _lines_on_scan(asked.session.open(str(asked.values["scan"])))
     session, view = asked.session, asked.session.view
-    shape = shape_of(session, asked.values.get("shape"))
+    shape = shape_of(session, asked.case, asked.values.get("shape"))
     marks = (shape.landmarks or view.examiner.landmarks(shape.vertices, shape.absent_side)).without(
         shape.absent_side
     )
@@ -147,10 +150,10 @@ def lines(asked: Asked) -> dict[str, Any]:
     }
 
 
-def _lines_on_scan(scan: OpenScan) -> dict[str, Any]:
+def _lines_on_scan(case: Case) -> dict[str, Any]:
     """The same on a scan that is not registered yet: straight and along its skin, without a spread."""
-    places = scan.picks.landmarks
-    drawn = _drawn(scan.surface, places)
+    places = case.picks.landmarks
+    drawn = _drawn(case.required_scan.surface, places)
     out = []
     for name, points in drawn.items():
         straight = float(np.linalg.norm(points[-1] - points[0]))
@@ -222,9 +225,9 @@ def ruler(asked: Asked) -> dict[str, Any]:
     values = asked.values
     points = _points(values.get("points"))
     if "scan" in values:
-        surface = asked.session.scan(str(values["scan"])).surface
+        surface = asked.session.open(str(values["scan"])).required_scan.surface
     else:
-        shape = shape_of(asked.session, values.get("shape"))
+        shape = shape_of(asked.session, asked.case, values.get("shape"))
         surface = Surface(TriangleMesh(shape.to_shown.apply(shape.vertices), asked.session.view.model.faces))
     on_skin = surface.closest(points).points
     way = along_skin(surface, *on_skin)
@@ -254,13 +257,14 @@ def _is_point(given: Any) -> bool:
     )
 
 
-def other_kinds(session: Session, spec: Mapping[str, Any]) -> NamedShape:
+def other_kinds(session: Session, case: Case, spec: Mapping[str, Any]) -> NamedShape:
     """A shape of another open scan (``case``), or the mirror image of the patient's torso (``reflected``)."""
     if spec["kind"] == "case":
-        own = session.patient_of(str(spec.get("scan", "")))
-        own = there(own, "this scan is not registered yet", "Register it first", code="not-registered")
-        return patient_shape(session.view.model, own)
-    patient = shape_of(session, {"kind": "patient"})
+        other = session.workspace.cases.get(str(spec.get("scan", "")))
+        if other is None or other.patient is None:
+            raise not_now("this scan is not registered yet", "Register it first", code="not-registered")
+        return patient_shape(session.view.model, other)
+    patient = shape_of(session, case, {"kind": "patient"})
     if patient.absent_side:
         raise not_now("a breast is missing", "Predict it first", code="one-sided")
     mirrored = _gauge(session.view.model).of(patient.vertices).mirrored.vertices

@@ -1,29 +1,23 @@
-"""The model as the page sees it: where it comes from, its shapes, where they stand among its subjects."""
+"""The model as the page sees it: where it comes from, its geometry and maps, measures of shapes, how usual they are."""
 
 from __future__ import annotations
 
-import io
-import json
 import logging
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from breastmorph.clinical.borders import SubjectLandmarks
 from breastmorph.clinical.distances import KINDS, STRAIGHT
 from breastmorph.clinical.edit import FOLDED, Edit
-from breastmorph.clinical.examiner import Examiner, PredictedSide, examiner_of, landmarks_of
+from breastmorph.clinical.examiner import Examiner, examiner_of
 from breastmorph.clinical.measure_table import Measure, asymmetries, measure_record
 from breastmorph.clinical.patient import mean_patient
-from breastmorph.clinical.predicted_measures import known_landmarks, predicted_side
 from breastmorph.explorer.answers import (
     RequestProblem,
     Spoken,
@@ -33,95 +27,18 @@ from breastmorph.explorer.answers import (
     preparing,
     sentences,
 )
+from breastmorph.explorer.demo_model import demo_model
+from breastmorph.explorer.shapes import NamedShape
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import BreastMorphError, FileProblem
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mask import completed_landmarks, measure_breasts
-from breastmorph.mesh.geometry import Similarity
-from breastmorph.mesh.skin import SEEN
-from breastmorph.model.shape_model import ShapeModel, Training
+from breastmorph.model.shape_model import ShapeModel
 from breastmorph.model.standing import LEVELS, population_of
 from breastmorph.report.cards import DEMO_MODEL
 from breastmorph.scan.scan import REQUIRED
-from breastmorph.template import default_template
 
 if TYPE_CHECKING:
     from breastmorph.explorer.editing import Editing
-    from breastmorph.explorer.patients import ShownPatient
-    from breastmorph.explorer.session import Session
-    from breastmorph.model.shape_model import ShapeModel
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# The demo model: a small synthetic model that comes with the package, for people who have none yet
-# --------------------------------------------------------------------------------------------------------------------
-
-_FILE = "demo_model.npz"
-_STEP = 0.02  # mm: resolution of every mode at one standard deviation; rougher ones would show in the shading
-_NOTE = "Made from scans of a mathematical phantom; no person was scanned."
-
-
-def demo_model() -> ShapeModel:
-    """The model that comes with the package."""
-    return from_bytes(files("breastmorph").joinpath("data", _FILE).read_bytes())
-
-
-def to_bytes(model: ShapeModel) -> bytes:
-    """A model on the default template as a small NPZ file."""
-    if model.training is None:
-        raise FileProblem("the demo model keeps the scores of its subjects", "Build it with them")
-    scaled = (model.basis * model.deviations).T  # (q, 3n): mm at one standard deviation
-    buffer = io.BytesIO()
-    np.savez_compressed(
-        buffer,
-        allow_pickle=False,
-        mean=model.mean.astype(np.float32),
-        modes=_differences(scaled.reshape(len(scaled), -1, 3).transpose(0, 2, 1).reshape(len(scaled), -1)),
-        variances=model.variances,
-        noise_variance=np.array(model.noise_variance),
-        scores=model.training.scores.astype(np.float32),
-        scales=model.training.scales.astype(np.float32),
-        info=np.array(json.dumps(dict(model.info), sort_keys=True)),
-    )
-    return buffer.getvalue()
-
-
-def from_bytes(data: bytes) -> ShapeModel:
-    """The model from what :func:`to_bytes` wrote."""
-    template = default_template()
-    n = template.mesh.n_vertices
-    with np.load(io.BytesIO(data), allow_pickle=False) as parts:
-        mean = parts["mean"].astype(np.float64)
-        modes = _summed(parts["modes"]).reshape(-1, 3, n).transpose(0, 2, 1).reshape(-1, 3 * n)
-        deviations = np.sqrt(parts["variances"])
-        rough = (modes / deviations[:, None]).T
-        # The steps leave the columns orthonormal to a few parts in a million; this makes it exact.
-        basis = rough @ np.linalg.inv(np.linalg.cholesky(rough.T @ rough)).T
-        return ShapeModel(
-            mean,
-            np.ascontiguousarray(basis, dtype=np.float32),
-            parts["variances"],
-            template.mesh.faces,
-            landmark_ids=template.landmark_ids,
-            noise_variance=float(parts["noise_variance"]),
-            mirror=template.mirror,
-            training=Training(parts["scores"].astype(float), parts["scales"].astype(float)),
-            info={**json.loads(str(parts["info"])), "synthetic": _NOTE},
-        )
-
-
-def _differences(rows: Floats) -> np.ndarray:
-    """Rows in whole steps, each number as its difference from the one before: small numbers compress well."""
-    steps = np.rint(rows / _STEP).astype(np.int32)
-    return np.diff(steps, axis=1, prepend=0).astype(np.int16)
-
-
-def _summed(differences: np.ndarray) -> Floats:
-    return _STEP * np.cumsum(differences, axis=1, dtype=np.float64)
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# The model that a server shows: read in the background after the page is there, and prepared once for all
-# --------------------------------------------------------------------------------------------------------------------
 
 _log = logging.getLogger(__name__)
 
@@ -220,154 +137,12 @@ class ModelSource:
                 _log.exception("the model could not be prepared")
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# The shapes that the page can ask for, by what they are: the model's, the patient's, an edit, a prediction
-# --------------------------------------------------------------------------------------------------------------------
-
-SHAPE_KINDS = (
-    *("model", "mean", "patient", "edit", "prediction", "alternative", "mirrored", "kept"),
-    *("case", "reflected"),
-)
-
-
-@dataclass(frozen=True, eq=False)
-class NamedShape:
-    """A shape with the model's triangles.
-
-    Attributes
-    ----------
-    name : str
-        For files and tables.
-    vertices : (n, 3) float
-        Upright, mm, at its own size.
-    to_shown : Similarity
-        To where the page shows it.
-    to_file : Similarity
-        To the frame and unit of the patient's file.
-    absent_side : str
-    maps : mapping from name to (n,) array
-        Values per vertex that belong to it.
-    landmarks : SubjectLandmarks, optional
-        What its measures run between; found on the shape when not given.
-    predicted : PredictedSide, optional
-        Where a side of it is predicted.
-    skin : (n, 4) uint8, optional
-        The patient's skin on it.
-    source : str
-        Key of the scan it was made of; empty for a shape of the model.
-    """
-
-    name: str
-    vertices: Floats
-    to_shown: Similarity = field(default_factory=Similarity)
-    to_file: Similarity = field(default_factory=Similarity)
-    absent_side: str = ""
-    maps: Mapping[str, np.ndarray] = field(default_factory=dict)
-    landmarks: SubjectLandmarks | None = None
-    predicted: PredictedSide | None = None
-    skin: NDArray[np.uint8] | None = None
-    source: str = ""
-
-    @property
-    def arrays(self) -> dict[str, np.ndarray]:
-        """What belongs to its vertices: its maps; ``colors`` (n, 3), and ``made_up`` where no scanner saw the skin."""
-        return {**self.maps, **skin_arrays(self.skin)}
-
-
-def skin_arrays(skin: NDArray[np.uint8] | None) -> dict[str, np.ndarray]:
-    """Skin for the page; empty where there is none."""
-    if skin is None:
-        return {}
-    return {"colors": skin[:, :3], "made_up": (skin[:, 3] != SEEN).astype(np.uint8)}
-
-
 def measured(measure: Measure) -> dict[str, Any]:
     """One measure for the page, with the reason where there is no value."""
     why = measure.reason
     record = measure_record(measure)
     return record if why is None else record | {"reason": Spoken(why.name, why.values)}
 
-
-def shape_of(session: Session, spec: Any) -> NamedShape:
-    """The shape that a request means."""
-    kind = spec.get("kind") if isinstance(spec, Mapping) else None
-    if kind not in SHAPE_KINDS:
-        raise bad_request(f"a shape is one of {', '.join(KINDS)}")
-    if kind == "mean":
-        return NamedShape("mean", session.view.model.mean)
-    if kind == "model":
-        return NamedShape("model", session.view.shape(session.view.scores(spec.get("scores", []))))
-    if kind == "patient":
-        return patient_shape(session.view.model, session.required_patient)
-    if kind in ("case", "reflected"):
-        from breastmorph.explorer.looking import other_kinds
-
-        return other_kinds(session, spec)
-    if kind == "edit":
-        return _edit(session)
-    if kind == "kept":
-        return session.required_kept
-    return _prediction(session, str(kind), spec)
-
-
-def patient_shape(model: ShapeModel, patient: ShownPatient) -> NamedShape:
-    """A patient as she was registered or fitted."""
-    return NamedShape(
-        patient.patient.id,
-        patient.patient.shape,
-        patient.to_shown,
-        patient.patient.to_file,
-        patient.patient.absent_side,
-        {"residual": patient.residual},
-        landmarks_of(model, patient.patient),
-        skin=patient.patient.skin,
-        source=patient.scan,
-    )
-
-
-def _edit(session: Session) -> NamedShape:
-    edited = session.required_edit
-    patient = session.patient if edited.base == "patient" else None
-    return NamedShape(
-        f"{edited.patient.id}-edited",
-        edited.edit.shape,
-        patient.to_shown if patient is not None else Similarity(),
-        edited.patient.to_file,
-        edited.patient.absent_side,
-        {"moved": np.linalg.norm(edited.edit.shape - edited.edit.before, axis=1)},
-        landmarks_of(session.view.model, edited.patient),
-        skin=edited.edit.skin,
-        source=patient.scan if patient is not None else "",
-    )
-
-
-def _prediction(session: Session, kind: str, spec: Mapping[str, Any]) -> NamedShape:
-    predicted, patient = session.required_prediction, session.required_patient
-    found = predicted.prediction
-    vertices = found.mirrored if kind == "mirrored" else found.shape
-    if kind == "alternative":
-        vertices = predicted.alternative(session.view.scores(spec.get("scores", []))[: len(predicted.modes)])
-    maps: dict[str, np.ndarray] = {"missing": found.region.missing.astype(np.uint8)}
-    if kind != "mirrored":
-        maps["sd"] = found.sd_normal
-    own = known_landmarks(found, patient.patient.landmarks)
-    return NamedShape(
-        f"{patient.patient.id}-{kind}",
-        vertices,
-        patient.to_shown,
-        patient.patient.to_file,
-        "",
-        maps,
-        session.view.examiner.landmarks(vertices, annotated=own),
-        None if kind == "mirrored" else predicted_side(found),
-        found.skin,
-        patient.scan,
-    )
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# A model as the page shows it: geometry and maps sent once, measures of any shape, its editor
-# --------------------------------------------------------------------------------------------------------------------
 
 _MOST_DEVIATIONS = 6.0  # standard deviations a slider may ask for
 
@@ -393,8 +168,6 @@ class ModelView:
         model = self.model.with_landmark_ids(landmark_ids)
         known = tuple((name, int(vertex)) for name, vertex in model.landmark_ids.items())
         return replace(self, origin=replace(self.origin, landmark_ids=known), model=model)
-
-    # --- what is sent once --------------------------------------------------------------------------------------------
 
     def as_record(self) -> dict[str, Any]:
         """What the page says about the model."""
@@ -428,8 +201,6 @@ class ModelView:
             landmarks = completed_landmarks(model.mean_mesh, model.landmarks)
             found["mask"] = measure_breasts(model.mean_mesh, landmarks).mask(landmarks).at(model.mean)
         return packed(found)
-
-    # --- shapes -------------------------------------------------------------------------------------------------------
 
     def scores(self, values: Any) -> Floats:
         """Scores from the page, checked; in standard deviations."""
@@ -468,8 +239,6 @@ class ModelView:
             level, text = LEVELS[-1], sentences(folded)[0]
         return {"plausibility": found.plausibility, "level": level, "text": text}
 
-    # --- measures -----------------------------------------------------------------------------------------------------
-
     @property
     def examiner(self) -> Examiner:
         """What measures all shapes of the model."""
@@ -489,8 +258,6 @@ class ModelView:
             "measures": [measured(one) for one in found],
             "left_minus_right": [measured(one) for one in asymmetries(found)],
         }
-
-    # --- editing ------------------------------------------------------------------------------------------------------
 
     @cached_property
     def mean_editing(self) -> Editing:

@@ -26,9 +26,10 @@ from breastmorph.batch.registered_folder import (
 from breastmorph.batch.summary import summarise
 from breastmorph.clinical.patient import Patient
 from breastmorph.explorer.answers import sentences, told
+from breastmorph.explorer.folders import ScanQueue
 from breastmorph.explorer.jobs import Job, SharedCalls, WorkerCalls
 from breastmorph.explorer.model_view import ModelOrigin, ModelView
-from breastmorph.explorer.open_scans import OpenScan, ScanQueue
+from breastmorph.explorer.open_scans import landmark_json, scan_files
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding
 from breastmorph.foundation.files import FolderLock
@@ -44,6 +45,7 @@ from breastmorph.usecases.subject import registered_patient, template_of
 
 if TYPE_CHECKING:
     from breastmorph.explorer.session import Session
+    from breastmorph.explorer.workspace import Case
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,12 +73,12 @@ class ShownPatient:
     to_shown: Similarity
     landmarks: bytes = b""
 
-    def as_record(self) -> dict[str, Any]:
-        """For the page."""
+    def as_record(self, name: str) -> dict[str, Any]:
+        """For the page, by the name of her case."""
         seen = np.abs(self.residual[np.isfinite(self.residual)])
         return {
             "scan": self.scan,
-            "name": self.patient.id,
+            "name": name,
             "how": self.how,
             "absent_side": self.patient.absent_side,
             "residual": {
@@ -100,7 +102,7 @@ def residual(surface: Surface, shape: Floats, faces: Ints) -> Floats:
     return surface_residuals(surface, shape, vertex_normals(shape, faces), may_be_turned=True)
 
 
-def computed_patient(session: Session, scan: OpenScan, how: str, job: Job) -> ShownPatient:
+def computed_patient(session: Session, case: Case, how: str, job: Job) -> ShownPatient:
     """Register (or, ``how`` is "fitted", fit) a scan; of an upload nothing stays on the disk.
 
     Raises
@@ -108,15 +110,16 @@ def computed_patient(session: Session, scan: OpenScan, how: str, job: Job) -> Sh
     BreastMorphError
         Why it cannot be done.
     """
-    view, line, limits = session.view, session.queue, session.explorer.settings.computing
-    marks = scan.landmark_json if scan.picks.points else b""
+    view, queue, limits = session.view, session.queue, session.explorer.settings.computing
+    scan, picks = case.required_scan, case.picks
+    marks = landmark_json(picks, scan.read.to_file) if picks.points else b""
     with tempfile.TemporaryDirectory(dir=session.folder, ignore_cleanup_errors=True) as place:
         folder = Path(place)
         if how == "fitted":
-            files = scan.files(folder) if scan.picks.points else None
-            return replace(fit_patient(view, scan, files, limits, job), landmarks=marks)
-        out = line.registration if scan.source == "queue" and line else folder / "registration"
-        found = register_patient(session, scan, scan.files(folder), out, job)
+            files = scan_files(case, folder) if picks.points else None
+            return replace(fit_patient(view, case, files, limits, job), landmarks=marks)
+        out = queue.registration if scan.source == "queue" and queue else folder / "registration"
+        found = register_patient(session, case, scan_files(case, folder), out, job)
         return replace(found, landmarks=marks)
 
 
@@ -203,15 +206,15 @@ class _Stoppable:
             yield folder.store(product)
 
 
-def registered(model: ShapeModel, scan: OpenScan, folder: Path) -> ShownPatient:
+def registered(model: ShapeModel, case: Case, folder: Path) -> ShownPatient:
     """The patient of a scan that has been registered into a folder."""
-    stem = scan.mesh_file.stem if scan.mesh_file is not None else scan.name
-    patient = registered_patient(model, folder / "registered" / f"{stem}.ply")
+    scan = case.required_scan
+    patient = registered_patient(model, folder / "registered" / f"{scan.required_file.stem}.ply")
     shape = scan.read.to_file.inverse().apply(patient.to_file.apply(patient.shape))
     return shown_patient(model, patient, scan.key, "registered", residual(scan.surface, shape, model.faces))
 
 
-def register_patient(session: Session, scan: OpenScan, files: ScanFiles, out: Path, job: Job) -> ShownPatient:
+def register_patient(session: Session, case: Case, files: ScanFiles, out: Path, job: Job) -> ShownPatient:
     """Register one scan.
 
     Raises
@@ -223,8 +226,8 @@ def register_patient(session: Session, scan: OpenScan, files: ScanFiles, out: Pa
     if outcome.status == "failed":
         raise failure(outcome)
     job.at("measuring the distance to the scan", 0.96)
-    found = registered(session.view.model, scan, out)
-    patient = replace(found.patient, id=scan.name, warnings=tuple(outcome.findings))
+    found = registered(session.view.model, case, out)
+    patient = replace(found.patient, id=case.name, warnings=tuple(outcome.findings))
     return replace(found, patient=patient)
 
 
@@ -257,12 +260,13 @@ class Fitted:
 
 
 def fit_patient(
-    view: ModelView, scan: OpenScan, files: ScanFiles | None, limits: Limits, job: Job
+    view: ModelView, case: Case, files: ScanFiles | None, limits: Limits, job: Job
 ) -> ShownPatient:
     """Fit the model to one scan: its shape upright as the model is, at the scan's size in mm.
 
     ``files`` are the scan's where its landmarks shall be used.
     """
+    scan = case.required_scan
     job.at("fitting pose and shape", 0.1)
     asked = (scan.mesh_file, files.landmarks[0] if files is not None else None)
     with WorkerCalls(partial(fitter, view.origin), limits) as calls:
@@ -273,7 +277,7 @@ def fit_patient(
     upright = Similarity(scale=1.0 / lay.scale).after(lay)
     to_file = scan.read.to_file.after(upright.inverse())
     patient = Patient(
-        scan.name, upright.apply(in_mm), to_file, scan.picks.absent_side, found.warnings, skin=found.skin
+        case.name, upright.apply(in_mm), to_file, case.picks.absent_side, found.warnings, skin=found.skin
     )
     return shown_patient(view.model, patient, scan.key, "fitted", found.residuals)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from breastmorph.usecases.predict import predict as predict_breast
 
 if TYPE_CHECKING:
     from breastmorph.explorer.session import Session
+    from breastmorph.explorer.workspace import Case
 
 _SLIDERS = 5  # alternatives that the page has sliders for
 
@@ -66,13 +67,13 @@ class Predicted:
         return shape
 
 
-def predict(session: Session, patient: Patient, asked: Mapping[str, Any], job: Job) -> Predicted:
+def predict(session: Session, case: Case, asked: Mapping[str, Any], job: Job) -> Predicted:
     """Predict as the page asks: ``side``, or painted ``vertices``; by what is known of the lost breast, if anything.
 
     ``known`` are measures as wishes of an edit are, ``earlier`` is the key of an open scan from before the operation,
     ``operated`` says that what is predicted was operated on.
     """
-    view = session.view
+    view, patient = session.view, case.required_patient.patient
     missing = _missing(asked, view.model.n_vertices)
     known = tuple(requests_of(asked["known"])) if asked.get("known") else ()
     earlier = _earlier(session, asked["earlier"], job) if asked.get("earlier") else None
@@ -87,7 +88,8 @@ def predict(session: Session, patient: Patient, asked: Mapping[str, Any], job: J
         known=known,
     )
     found: PredictResult = session.explorer.predicting.call((view.origin, request), lambda: job.is_cancelled)
-    return Predicted(found.prediction, dict(asked), _record(found, painted=not isinstance(missing, str)))
+    prediction = replace(found.prediction, faces=view.model.faces)  # one array for all that is open
+    return Predicted(prediction, dict(asked), _record(found, painted=not isinstance(missing, str)))
 
 
 def _earlier(session: Session, key: Any, job: Job) -> Patient:
@@ -96,24 +98,23 @@ def _earlier(session: Session, key: Any, job: Job) -> Patient:
 
     if not isinstance(key, str):
         raise bad_request("an earlier scan is called by its key")
-    scan = session.scan(key)
-    if not scan.picks.complete:
+    case = session.open(key)
+    if not case.picks.complete:
         raise not_now(
             "the earlier scan has no landmarks", "Give its landmark file, or set them in the tab of the scan"
         )
     job.at("registering the earlier scan")
-    return computed_patient(session, scan, "registered", job).patient
+    return computed_patient(session, case, "registered", job).patient
 
 
-def planned(session: Session, target: Any) -> Plan:
+def planned(model: ShapeModel, case: Case, target: Any) -> Plan:
     """What is to be added or taken away to get to a target: "predicted", "mirrored" or "edited"."""
     if target not in TARGETS:
         raise bad_request(f"a plan is for one of {', '.join(TARGETS)}")
-    model = session.view.model
     if target == "edited":
-        edit = session.required_edit.edit
+        edit = case.required_edit.edit
         return plan_of(model, edit.before, edit)
-    found, patient = session.required_prediction.prediction, session.required_patient.patient
+    found, patient = case.required_prediction.prediction, case.required_patient.patient
     return plan_of(model, patient.shape, found, mirrored=target == "mirrored")
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from breastmorph.explorer.answers import told
-from breastmorph.explorer.jobs import Cancelled, WorkerCalls
+from breastmorph.explorer.jobs import Cancelled, Job, WorkerCalls
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, MeshProblem
 from breastmorph.foundation.workers import Limits
 from breastmorph.mesh.geometry import Similarity
@@ -22,7 +22,9 @@ from breastmorph.scan.finder import FoundLandmarks
 from breastmorph.scan.scan import REQUIRED, Landmarks
 
 if TYPE_CHECKING:
-    from breastmorph.explorer.open_scans import ScanQueue
+    from breastmorph.explorer.folders import ScanQueue
+    from breastmorph.explorer.session import Session
+    from breastmorph.explorer.workspace import Case
 
 _TURNED = 20.0  # degrees: a scan that stands more upright than that stays as it is shown
 _KINDER = 10  # how much other work comes first, as for the command nice
@@ -78,6 +80,20 @@ def proposer() -> Callable[[Path], Proposal]:
         with suppress(OSError):
             os.nice(_KINDER)
     return propose
+
+
+def found_on(session: Session, case: Case, job: Job) -> Proposal | None:
+    """Find landmarks on an open scan; None where its file cannot be read any more."""
+    explorer, path, queue = session.explorer, case.required_scan.required_file, session.queue
+    job.at("looking for the landmarks")
+
+    def find(file: Path) -> Proposal:
+        found: Proposal = explorer.reading.call((propose, file), lambda: job.is_cancelled)
+        return found
+
+    if queue is None or case.key not in queue.scans:
+        return settled(find, path)
+    return queue.proposal(case.key) or queue.take_proposal(case.key, find)
 
 
 class Background:

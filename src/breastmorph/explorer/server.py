@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from breastmorph.explorer.session import Explorer
+from breastmorph.explorer.explorer import Explorer
 from breastmorph.explorer.settings import EVERYWHERE, Settings
 from breastmorph.foundation.arrays import templates
 from breastmorph.foundation.errors import BreastMorphError

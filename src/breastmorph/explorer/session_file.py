@@ -17,7 +17,7 @@ from breastmorph import __version__
 from breastmorph.explorer.answers import Spoken, sentences
 from breastmorph.explorer.editing import edit_shape
 from breastmorph.explorer.jobs import Job
-from breastmorph.explorer.open_scans import OpenScan, open_upload
+from breastmorph.explorer.open_scans import landmark_json, taken_from, uploaded_case
 from breastmorph.explorer.patients import ShownPatient, computed_patient
 from breastmorph.explorer.predicting import predict
 from breastmorph.explorer.uploads import harmless_name
@@ -27,8 +27,8 @@ from breastmorph.foundation.files import printable
 from breastmorph.model.shape_model import ShapeModel
 
 if TYPE_CHECKING:
-    from breastmorph.explorer.open_scans import OpenScan
     from breastmorph.explorer.session import Session
+    from breastmorph.explorer.workspace import Case
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -97,23 +97,22 @@ def fingerprint(model: ShapeModel) -> str:
     return digest.hexdigest()
 
 
-def saved(session: Session, page: Any) -> bytes:
-    """A session as the bytes of its file."""
-    patient, latest = session.patient, session.case.key
-    scan = session.scan(latest) if latest else None  # one of the queue may have to be read again
+def saved(session: Session, case: Case, page: Any) -> bytes:
+    """A case with the page's own notes as the bytes of a session file."""
+    patient = case.patient
     notes: dict[str, Any] = {
         "kind": _KIND,
         "version": __version__,
         "model": {"name": session.view.origin.name, "fingerprint": fingerprint(session.view.model)},
         "page": page,
         "landmark_ids": dict(session.view.origin.landmark_ids),
-        "edit": dict(session.edited.asked) if session.edited is not None else None,
-        "prediction": dict(session.predicted.asked) if session.predicted is not None else None,
+        "edit": dict(case.edited.asked) if case.edited is not None else None,
+        "prediction": dict(case.predicted.asked) if case.predicted is not None else None,
     }
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=3) as archive:
-        if scan is not None and scan.mesh_file is not None:
-            notes["scan"] = _write_scan(archive, scan)
+        if case.scan is not None and case.scan.mesh_file is not None:
+            notes["scan"] = _write_scan(archive, case, case.scan.mesh_file)
         if patient is not None:
             notes["patient"] = {"how": patient.how, "landmarks": _json_or_none(patient.landmarks)}
             archive.writestr("patient.npy", _npy(patient.patient.shape))
@@ -121,16 +120,15 @@ def saved(session: Session, page: Any) -> bytes:
     return buffer.getvalue()
 
 
-def _write_scan(archive: zipfile.ZipFile, scan: OpenScan) -> dict[str, Any]:
-    path = scan.mesh_file
-    assert path is not None  # noqa: S101 - asked for before
+def _write_scan(archive: zipfile.ZipFile, case: Case, path: Path) -> dict[str, Any]:
+    scan = case.required_scan
     companions = sorted(path.parent.iterdir()) if scan.source == "upload" else []
     for one in [path, *(file for file in companions if file != path and file.is_file())]:
         archive.write(one, f"scan/{harmless_name(one.name)}")
     return {
-        "name": scan.name,
+        "name": case.name,
         "file": harmless_name(path.name),
-        "landmarks": json.loads(scan.landmark_json) if scan.picks.points else None,
+        "landmarks": json.loads(landmark_json(case.picks, scan.read.to_file)) if case.picks.points else None,
     }
 
 
@@ -298,52 +296,55 @@ def restore(session: Session, path: Path, job: Job) -> dict[str, Any]:
     found: SavedSession = session.explorer.reading.call(
         (opened, path, fingerprint(model), model.n_vertices, largest), lambda: job.is_cancelled
     )
-    session.forget_patient()  # what comes back must not stand beside somebody else's results
+    session.begin_anew()  # what comes back must not stand beside another patient's results
     _take_landmark_ids(session, found)
-    scan = None
+    key = ""
     try:
         if found.scan_name:
             job.at("reading the scan", 0.2)
-            scan = _open_scan(session, found)
-        said = _compute_again(session, scan, found, job)
+            key = _open_scan(session, found)
+        said = _compute_again(session, key, found, job)
     except BaseException:  # no half of it stays
-        session.forget_patient()
-        if scan is not None:
-            session.drop_scan(scan.key)
+        session.begin_anew()
+        if key:
+            session.delete(key)
         raise
     return {"page": found.notes.get("page"), "said": said}
 
 
-def _compute_again(session: Session, scan: OpenScan | None, found: SavedSession, job: Job) -> list[Spoken]:
-    """Patient, edit and prediction; returns what a user must know."""
+def _compute_again(session: Session, key: str, found: SavedSession, job: Job) -> list[Spoken]:
+    """Patient, edit and prediction of the case; returns what a user must know."""
     saved, said, used = found.patient, list[Spoken](), b""
-    if saved is not None and scan is not None:
+    if saved is not None and key:
         used = saved.landmarks
         if used:
-            _take_landmarks(session, scan, used)
-        said = _take_patient(session, scan, saved, job)
-    if scan is not None and found.landmarks not in (b"", used):  # changed after the patient was computed
-        _take_landmarks(session, scan, found.landmarks)
-    if saved is not None and session.patient is None:
+            _take_landmarks(session, key, used)
+        said = _take_patient(session, key, saved, job)
+    if key and found.landmarks not in (b"", used):  # changed after the patient was computed
+        _take_landmarks(session, key, found.landmarks)
+    case = session.workspace.case(key)
+    if saved is not None and case.patient is None:
         return said
     edit, prediction = found.notes.get("edit"), found.notes.get("prediction")
     if edit is not None:
         job.at("editing", 0.8)
-        edit_shape(session, edit)
+        edited = edit_shape(session, case, edit)
+        session.step("edit", lambda now: now.changed(key, edited=edited))
     if prediction is not None and prediction.get("earlier"):
         # The file holds the patient's scan alone.
         said.append(Spoken("predicted-by-earlier"))
     elif prediction is not None:
         job.at("predicting", 0.9)
-        session.predicted = predict(session, session.required_patient.patient, prediction, job)
+        predicted = predict(session, case, prediction, job)
+        session.step("predict", lambda now: now.changed(key, predicted=predicted))
     job.settle()
     return said
 
 
-def _take_patient(session: Session, scan: OpenScan, saved: SavedPatient, job: Job) -> list[Spoken]:
+def _take_patient(session: Session, key: str, saved: SavedPatient, job: Job) -> list[Spoken]:
     """Compute the patient of the scan with its landmarks; returns what a user must know."""
     try:
-        patient = computed_patient(session, scan, saved.how, job)
+        patient = computed_patient(session, session.workspace.case(key), saved.how, job)
     except BreastMorphError as error:  # the scan and its landmarks are worth having nevertheless
         return [Spoken("patient-not-computed", {"why": Finding.of(error)})]
     different = _difference(saved, patient)
@@ -369,16 +370,19 @@ def _take_landmark_ids(session: Session, found: SavedSession) -> None:
     session.take_model(session.view.with_landmarks(ids), "model-landmarks")
 
 
-def _open_scan(session: Session, found: SavedSession) -> OpenScan:
+def _open_scan(session: Session, found: SavedSession) -> str:
     kept = {name: session.uploads.keep(name, data) for name, data in found.files.items()}
     main = kept.pop(found.scan_name)
-    return open_upload(session, main, [one.id for one in kept.values()])
+    case = uploaded_case(session, main, [file.id for file in kept.values()])
+    session.add(case)
+    return case.key
 
 
-def _take_landmarks(session: Session, scan: OpenScan, landmarks: bytes) -> None:
+def _take_landmarks(session: Session, key: str, landmarks: bytes) -> None:
     marks = session.folder / f"{secrets.token_hex(8)}.json"
     marks.write_bytes(landmarks)
     try:
-        scan.take(marks)
+        picks, _ = taken_from(session.workspace.case(key), marks)
+        session.step("points", lambda now: now.changed(key, picks=picks))
     finally:
         marks.unlink()

@@ -100,6 +100,7 @@ const page = {
   async setPatient(patient) {
     page.take(await server.get("api/state"));
     if (patient && page.state.patient?.scan !== patient.scan) { page.changed(); return; }  // another scan is worked on by now
+    await page.stage.setKept(page.state.kept);
     page.tabs.missing.forget();
     page.tabs.measures.choose(patient ? "patient" : "mean");
     if (page.state.edit) page.tabs.measures.restore(editingOf(page.state.edit.asked));

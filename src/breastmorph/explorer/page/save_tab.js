@@ -8,6 +8,7 @@ import { download, saveBlob } from "./server.js";
 import { labelOf } from "./shapes.js";
 
 export function startSaveTab(page) {
+  let filled = null;  // the case that identifier and date were filled in for
   /* The shape in the picture: the patient's where her scan with its result is shown. */
   const onScan = () => page.stage.showing === "scan" && page.state.patient && page.stage.scan?.key === page.state.patient.scan;
   const spec = () => onScan() ? { kind: "patient" } : page.stage.shape?.spec ?? { kind: "mean" };
@@ -75,9 +76,13 @@ export function startSaveTab(page) {
 
   return {
     enter() {
-      const one = page.cases.of(page.state.scan);
-      if (!part("handout-identifier").value) part("handout-identifier").value = one?.person || one?.name || "";
-      if (!part("handout-date").value) part("handout-date").value = one?.day || new Date().toISOString().slice(0, 10);
+      const { scan = "", person = "", name = "", day: visit = "" } = page.cases.of(page.state.scan) ?? {};
+      const about = JSON.stringify([scan, person, name, visit]);
+      if (about !== filled) {
+        part("handout-identifier").value = person || name;
+        part("handout-date").value = visit || new Date().toISOString().slice(0, 10);
+        filled = about;
+      }
       this.refresh();
     },
     refresh() {

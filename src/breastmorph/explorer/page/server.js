@@ -29,7 +29,11 @@ const pause = ms => new Promise(done => setTimeout(done, ms));
 let session = sessionStorage.getItem(KEY), scan = null;
 
 /* The scan that the page shows: what is asked from now on is about it, whatever the server opens meanwhile. */
-export function setScan(key) { scan = key; leaving = false; }
+export function setScan(key) {
+  if (key !== scan) { asking.abort(); asking = new AbortController(); }  // no answer about one patient is shown with another
+  scan = key;
+  leaving = false;
+}
 
 /* Questions about what is shown, and requests that take it away: the answers would be about something that has gone. */
 const SHOWN = /^api\/(shape|measures|compare|symmetry|lines|sections|plan)\b/, AWAY = /^(POST api\/(undo|redo|scans\/[^/]+\/remove)|DELETE api\/scans\/[^/]+)$/;

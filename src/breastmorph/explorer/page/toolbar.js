@@ -19,8 +19,9 @@ export function startToolbar(page) {
   part("colouring").addEventListener("change", event => stage.setColouring(event.target.value));
   part("own-skin").addEventListener("change", event => stage.setOwnSkin(event.target.checked));
   part("keep").addEventListener("click", () => attempt(async () => {
-    const shape = stage.still();  // it may be another one by the time that the server answers
+    const shape = stage.still(), { scan } = page.state;  // they may be others by the time that the server answers
     const { token } = await post("api/kept", { shape: shape.spec });  // for tables: an edit or a patient may be another one by then
+    if (page.state.scan !== scan) return;
     stage.keep(shape, token);
     page.state.kept = { token };
     say(t`Kept for comparison: ${stage.kept.label}. Change the shape and compare.`);
