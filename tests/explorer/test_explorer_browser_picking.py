@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -38,14 +37,6 @@ def entrance(folder, tmp_path_factory, breast_model):
         yield found
 
 
-@pytest.fixture
-def tab(tab, folder):
-    """The page with the first scan, while no scan has a landmark."""
-    tab.page.wait_for_function("() => explorer.picker && explorer.stage.scan")
-    yield tab
-    shutil.rmtree(folder / "landmarks", ignore_errors=True)
-
-
 def shown_pose(page, file) -> Similarity:
     """From the file's coordinates to those of the view."""
     page.wait_for_function("() => explorer.stage.scan !== null && explorer.stage.scan !== undefined")
@@ -74,30 +65,34 @@ def set_landmark(page, name, point) -> None:
     )
 
 
-def set_xiphoid(page, folder) -> None:
-    """Begin the first scan with one point, where it belongs."""
-    truth = torso(edge=5.0)[1]["xiphoid"]
-    set_landmark(page, "xiphoid", shown_pose(page, folder / "torso1.ply").apply(truth[None])[0])
-
-
 def saved(folder, scan):
     return load_landmarks(folder / "landmarks" / f"{scan}.json")
 
 
-def test_the_queue_opens_with_the_first_scan_and_says_what_is_next(tab):
-    page = tab.page
+def test_a_folder_of_scans_is_picked_point_by_point(tab, folder):
+    page, truth = tab.page, torso(edge=5.0)[1]
+    page.wait_for_function("() => explorer.picker && explorer.stage.scan")
     page.wait_for_selector("#folder-picker .next")
     assert "0 of 3" in page.inner_text("#folder-progress")
     assert page.inner_text("#folder-picker .next").startswith("Next: ")
     assert page.get_attribute("#folder-picker svg", "aria-label").startswith("Drawing")
     assert "torso1" in page.inner_text("#folder-scan option:checked")
 
+    # Without a mouse: what stands in the middle of the view.
+    page.click("#folder-picker [data-landmark=xiphoid]")
+    page.evaluate("explorer.stage.lookFrom('front')")
+    page.focus(".bv-canvas")
+    target = page.evaluate("explorer.stage.lineOfSight(...explorer.stage.centre()).point")
+    page.keyboard.press("Enter")
+    lies_at = "y => Math.abs((explorer.tabs.folder.state().landmarks.xiphoid ?? [0, 1e9])[1] - y) < 1"
+    page.wait_for_function(lies_at, arg=target[1])
+    page.click("#folder-picker [data-part=undo]")
+    page.wait_for_function("() => !('xiphoid' in explorer.tabs.folder.state().landmarks)")
 
-def test_clicks_place_every_landmark_within_three_millimetres(tab, folder):
-    page, truth = tab.page, torso(edge=5.0)[1]
+    # All of them by clicks, in the order in which the page asks.
     pose = shown_pose(page, folder / "torso1.ply")
     page.uncheck("#folder-picker [data-part=snap]")  # this torso's lower poles are not its lowest points
-    for _ in range(8):  # in the order in which the page asks
+    for _ in range(8):
         name = page.evaluate("explorer.picker.current()")
         click_at(page, pose.apply(truth[name][None])[0])
         page.wait_for_function("name => name in explorer.tabs.folder.state().landmarks", arg=name)
@@ -107,45 +102,35 @@ def test_clicks_place_every_landmark_within_three_millimetres(tab, folder):
     page.wait_for_function("() => document.querySelector('#folder-progress').innerText.includes('1 of 3')")
     assert "Saved" in page.inner_text("#folder-picker [data-part=saved]")
 
-
-def test_undo_takes_the_last_point_back_also_in_the_file(tab, folder):
-    page, truth = tab.page, torso(edge=5.0)[1]
-    pose = shown_pose(page, folder / "torso1.ply")
-    set_xiphoid(page, folder)
-    before = saved(folder, "torso1")["xiphoid"]
+    # A step back, also in the file.
+    before = found["xiphoid"]
     set_landmark(page, "xiphoid", pose.apply(truth["nipple_left"][None])[0])
     page.wait_for_function("() => document.querySelector('#status').innerText.length > 0")
     assert np.linalg.norm(saved(folder, "torso1")["xiphoid"] - before) > 20
     page.click("#folder-picker [data-part=undo]")
-    page.wait_for_function(
-        "y => Math.abs(explorer.tabs.folder.state().landmarks.xiphoid[1] - y) < 1",
-        arg=float(pose.apply(before[None])[0, 1]),
-    )
+    page.wait_for_function(lies_at, arg=float(pose.apply(before[None])[0, 1]))
     np.testing.assert_allclose(saved(folder, "torso1")["xiphoid"], before, atol=0.1)
 
-
-def test_mixed_up_sides_are_noticed_and_exchanged(tab, folder):
-    page, truth = tab.page, torso(edge=5.0, size=1.3)[1]
-    page.click("#folder-next")
+    # Dragged along the skin: the point moves, not the view.
     settled(page)
-    page.wait_for_function("() => explorer.tabs.folder.state().name.includes('torso2')")
-    pose = shown_pose(page, folder / "torso2.ply")
-    at = {name: pose.apply(truth[name][None])[0] for name in truth.names}
-    set_landmark(page, "sternal_notch", at["sternal_notch"])
-    set_landmark(page, "xiphoid", at["xiphoid"])
-    set_landmark(page, "nipple_left", at["nipple_right"])
-    set_landmark(page, "nipple_right", at["nipple_left"])
-    warning = "#folder-picker [data-part=swapped]"
-    page.wait_for_selector(f"{warning}:not([hidden])")
-    assert "mixed up" in page.inner_text(warning)
-    page.click("#folder-picker [data-part=swap]")
-    page.wait_for_selector(warning, state="hidden")
-    assert np.linalg.norm(saved(folder, "torso2")["nipple_left"] - truth["nipple_left"]) < NEAR
+    page.evaluate("explorer.stage.lookFrom('front')")
+    page.wait_for_timeout(300)  # its name is where the drawing came to rest
+    looks = "explorer.stage.view.camera.position.toArray()"
+    marker = "explorer.stage.view.markers.find(({ name }) => name === 'xiphoid').position"
+    x, y = page.evaluate(f"explorer.stage.view.project({marker})")
+    eye = page.evaluate(looks)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x + 10, y - 20, steps=3)
+    target = page.evaluate("([x, y]) => explorer.stage.lineOfSight(x, y).point", [x + 10, y - 20])
+    page.mouse.up()
+    page.wait_for_function(lies_at, arg=target[1])
+    assert page.evaluate(looks) == eye
+    assert np.linalg.norm(saved(folder, "torso1")["xiphoid"] - before) > 5.0
+    page.click("#folder-picker [data-part=undo]")
+    page.wait_for_function(lies_at, arg=float(pose.apply(before[None])[0, 1]))
 
-
-def test_a_missing_side_needs_fewer_points(tab, folder):
-    page = tab.page
-    set_xiphoid(page, folder)
+    # A missing side needs fewer points.
     page.select_option("#folder-picker [data-part=absent]", "left")
     page.wait_for_function("() => explorer.tabs.folder.state().absent_side === 'left'")
     assert page.is_disabled("#folder-picker [data-landmark=lower_pole_left]")
@@ -155,50 +140,28 @@ def test_a_missing_side_needs_fewer_points(tab, folder):
     kept = json.loads((folder / "landmarks" / "torso1.json").read_text(encoding="utf-8"))
     assert kept["xiphoid"]
 
-
-def test_a_point_can_be_set_without_a_mouse(tab, folder):
-    page = tab.page
-    page.click("#folder-picker [data-landmark=xiphoid]")
-    page.evaluate("explorer.stage.lookFrom('front')")
-    page.focus(".bv-canvas")
-    target = page.evaluate("explorer.stage.lineOfSight(...explorer.stage.centre()).point")
-    page.keyboard.press("Enter")
-    page.wait_for_function(
-        "y => Math.abs((explorer.tabs.folder.state().landmarks.xiphoid ?? [0, 1e9])[1] - y) < 1",
-        arg=target[1],
-    )
-    assert "xiphoid" in page.evaluate("explorer.tabs.folder.state().landmarks")
-
-
-def test_a_point_is_dragged_along_the_skin(tab, folder):
-    page = tab.page
-    set_xiphoid(page, folder)
+    # On the next scan left and right are mixed up, noticed and exchanged.
+    truth = torso(edge=5.0, size=1.3)[1]
+    page.click("#folder-next")
     settled(page)
-    page.wait_for_timeout(300)  # its name is where the drawing came to rest
-    before, looks = saved(folder, "torso1")["xiphoid"], "explorer.stage.view.camera.position.toArray()"
-    page.evaluate("explorer.stage.lookFrom('front')")
-    x, y = page.evaluate("explorer.stage.view.project(explorer.stage.view.markers[0].position)")
-    eye = page.evaluate(looks)
-    page.mouse.move(x, y)
-    page.mouse.down()
-    page.mouse.move(x + 10, y - 20, steps=3)
-    target = page.evaluate("([x, y]) => explorer.stage.lineOfSight(x, y).point", [x + 10, y - 20])
-    page.mouse.up()
-    page.wait_for_function(
-        "y => Math.abs(explorer.tabs.folder.state().landmarks.xiphoid[1] - y) < 0.5", arg=target[1]
-    )
-    assert page.evaluate(looks) == eye  # the point moved, not the view
-    assert np.linalg.norm(saved(folder, "torso1")["xiphoid"] - before) > 5.0
-    page.click("#folder-picker [data-part=undo]")
-    page.wait_for_function(
-        "y => Math.abs(explorer.tabs.folder.state().landmarks.xiphoid[1] - y) > 5", arg=target[1]
-    )
+    page.wait_for_function("() => explorer.tabs.folder.state().name.includes('torso2')")
+    pose = shown_pose(page, folder / "torso2.ply")
+    at = {name: pose.apply(truth[name][None])[0] for name in truth.names}
+    for name, place in (
+        ("sternal_notch", "sternal_notch"),
+        ("xiphoid", "xiphoid"),
+        ("nipple_left", "nipple_right"),
+        ("nipple_right", "nipple_left"),
+    ):
+        set_landmark(page, name, at[place])
+    warning = "#folder-picker [data-part=swapped]"
+    page.wait_for_selector(f"{warning}:not([hidden])")
+    assert "mixed up" in page.inner_text(warning)
+    page.click("#folder-picker [data-part=swap]")
+    page.wait_for_selector(warning, state="hidden")
+    assert np.linalg.norm(saved(folder, "torso2")["nipple_left"] - truth["nipple_left"]) < NEAR
 
-
-def test_an_unreadable_scan_closes_the_one_before(tab, folder):
-    page = tab.page
-    bad = folder / "torso3.ply"
-    set_xiphoid(page, folder)
+    # One that cannot be read closes the one before: no click lands on it.
     files = {path.name: path.read_bytes() for path in (folder / "landmarks").iterdir()}
     assert "torso3" in page.inner_text("#folder-scan")
     page.select_option("#folder-scan", "2")
@@ -213,7 +176,7 @@ def test_an_unreadable_scan_closes_the_one_before(tab, folder):
         page.mouse.click(box["x"] + share * box["width"], box["y"] + share * box["height"])
     page.wait_for_timeout(300)
     assert {path.name: path.read_bytes() for path in (folder / "landmarks").iterdir()} == files
-    assert bad.is_file()
+    assert (folder / "torso3.ply").is_file()
     page.select_option("#folder-scan", "0")  # and the page goes on
     page.wait_for_function("() => explorer.tabs.folder.state()?.name.includes('torso1')")
     page.wait_for_function("() => explorer.picker !== null && explorer.stage.scan !== null")

@@ -59,6 +59,14 @@ def registered(page, folder, name: str) -> None:
     settled(page)
 
 
+def predict_right(page) -> None:
+    page.click("#tab-missing")
+    page.check("[name=missing][value=right]")
+    page.click("#missing-predict")
+    page.wait_for_selector("#missing-result:not([hidden])")
+    settled(page)
+
+
 def on(page, screen: str) -> None:
     """Go on with the same work on another screen."""
     width, height = SCREENS[screen]
@@ -78,6 +86,10 @@ def said(page, words: str) -> None:
 @pytest.mark.slow
 def test_thirty_scans_in_one_tab_are_named_grouped_removed_and_closed(tab, folder):
     page = tab.page
+    page.keyboard.press("?")
+    assert "Ctrl+Z" in page.inner_text("#shortcuts")
+    page.click("#shortcuts-close")
+    assert not page.evaluate("explorer.history.unsaved()")
     page.click("#tab-scan")
     content = (folder / "scan.ply").read_bytes()
     files = [f"p017_2024-{k % 12 + 1:02d}-05_{k}.ply" for k in range(30)]
@@ -115,6 +127,11 @@ def test_thirty_scans_in_one_tab_are_named_grouped_removed_and_closed(tab, folde
     page.click("#ask-yes")
     said(page, "closed and deleted")
     assert len(names(page)) == 29
+    page.wait_for_function("() => explorer.history.unsaved()")  # whoever leaves now is asked
+    page.click("#tab-save")
+    with page.expect_download():
+        page.click("#save-session")
+    page.wait_for_function("() => !explorer.history.unsaved()")
 
 
 STATE = """async () => { await explorer.settled(); const { history, job, model, ...state } =
@@ -201,11 +218,7 @@ def test_undo_and_redo_over_a_random_sequence_of_the_pages_actions(tab, folder):
         said(page, "Undo brings it back")
 
     def predict():
-        page.click("#tab-missing")
-        page.check("[name=missing][value=right]")
-        page.click("#missing-predict")
-        page.wait_for_selector("#missing-result:not([hidden])")
-        settled(page)
+        predict_right(page)
         page.fill("#alternative-1", "1")
 
     seen = [page.evaluate(STATE)]
@@ -316,11 +329,7 @@ def test_two_visits_are_compared_measured_and_planned(tab, folder, tmp_path):
     assert "What changed" in told
     settled(page)
 
-    page.click("#tab-missing")
-    page.check("[name=missing][value=right]")
-    page.click("#missing-predict")
-    page.wait_for_selector("#missing-result:not([hidden])")
-    settled(page)
+    predict_right(page)
     page.click("#tab-compare")
     page.wait_for_selector("#plan:not([hidden]) [data-solid]")
     assert "not" in page.inner_text("#plan-note")  # what it is not
@@ -383,56 +392,8 @@ def test_a_folder_is_opened_registered_judged_and_made_a_model(browser, clinic, 
         assert tab.complaints() == []
 
 
-@pytest.mark.parametrize("screen", ["tablet", "phone"])
-def test_the_picture_stays_in_sight_while_a_slider_moves(tab, screen):
-    page = tab.page
-    width, height = SCREENS[screen]
-    page.set_viewport_size({"width": width, "height": height})
-    page.click("#tab-model")
-    last = page.locator("#model-sliders input:visible").last
-    last.scroll_into_view_if_needed()
-    slider, canvas = last.bounding_box(), page.locator(".bv-canvas").bounding_box()
-    assert canvas["y"] >= 0
-    assert canvas["height"] >= 220
-    assert canvas["y"] + canvas["height"] <= slider["y"]  # above the slider, both on the screen
-    assert slider["y"] + slider["height"] <= height
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    for name in TABS:
-        page.click(f"#tab-{name}")
-        page.wait_for_timeout(100)
-        assert cut_off(page) == [], name
-
-
 @pytest.mark.slow
-def test_axe_finds_nothing_on_any_tab_in_both_themes(tab, folder, axe):
-    page = tab.page
-    registered(page, folder, "first")
-    page.click("#tab-missing")
-    page.check("[name=missing][value=right]")
-    page.click("#missing-predict")
-    page.wait_for_selector("#missing-result:not([hidden])")
-    settled(page)
-    # What a page may not load by itself, its tester may put into it.
-    page.context.new_cdp_session(page).send("Page.setBypassCSP", {"enabled": True})
-    page.evaluate(axe)
-    found = {}
-    for theme in ("light", "dark"):
-        if page.evaluate("document.documentElement.dataset.theme") != theme:
-            page.click("#theme")
-        for name in TABS:
-            page.click(f"#tab-{name}")
-            settled(page)
-            page.wait_for_timeout(200)
-            rules = page.evaluate(
-                "async () => (await axe.run()).violations.map(one => [one.id, one.nodes.map(each => each.html)])"
-            )
-            if rules:
-                found[theme, name] = rules
-    page.click("#theme")
-    assert found == {}
-
-
-def test_the_page_speaks_german_and_writes_numbers_so(browser, entrance, folder):
+def test_every_tab_is_accessible_and_speaks_german_on_all_screens(browser, entrance, folder, axe):
     with window(browser, entrance, locale="de-DE") as tab:
         page = tab.page
         assert page.evaluate("document.documentElement.lang") == "de"
@@ -444,11 +405,7 @@ def test_the_page_speaks_german_and_writes_numbers_so(browser, entrance, folder)
         registered(page, folder, "p017_2024-03-05")
         assert "5. März 2024" in page.inner_text("#cases-list")
         assert page.inner_text("[data-landmark=xiphoid]").startswith("✓")
-        page.click("#tab-missing")
-        page.check("[name=missing][value=right]")
-        page.click("#missing-predict")
-        page.wait_for_selector("#missing-result:not([hidden])")  # with the widest tables
-        settled(page)
+        predict_right(page)  # with the widest tables
         page.click("#tab-compare")
         page.select_option("#compare-other", label="registriert: p017_2024-03-05")
         page.wait_for_selector("#compare-SN-NL")
@@ -459,24 +416,29 @@ def test_the_page_speaks_german_and_writes_numbers_so(browser, entrance, folder)
                 page.wait_for_timeout(100)
                 settled(page)
                 assert cut_off(page) == [], (screen, name)
+        on(page, "desktop")
         page.select_option("#language", "en")
         page.wait_for_function("() => document.documentElement.lang === 'en' && document.body.dataset.ready")
         assert page.inner_text("#tab-missing") == "Missing breast"
+
+        # What a page may not load by itself, its tester may put into it.
+        page.context.new_cdp_session(page).send("Page.setBypassCSP", {"enabled": True})
+        page.evaluate(axe)
+        found = {}
+        for theme in ("light", "dark"):
+            if page.evaluate("document.documentElement.dataset.theme") != theme:
+                page.click("#theme")
+            for name in TABS:
+                page.click(f"#tab-{name}")
+                settled(page)
+                page.wait_for_timeout(200)
+                rules = page.evaluate(
+                    "async () => (await axe.run()).violations.map(one => [one.id, one.nodes.map(each => each.html)])"
+                )
+                if rules:
+                    found[theme, name] = rules
+        assert found == {}
         assert tab.complaints() == []
-
-
-def test_who_leaves_unsaved_work_is_asked_and_the_shortcuts_are_listed(tab, folder):
-    page = tab.page
-    page.keyboard.press("?")
-    assert "Ctrl+Z" in page.inner_text("#shortcuts")
-    page.click("#shortcuts-close")
-    assert not page.evaluate("explorer.history.unsaved()")
-    opened(page, folder, "first")
-    page.wait_for_function("() => explorer.history.unsaved()")
-    page.click("#tab-save")
-    with page.expect_download():
-        page.click("#save-session")
-    page.wait_for_function("() => !explorer.history.unsaved()")
 
 
 @pytest.fixture
@@ -535,10 +497,7 @@ def test_colours_of_a_scan_stay_where_they_belong_until_they_are_saved(
     page.keyboard.press("Enter")
     assert np.array_equal(shown("edit"), own)
     on(page, "phone")
-    page.click("#tab-missing")
-    page.check("[name=missing][value=right]")
-    page.click("#missing-predict")
-    page.wait_for_selector("#missing-result:not([hidden])")
+    predict_right(page)
     predicted = shown("prediction")
     gone = np.array(
         page.evaluate("[...explorer.stage.shape.maps.uncertainty].map(value => !Number.isNaN(value))")

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from breastmorph.foundation.machine import memory, memory_share
+from breastmorph.foundation.machine import memory_share
 from breastmorph.foundation.workers import Limits
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -24,8 +24,6 @@ from breastmorph.foundation.workers import Limits
 MEGABYTE = 1024**2
 EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - all addresses, and which of them is this computer
 READERS = 2  # files that are read at a time: a slow one must not hold up another tab
-# Fewest and most; each may have a thread of the server waiting for its file, and there are 40.
-_PLACES = (8, 32)
 _MOST_MEMORY = 6 * 1024**3  # bytes
 
 
@@ -57,10 +55,10 @@ class Settings:
     max_upload: int = 500 * MEGABYTE
     max_json: int = 4 * MEGABYTE
     max_landmarks: int = 16 * MEGABYTE
-    max_sessions: int = field(default_factory=lambda: _places())  # tabs that keep something
-    max_scans: int = 1000  # open in one session; what is not looked at rests on the disk
+    max_sessions: int = 16  # tabs
+    max_scans: int = 100  # open in one session
     max_shown_faces: int = 220_000  # a finer scan is shown with fewer triangles
-    idle: float = 3600.0  # seconds until a session nobody uses ends
+    idle: float = 3600.0  # seconds after which a session whose page asks nothing ends
     patience: float = 20.0
     slowest: int = 1000  # bytes in a second
     max_connections: int = 100
@@ -73,12 +71,6 @@ def _reading_memory() -> int:
     """Bytes that reading one file may take, so that two can be read at a time beside everything else."""
     share = memory_share(READERS + 1)
     return _MOST_MEMORY if share is None else min(_MOST_MEMORY, share)
-
-
-def _places() -> int:
-    """Tabs that can work at a time: one with a large scan, a patient and a prediction takes about 250 MB."""
-    whole = memory()
-    return _PLACES[0] if whole is None else min(max(whole // (500 * MEGABYTE), _PLACES[0]), _PLACES[1])
 
 
 def is_loopback(host: str) -> bool:
