@@ -5,7 +5,7 @@
 Runs ``breastmorph explore`` with the demo model (30,328 vertices) or the one named, and headless Chromium with
 software drawing. A slider is moved by a key; the picture counts as updated when a pixel of the canvas has changed.
 ``server`` asks as the page does, with a phantom's scan: each row after the first time, then with four tabs at once.
-``memory`` opens so many scans in one tab, registers each, predicts and edits, and looks at the server's resident memory.
+``memory`` opens so many scans in one tab, registers each, predicts and edits, and looks at the resident memory.
 ``--peer`` measures the first slider of any other page (viser, trame) in exactly the same way.
 """
 
