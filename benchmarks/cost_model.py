@@ -18,7 +18,8 @@ import igl
 import numpy as np
 
 import measuring  # noqa: F401  (one core)
-from breastmorph.batch.registered_folder import Product, ProductMaker, RegisteredFolder, input_hashes, recipe
+from breastmorph.batch.product import Product, ProductMaker, input_hashes, recipe
+from breastmorph.batch.registered_folder import RegisteredFolder
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.geometry import decimate
 from breastmorph.mesh.triangle_mesh import TriangleMesh

@@ -19,7 +19,8 @@ import numpy as np
 
 import measuring  # noqa: F401  (one core)
 from breastmorph.batch.engine import register_batch
-from breastmorph.batch.registered_folder import Outcome, recipe
+from breastmorph.batch.product import recipe
+from breastmorph.batch.registered_folder import Outcome
 from breastmorph.batch.summary import summarise, unexplained_stretch
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.foundation.arrays import Floats

@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 
 from breastmorph.batch.engine import register_batch
-from breastmorph.batch.registered_folder import recipe
+from breastmorph.batch.product import recipe
 from breastmorph.clinical.absent_breast import is_gone
 from breastmorph.clinical.feature_requests import Request
 from breastmorph.clinical.features import measured_features

@@ -25,9 +25,10 @@ from typing import Any
 
 import numpy as np
 
-from breastmorph.batch import registered_folder
+from breastmorph.batch import product
 from breastmorph.batch.engine import InProcess, LocalProcesses, register_batch
-from breastmorph.batch.registered_folder import Outcome, recipe
+from breastmorph.batch.product import recipe
+from breastmorph.batch.registered_folder import Outcome
 from breastmorph.batch.summary import unexplained_stretch
 from breastmorph.cohort import load_cohort
 from breastmorph.foundation.files import file_hash
@@ -238,9 +239,9 @@ def overhead(arguments: argparse.Namespace, place: Path) -> bool:
         return call
 
     # Timed within the run: the difference of two runs would drown in the noise of a loaded machine.
-    registered_folder.check_scan = timed(registered_folder.check_scan)
-    registered_folder.Registrar.register = timed(Registrar.register)  # type: ignore[method-assign]
-    registered_folder.Registrar.__init__ = timed(Registrar.__init__)  # type: ignore[method-assign]
+    product.check_scan = timed(product.check_scan)
+    product.Registrar.register = timed(Registrar.register)  # type: ignore[method-assign]
+    product.Registrar.__init__ = timed(Registrar.__init__)  # type: ignore[method-assign]
     own = []
     for count in (1, n):
         inside, begin = 0.0, time.process_time()

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from breastmorph.batch.engine import LocalProcesses, register_batch
-from breastmorph.batch.registered_folder import recipe
+from breastmorph.batch.product import recipe
 from breastmorph.cohort import load_cohort
 from breastmorph.explorer.demo_model import from_bytes, to_bytes
 from breastmorph.foundation.files import write_file

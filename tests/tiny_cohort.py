@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from breastmorph.batch.registered_folder import Recipe, recipe
+from breastmorph.batch.product import Recipe, recipe
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.scan.check import CheckParameters, ScanFiles, find_scans
 from breastmorph.scan.landmark_files import save_landmarks

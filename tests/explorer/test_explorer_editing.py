@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import breastmorph as bm
-from breastmorph.batch.registered_folder import FailedScan, RegisteredFolder
+from breastmorph.batch.product import FailedScan
+from breastmorph.batch.registered_folder import RegisteredFolder
 from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.patient import mean_patient
 from breastmorph.explorer.answers import as_record, spoken

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from breastmorph.batch.engine import InProcess, LocalProcesses, register_batch
-from breastmorph.batch.registered_folder import ProductMaker, RegisteredFolder, input_hashes
+from breastmorph.batch.product import ProductMaker, input_hashes
+from breastmorph.batch.registered_folder import RegisteredFolder
 from breastmorph.foundation import files as lock_module
 from breastmorph.foundation.errors import FileProblem, warning
 from breastmorph.foundation.files import locked_folder

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from breastmorph.batch.registered_folder import input_hashes
+from breastmorph.batch.product import input_hashes
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, LandmarkProblem
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity, rotation_about

@@ -106,7 +106,7 @@ def test_an_error_nobody_foresaw_is_told_without_places(tmp_path, monkeypatch):
     def unforeseen(*_):
         raise ZeroDivisionError(f"in {found[0].mesh}")
 
-    monkeypatch.setattr("breastmorph.batch.registered_folder.ProductMaker._product", unforeseen)
+    monkeypatch.setattr("breastmorph.batch.product.ProductMaker._product", unforeseen)
     register_batch(found, tiny_recipe(), tmp_path / "out", InProcess())
     told = json.loads((tmp_path / "out" / "failed" / "s00.json").read_text())
     assert "batch/registered_folder.py" in told["trace"].replace("\\", "/")

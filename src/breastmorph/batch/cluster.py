@@ -25,15 +25,8 @@ from typing import Any
 
 from breastmorph import __version__
 from breastmorph.batch.engine import TIME_LIMIT, Outcomes, failed_scan
-from breastmorph.batch.registered_folder import (
-    FailedScan,
-    Hashes,
-    Product,
-    ProductMaker,
-    Recipe,
-    RegisteredFolder,
-    input_hashes,
-)
+from breastmorph.batch.product import FailedScan, Hashes, Product, ProductMaker, Recipe, input_hashes
+from breastmorph.batch.registered_folder import RegisteredFolder
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, name_of
 from breastmorph.foundation.files import FolderLock, read_bytes
 from breastmorph.foundation.machine import memory_share

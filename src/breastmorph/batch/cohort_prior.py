@@ -47,7 +47,7 @@ class CohortPrior:
     of_groups : tuple of tuples of ScorePrior
         For each group one prior a basis of the template, fitted to all other groups; at the end those of all together.
     made_by : str
-        What the first pass was made by; see :attr:`breastmorph.batch.registered_folder.Recipe.first_pass`.
+        What the first pass was made by; see :attr:`breastmorph.batch.product.Recipe.first_pass`.
     """
 
     ids: tuple[str, ...]

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from breastmorph.batch.cohort_prior import digest
-from breastmorph.batch.registered_folder import RegisteredFolder, input_hashes
+from breastmorph.batch.product import input_hashes
+from breastmorph.batch.registered_folder import RegisteredFolder
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, name_of
 from breastmorph.foundation.files import file_hash
 from breastmorph.scan.check import ScanFiles

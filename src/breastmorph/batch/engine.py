@@ -14,15 +14,8 @@ from typing import Protocol
 import numpy as np
 
 from breastmorph.batch.cohort_prior import CohortPrior, PriorFitter, is_sound
-from breastmorph.batch.registered_folder import (
-    FailedScan,
-    Hashes,
-    Outcome,
-    ProductMaker,
-    Recipe,
-    RegisteredFolder,
-    input_hashes,
-)
+from breastmorph.batch.product import FailedScan, Hashes, ProductMaker, Recipe, input_hashes
+from breastmorph.batch.registered_folder import Outcome, RegisteredFolder
 from breastmorph.batch.summary import write_summary
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding

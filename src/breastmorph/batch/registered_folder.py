@@ -1,300 +1,35 @@
-"""A folder of registered scans: what is kept of each, where it lies, whether it is still what was written."""
+"""A folder of registered scans: which files belong to a scan, where they lie, what became of each scan."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-import re
-import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal
 
-import numpy as np
-
-from breastmorph import __version__
-from breastmorph.batch.cohort_prior import CohortPrior, digest
+from breastmorph.batch.product import FailedScan, Product, Recipe, input_hashes
 from breastmorph.foundation.errors import (
     BreastMorphError,
     FileProblem,
     Finding,
     name_of,
     recorded,
-    sentences,
-    shown,
-    warning,
 )
 from breastmorph.foundation.files import (
     PART_FILES,
     file_hash,
     json_text,
     make_folder,
-    plain,
     read_object,
     write_file,
     write_files,
     write_if_new,
 )
-from breastmorph.foundation.machine import one_thread, share_compiled_code
-from breastmorph.mesh.files.ply import encoded
-from breastmorph.mesh.skin import share_seen
-from breastmorph.registration.parameters import RegistrationParameters
-from breastmorph.registration.pipeline import Registrar
-from breastmorph.registration.result import Registration, StageMetrics
-from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan
-from breastmorph.scan.scan import Check, Doubts, Scan
-from breastmorph.template import Template, from_npz, template_hash, to_npz
-
-# --------------------------------------------------------------------------------------------------------------------
-# One scan to one product: everything that is kept of a registration, as bytes, whoever computes it and wherever
-# --------------------------------------------------------------------------------------------------------------------
-
-Hashes = dict[str, str]  # of files, by name: SHA-256
-_PROGRAM_FOLDER = re.compile(r'File "[^"]*?([^"/\\]+[/\\][^"/\\]+)"')  # keeps the last two parts
-
-
-class Pictures(Protocol):
-    """Pictures that belong to every result. Called where the scan is registered, so it must be picklable."""
-
-    def __call__(self, scan: Scan, result: Registration) -> Mapping[str, bytes]:
-        """PNG files by their place in the output folder, for example ``sheets/<id>.png``."""
-
-    def places(self, scan_id: str) -> Sequence[str]:
-        """The places that a call will fill."""
-
-
-@dataclass(frozen=True, eq=False)
-class Recipe:
-    """All that shapes a result beside the scan itself. Can be sent to other processes and machines.
-
-    Attributes
-    ----------
-    template : bytes
-        As an NPZ file with exact coordinates; see :func:`recipe`.
-    parameters : RegistrationParameters
-    check : CheckParameters
-    pictures : Pictures, optional
-    learnt : bytes
-        What a first pass taught, as the content of ``learnt.npz``; empty for a first pass.
-    doubts : mapping from scan to (hashes, doubts)
-        What an earlier check by the same rules said of scans, and of which files; saves time and changes no result.
-    """
-
-    template: bytes
-    parameters: RegistrationParameters
-    check: CheckParameters
-    pictures: Pictures | None
-    learnt: bytes = b""
-    doubts: Mapping[str, tuple[Hashes, Doubts]] = field(default_factory=dict)
-
-    @cached_property
-    def common(self) -> dict[str, Any]:
-        """What the records of all scans have in common; a record that differs is out of date."""
-        return {
-            "template": template_hash(from_npz(self.template)),
-            "parameters": plain(asdict(self.parameters)),
-            "check": plain(asdict(self.check)),
-            "learnt": digest(self.learnt),
-            "version": __version__,
-        }
-
-    @property
-    def first_pass(self) -> str:
-        """What is common to the first pass that this recipe builds on, as text."""
-        return json_text({key: value for key, value in self.common.items() if key != "learnt"})
-
-
-def recipe(
-    template: Template,
-    parameters: RegistrationParameters | None = None,
-    check: CheckParameters | None = None,
-    pictures: Pictures | None = None,
-) -> Recipe:
-    """A recipe from values."""
-    # 64 bits: results must not depend on whether a process got the template as a file or as a value.
-    return Recipe(
-        to_npz(template, np.float64),
-        parameters or RegistrationParameters(),
-        check or CheckParameters(),
-        pictures,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Product:
-    """A registered scan.
-
-    Attributes
-    ----------
-    id : str
-    record : dict
-        What ``<id>.json`` will hold.
-    mesh : bytes
-        A PLY file.
-    pictures : mapping from place to bytes
-        PNG files by their place in the output folder.
-    """
-
-    id: str
-    record: dict[str, Any]
-    mesh: bytes
-    pictures: Mapping[str, bytes]
-
-
-@dataclass(frozen=True)
-class FailedScan:
-    """A scan without a result.
-
-    Attributes
-    ----------
-    id : str
-    message : str
-        Why, and what to do about it.
-    code : str
-        The same for machines.
-    inputs : dict
-        Hashes of the input files by name; empty where they cannot be read.
-    trace : str
-        Where in the program it happened, for errors that nobody foresaw.
-    finding : dict
-        What :meth:`breastmorph.foundation.errors.Finding.from_dict` reads, so that others can phrase it anew.
-    """
-
-    id: str
-    message: str
-    code: str
-    inputs: Hashes = field(default_factory=dict)
-    trace: str = ""
-    finding: dict[str, Any] = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls, files: ScanFiles, error: BreastMorphError, inputs: Hashes | None = None, trace: str = ""
-    ) -> Self:
-        """The failure of some files, without saying where on this machine they or the program lie."""
-        parts = (error.text("command", folders=False), trace, Finding.of(error).as_dict())
-        message, trace, finding = (_by_name(part, files) for part in parts)
-        return cls(
-            files.id, message, error.code, inputs or {}, _PROGRAM_FOLDER.sub(r'File "\1"', trace), finding
-        )
-
-
-def _by_name(value: Any, files: ScanFiles) -> Any:
-    """Texts, alone or within plain values, that name files without their folders."""
-    if isinstance(value, dict):
-        return {key: _by_name(one, files) for key, one in value.items()}
-    if isinstance(value, list):
-        return [_by_name(one, files) for one in value]
-    if isinstance(value, str):
-        value = shown(value)
-        for path in files.paths:
-            value = value.replace(shown(str(path)), shown(path.name))
-    return value
-
-
-class ProductMaker:
-    """A recipe made ready in one process; call it with scans."""
-
-    def __init__(self, recipe: Recipe) -> None:
-        share_compiled_code()
-        self._recipe = recipe
-        self._registrar = Registrar(from_npz(recipe.template), recipe.parameters)
-        self._learnt = CohortPrior.from_npz(recipe.learnt) if recipe.learnt else None
-
-    def __call__(self, files: ScanFiles) -> Product | FailedScan:
-        """Read, check and register one scan. Whatever is wrong with it becomes a FailedScan."""
-        inputs: Hashes = {}
-        try:
-            # Before reading: a file that changes meanwhile then differs from its record and is done again.
-            inputs = input_hashes(files)
-            with one_thread():  # several threads round differently; results must not depend on who computes
-                of_files, known = self._recipe.doubts.get(files.id, ({}, None))
-                judged = check_scan(
-                    files,
-                    self._recipe.check,
-                    self._registrar.template.as_reference,
-                    known if of_files == inputs else None,
-                )
-                return self._product(judged, judged.accepted(), inputs)
-        except BreastMorphError as error:
-            return FailedScan.of(files, error, inputs)
-        except MemoryError:
-            raise  # how much there was is known to whoever set the limit
-        except Exception as error:
-            said = BreastMorphError.of("unexpected", files.mesh, why=f"{type(error).__name__}: {error}")
-            return FailedScan.of(files, said, inputs, traceback.format_exc())
-
-    def _product(self, judged: Check, scan: Scan, inputs: Hashes) -> Product:
-        told = () if self._learnt is None else self._learnt.for_scan(scan.id)
-        result = self._registrar.register(scan, told)
-        mesh = encoded(result.mesh.with_vertices(scan.to_file.apply(result.vertices)))
-        warnings = [*(one for one in judged.findings if one.level == "repair"), *result.warnings]
-        outputs = {f"{scan.id}.ply": hashlib.sha256(mesh).hexdigest()}
-        pictures = self._pictures(scan, result, outputs, warnings)
-        record = {
-            "id": scan.id,
-            "metrics": plain(dict(result.metrics)),
-            "absent_side": result.absent_side,
-            "warnings": sentences(warnings),
-            "findings": plain([one.as_dict() for one in warnings]),
-            "stages": [_stage(stage) for stage in result.stages],
-            "seconds": plain(dict(result.seconds)),
-            "landmarks": {name: scan.landmarks[name].tolist() for name in scan.landmarks},
-            "landmarks_found": {name: round(one.sd, 2) for name, one in result.landmarks.found.items()},
-            "landmarks_estimated": {name: point.tolist() for name, point in result.estimated.items()},
-            "to_file": scan.to_file.as_dict(),
-            "rigid": result.transform.as_dict(),
-            "inputs": inputs,
-            **self._recipe.common,
-            "outputs": outputs,
-        }
-        if result.mesh.colors is not None:
-            record["skin_seen"] = round(share_seen(result.mesh.colors), 4)
-        return Product(scan.id, record, mesh, pictures)
-
-    def _pictures(
-        self, scan: Scan, result: Registration, outputs: Hashes, warnings: list[Finding]
-    ) -> Mapping[str, bytes]:
-        draw = self._recipe.pictures
-        if draw is None:
-            return {}
-        try:
-            pictures = draw(scan, result)
-            outputs |= {place: hashlib.sha256(data).hexdigest() for place, data in pictures.items()}
-        except MemoryError:
-            raise
-        except Exception as error:  # a good registration must not be lost for a picture
-            warnings.append(warning("no-pictures", why=f"{type(error).__name__}: {error}"))
-            outputs |= dict.fromkeys(draw.places(scan.id), "")
-            return {}
-        return pictures
-
-
-def input_hashes(files: ScanFiles) -> Hashes:
-    """Hashes of a scan's files by name."""
-    return {name_of(path.name): file_hash(path) for path in files.paths}
-
-
-def _stage(stage: StageMetrics) -> Any:
-    return plain(
-        {
-            "name": stage.name,
-            "seconds": stage.seconds,
-            "iterations": stage.iterations,
-            "distance_inside": stage.distance_inside,
-            "distance_outside": stage.distance_outside,
-            "landmark_residuals": dict(stage.landmark_residuals),
-        }
-    )
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# The registered folder: which files belong to a scan, in which order they appear, what is still to be done
-# --------------------------------------------------------------------------------------------------------------------
+from breastmorph.scan.check import ScanFiles
 
 Status = Literal["registered", "unchanged", "failed"]
 PICTURES = ("sheets", "thumbnails")  # folders of pictures that a result may have
@@ -366,8 +101,6 @@ class RegisteredFolder:
         """Results that are no longer valid."""
         return self.path / "superseded"
 
-    # -- reading -----------------------------------------------------------------------------------------------
-
     def ids(self) -> list[str]:
         """Scans the folder knows, registered or failed, sorted."""
         # Names with a dot in front are half-written, or a Mac's own notes on a file.
@@ -424,8 +157,6 @@ class RegisteredFolder:
             )
         except FileProblem:
             return False
-
-    # -- writing -----------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
         """Make the folders, and clear away what killed processes left half-written."""

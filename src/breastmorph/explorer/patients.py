@@ -14,15 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.batch.engine import Executor, LocalProcesses, register_batch
-from breastmorph.batch.registered_folder import (
-    FailedScan,
-    Outcome,
-    Product,
-    ProductMaker,
-    Recipe,
-    RegisteredFolder,
-    recipe,
-)
+from breastmorph.batch.product import FailedScan, Product, ProductMaker, Recipe, recipe
+from breastmorph.batch.registered_folder import Outcome, RegisteredFolder
 from breastmorph.batch.summary import summarise
 from breastmorph.clinical.patient import Patient
 from breastmorph.explorer.answers import sentences, told

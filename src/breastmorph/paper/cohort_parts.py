@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from breastmorph.batch.engine import LocalProcesses, register_batch
-from breastmorph.batch.registered_folder import Hashes, Outcome, RegisteredFolder, input_hashes, recipe
+from breastmorph.batch.product import Hashes, input_hashes, recipe
+from breastmorph.batch.registered_folder import Outcome, RegisteredFolder
 from breastmorph.cohort import load_cohort
 from breastmorph.cohort.reading import read_table
 from breastmorph.foundation.arrays import Floats

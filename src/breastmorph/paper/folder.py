@@ -14,7 +14,7 @@ from typing import Any
 
 from breastmorph import __version__
 from breastmorph.batch.drift import compared
-from breastmorph.batch.registered_folder import Hashes, input_hashes
+from breastmorph.batch.product import Hashes, input_hashes
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.foundation.errors import FileProblem, Finding
 from breastmorph.foundation.files import (

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from breastmorph.batch.registered_folder import Hashes
+from breastmorph.batch.product import Hashes
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.foundation.files import FolderLock, locked_folder, make_folder, plain, write_if_new
 from breastmorph.foundation.machine import cores, share_compiled_code

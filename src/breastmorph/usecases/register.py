@@ -11,7 +11,8 @@ from pathlib import Path
 
 from breastmorph.batch.cohort_prior import CohortPrior, fit_cohort_prior
 from breastmorph.batch.engine import Executor, register_batch
-from breastmorph.batch.registered_folder import Outcome, Pictures, recipe
+from breastmorph.batch.product import Pictures, recipe
+from breastmorph.batch.registered_folder import Outcome
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.workers import Failure, Limits, run_each
 from breastmorph.registration.parameters import RegistrationParameters
