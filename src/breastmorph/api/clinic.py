@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace as changed
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,9 +21,7 @@ from breastmorph.clinical.comparison import Comparison
 from breastmorph.clinical.distances import KINDS, STRAIGHT
 from breastmorph.clinical.edit import Edit
 from breastmorph.clinical.examination import Examination
-from breastmorph.clinical.examiner import landmarks_of
 from breastmorph.clinical.feature_requests import Request, parse_request
-from breastmorph.clinical.model_features import ModelFeatures
 from breastmorph.clinical.patient import Patient, mean_patient
 from breastmorph.clinical.repeat_study import RepeatStudy
 from breastmorph.clinical.repeatability import Repeatability, load_repeatability
@@ -149,19 +146,21 @@ def edit(
     linear : bool
         The paper's linear regression, which attains the measures only nearly.
     """
-    from breastmorph.clinical.editing import Editor
+    from breastmorph.usecases.edit import EditRequest
+    from breastmorph.usecases.edit import edit as edited
 
     patient = _patient(model, subject)
     if not isinstance(changes, Mapping) or not changes:
         raise BreastMorphError("there is no change to make", 'Give for example {"SN-NL": "+1 cm"}')
-    requests = [_request(name, value) for name, value in changes.items()]
-    check_choice(kind, KINDS, "the kind of distances")
-    held = check_texts(hold, "what is held")
-    editor = Editor(
-        model, patient, ModelFeatures(model, kind, patient.absent_side, landmarks_of(model, patient))
+    request = EditRequest(
+        model,
+        tuple(_request(name, value) for name, value in changes.items()),
+        patient,
+        tuple(check_texts(hold, "what is held")),
+        check_choice(kind, KINDS, "the kind of distances"),
+        linear,
     )
-    found = editor.linear(requests, held) if linear else editor.exact(requests, held)
-    return changed(found, warnings=(*patient.warnings, *found.warnings))
+    return edited(request).edit
 
 
 def predict(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,35 +14,28 @@ from rich.markup import escape
 from breastmorph.cli.options import (
     FOLDER,
     PATH,
+    ModelFile,
     json_option,
-    landmark_ids_option,
     landmarks_option,
-    model_argument,
-    opened_model,
+    model_options,
     print_json,
     print_table,
-    progress,
+    progress_with,
     provenance,
     scan_options,
     warn,
 )
-from breastmorph.clinical.distances import DISTANCES, KINDS, PAIRS, PAPER, STRAIGHT, TAPE
-from breastmorph.clinical.edit import Edit
-from breastmorph.clinical.editing import Editor
-from breastmorph.clinical.examiner import landmarks_of
-from breastmorph.clinical.feature_requests import REGIONS, Request, named, parse_request
-from breastmorph.clinical.model_features import ModelFeatures
-from breastmorph.clinical.patient import Patient, mean_patient
+from breastmorph.clinical.distances import DISTANCES, KINDS, PAIRS, PAPER, STRAIGHT
+from breastmorph.clinical.feature_requests import REGIONS, parse_request
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import BreastMorphError, measure_in_words, sentences
+from breastmorph.foundation.errors import measure_in_words, sentences
 from breastmorph.foundation.files import csv_text, json_text, make_folder, write_file
 from breastmorph.mesh.files import save_mesh
-from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.check import CheckParameters
-from breastmorph.usecases.subject import SubjectFile, open_subject
+from breastmorph.usecases.edit import EditRequest, EditResult, GridRequest, edit, edit_grid
+from breastmorph.usecases.subject import SubjectFile
 
 _GRID = ",".join(PAPER)  # the features of the paper's figure
-_STEPS = (-2.0, -1.0, 0.0, 1.0, 2.0)  # standard deviations in that figure
 _MEASURES = (*DISTANCES, *PAIRS["volume"])
 
 
@@ -59,7 +52,7 @@ def _offered(
 
 
 @click.command("edit")
-@model_argument
+@model_options
 @click.option("--mean", "of_mean", is_flag=True, help="Edit the model's mean (the default).")
 @click.option("--scan", type=PATH, help="Edit a patient's scan; it is registered first.")
 @landmarks_option
@@ -81,23 +74,21 @@ def _offered(
     "--grid", is_flag=False, flag_value=_GRID, metavar="NAMES", shell_complete=_offered(_MEASURES),
     help=f"Draw measures at -2 to +2 standard deviations instead; {_GRID} when none are named.",
 )  # fmt: skip
-@landmark_ids_option
 @click.option("--out", type=FOLDER, default=Path("edited"), show_default=True, help="Folder for the results.")
 @click.option("--no-sheet", is_flag=True, help="Do not draw the page before/after.")
 @scan_options
 @json_option
 def command(
-    model_file: Path,
+    model: ModelFile,
     of_mean: bool,
     scan: Path | None,
     landmarks: Path | None,
     registered: Path | None,
-    wishes: Sequence[str],
-    hold: Sequence[str],
+    wishes: tuple[str, ...],
+    hold: tuple[str, ...],
     linear: bool,
     kind: str,
     grid: str | None,
-    landmark_ids: Path | None,
     out: Path,
     no_sheet: bool,
     check: CheckParameters,
@@ -121,64 +112,40 @@ def command(
         raise click.UsageError("--landmarks belongs to --scan.")
     if bool(wishes) == (grid is not None):
         raise click.UsageError("Say what to change with --set, or draw a figure with --grid.")
-    requests = [parse_request(text) for text in wishes]
-    model = opened_model(model_file, landmark_ids)
-    patient = _patient(model, scan, landmarks, registered, check)
-    editor = Editor(
-        model, patient, ModelFeatures(model, kind, patient.absent_side, landmarks_of(model, patient))
-    )
+    changes = tuple(parse_request(text) for text in wishes)
+    opened = model.open()
+    file = registered or scan
+    subject = None
+    if file is not None:
+        subject = SubjectFile(file, landmarks, check, is_registered=registered is not None)
     if grid is not None:
-        _draw_grid(editor, [name.strip() for name in grid.split(",")], hold, linear, out, as_json)
+        measures = tuple(name.strip() for name in grid.split(","))
+        _draw_grid(GridRequest(opened, measures, subject, hold, kind, linear), out, as_json)
         return
-    edit = editor.linear(requests, hold) if linear else editor.exact(requests, hold)
-    edit = replace(edit, warnings=(*patient.warnings, *edit.warnings))
-    beside, why_not = (None, "") if linear else _linear(editor, edit, requests, hold)
-    record = {**_record(edit, patient, model_file, kind, beside), "made": provenance()}
-    files = _write(edit, patient, record, out)
+    result = edit(EditRequest(opened, changes, subject, hold, kind, linear, compare_linear=True))
+    record = {**_record(result, model.name, kind), "made": provenance()}
+    files = _write(result, record, out)
     if not no_sheet:
         from breastmorph.report.clinical_sheet import caution
         from breastmorph.report.shape_sheets import save_editing_sheet
 
-        asked = (measure_in_words(c.name) for c in edit.changes if c.requested is not None and not c.held)
-        title = f"{patient.id}: {', '.join(asked)}"
-        files += save_editing_sheet(edit, model.faces, title, out, caution(model), model_file.name)
+        found = result.edit
+        asked = (measure_in_words(c.name) for c in found.changes if c.requested is not None and not c.held)
+        title = f"{result.patient.id}: {', '.join(asked)}"
+        files += save_editing_sheet(found, opened.faces, title, out, caution(opened), model.name)
     if as_json:
         print_json({**record, "files": [str(path) for path in files]})
     else:
-        _print(edit, patient, beside, why_not)
+        _print(result)
         click.echo(f"Written: {', '.join(str(path) for path in files)}")
-    warn(sentences(edit.warnings))
+    warn(sentences(result.edit.warnings))
 
 
-def _patient(
-    model: ShapeModel,
-    scan: Path | None,
-    landmarks: Path | None,
-    registered: Path | None,
-    check: CheckParameters,
-) -> Patient:
-    file = registered or scan
-    if file is None:
-        return mean_patient(model)
-    return open_subject(model, SubjectFile(file, landmarks, check, is_registered=registered is not None))
-
-
-def _linear(
-    editor: Editor, edit: Edit, requests: Sequence[Request], hold: Sequence[str]
-) -> tuple[Edit | None, str]:
-    """The paper's version beside the exact one, or why there is none; it knows no held regions."""
-    if any(change.requested is not None and change.name.endswith(TAPE) for change in edit.changes):
-        return None, "takes a minute with tape measures: ask for it with --linear"
-    try:
-        return editor.linear(requests, [name for name in hold if named(name, REGIONS) is None]), ""
-    except BreastMorphError as error:
-        return None, f"is not possible here: {error.said('command').cause}"
-
-
-def _write(edit: Edit, patient: Patient, record: dict[str, Any], out: Path) -> list[Path]:
+def _write(result: EditResult, record: dict[str, Any], out: Path) -> list[Path]:
     """Write the edited mesh in the frame and unit of the patient's file, and what was done; returns the files."""
     make_folder(out)
-    mesh = edit.mesh.with_vertices(patient.to_file.apply(edit.shape))
+    mesh = result.edit.mesh
+    mesh = mesh.with_vertices(result.patient.to_file.apply(mesh.vertices))
     files = [out / f"edited.{suffix}" for suffix in ("ply", "stl", "obj")]
     for path in files:
         save_mesh(mesh, path)
@@ -199,74 +166,77 @@ def _write_measures(changes: Sequence[dict[str, Any]], path: Path) -> Path:
     return path
 
 
-def _record(edit: Edit, patient: Patient, model_file: Path, kind: str, beside: Edit | None) -> dict[str, Any]:
-    record = {"patient": patient.id, "model": model_file.name, "distances": kind, **edit.as_dict()}
-    if beside is not None:
+def _record(result: EditResult, model: str, kind: str) -> dict[str, Any]:
+    found, linear = result.edit, result.linear
+    record = {"patient": result.patient.id, "model": model, "distances": kind, **found.as_dict()}
+    if linear is not None:
+        asked = [row for row in linear.changes if row.requested is not None]
         record["linear_version"] = {
-            "trained_on": beside.basis,
-            "attained": {c.name: c.after for c in beside.changes if c.requested is not None},
-            "error": {c.name: c.error for c in beside.changes if c.requested is not None},
+            "trained_on": linear.basis,
+            "attained": {row.name: row.after for row in asked},
+            "error": {row.name: row.error for row in asked},
         }
     return record
 
 
-def _print(edit: Edit, patient: Patient, beside: Edit | None, why_not: str) -> None:
+def _print(result: EditResult) -> None:
     from breastmorph.report.shape_sheets import change_row
 
+    found, beside = result.edit, result.linear
     columns = ["measure", "before", "requested", "after", "difference"]
-    rows = [change_row(change, in_words=False) for change in edit.changes]
+    rows = [change_row(change, in_words=False) for change in found.changes]
     if beside is not None:
         columns.append("linear version's")
         others = {name: error for name, *_, error in (change_row(c, in_words=False) for c in beside.changes)}
         rows = [[*row, others.get(row[0], "")] for row in rows]
-    title = f"{patient.id}, {edit.method} edit: {edit.length:.1f} standard deviations"
+    title = f"{result.patient.id}, {found.method} edit: {found.length:.1f} standard deviations"
     print_table(escape(title), columns, [[escape(cell) for cell in row] for row in rows])
-    moved = ", ".join(f"{region} {value:.2f} mm" for region, value in edit.movements.items())
+    moved = ", ".join(f"{region} {value:.2f} mm" for region, value in found.movements.items())
     if moved:
         click.echo(f"Moved (root mean square): {moved}")
-    if edit.standing is not None:
-        click.echo(f"{edit.standing.level.capitalize()}: {edit.standing.finding.said('command').cause}")
-    if edit.basis:
-        click.echo(f"Regression trained on {edit.basis}")
+    if found.standing is not None:
+        click.echo(f"{found.standing.level.capitalize()}: {found.standing.finding.said('command').cause}")
+    if found.basis:
+        click.echo(f"Regression trained on {found.basis}")
     elif beside is not None:
         click.echo(f"The linear version (the paper's regression) was trained on {beside.basis}")
+    elif result.linear_refusal is not None:
+        click.echo(
+            f"The linear version beside it is not possible here: {result.linear_refusal.said('command').cause}"
+        )
     else:
-        click.echo(f"The linear version beside it {why_not}")
+        click.echo("The linear version beside it takes a minute with tape measures: ask for it with --linear")
 
 
-def _draw_grid(
-    editor: Editor, names: Sequence[str], hold: Sequence[str], linear: bool, out: Path, as_json: bool
-) -> None:
+def _draw_grid(request: GridRequest, out: Path, as_json: bool) -> None:
     from breastmorph.report.clinical_sheet import in_cm
     from breastmorph.report.shape_sheets import save_feature_grid
 
     rows: list[list[tuple[Floats | None, str]]] = []
     records: list[dict[str, Any]] = []
-    for feature, _, sd in [editor.usual(name) for name in names]:
+    refused: list[str] = []
+    for row in edit_grid(request, partial(progress_with, "Editing")):
         rows.append([])
-        title = feature.name.split(" ")[0]
-        for step in progress(_STEPS, feature.name):
-            where = f"{step:+g} sd" if step else "as it is"
-            request = Request(feature.name, step * sd, relative=True)
-            try:
-                edit = editor.linear([request], hold) if linear else editor.exact([request], hold)
-            except BreastMorphError as error:
-                if not step:  # not this value, but something else is wrong
-                    raise
+        for step in row:
+            title = step.measure.split(" ")[0]
+            where = f"{step.deviations:+g} sd" if step.deviations else "as it is"
+            record: dict[str, Any] = {"feature": step.measure, "step_sd": step.deviations}
+            if step.edit is not None:
+                asked = step.edit.changes[0]
+                rows[-1].append((step.edit.shape, f"{title} {in_cm(asked.after, asked.unit)} ({where})"))
+                record |= step.edit.as_dict()
+            elif step.refusal is not None:
                 rows[-1].append((None, f"{title} {where}: not attainable"))
-                records.append({"feature": feature.name, "step_sd": step, "refused": error.text("command")})
-                continue
-            asked = edit.changes[0]
-            rows[-1].append((edit.shape, f"{title} {in_cm(asked.after, asked.unit)} ({where})"))
-            records.append({"feature": feature.name, "step_sd": step, **edit.as_dict()})
+                refused.append(step.refusal.text("command"))
+                record["refused"] = refused[-1]
+            records.append(record)
     make_folder(out)
     path = out / "feature-editing.png"
-    save_feature_grid(rows, editor.model.faces, path)
+    save_feature_grid(rows, request.model.faces, path)
     if as_json:
         print_json({"figure": str(path), "edits": records, "made": provenance()})
     else:
         click.echo(f"Look at {path}")
-    refused = [record["refused"] for record in records if "refused" in record]
     for text in refused:
         click.echo(f"Left white: {text}", err=True)
     sys.exit(1 if refused else 0)

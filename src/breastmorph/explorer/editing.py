@@ -20,6 +20,7 @@ from breastmorph.foundation.errors import BreastMorphError, Finding
 from breastmorph.foundation.files import plain
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.scan import SIDES, other_side
+from breastmorph.usecases.edit import EditRequest, EditResult, edit, prepare_editor
 
 if TYPE_CHECKING:
     from breastmorph.explorer.session import Session
@@ -89,14 +90,14 @@ class Editing:
         with self._lock:
             editor = self._ready()
             other = self._other_breast(requests, hold) if asked.get("hold_other") is True else ""
-            edit, held = self._fulfilled(editor, requests, hold, other)
-        record = _record(base, edit) | {
+            result, held = self._fulfilled(editor, requests, hold, other)
+        record = _record(base, result) | {
             "held": held,
             "held_by_itself": other if other in held else "",
             "not_held": other if other not in held else "",
             "asked": dict(asked),
         }
-        return Edited(base, self.patient, edit, dict(asked), record)
+        return Edited(base, self.patient, result.edit, dict(asked), record)
 
     def _other_breast(self, requests: Sequence[Request], hold: Sequence[str]) -> str:
         """The breast that no wish is about, where all wishes are about the other one; else empty."""
@@ -109,13 +110,14 @@ class Editing:
 
     def _fulfilled(
         self, editor: Editor, requests: Sequence[Request], hold: Sequence[str], other: str
-    ) -> tuple[Edit, list[str]]:
+    ) -> tuple[EditResult, list[str]]:
         """The edit and what was held: also the other breast, where that succeeds."""
         plans = [[*hold, other], list(hold)] if other else [list(hold)]
         refusal = BreastMorphError.of("unattainable/nothing")
         for regions in plans:
+            request = EditRequest(self.model, tuple(requests), self.patient, tuple(regions))
             try:
-                return editor.exact(requests, regions), regions
+                return edit(request, editor), regions
             except BreastMorphError as error:
                 refusal = error
                 if error.code != UNATTAINABLE and regions is plans[-1]:
@@ -130,7 +132,7 @@ class Editing:
 
     def _ready(self) -> Editor:
         if self._editor is None:
-            self._editor = Editor(self.model, self.patient)
+            self._editor = prepare_editor(self.model, self.patient)
         return self._editor
 
     def _features_of(self, editor: Editor) -> list[dict[str, Any]]:
@@ -175,7 +177,7 @@ def edit_shape(session: Session, case: Case, asked: Mapping[str, Any]) -> Edited
     return editing.edit(kind, asked)
 
 
-def _record(base: str, edit: Edit) -> dict[str, Any]:
+def _record(base: str, result: EditResult) -> dict[str, Any]:
     return {
         "base": base,
         "changes": [
@@ -188,9 +190,9 @@ def _record(base: str, edit: Edit) -> dict[str, Any]:
                 "requested": plain(one.requested) if not one.held else None,
                 "held": one.held,
             }
-            for one in edit.changes
+            for one in result.edit.changes
         ],
-        "warnings": sentences(edit.warnings),
+        "warnings": sentences(result.own_warnings),
     }
 
 
