@@ -29,12 +29,12 @@ from breastmorph.clinical.skin_points import SkinLandmarks
 from breastmorph.clinical.tape_lines import tape_lines
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import load_cohort
-from breastmorph.explorer.demo_model import demo_model
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.files import write_file
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.model.demo_model import demo_model
 from breastmorph.model.fitting import fit_model
 from breastmorph.registration.pipeline import Registrar
 from breastmorph.report.clinical_sheet import save_symmetry_map, scan_sheet, sheet_png

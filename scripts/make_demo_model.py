@@ -17,9 +17,9 @@ import numpy as np
 from breastmorph.batch.engine import LocalProcesses, register_batch
 from breastmorph.batch.product import recipe
 from breastmorph.cohort import load_cohort
-from breastmorph.explorer.demo_model import from_bytes, to_bytes
 from breastmorph.foundation.files import write_file
 from breastmorph.model.building import BuildParameters, build_model
+from breastmorph.model.demo_model import from_bytes, to_bytes
 from breastmorph.phantom.scanner import write_cohort
 from breastmorph.scan.check import find_scans
 from breastmorph.template import default_template

@@ -17,10 +17,10 @@ import trimesh
 from click.testing import CliRunner
 
 from breastmorph.cli import main
-from breastmorph.explorer.demo_model import demo_model
 from breastmorph.foundation.files import locked_file
 from breastmorph.mesh.files import load_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.model.demo_model import demo_model
 from breastmorph.model.files import load_model
 from breastmorph.template import default_template, template_from, to_npz
 

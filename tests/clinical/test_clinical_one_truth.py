@@ -31,13 +31,13 @@ from breastmorph.clinical.predicted_measures import predicted_measures, predicte
 from breastmorph.clinical.tape_lines import section_length
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import load_cohort
-from breastmorph.explorer.demo_model import demo_model
 from breastmorph.explorer.model_view import ModelOrigin, ModelView
 from breastmorph.explorer.shapes import NamedShape
 from breastmorph.foundation.errors import measure_in_words
 from breastmorph.foundation.words import MEASURES, PAIRS_IN_WORDS
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.model.demo_model import demo_model
 from breastmorph.model.files import load_model, save_model
 from breastmorph.phantom import write_cohort
 from breastmorph.report.clinical_sheet import (

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from breastmorph.clinical.examiner import examiner_of
-from breastmorph.explorer.demo_model import demo_model, from_bytes, to_bytes
 from breastmorph.explorer.settings import Settings
+from breastmorph.model.demo_model import demo_model, from_bytes, to_bytes
 from breastmorph.model.files import load_model, save_model
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.report.clinical_sheet import caution

@@ -16,8 +16,9 @@ import pytest
 from click.testing import CliRunner
 
 from breastmorph.cli import main
-from breastmorph.explorer.jobs import Cancelled, Job, SharedCalls
+from breastmorph.explorer.jobs import Cancelled, Job
 from breastmorph.explorer.open_scans import scan_files
+from breastmorph.explorer.worker_calls import SharedCalls
 from breastmorph.foundation.workers import Limits
 from breastmorph.mask import breast_regions
 from breastmorph.mesh.closest import Surface

@@ -14,8 +14,8 @@ from breastmorph.explorer.answers import RequestProblem
 from breastmorph.explorer.folders import ScanQueue
 from breastmorph.explorer.picking import ORDER, Picks, doubts, guide, most_caudal, pick, rings
 from breastmorph.explorer.proposing import Proposal
+from breastmorph.explorer.reading import clustered, guessed_pose, shown_scan
 from breastmorph.explorer.settings import Settings
-from breastmorph.explorer.uploads import clustered, guessed_pose, shown_scan
 from breastmorph.foundation.errors import FileProblem, Finding
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import save_mesh

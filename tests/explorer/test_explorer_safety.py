@@ -17,10 +17,11 @@ import pytest
 
 from breastmorph.explorer.answers import RequestProblem
 from breastmorph.explorer.app import _ENDPOINTS
-from breastmorph.explorer.jobs import Cancelled, SharedCalls, WorkerCalls
+from breastmorph.explorer.jobs import Cancelled
 from breastmorph.explorer.security import Doorkeeper, Keys
 from breastmorph.explorer.settings import MEGABYTE, Settings, is_loopback
 from breastmorph.explorer.uploads import harmless_name
+from breastmorph.explorer.worker_calls import SharedCalls, WorkerCalls
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.foundation.workers import Limits
 from breastmorph.model.files import save_model

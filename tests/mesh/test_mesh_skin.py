@@ -12,11 +12,11 @@ from PIL import Image
 
 from breastmorph.cli import main
 from breastmorph.evaluation.truth import load_tie, load_truth
-from breastmorph.explorer.demo_model import demo_model
 from breastmorph.mesh.closest import Surface, SurfacePoints
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.skin import MADE_UP, SEEN, baked, borrowed, carried, filled, rgb_at, skin_of, to_lab
 from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
+from breastmorph.model.demo_model import demo_model
 from breastmorph.model.files import save_model
 from breastmorph.phantom import write_cohort
 from breastmorph.template import default_template

@@ -287,7 +287,7 @@ def picture(
 
 def demo_model() -> ShapeModel:
     """The synthetic model that comes with the package: nobody was scanned for it."""
-    from breastmorph.explorer.demo_model import demo_model as packaged
+    from breastmorph.model.demo_model import demo_model as packaged
 
     return packaged()
 

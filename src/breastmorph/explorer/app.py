@@ -1,6 +1,6 @@
 """The explorer as a web application: which request goes to which handler.
 
-Bodies and answers are JSON unless said otherwise, and every error is ``{"cause", "remedy", "where", "code"}``. What
+Bodies and answers are JSON unless stated otherwise, and every error is ``{"cause", "remedy", "where", "code"}``. What
 ``POST /api/sessions`` gives as ``session`` is the header X-Session of all other requests. Before that, ``POST
 /api/enter`` gives for the code of an address (header X-Code) the ``token``, which is the header X-Token of all others.
 The header X-Scan says which of the open scans a request is about (empty: none); without it, the one worked on.

@@ -21,10 +21,12 @@ from breastmorph.explorer.documents import (
     solid_file,
     textured_file,
 )
-from breastmorph.explorer.jobs import Job, WorkerCalls
+from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.open_scans import scan_files
 from breastmorph.explorer.patients import comparer
-from breastmorph.explorer.session_file import restore, saved
+from breastmorph.explorer.restoring import restore
+from breastmorph.explorer.session_file import saved
+from breastmorph.explorer.worker_calls import WorkerCalls
 from breastmorph.usecases.subject import template_of
 
 _HANDOUT = {

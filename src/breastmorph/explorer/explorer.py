@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from breastmorph.explorer.answers import RequestProblem, unknown
-from breastmorph.explorer.jobs import SharedCalls
 from breastmorph.explorer.model_view import ModelOrigin, ModelSource
+from breastmorph.explorer.private_folder import PrivateFolder
 from breastmorph.explorer.security import Keys
 from breastmorph.explorer.session import Session
-from breastmorph.explorer.settings import READERS, PrivateFolder, Settings
+from breastmorph.explorer.settings import READERS, Settings
+from breastmorph.explorer.worker_calls import SharedCalls
 from breastmorph.foundation.machine import cores
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Explorer:
         self.folder = self._private.path
         self.source = ModelSource(ModelOrigin(settings.model), settings.modes)
         self.folders: Folders | None = None
-        self.reading = SharedCalls(partial(_setup, "uploads.reader"), settings.reading, READERS)
+        self.reading = SharedCalls(partial(_setup, "reading.reader"), settings.reading, READERS)
         # One process: what it computed of the model for one tab serves the next.
         self.predicting = SharedCalls(partial(_setup, "predicting.predictor"), settings.computing, 1)
         self.registering = SharedCalls(

@@ -6,8 +6,9 @@ from typing import Any
 
 from breastmorph.explorer.answers import as_record, bad_request, not_now, unknown
 from breastmorph.explorer.app import Asked
+from breastmorph.explorer.checking import check_scans
 from breastmorph.explorer.folders import Folders, ScanQueue
-from breastmorph.explorer.jobs import Job, check_scans
+from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.patients import built_view, failure, quality_rows, register_scans
 from breastmorph.foundation.machine import cores
 
@@ -71,7 +72,7 @@ def accept_queue(asked: Asked) -> dict[str, Any]:
 
 
 def check_queue(asked: Asked) -> Job:
-    """Judge the scans that somebody worked on, and those that cannot be read; the others are not ready for it."""
+    """Judge the scans that have landmarks, and those that cannot be read; the others are not ready for it."""
     line, limits = _queue(asked), asked.session.explorer.settings.reading
     chosen = line.chosen(lambda row: row["status"] not in ("todo", "proposed") or bool(row["problem"]))
     if not chosen:

@@ -36,9 +36,9 @@ class ScanQueue:
     unreadable : dict from key to Spoken
         Why scans could not be opened.
     verdicts : dict from key to (verdict, time of its landmark file)
-        What the last check said.
+        Of the last check.
     proposals : dict from key to (proposal, time of its mesh file)
-        What the program found on scans that nobody has worked on.
+        What the program found on scans without landmarks of a person.
     known : dict from key to (time of its landmark file, status)
         So that files are not read again at every look.
     """
@@ -89,7 +89,7 @@ class ScanQueue:
         return found
 
     def note_verdict(self, key: str, verdict: str) -> None:
-        """Keep what a check said, as long as the landmarks stay."""
+        """Keep the verdict of a check, as long as the landmarks stay."""
         self.verdicts[key] = (verdict, self._stamp(key))
 
     def _stamp(self, key: str) -> int:
@@ -108,7 +108,7 @@ class ScanQueue:
         return found if stamp == _changed(self.scans[key].mesh) else None
 
     def lacks_proposal(self, key: str) -> bool:
-        """Whether nobody has worked on a scan yet, and the program neither."""
+        """Whether a scan has neither landmarks of a person nor a proposal of the program."""
         return key not in self.unreadable and self._landmarks_of(key) is None and self.proposal(key) is None
 
     def take_proposal(self, key: str, find: Callable[[Path], Proposal]) -> Proposal | None:
@@ -128,7 +128,7 @@ class ScanQueue:
         sure = [row["scan"] for row in self.rows() if row["status"] == "proposed" and not row["doubt"]]
         for key in sure:
             proposal = self.proposal(key)
-            if proposal is not None and self._landmarks_of(key) is None:  # nobody was faster
+            if proposal is not None and self._landmarks_of(key) is None:  # no person was faster
                 picks = Picks().proposed(proposal.found.landmarks, proposal.found.absent).confirming()
                 make_folder(self.landmark_file(key).parent)
                 write_file(self.landmark_file(key), landmark_json(picks, Similarity()))
@@ -225,7 +225,7 @@ class Folders:
         ]
 
     def open(self, key: Any) -> ScanQueue:
-        """The scans of a folder that the page was told of; the program begins to look for their landmarks."""
+        """The scans of a folder that the page knows; the program begins to look for their landmarks."""
         path = next((path for path, known in self._keys.items() if known == key), None)
         if path is None or (
             path != self._root and path not in self._below()

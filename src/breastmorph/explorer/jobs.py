@@ -1,4 +1,4 @@
-"""Long work that the page can watch and cancel, and what runs in worker processes."""
+"""Work that takes longer than a request: started, watched, cancelled."""
 
 from __future__ import annotations
 
@@ -6,21 +6,10 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import copy_context
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
-from breastmorph.explorer.answers import as_record, not_now, told, unknown
-from breastmorph.foundation.errors import BreastMorphError, Finding
-from breastmorph.foundation.workers import Failure, Limits, Worker
-from breastmorph.scan.check import ScanFiles
-from breastmorph.scan.scan import Verdict
-
-# --------------------------------------------------------------------------------------------------------------------
-# Work that takes longer than a request: started, watched, cancelled
-# --------------------------------------------------------------------------------------------------------------------
+from breastmorph.explorer.answers import as_record, not_now, unknown
 
 _KEPT = 20  # finished jobs that can still be asked about
 _log = logging.getLogger(__name__)
@@ -57,7 +46,7 @@ class Job:
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether somebody wants it to stop."""
+        """Whether it shall stop."""
         return self._cancelled.is_set()
 
     def cancel(self) -> None:
@@ -67,7 +56,7 @@ class Job:
                 self._cancelled.set()
 
     def settle(self) -> None:
-        """Its result is kept now and nobody can cancel it any more; raises where somebody was faster."""
+        """Its result is kept now and it cannot be cancelled any more; raises where it was cancelled before."""
         with self._lock:
             if self.is_cancelled:
                 raise Cancelled
@@ -94,7 +83,7 @@ class Job:
             if self.error["code"] == "unexpected":
                 _log.exception("%s failed", self.kind)
             state = "failed"
-        self.state = state  # last: whoever sees it finds the result
+        self.state = state  # last: by then the result is there
 
     def as_record(self) -> dict[str, Any]:
         """For the page."""
@@ -127,9 +116,7 @@ class Jobs:
                 del self._jobs[old]
             job = Job(kind, scan)
             self._jobs[job.id] = job
-        # It is about the same scan as the request, also when the tab has gone on to another one.
-        run = partial(copy_context().run, job.run, work)
-        threading.Thread(target=run, name=f"job {kind}", daemon=True).start()
+        threading.Thread(target=job.run, args=(work,), name=f"job {kind}", daemon=True).start()
         return job
 
     def find(self, job_id: str) -> Job:
@@ -155,204 +142,3 @@ class Jobs:
         end = time.monotonic() + seconds
         while time.monotonic() < end and not all(job.is_over for job in self._jobs.values()):
             time.sleep(0.02)
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Calls into a worker process that can be cancelled; what comes back are results or errors for people
-# --------------------------------------------------------------------------------------------------------------------
-
-_LOOK = 0.1  # seconds between two looks at whether somebody cancelled
-_REMEDIES = {
-    "time-limit": "Try a smaller file",
-    "memory-limit": "Try a smaller file, for example one with fewer triangles",
-    "crashed": "The file may be damaged: export it again",
-}
-
-
-def _never() -> bool:
-    return False
-
-
-class WorkerCalls:
-    """A worker process that is started when needed and replaced when it died.
-
-    Parameters
-    ----------
-    setup : callable
-        See :func:`breastmorph.foundation.workers.run_each`.
-    limits : Limits
-        Of one call.
-    """
-
-    def __init__(self, setup: Callable[[], Callable[[Any], Any]], limits: Limits) -> None:
-        self._setup, self._limits = setup, limits
-        self._worker: Worker[Any, Any] | None = None
-        self._lock = threading.Lock()
-        self._closed = False
-
-    def __enter__(self) -> WorkerCalls:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def prepare(self) -> None:
-        """Start the process before it is needed."""
-        with self._lock:
-            self._ready(_never)
-
-    def call(self, item: Any, cancelled: Callable[[], bool] = _never) -> Any:
-        """Run the function on one item.
-
-        Raises
-        ------
-        BreastMorphError
-            What the function raised, or why the process did not answer.
-        Cancelled
-        """
-        with self._lock:
-            worker = self._ready(cancelled)
-            if not worker.give(item):
-                worker = self._ready(cancelled)
-                worker.give(item)
-            while not worker.connection.poll(_LOOK) and worker.seconds_left() != 0.0:
-                self._stop_if(cancelled)
-            answer = worker.answer()
-            if worker.gone:
-                self._worker = None
-        if not isinstance(answer, Failure):
-            return answer
-        if isinstance(answer.error, BreastMorphError):
-            raise answer.error
-        if answer.error is not None:
-            raise BreastMorphError(
-                f"it cannot be read or computed ({answer.reason[:160]})",
-                "The file may be damaged: export it again",
-                code="unexpected-content",
-            )
-        raise BreastMorphError(answer.reason, _REMEDIES.get(answer.code, ""), code=answer.code)
-
-    def close(self) -> None:
-        """End the process."""
-        self._closed = True
-        with self._lock:
-            if self._worker is not None:
-                self._worker.end()
-                self._worker = None
-
-    def _ready(self, cancelled: Callable[[], bool]) -> Worker[Any, Any]:
-        if self._worker is not None and not self._worker.gone:
-            return self._worker
-        self._worker = worker = Worker(self._setup, self._limits)
-        while not worker.connection.poll(_LOOK):
-            self._stop_if(cancelled)
-        if not worker.ready():
-            self._worker = None
-            raise worker.cannot_start()
-        return worker
-
-    def _stop_if(self, cancelled: Callable[[], bool]) -> None:
-        if (cancelled() or self._closed) and self._worker is not None:
-            self._worker.end()
-            self._worker = None
-            raise Cancelled
-
-
-class SharedCalls:
-    """Worker processes that all sessions share: while one is busy another is started, up to a limit.
-
-    One process stays for the next call; the others end when they are done.
-
-    Parameters
-    ----------
-    setup, limits
-        See :class:`WorkerCalls`.
-    most : int
-        Processes at a time; further calls wait.
-    """
-
-    def __init__(self, setup: Callable[[], Callable[[Any], Any]], limits: Limits, most: int) -> None:
-        self._setup, self._limits = setup, limits
-        self._places = threading.Semaphore(most)
-        self._lock = threading.Lock()
-        self._idle: WorkerCalls | None = None
-        self._busy: set[WorkerCalls] = set()
-        self._closed = False
-
-    def prepare(self) -> None:
-        """Start a process before it is needed."""
-        with self._borrowed(_never) as calls:
-            calls.prepare()
-
-    def call(self, item: Any, cancelled: Callable[[], bool] = _never) -> Any:
-        """See :meth:`WorkerCalls.call`."""
-        with self._borrowed(cancelled) as calls:
-            return calls.call(item, cancelled)
-
-    def close(self) -> None:
-        """End all processes."""
-        with self._lock:
-            self._closed = True
-            ending = [*self._busy, *([self._idle] if self._idle is not None else [])]
-        for calls in ending:
-            calls.close()
-
-    @contextmanager
-    def _borrowed(self, cancelled: Callable[[], bool]) -> Iterator[WorkerCalls]:
-        while not self._places.acquire(timeout=_LOOK):
-            if cancelled():
-                raise Cancelled
-        try:
-            with self._lock:
-                if self._closed:
-                    raise Cancelled
-                calls, self._idle = self._idle or WorkerCalls(self._setup, self._limits), None
-                self._busy.add(calls)
-            try:
-                yield calls
-            finally:
-                with self._lock:
-                    self._busy.discard(calls)
-                    spare = self._idle is not None or self._closed
-                    if not spare:
-                        self._idle = calls
-                if spare:
-                    calls.close()
-        finally:
-            self._places.release()
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# The check of scans, in a worker process, with progress
-# --------------------------------------------------------------------------------------------------------------------
-
-
-def checker() -> Callable[[ScanFiles], tuple[Verdict, tuple[Finding, ...]]]:
-    """Setup of a checking process."""
-    from breastmorph.scan.check import check_scan
-    from breastmorph.template import default_template
-
-    upright = default_template().as_reference
-
-    def judge(files: ScanFiles) -> tuple[Verdict, tuple[Finding, ...]]:
-        found = check_scan(files, None, upright)
-        return found.verdict, found.findings
-
-    return judge
-
-
-def check_scans(chosen: Mapping[str, ScanFiles], limits: Limits, job: Job) -> dict[str, Any]:
-    """Judge scans by key; one that crashes its process is refused, the others go on."""
-    checks = []
-    with WorkerCalls(checker, limits) as calls:
-        for k, (key, files) in enumerate(chosen.items()):
-            job.at(files.id, k / len(chosen))
-            verdict: str
-            findings: tuple[Finding, ...]
-            try:
-                verdict, findings = calls.call(files, lambda: job.is_cancelled)
-            except BreastMorphError as error:
-                verdict, findings = "refused", (Finding.of(error),)
-            said = [told(one) for one in findings]
-            checks.append({"scan": key, "name": files.id, "verdict": verdict, "findings": said})
-    return {"checks": checks}

@@ -46,7 +46,7 @@ def measures(asked: Asked) -> dict[str, Any]:
     kind = spec["kind"]
     scores = view.scores(spec.get("scores", [])) if kind == "model" else None
     edit = asked.case.required_edit.edit if kind == "edit" else None
-    return record | {"plausibility": view.standing(found.vertices, scores, edit)}
+    return record | {"plausibility": view.plausibility(found.vertices, scores, edit)}
 
 
 def features(asked: Asked) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def features(asked: Asked) -> dict[str, Any]:
 
 
 def edit(asked: Asked) -> dict[str, Any]:
-    """Fulfil wishes."""
+    """Make the requested changes."""
     from breastmorph.explorer.editing import edit_shape
 
     edited = edit_shape(asked.session, asked.case, asked.values)

@@ -27,11 +27,11 @@ from breastmorph.explorer.answers import (
     preparing,
     sentences,
 )
-from breastmorph.explorer.demo_model import demo_model
 from breastmorph.explorer.shapes import NamedShape
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mask import completed_landmarks, measure_breasts
+from breastmorph.model.demo_model import demo_model
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.model.standing import LEVELS, population_of
 from breastmorph.report.cards import DEMO_MODEL
@@ -54,7 +54,7 @@ class ModelOrigin:
     landmark_ids : tuple of (name, vertex)
         Landmarks that were picked on it.
     is_built : bool
-        Whether it was built here; it is gone with its tab, unless somebody saves it.
+        Whether it was built here; it is deleted with its tab, unless it is saved.
     """
 
     path: Path | None = None
@@ -110,7 +110,7 @@ class ModelSource:
         return self._view
 
     def as_record(self, own: ModelView | None = None) -> dict[str, Any]:
-        """What the page is told; ``own`` is a session's version of the model."""
+        """For the page; ``own`` is a session's version of the model."""
         view = own or self._view
         if view is not None:
             return {"status": "ready", **view.as_record()}
@@ -215,8 +215,8 @@ class ModelView:
         """The shape of scores, (n, 3)."""
         return self.model.instance(scores * self.model.deviations[: len(scores)])
 
-    def standing(self, shape: Floats, scores: Floats | None, edit: Edit | None) -> dict[str, Any]:
-        """Where a shape stands among the model's subjects, for the gauge, the strip and the notes.
+    def plausibility(self, shape: Floats, scores: Floats | None, edit: Edit | None) -> dict[str, Any]:
+        """How usual a shape is among the model's subjects, for the page's scale, strip and notes.
 
         Parameters
         ----------

@@ -13,7 +13,7 @@ import numpy as np
 
 from breastmorph.explorer.answers import not_now, packed, told
 from breastmorph.explorer.picking import Picks, doubts, rings
-from breastmorph.explorer.uploads import ReadScan, read_scan, shown_scan
+from breastmorph.explorer.reading import ReadScan, read_scan, shown_scan
 from breastmorph.explorer.workspace import Case, day_in
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.foundation.files import make_folder, read_object, write_file
@@ -37,8 +37,8 @@ _OFF_SURFACE = 10.0  # mm, as the check allows
 
 def landmark_json(picks: Picks, to_file: Similarity) -> bytes:
     """A file of ours, in the coordinates of the scan's file; null says that a point is absent or not wanted."""
-    gone = [f"{part}_{picks.absent_side}" for part in OF_A_BREAST] if picks.absent_side else []
-    absent = [name for name in (*gone, *sorted(picks.skipped)) if name not in picks.points]
+    of_side = [f"{part}_{picks.absent_side}" for part in OF_A_BREAST] if picks.absent_side else []
+    absent = [name for name in (*of_side, *sorted(picks.skipped)) if name not in picks.points]
     return ours(picks.landmarks.transformed(to_file), absent).encode()
 
 

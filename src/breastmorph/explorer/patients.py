@@ -20,9 +20,10 @@ from breastmorph.batch.summary import summarise
 from breastmorph.clinical.patient import Patient
 from breastmorph.explorer.answers import sentences, told
 from breastmorph.explorer.folders import ScanQueue
-from breastmorph.explorer.jobs import Job, SharedCalls, WorkerCalls
+from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.model_view import ModelOrigin, ModelView
 from breastmorph.explorer.open_scans import landmark_json, scan_files
+from breastmorph.explorer.worker_calls import SharedCalls, WorkerCalls
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding
 from breastmorph.foundation.files import FolderLock

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from breastmorph.explorer.answers import told
-from breastmorph.explorer.jobs import Cancelled, Job, WorkerCalls
+from breastmorph.explorer.jobs import Cancelled, Job
+from breastmorph.explorer.worker_calls import WorkerCalls
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, MeshProblem
 from breastmorph.foundation.workers import Limits
 from breastmorph.mesh.geometry import Similarity
@@ -97,7 +98,7 @@ def found_on(session: Session, case: Case, job: Job) -> Proposal | None:
 
 
 class Background:
-    """Proposes landmarks for the scans of a folder that have none, one after the other, whoever looks.
+    """Proposes landmarks for the scans of a folder that have none, one after the other.
 
     Parameters
     ----------
@@ -116,14 +117,14 @@ class Background:
 
     @property
     def state(self) -> str:
-        """running (or about to), stopped by somebody, or done."""
+        """running (or about to), stopped by a person, or done."""
         if not self._todo():
             return "done"
         works = self._wanted and (self._thread is None or self._thread.is_alive())
         return "running" if works else "stopped"
 
     def begin(self) -> None:
-        """Begin, unless somebody has stopped it already."""
+        """Begin, unless it was stopped already."""
         if self._wanted:
             self.go_on()
 
@@ -157,7 +158,7 @@ class Background:
             for key in self._todo():
                 if stop.is_set():
                     return
-                if self._queue.lacks_proposal(key):  # nobody was faster
+                if self._queue.lacks_proposal(key):  # no person was faster
                     self._queue.take_proposal(key, lambda path: calls.call(path, stop.is_set))
 
 

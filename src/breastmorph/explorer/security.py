@@ -28,7 +28,7 @@ HEADERS = {
 }
 _OURS = ("same-origin", "none")  # of Sec-Fetch-Site; another port of this computer is "same-site", not ours
 ENTRANCE = "/api/enter"
-_BYTES = 24  # of a secret: nobody guesses 192 bits
+_BYTES = 24  # of a secret: 192 bits are not guessed
 
 
 class Keys:
@@ -72,7 +72,7 @@ class Keys:
             return self.token
 
     def require(self, token: str) -> None:
-        """Refuse whoever does not have the token."""
+        """Refuse a request without the token."""
         if not _is_same(token, self.token):
             raise RequestProblem(
                 403,
@@ -89,7 +89,7 @@ def _is_same(shown: str, secret: str) -> bool:
 class Doorkeeper:
     """Lets in only requests to this host, from this page, with the token; as ASGI middleware.
 
-    Without the token there are the files of the page, which are the same for everybody, and nothing else.
+    Without the token there are the files of the page, which are the same for all, and nothing else.
 
     Parameters
     ----------
@@ -183,12 +183,12 @@ class Doorkeeper:
 
 
 def _is_of_the_page(scope: Scope) -> bool:
-    """Whether a request is for a file of the page: these come with the software and hold nothing of anybody."""
+    """Whether a request is for a file of the page: these come with the software and hold no data."""
     path: str = scope["path"]
     return scope["method"] in ("GET", "HEAD") and (path == "/" or path.startswith(("/page/", "/viewer/")))
 
 
 def _is_visit(scope: Scope, headers: Headers) -> bool:
-    """Whether somebody opens the page in a tab, perhaps by a link; the file open.html is one for the browser."""
+    """Whether the page is opened in a tab, perhaps by a link; the file open.html is one for the browser."""
     shown = headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")
     return (scope["method"], scope["path"], *shown) == ("GET", "/", "navigate", "document")

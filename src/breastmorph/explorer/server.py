@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import logging
 import os
@@ -16,9 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol
-
+from breastmorph.explorer.connections import protocol
 from breastmorph.explorer.explorer import Explorer
 from breastmorph.explorer.settings import EVERYWHERE, Settings
 from breastmorph.foundation.arrays import templates
@@ -27,86 +24,6 @@ from breastmorph.foundation.files import write_file
 
 if TYPE_CHECKING:
     import uvicorn
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Connections that cannot be held for nothing: silent and slow ones are closed, and there are only so many
-# --------------------------------------------------------------------------------------------------------------------
-
-
-def protocol(settings: Settings) -> type[H11Protocol]:
-    """The connections of a server; uvicorn itself waits for ever for the rest of a request.
-
-    Parameters
-    ----------
-    settings : Settings
-        ``patience``, ``slowest`` and ``max_connections`` count.
-    """
-    enough = settings.patience * settings.slowest
-
-    class Connection(H11Protocol):
-        """One connection; its client has its time anew with every request and with every piece that is enough."""
-
-        _timer: asyncio.TimerHandle | None = None
-        _begun = False  # a request that is not answered yet
-        _came = _unsent = 0  # bytes: since the time began, and at the last look
-        heard = 0.0  # when the time began
-
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            self._give_time()
-            others = [one for one in present if one.owes()]
-            present.add(self)
-            if len(present) > settings.max_connections and others:
-                min(others, key=lambda one: one.heard).cut()
-
-        def data_received(self, data: bytes) -> None:
-            self._came += len(data)
-            if not self._begun or self._came >= enough:
-                self._give_time()
-            self._begun = True
-            super().data_received(data)
-
-        def on_response_complete(self) -> None:
-            self._begun = False
-            self._give_time()
-            super().on_response_complete()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            if self._timer is not None:
-                self._timer.cancel()
-            present.discard(self)
-            super().connection_lost(exc)
-
-        def owes(self) -> bool:
-            """Whether it is the client's turn: to begin, or to go on with what it began."""
-            return self.conn.their_state in (h11.IDLE, h11.SEND_BODY) and not self.flow.read_paused
-
-        def cut(self) -> None:
-            """Close it at once."""
-            self.transport.abort()
-
-        def _give_time(self) -> None:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._came, self.heard = 0, self.loop.time()
-            self._timer = self.loop.call_later(settings.patience, self._look)
-
-        def _look(self) -> None:
-            before, self._unsent = self._unsent, self.transport.get_write_buffer_size()
-            is_stuck = 0 < before <= self._unsent  # an answer of which nothing was taken
-            if self.owes() or is_stuck or self.transport.is_closing():
-                self.cut()
-            else:
-                self._give_time()
-
-    present: set[Connection] = set()
-    return Connection
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Running the explorer: a socket on a free port, the page at once, everything else behind it
-# --------------------------------------------------------------------------------------------------------------------
 
 _GRACE = 2  # seconds that open requests have at the end
 _PAGE = """<!DOCTYPE html>
@@ -143,7 +60,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
 
 @dataclass(frozen=True)
 class Entrance:
-    """How somebody gets in.
+    """How a user gets in.
 
     Attributes
     ----------
@@ -167,7 +84,7 @@ def address_of(settings: Settings, code: str = "") -> str:
 
 
 def entrance(explorer: Explorer) -> Entrance:
-    """The way in as long as the present code was not used; its file is written."""
+    """How to get in as long as the present code was not used; its file is written."""
     address, file = address_of(explorer.settings, explorer.keys.code), explorer.folder / "open.html"
     file.touch(mode=0o600)
     write_file(file, templates().from_string(_PAGE).render(address=address).encode())
@@ -177,7 +94,7 @@ def entrance(explorer: Explorer) -> Entrance:
 def serve(
     settings: Settings, on_ready: Callable[[Entrance], None], on_entered: Callable[[Entrance], None]
 ) -> None:
-    """Run until somebody ends it; all that visitors sent is deleted then.
+    """Run until it is ended; all that visitors sent is deleted then.
 
     Parameters
     ----------
@@ -185,7 +102,7 @@ def serve(
     on_ready : callable
         Called once the page can be opened.
     on_entered : callable
-        Called when somebody came in, with the way in for the next.
+        Called when a user came in, with the entrance for the next.
     """
     _allow_many_files()
     listening = bound_socket(settings.host, settings.port)
@@ -210,7 +127,7 @@ def serve(
 
 
 def _allow_many_files() -> None:
-    """Every file of a visitor is held open, so that it needs no name; systems allow more than they offer at first."""
+    """Every file of a visitor stays open, so that it needs no name; systems allow more than they offer at first."""
     with suppress(ImportError, ValueError, OSError):
         import resource  # not on Windows, where files have names
 
@@ -231,7 +148,7 @@ def _end_when_asked(explorer: Explorer) -> None:
         os._exit(128 + number)
 
     def asked(number: int, frame: FrameType | None) -> None:
-        if not explorer.is_over:  # in a thread: this one may hold what the end waits for
+        if not explorer.is_over:  # in a thread: this one may have locked what the end waits for
             threading.Thread(target=leave, args=(number,), daemon=True).start()
 
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
@@ -251,7 +168,7 @@ def configured(explorer: Explorer) -> uvicorn.Config:
         http=protocol(explorer.settings),
         ws="none",
         log_level="warning",
-        access_log=False,  # whoever keeps the output need not keep what was looked at
+        access_log=False,  # where the output is kept, what was looked at is not
         server_header=False,
         lifespan="on",
         timeout_graceful_shutdown=_GRACE,
@@ -265,7 +182,7 @@ def _server(config: uvicorn.Config, explorer: Explorer) -> uvicorn.Server:
 
     class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            # Whoever waits for a file is answered now; what is cut off nevertheless is no error worth a traceback.
+            # A request that waits for a file is answered now; what is cut off even so is not worth a traceback.
             logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
             await to_thread.run_sync(explorer.end)
             await super().shutdown(sockets)

@@ -1,39 +1,28 @@
-"""The session file: all that a visitor did, in one archive, and how it is brought back."""
+"""The session file: all that a visitor did, in one archive that opens again; read back as strictly as any upload."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import json
-import secrets
 import zipfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from breastmorph import __version__
-from breastmorph.explorer.answers import Spoken, sentences
-from breastmorph.explorer.editing import edit_shape
-from breastmorph.explorer.jobs import Job
-from breastmorph.explorer.open_scans import landmark_json, taken_from, uploaded_case
-from breastmorph.explorer.patients import ShownPatient, computed_patient
-from breastmorph.explorer.predicting import predict
+from breastmorph.explorer.open_scans import landmark_json
 from breastmorph.explorer.uploads import harmless_name
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, warning
+from breastmorph.foundation.errors import FileProblem
 from breastmorph.foundation.files import printable
 from breastmorph.model.shape_model import ShapeModel
 
 if TYPE_CHECKING:
     from breastmorph.explorer.session import Session
     from breastmorph.explorer.workspace import Case
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# The session file: all that a visitor did, in one archive that opens again; read back as strictly as any upload
-# --------------------------------------------------------------------------------------------------------------------
 
 _KIND = "BreastMorph session 2"
 _KINDS = (_KIND, "BreastMorph session 1")
@@ -176,9 +165,6 @@ def opened(path: Path, model: str, n_vertices: int, largest: int) -> SavedSessio
         raise FileProblem(f"the session file is damaged ({type(error).__name__})", _REMEDY) from error
 
 
-# --- checking ---------------------------------------------------------------------------------------------------------
-
-
 def _checked_members(archive: zipfile.ZipFile, largest: int) -> dict[str, zipfile.ZipInfo]:
     infos = archive.infolist()
     members = {info.filename: info for info in infos}
@@ -280,109 +266,3 @@ def _npy(array: Floats) -> bytes:
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, np.ascontiguousarray(array, "<f8"), (1, 0), allow_pickle=False)
     return buffer.getvalue()
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Bringing a session back from its file: what was computed is computed again, so that nothing needs to be believed
-# --------------------------------------------------------------------------------------------------------------------
-
-_SAME = 0.1  # mm: what other hardware may change
-
-
-def restore(session: Session, path: Path, job: Job) -> dict[str, Any]:
-    """Open a session file in a session; returns the page's own notes, and what a user must know."""
-    job.at("reading the session file", 0.05)
-    model, largest = session.view.model, 2 * session.explorer.settings.max_upload
-    found: SavedSession = session.explorer.reading.call(
-        (opened, path, fingerprint(model), model.n_vertices, largest), lambda: job.is_cancelled
-    )
-    session.begin_anew()  # what comes back must not stand beside another patient's results
-    _take_landmark_ids(session, found)
-    key = ""
-    try:
-        if found.scan_name:
-            job.at("reading the scan", 0.2)
-            key = _open_scan(session, found)
-        said = _compute_again(session, key, found, job)
-    except BaseException:  # no half of it stays
-        session.begin_anew()
-        if key:
-            session.delete(key)
-        raise
-    return {"page": found.notes.get("page"), "said": said}
-
-
-def _compute_again(session: Session, key: str, found: SavedSession, job: Job) -> list[Spoken]:
-    """Patient, edit and prediction of the case; returns what a user must know."""
-    saved, said, used = found.patient, list[Spoken](), b""
-    if saved is not None and key:
-        used = saved.landmarks
-        if used:
-            _take_landmarks(session, key, used)
-        said = _take_patient(session, key, saved, job)
-    if key and found.landmarks not in (b"", used):  # changed after the patient was computed
-        _take_landmarks(session, key, found.landmarks)
-    case = session.workspace.case(key)
-    if saved is not None and case.patient is None:
-        return said
-    edit, prediction = found.notes.get("edit"), found.notes.get("prediction")
-    if edit is not None:
-        job.at("editing", 0.8)
-        edited = edit_shape(session, case, edit)
-        session.step("edit", lambda now: now.changed(key, edited=edited))
-    if prediction is not None and prediction.get("earlier"):
-        # The file holds the patient's scan alone.
-        said.append(Spoken("predicted-by-earlier"))
-    elif prediction is not None:
-        job.at("predicting", 0.9)
-        predicted = predict(session, case, prediction, job)
-        session.step("predict", lambda now: now.changed(key, predicted=predicted))
-    job.settle()
-    return said
-
-
-def _take_patient(session: Session, key: str, saved: SavedPatient, job: Job) -> list[Spoken]:
-    """Compute the patient of the scan with its landmarks; returns what a user must know."""
-    try:
-        patient = computed_patient(session, session.workspace.case(key), saved.how, job)
-    except BreastMorphError as error:  # the scan and its landmarks are worth having nevertheless
-        return [Spoken("patient-not-computed", {"why": Finding.of(error)})]
-    different = _difference(saved, patient)
-    known = replace(patient.patient, warnings=(*patient.patient.warnings, *different))
-    session.take_patient(replace(patient, patient=known))
-    return sentences(different)
-
-
-def _difference(saved: SavedPatient, patient: ShownPatient) -> list[Finding]:
-    """A warning where the saved shape is not the one that the scan gives."""
-    off = float(np.linalg.norm(saved.shape - patient.patient.shape, axis=1).max())
-    if off <= _SAME:
-        return []
-    return [warning("session-differs", off=off, saved=saved.version, opened=__version__)]
-
-
-def _take_landmark_ids(session: Session, found: SavedSession) -> None:
-    ids = found.notes.get("landmark_ids")
-    if not ids:
-        return
-    if not isinstance(ids, dict) or not all(type(vertex) is int for vertex in ids.values()):
-        raise FileProblem("the session file is damaged: landmarks of the model", "Save the session again")
-    session.take_model(session.view.with_landmarks(ids), "model-landmarks")
-
-
-def _open_scan(session: Session, found: SavedSession) -> str:
-    kept = {name: session.uploads.keep(name, data) for name, data in found.files.items()}
-    main = kept.pop(found.scan_name)
-    case = uploaded_case(session, main, [file.id for file in kept.values()])
-    session.add(case)
-    return case.key
-
-
-def _take_landmarks(session: Session, key: str, landmarks: bytes) -> None:
-    marks = session.folder / f"{secrets.token_hex(8)}.json"
-    marks.write_bytes(landmarks)
-    try:
-        picks, _ = taken_from(session.workspace.case(key), marks)
-        session.step("points", lambda now: now.changed(key, picks=picks))
-    finally:
-        marks.unlink()

@@ -18,7 +18,7 @@ def session_state(asked: Asked) -> dict[str, Any]:
 
 
 def left(asked: Asked) -> None:
-    """Its page is gone; a reload comes back at once."""
+    """Its page was closed; a reload asks again at once."""
     asked.session.leave()
 
 
