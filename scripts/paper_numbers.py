@@ -232,7 +232,7 @@ def _others(results: Any) -> list[list[str]]:
          f"{', '.join(errors)} mm ({sizes} scans, {amounts.common} components)",
          "1.07 mm with 30, about 0.6 mm with 90 and 110 (29 components)"],
         [f"3, non-operated subjects by {size} operated / {size} non-operated ones",
-         f"{both[0]:.2f} / {both[1]:.2f} mm ({test.p_text})", "0.77 / 0.71 mm"],
+         f"{both[0]:.2f} / {both[1]:.2f} mm ({test.comparison.p_text})", "0.77 / 0.71 mm"],
         [f"4, {', '.join(clinical.names)} straight, all components", f"{straight} mm", "0.66, 3.24, 1.57 mm"],
         ["4, over the skin", f"{tape} mm", ""],
         ["4, straight, of the registered shapes before any model", f"{np.nanmean(clinical.registered):.3f} mm", ""],

@@ -16,7 +16,7 @@ from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.workers import Failure
 from breastmorph.mesh.files import save_mesh
 from breastmorph.paper import cohort_parts, running
-from breastmorph.paper.part import StudyParameters
+from breastmorph.paper.parameters import StudyParameters
 from breastmorph.paper.running import StudyRun, run_study
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.landmark_files import save_landmarks

@@ -15,7 +15,8 @@ from breastmorph.cohort import load_cohort
 from breastmorph.model.building import build_model
 from breastmorph.model.files import load_model, save_model
 from breastmorph.paper.folder import StudyFolder
-from breastmorph.paper.part import Made, Part, StudyParameters, demo_parameters
+from breastmorph.paper.parameters import StudyParameters, demo_parameters
+from breastmorph.paper.part import Made, Part
 from small_cohort import random_shapes, write_registered
 from tiny_cohort import tiny_recipe, write_scans
 

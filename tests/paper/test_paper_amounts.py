@@ -78,11 +78,11 @@ def test_draws_are_subsets_that_differ(result):
 def test_more_scans_are_found_to_be_better(result):
     compact, better, nearly, _ = amount_statements(result)
     assert compact.holds == better.holds == "yes"
-    assert better.low > 0
-    assert better.p < 0.05
+    assert better.comparison.low > 0
+    assert better.comparison.p < 0.05
     means = [amount.curve("generalization")[1][result.common] for amount in result.amounts]
     assert means[0] > means[-1]
-    assert nearly.effect < better.effect
+    assert nearly.comparison.difference < better.comparison.difference
 
 
 def test_more_scans_of_the_same_people_are_no_gain(breast_template):
@@ -92,7 +92,7 @@ def test_more_scans_of_the_same_people_are_no_gain(breast_template):
     found = compare_amounts(Cohort.of(again, breast_template), replace(QUICK, sizes=(18, 21)))
     _, better, nearly, _ = amount_statements(found)
     assert nearly.holds == "yes"
-    assert abs(better.effect) < 0.01
+    assert abs(better.comparison.difference) < 0.01
 
 
 def test_a_subjects_error_is_the_mean_over_the_draws_it_is_in(result):

@@ -82,15 +82,14 @@ def test_a_cohort_of_two_ways_to_differ_needs_no_more_than_a_few_components():
     assert found.average[6] < 0.05
     preserved, best = clinical_statements(found)
     assert preserved.holds == "yes"
-    assert best.effect > -0.01
+    assert best.comparison.difference > -0.01
 
 
 def test_a_poor_model_does_not_preserve_distances(result):
     preserved, best = clinical_statements(result)
-    assert preserved.effect == pytest.approx(result.average[-1])
     assert preserved.holds == ("yes" if result.average[-1] <= 2.0 else "no")
     assert result.average[0] > result.average[-1]
-    assert best.n == K
+    assert best.comparison.n == K
 
 
 def test_missing_landmarks_are_left_out_and_counted(cohort):
@@ -105,7 +104,7 @@ def test_missing_landmarks_are_left_out_and_counted(cohort):
     assert np.isnan(found.straight[1, :, 0]).all()
     assert np.isfinite(found.straight[1, :, 1]).all()
     assert np.isfinite(found.average).all()
-    assert clinical_statements(found)[1].n == K - 3
+    assert clinical_statements(found)[1].comparison.n == K - 3
     back = ClinicalGeneralization.from_record(json.loads(json.dumps(found.record(), allow_nan=False)))
     assert back.record() == found.record()
 

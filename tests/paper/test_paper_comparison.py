@@ -8,17 +8,8 @@ from click.testing import CliRunner
 
 from breastmorph.cli.report import command
 from breastmorph.paper.comparison import Quantity, _welch
-from breastmorph.paper.evidence import (
-    NO,
-    SMALL,
-    YES,
-    drawn_shares,
-    effect_text,
-    mean_band,
-    paired,
-    resamples,
-    verdict_of,
-)
+from breastmorph.paper.significance import drawn_shares, mean_band, paired, resamples
+from breastmorph.paper.statement import NO, SMALL, YES, verdict_of
 from breastmorph.report.render import AMOUNT, SIGNED, colormap
 from breastmorph.viewer import asset
 
@@ -44,7 +35,7 @@ def test_a_clear_difference_that_is_small_is_no_win():
     assert verdict_of(near, -1) == SMALL
     assert verdict_of(far, -1) == YES
     assert verdict_of(far, 1) == NO
-    assert "%" in effect_text(far.difference, far.low, far.high, "mm", far.relative, far.standardised)
+    assert "%" in far.effect_text("mm")
 
 
 def test_bands_of_means_hold_the_truth_as_often_as_they_say():

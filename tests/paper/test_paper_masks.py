@@ -14,9 +14,9 @@ from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mask import breast_mask
 from breastmorph.mesh.files import save_mesh
 from breastmorph.model.building import build_model
-from breastmorph.paper.evidence import paired
+from breastmorph.paper.mask_statements import MaskTruth, mask_statements
 from breastmorph.paper.masks import MaskExperiment, MaskParameters, compare_masks
-from breastmorph.paper.statements import MaskTruth, mask_statements
+from breastmorph.paper.significance import paired
 from breastmorph.scan.check import CheckParameters, find_scans
 from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.scan import Landmarks
@@ -123,7 +123,7 @@ def test_a_right_cohort_that_wins_is_confirmed_by_truth(shapes, truth):
     result = compare_masks(cohort(noisy(shapes, 1)), cohort(worse), QUICK, truth=truth)
     statement = only(result, "generalization")
     assert (statement.holds, statement.by_truth) == ("yes", "agrees")
-    assert statement.high < 0 < abs(statement.effect)
+    assert statement.comparison.high < 0 < abs(statement.comparison.difference)
 
 
 def test_two_registrations_of_the_same_quality_do_not_differ(shapes, truth):
@@ -131,7 +131,7 @@ def test_two_registrations_of_the_same_quality_do_not_differ(shapes, truth):
     for word in ("lower the generalization", "variance outside", "less often"):
         statement = only(result, word)
         assert statement.holds == "no"
-        assert statement.p > 0.05
+        assert statement.comparison.p > 0.05
         assert statement.by_truth == "no preference"
 
 
@@ -142,7 +142,7 @@ def test_a_calmer_thorax_is_found_and_judged_by_the_true_ratio(shapes, truth, br
     result = compare_masks(cohort(calm), cohort(noisy(shapes, 1)), QUICK, truth=truth)
     statement = only(result, "variance outside")
     assert statement.holds == "yes"
-    assert statement.high < 0
+    assert statement.comparison.high < 0
     assert statement.by_truth == "contradicts"  # the true thorax is not so calm
     assert "explained variation outside" in statement.truth
 
@@ -225,7 +225,7 @@ def test_mean_squared_errors_come_from_both_sides_of_the_raw_scans(shapes, tmp_p
     assert near.distance_breast[known].max() < 0.01
     statement = only(result, "mean squared")
     assert statement.holds == "yes"
-    assert statement.n == few - 1
+    assert statement.comparison.n == few - 1
     # The reconstruction of a left-out subject is farther from its scan than the subject itself, and less so with
     # more components.
     assert (near.reconstructed_breast[known, -1] > near.distance_breast[known]).all()

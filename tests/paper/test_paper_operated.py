@@ -77,7 +77,7 @@ def test_operated_breasts_of_another_kind_are_found_to_explain_worse(cohort, bre
     narrow = replace(cohort, packed=shapes.astype(np.float32))
     well, better = operated_statements(compare_operated(narrow))
     assert better.holds == "yes"
-    assert better.low > 0.1
+    assert better.comparison.low > 0.1
     assert well.holds == "no"
 
 

@@ -13,9 +13,11 @@ import invented_parts as do
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.paper import running
 from breastmorph.paper.folder import StudyFolder
-from breastmorph.paper.part import Part, PartState, StudyParameters, demo_parameters
+from breastmorph.paper.parameters import StudyParameters, demo_parameters
+from breastmorph.paper.part import Part, PartState
+from breastmorph.paper.plan import Inputs, make_plan
 from breastmorph.paper.report import command_of
-from breastmorph.paper.running import Inputs, make_plan, run_study
+from breastmorph.paper.running import run_study
 from breastmorph.scan.check import CheckParameters
 
 

@@ -17,7 +17,7 @@ from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import locked_folder
 from breastmorph.paper.comparison import compare_studies
 from breastmorph.paper.folder import StudyFolder
-from breastmorph.paper.part import StudyParameters
+from breastmorph.paper.parameters import StudyParameters
 from breastmorph.paper.report import report_page, write_report
 from breastmorph.paper.running import open_study
 from breastmorph.paper.summary import (

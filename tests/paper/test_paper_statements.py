@@ -1,19 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.paper.data_amount import OperatedExperiment
-from breastmorph.paper.evidence import (
-    Statement,
-    p_text,
-    paired,
-    resampled,
-    resamples,
-    rounded,
-    unpaired,
-)
+from breastmorph.paper.records import rounded
+from breastmorph.paper.significance import Comparison, paired, resampled, resamples, unpaired
 from breastmorph.paper.statements import all_statements
 
 
@@ -56,29 +51,26 @@ def test_resampled_subjects_give_intervals_of_the_right_width():
     assert 0.0 < resampled(1.0, 0.0, np.ones(99), 5).p <= 0.02
 
 
-def test_a_statement_survives_its_record_with_what_is_not_known():
-    statement = Statement(1, "paper", "claim", "0.17 mm", "0.20 mm", "no", "lower", by_truth="contradicts")
-    back = Statement.from_record(statement.record())
-    assert statement.record()["p"] is None
+def test_a_comparison_survives_its_record_with_what_is_not_known():
+    unknown = paired(np.full(3, np.nan), np.zeros(3))
+    back = Comparison.from_record(unknown.record())
+    assert unknown.record()["p"] is None
     assert np.isnan(back.p)
-    assert back.record() == statement.record()
-    assert back.p_text == ""
+    assert back.record() == unknown.record()
+    assert back.p_text == back.effect_text("mm") == ""
 
 
 def test_p_values_read_well():
-    assert [p_text(p) for p in (1e-9, 0.0123, 0.4321, float("nan"))] == [
-        "p < 0.001",
-        "p = 0.012",
-        "p = 0.43",
-        "",
-    ]
+    same = paired(np.zeros(8), np.zeros(8))
+    texts = [replace(same, p=p).p_text for p in (1e-9, 0.0123, 0.4321, float("nan"))]
+    assert texts == ["p < 0.001", "p = 0.012", "p = 0.43", ""]
 
 
 def test_a_foreign_record_is_a_named_error():
     with pytest.raises(BreastMorphError, match="no record of OperatedExperiment"):
         OperatedExperiment.from_record({"ids": []})
-    with pytest.raises(BreastMorphError, match="no record of Statement"):
-        Statement.from_record({})
+    with pytest.raises(BreastMorphError, match="no record of Comparison"):
+        Comparison.from_record({})
 
 
 def test_experiments_that_were_not_run_have_no_statements():

@@ -34,7 +34,7 @@ def command(
       breastmorph verify model.h5 --cohort registered-cohort/
     """
     _require_use_of(results, scans, landmarks, cohort)
-    from breastmorph.paper.folder import study_drift
+    from breastmorph.paper.drift import study_drift
 
     report = verify(VerifyRequest(results, scans, landmarks, cohort), study_drift)
     changed = sum(len(result.problems) for result in report)

@@ -20,13 +20,8 @@ from breastmorph.evaluation.training_set import counts_of, mean_of_known
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.machine import one_thread
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.paper.evidence import (
-    CohortExperiment,
-    ModelledCohort,
-    Recorded,
-    comparable,
-    rounded,
-)
+from breastmorph.paper.modelled_cohort import CohortExperiment, ModelledCohort, comparable
+from breastmorph.paper.records import Recorded, rounded
 from breastmorph.scan.check import CheckParameters, ScanFiles
 from breastmorph.scan.scan import Landmarks, Scan
 

@@ -13,10 +13,11 @@ from rich.markup import escape
 
 from breastmorph.cli.options import STOPPED, ended_like_ctrl_c, print_json, print_table
 from breastmorph.paper.comparison import compare_studies
-from breastmorph.paper.part import StudyParameters, demo_parameters
+from breastmorph.paper.parameters import StudyParameters, demo_parameters
+from breastmorph.paper.plan import Inputs, make_plan
 from breastmorph.paper.progress import StudyProgress
 from breastmorph.paper.report import write_report
-from breastmorph.paper.running import Inputs, StudyRun, make_plan, open_study, run_study
+from breastmorph.paper.running import StudyRun, open_study, run_study
 from breastmorph.paper.summary import StudyResults, key_figures, remarks
 from breastmorph.scan.check import CheckParameters
 

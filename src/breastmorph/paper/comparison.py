@@ -12,21 +12,14 @@ import numpy as np
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.phrases import plural
-from breastmorph.paper.cohort_parts import PAPER
-from breastmorph.paper.evidence import (
-    RELEVANT,
-    SIGNED_RANKS,
-    Comparison,
-    p_text,
-    paired,
-    unpaired,
-)
+from breastmorph.paper.blocks import mean_sd
+from breastmorph.paper.cohort_table import PAPER
 from breastmorph.paper.experiment_sections import BANDS
+from breastmorph.paper.figure_parts import mask_curves
 from breastmorph.paper.figures.curves import save_model_curves, save_series
 from breastmorph.paper.report import command_of
-from breastmorph.paper.result_parts import mask_curves
 from breastmorph.paper.running import StudyRun
-from breastmorph.paper.sections import mean_sd
+from breastmorph.paper.significance import RELEVANT, SIGNED_RANKS, Comparison, paired, unpaired
 from breastmorph.paper.summary import StudyResults, key_figures
 from breastmorph.report.page import (
     Block,
@@ -195,7 +188,7 @@ def _tests(both: tuple[StudyResults, StudyResults], names: tuple[str, str], same
     for one in quantities(both):
         found = one.compared(same)
         letter = "S" if found.test == SIGNED_RANKS else "R"
-        test = f"{p_text(found.p)} ({letter}, {found.n})" if found.n else None
+        test = f"{found.p_text} ({letter}, {found.n})" if found.n else None
         means = (mean_sd(values, one.digits) for values in one.values)
         size = found.effect_text(one.unit) or None
         rows.append((f"{one.name}, {one.unit}", *means, size, test, found.verdict))
@@ -227,7 +220,7 @@ def _table_1(both: tuple[StudyResults, StudyResults], names: tuple[str, str]) ->
         found = _welch(a, b)
         unit = paper.title.rpartition(", ")[2]
         rows.append(
-            (paper.title, *values, found.effect_text(unit) or None, p_text(found.p) or None, found.verdict)
+            (paper.title, *values, found.effect_text(unit) or None, found.p_text or None, found.verdict)
         )
     if not rows:
         return []

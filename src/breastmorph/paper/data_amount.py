@@ -14,16 +14,9 @@ from breastmorph.evaluation.training_set import compactness, counts_of, whole
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.machine import one_thread
 from breastmorph.model.building import as_number
-from breastmorph.paper.evidence import (
-    CohortExperiment,
-    ModelledCohort,
-    Recorded,
-    comparable,
-    drawn_shares,
-    mean_band,
-    resamples,
-    rounded,
-)
+from breastmorph.paper.modelled_cohort import CohortExperiment, ModelledCohort, comparable
+from breastmorph.paper.records import Recorded, rounded
+from breastmorph.paper.significance import drawn_shares, mean_band, resamples
 
 # --------------------------------------------------------------------------------------------------------------------
 # Figures over repeated random draws of subjects

@@ -13,10 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from breastmorph import __version__
-from breastmorph.batch.drift import compared
-from breastmorph.batch.product import Hashes, input_hashes
-from breastmorph.cohort import Cohort, load_cohort
-from breastmorph.foundation.errors import FileProblem, Finding
+from breastmorph.batch.product import Hashes
+from breastmorph.foundation.errors import FileProblem
 from breastmorph.foundation.files import (
     PART_FILES,
     file_hash,
@@ -27,12 +25,8 @@ from breastmorph.foundation.files import (
     write_file,
     write_if_new,
 )
-from breastmorph.paper.part import Made, Part, PartState, StudyParameters, digest, making_command
-from breastmorph.scan.check import ScanFiles, find_scans
-
-# --------------------------------------------------------------------------------------------------------------------
-# The study folder: where things lie, and records that vouch for what they name
-# --------------------------------------------------------------------------------------------------------------------
+from breastmorph.paper.parameters import StudyParameters
+from breastmorph.paper.part import Made, Part, PartState, digest
 
 FORMAT = 1
 _SCRATCH = ".making"
@@ -44,8 +38,6 @@ class StudyFolder:
     """The files under one ``--out``."""
 
     path: Path
-
-    # -- places ------------------------------------------------------------------------------------------------
 
     @cached_property
     def parts(self) -> Path:
@@ -73,8 +65,6 @@ class StudyFolder:
     def figure(self, name: str) -> Path:
         """A figure, without the ending .svg or .png."""
         return self.path / "figures" / name
-
-    # -- reading -----------------------------------------------------------------------------------------------
 
     def description(self) -> dict[str, Any]:
         """What ``study.json`` says.
@@ -138,8 +128,6 @@ class StudyFolder:
             )
         except FileProblem:
             return False
-
-    # -- writing -----------------------------------------------------------------------------------------------
 
     def require_own(self) -> None:
         """Refuse a folder with files that are not a study's: a study removes what it takes for its own."""
@@ -296,129 +284,3 @@ def _named(cohort: object, parameters: StudyParameters) -> str:
     if cohort:
         return f"the scans in {Path(str(cohort)).name}/"
     return f"{parameters.phantom} synthetic torsos with seed {parameters.seed}"
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# The cohort that a study works on: its scans, landmarks, table and truth, wherever they lie
-# --------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Source:
-    """A folder with ``scans/`` and, where they exist, ``landmarks/``, ``cohort.csv`` and ``truth/``.
-
-    Landmark files may also lie beside the scans, and the scans in the folder itself.
-    """
-
-    path: Path
-
-    @cached_property
-    def scans(self) -> Path:
-        """The folder of the meshes."""
-        inner = self.path / "scans"
-        return inner if inner.is_dir() else self.path
-
-    @cached_property
-    def table(self) -> Path | None:
-        """What is known of the subjects."""
-        path = self.path / "cohort.csv"
-        return path if path.is_file() else None
-
-    @cached_property
-    def truth(self) -> Path | None:
-        """Dense truth, as ``breastmorph phantom`` writes it."""
-        path = self.path / "truth"
-        return path if (path / "topology.npz").is_file() else None
-
-    def found(self) -> list[ScanFiles]:
-        """The scans with their landmark files."""
-        if not self.path.is_dir():
-            raise FileProblem.of("study/no-cohort", self.path)
-        landmarks = self.path / "landmarks"
-        return find_scans(self.scans, landmarks if landmarks.is_dir() else None)
-
-    def scan_hashes(self) -> dict[str, Hashes]:
-        """Hashes of every scan's files, by scan; none of one that cannot be read, which fails by itself later."""
-        hashes: dict[str, Hashes] = {}
-        for files in self.found():
-            hashes[files.id] = {}
-            with suppress(FileProblem):
-                hashes[files.id] = input_hashes(files)
-        return hashes
-
-    def table_hash(self) -> str:
-        """Empty without a table."""
-        return file_hash(self.table) if self.table else ""
-
-    def truth_hashes(self) -> Hashes:
-        """Hashes of the truth files; none without truth."""
-        return {path.name: file_hash(path) for path in sorted(self.truth.glob("*.npz"))} if self.truth else {}
-
-
-def source_of(study: StudyFolder) -> Source:
-    """Where a study's scans lie."""
-    own = study.description().get("cohort")
-    return Source(Path(own) if own else study.path / "cohort")
-
-
-def open_cohort(study: StudyFolder, variant: str) -> Cohort:
-    """The registered subjects of one variant, with the table where there is one that knows them."""
-    folder, table = study.registered(variant), source_of(study).table
-    if table is not None:
-        try:
-            return load_cohort(folder, table)
-        except FileProblem:  # a table of other people: the table's part says so
-            pass
-    return load_cohort(folder)
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Drift of a study: what its records say of results and files, compared with what is there
-# --------------------------------------------------------------------------------------------------------------------
-
-_OWN = {
-    "study.json",
-    "template.npz",
-    "report.html",
-    "parts",
-    "failed",
-    "cohort",
-    "registered",
-    "models",
-    "figures",
-}
-
-
-def study_drift(path: Path) -> Iterator[FileProblem]:
-    """Everything in a study folder that differs from what was written, one problem a file."""
-    folder = StudyFolder(path)
-    described = folder.description()
-    parameters = StudyParameters.from_dict(described["parameters"])
-    again = Finding("study/again", {"command": making_command(parameters, described.get("cohort"))})
-    known_files: set[str] = set()
-    for record in sorted(folder.parts.glob("*.json")):
-        said = folder.record(record.stem)
-        try:
-            known = [said["status"], said["why"], said["result"], said["outputs"]]
-            files = {**said["outputs"], **said.get("timed", {})}
-            known_files.update(files)
-        except (KeyError, TypeError):
-            yield FileProblem.of("unreadable/no-record", record, again=again)
-            continue
-        if said.get("digest") != digest(known):
-            yield FileProblem.of("unreadable/changed-record", record, again=again)
-        for name, expected in files.items():
-            yield from compared(path / name, expected, again)
-    for other in _others(path, known_files):
-        yield FileProblem("no part of the study made this", "Move it elsewhere", other)
-
-
-def _others(path: Path, known: set[str]) -> Iterator[Path]:
-    """What lies in a study folder and does not belong to it; hidden files may be anybody's."""
-    for found in sorted(path.iterdir()):
-        if found.name not in _OWN and not found.name.startswith("."):
-            yield found
-    for folder in ("models", "figures"):
-        for found in sorted((path / folder).glob("*")):
-            if f"{folder}/{found.name}" not in known and not found.name.startswith("."):
-                yield found

@@ -26,14 +26,9 @@ from breastmorph.foundation.machine import one_thread
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import face_angles, face_normals, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.paper.evidence import (
-    ModelledCohort,
-    Recorded,
-    drawn_shares,
-    of_both,
-    resamples,
-    rounded,
-)
+from breastmorph.paper.modelled_cohort import ModelledCohort, of_both
+from breastmorph.paper.records import Recorded, rounded
+from breastmorph.paper.significance import drawn_shares, resamples
 from breastmorph.scan.check import CheckParameters, ScanFiles
 from breastmorph.scan.scan import Scan
 

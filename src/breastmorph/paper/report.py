@@ -14,22 +14,19 @@ from breastmorph.foundation.errors import Finding
 from breastmorph.foundation.files import plain
 from breastmorph.foundation.phrases import plural
 from breastmorph.model.files import load_model
-from breastmorph.paper.evidence import RELEVANT
+from breastmorph.paper.application_sections import editing_section, model_section, prediction_section
+from breastmorph.paper.blocks import statement_table
+from breastmorph.paper.cohort_section import cohort_section
 from breastmorph.paper.experiment_sections import (
     clinical_section,
     data_section,
     masks_section,
     operated_section,
 )
-from breastmorph.paper.part import making_command
-from breastmorph.paper.running import EXPERIMENTS, StudyRun
-from breastmorph.paper.sections import (
-    cohort_section,
-    editing_section,
-    model_section,
-    prediction_section,
-    statement_table,
-)
+from breastmorph.paper.parameters import making_command
+from breastmorph.paper.plan import EXPERIMENTS
+from breastmorph.paper.running import StudyRun
+from breastmorph.paper.significance import RELEVANT
 from breastmorph.paper.summary import (
     StudyResults,
     facts,

@@ -10,22 +10,17 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from breastmorph.paper.application_parts import step_text
 from breastmorph.paper.clinical_generalization import ClinicalGeneralization
-from breastmorph.paper.cohort_parts import missing_rows
+from breastmorph.paper.cohort_table import missing_rows
 from breastmorph.paper.data_amount import DataAmountExperiment, OperatedExperiment
-from breastmorph.paper.evidence import (
-    FEW_SUBJECTS,
-    NOT_TESTABLE,
-    SMALL,
-    YES,
-    Recorded,
-    Statement,
-    smallest_p,
-)
 from breastmorph.paper.masks import MaskExperiment
-from breastmorph.paper.part import PAPER_MASKS, StudyParameters
-from breastmorph.paper.result_parts import step_text
-from breastmorph.paper.running import StudyRun, mask_pairs
+from breastmorph.paper.parameters import PAPER_MASKS, StudyParameters
+from breastmorph.paper.plan import mask_pairs
+from breastmorph.paper.records import Recorded
+from breastmorph.paper.running import StudyRun
+from breastmorph.paper.significance import smallest_p
+from breastmorph.paper.statement import FEW_SUBJECTS, NOT_TESTABLE, SMALL, YES, Statement
 from breastmorph.paper.statements import all_statements
 
 # --------------------------------------------------------------------------------------------------------------------
