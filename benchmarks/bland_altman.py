@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from breastmorph.foundation.arrays import Floats
-from breastmorph.report.render import COLOURS, save_png
+from breastmorph.report.printing import COLOURS, save_figure
 
 
 @dataclass(frozen=True)
@@ -91,5 +91,5 @@ def save_bland_altman(measured: Floats, truth: Floats, path: Path) -> Agreement:
         f"slope {found.slope:+.3f} $\\pm$ {found.slope_error:.3f}",
         fontsize=10,
     )
-    save_png(figure, path, dpi=130)
+    save_figure(figure, path.with_suffix(""), ("png",), dpi=130)
     return found

@@ -46,8 +46,7 @@ from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.phantom import write_cohort
 from breastmorph.phantom.cohort import volume_between
 from breastmorph.registration import Registrar
-from breastmorph.report.clinical_sheet import save_sheet
-from breastmorph.report.render import View, colormap, render
+from breastmorph.report.render import View, colormap, render, save_picture_grid
 from breastmorph.scan.check import check_scan, find_scans
 from breastmorph.scan.scan import SIDES, Landmarks
 from breastmorph.template import Template, default_template, load_template
@@ -345,7 +344,7 @@ def draw_walls(cohort: Cohort, truth: Floats, out: Path) -> None:
                 mesh = template.mesh.with_vertices(points)
                 cells.append(render(mesh, view, size=(260, 260), box=box, colors=colors))
         captions += figures
-    save_sheet(cells, captions, out / "chest-walls.png", columns=4)
+    save_picture_grid(cells, captions, out / "chest-walls.png", columns=4)
 
 
 def register_all(phantom: Path, template: Template) -> Cohort:

@@ -58,8 +58,8 @@ from breastmorph.phantom import mean_torso, write_cohort
 from breastmorph.phantom.body import smooth_step
 from breastmorph.phantom.cohort import Mastectomy
 from breastmorph.registration.pipeline import Registrar
-from breastmorph.report.clinical_sheet import Example, save_prediction_figure, save_sheet
-from breastmorph.report.render import View, box_around, render
+from breastmorph.report.prediction_sheet import Example, save_prediction_figure
+from breastmorph.report.render import View, box_around, render, save_picture_grid
 from breastmorph.scan.check import find_scans
 from breastmorph.scan.scan import SIDES, SIGN, Scan
 from breastmorph.template import default_template
@@ -461,7 +461,7 @@ def save_pictures(path: Path, scan: Floats, found: Prediction, truth: TriangleMe
         for view in _LOOKED_AT.values()
         for mesh in shown.values()
     ]
-    save_sheet(
+    save_picture_grid(
         cells, [f"{what}, {where}" for where in _LOOKED_AT for what in shown], path, columns=len(shown)
     )
 

@@ -36,21 +36,12 @@ from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.demo_model import demo_model
 from breastmorph.model.fitting import fit_model
+from breastmorph.paper.figures.panels import PanelPage, cameras, height_of
 from breastmorph.registration.pipeline import Registrar
-from breastmorph.report.clinical_sheet import save_symmetry_map, scan_sheet, sheet_png
-from breastmorph.report.render import (
-    Camera,
-    Marker,
-    PanelPage,
-    View,
-    cameras,
-    height_of,
-    house_style,
-    look,
-    render,
-    save_figure,
-)
-from breastmorph.report.shape_sheets import fit_sheet
+from breastmorph.report.examination_sheet import save_symmetry_map
+from breastmorph.report.printing import house_style, save_figure
+from breastmorph.report.render import Camera, Marker, View, picture_grid, render, visible_surface
+from breastmorph.report.shape_sheets import fit_sheet, scan_sheet
 from breastmorph.report.summary_page import quality_sheet_png
 from breastmorph.scan.check import ScanFiles, check_scan, load_scan
 from breastmorph.template import Template, default_template
@@ -242,7 +233,7 @@ def check_picture(mesh_file: Path, landmark_file: Path) -> None:
             upright = surface.with_vertices(to_upright.apply(surface.vertices))
             cells.append(render(upright, View(yaw=40.0), size=(300, 250), markers=markers, box=(low, high)))
             captions.append(f"{case}: {verdict}")
-    keep(sheet_png(cells, captions, columns=4), "checking")
+    keep(picture_grid(cells, captions, columns=4), "checking")
 
 
 def _side_colour(landmark: str) -> tuple[float, float, float]:
@@ -305,7 +296,7 @@ def landmark_picture(topology: Path) -> None:
 
 def _name_points(axes: Axes, mesh: TriangleMesh, camera: Camera, points: Mapping[str, Floats]) -> None:
     """Dots with lines to their names beside the picture; a dot that the body hides is hollow."""
-    depth = look(mesh, camera).depth
+    depth = visible_surface(mesh, camera).depth
     width, height = camera.size
     places = camera.project(np.array(list(points.values())))
     named = sorted(zip(points, places, strict=True), key=lambda pair: pair[1][1])

@@ -8,7 +8,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from breastmorph.report import render
+from breastmorph.report import printing
 
 SMALLEST = 7.0  # points
 COLUMNS = (85.0, 175.0)  # mm
@@ -17,13 +17,13 @@ COLUMNS = (85.0, 175.0)  # mm
 def drawn_figures(monkeypatch) -> list[Figure]:
     """The figures that are saved from now on."""
     seen: list[Figure] = []
-    save = render.save_figure
+    save = printing.save_figure
 
     def kept(figure, *others, **more):
         seen.append(figure)
         return save(figure, *others, **more)
 
-    monkeypatch.setattr(render, "save_figure", kept)
+    monkeypatch.setattr(printing, "save_figure", kept)
     return seen
 
 

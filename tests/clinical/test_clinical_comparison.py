@@ -26,7 +26,7 @@ from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity, rotation_about, vertex_normals
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.registration.pipeline import Registrar
-from breastmorph.report.clinical_sheet import in_cm
+from breastmorph.report.measure_tables import in_cm
 from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.scan import Landmarks, Scan
 from breastmorph.template import template_from

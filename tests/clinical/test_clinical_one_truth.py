@@ -13,9 +13,6 @@ import pytest
 from click.testing import CliRunner
 
 import breastmorph as bm
-import breastmorph.report.clinical_sheet as sheets
-import breastmorph.report.shape_sheets as shape_sheets
-from breastmorph import __version__
 from breastmorph.cli import main
 from breastmorph.clinical import volume
 from breastmorph.clinical.borders import BorderFinder
@@ -40,14 +37,11 @@ from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.demo_model import demo_model
 from breastmorph.model.files import load_model, save_model
 from breastmorph.phantom import write_cohort
-from breastmorph.report.clinical_sheet import (
-    in_cm,
-    measure_row,
-    save_measure_sheet,
-    save_prediction_sheet,
-    shown_measure,
-    with_spread,
-)
+from breastmorph.report.document import Identity, Page, Table
+from breastmorph.report.examination_sheet import examination_page
+from breastmorph.report.measure_tables import in_cm, measure_row, shown_measure
+from breastmorph.report.prediction_sheet import prediction_page
+from breastmorph.report.shape_sheets import editing_page
 from breastmorph.scan.scan import Landmarks
 from breastmorph.template import default_template
 from breastmorph.usecases.subject import SubjectFile, registered_patient, scanned_patient
@@ -122,13 +116,12 @@ def test_a_subject_has_the_same_measures_at_every_door(registered, tmp_path, mon
     assert_same(ModelView(ModelOrigin(), model, 3).measures(shown, tape=True)["measures"], one.measures)
     # Table of the command and sheet
     text = CliRunner().invoke(main, ["measure", str(registered)], env={"COLUMNS": "200"}).output
-    drawn = _drawn(monkeypatch)
-    save_measure_sheet(one, tmp_path)
-    assert f"built-in template, BreastMorph {__version__}" in drawn[0].subtitle
+    sheet = examination_page(one, Identity(one.id))
+    assert (sheet.identity.patient, sheet.identity.model) == (one.id, "built-in template")
     assert_shown(
         one, [line.split("\N{BOX DRAWINGS LIGHT VERTICAL}") for line in text.splitlines()], in_words=False
     )
-    assert_shown(one, drawn[0].rows)
+    assert_shown(one, rows_of(sheet))
 
 
 def assert_shown(one: Examination, rows: Iterable[Sequence[str]], *, in_words: bool = True) -> None:
@@ -147,11 +140,10 @@ def assert_shown(one: Examination, rows: Iterable[Sequence[str]], *, in_words: b
         assert ("\N{PLUS-MINUS SIGN}" in shown_measure(m)) == (m.sd == m.sd)
 
 
-def test_an_edit_has_the_same_measures_at_every_door(breast_model, tmp_path, monkeypatch):
+def test_an_edit_has_the_same_measures_at_every_door(breast_model, tmp_path):
     save_model(breast_model, tmp_path / "model.h5")
     model = load_model(tmp_path / "model.h5")  # a file has single precision
-    drawn = _drawn(monkeypatch)
-    asked = ["edit", str(tmp_path / "model.h5"), "--set", "SN-NL=+6mm", "--hold", "NL-NR"]
+    asked = ["edit", str(tmp_path / "model.h5"), "--set", "SN-NL=+6mm", "--hold", "NL-NR", "--no-sheet"]
     command = CliRunner().invoke(main, [*asked, "--out", str(tmp_path), "--json"])
     assert command.exit_code == 0, command.output
     text = CliRunner().invoke(main, [*asked, "--out", str(tmp_path)], env={"COLUMNS": "200"}).output
@@ -168,16 +160,14 @@ def test_an_edit_has_the_same_measures_at_every_door(breast_model, tmp_path, mon
         column = f"{m.name}{'' if m.kind == 'volume' else f' {m.kind}'} {m.unit}"
         assert row[column] == (f"{m.value:.2f}" if m.known else "")
         assert row[f"{column} sd"] == (f"{m.sd:.2f}" if m.known else "")
-    sheet = len(drawn)
-    save_measure_sheet(written, tmp_path)
-    assert_shown(written, drawn[sheet].rows)
+    assert_shown(written, rows_of(examination_page(written, Identity("edit"))))
     # What the edit itself tells: Python, edit.json, its CSV, its sheet, the terminal
     told = {one["name"]: one for one in json.loads(command.stdout)["changes"]}
     assert told == {one["name"]: one for one in json.loads((tmp_path / "edit.json").read_bytes())["changes"]}
     with open(tmp_path / "measures.csv", newline="") as table:
         rows = {one["measure"]: one for one in csv.DictReader(table)}
-    assert f"Made with: model.h5, BreastMorph {__version__}" in drawn[0].subtitle
-    on_sheet = {line[0]: line for line in drawn[0].rows}
+    sheet = editing_page(found, model.faces, Identity("mean", model="model.h5"))
+    on_sheet = {line[0]: line for line in rows_of(sheet)}
     printed = [
         [cell.strip() for cell in line.split("\N{BOX DRAWINGS LIGHT VERTICAL}")] for line in text.splitlines()
     ]
@@ -195,17 +185,14 @@ def test_an_edit_has_the_same_measures_at_every_door(breast_model, tmp_path, mon
         assert rows[change.name]["after"] == f"{change.after:.2f}"
         assert rows[change.name]["sd"] == f"{change.sd:.2f}"
         assert rows[change.name]["unit"] == change.unit
-        after = with_spread(in_cm(change.after, change.unit, 2), change.sd, change.unit)
+        after = in_cm(change.after, change.unit, 2, sd=change.sd)
         assert on_sheet[measure_in_words(change.name)][3] == after
         assert any(change.name in line and after in line for line in printed), change.name
 
 
-def _drawn(monkeypatch) -> list:
-    """What sheets are made of, instead of the sheets."""
-    drawn: list = []
-    for module in (sheets, shape_sheets):
-        monkeypatch.setattr(module, "save_clinical_sheet", lambda sheet, *_: drawn.append(sheet) or [])
-    return drawn
+def rows_of(page: Page) -> tuple[tuple[str, ...], ...]:
+    """The rows of the table of a sheet."""
+    return page.of(Table)[0].rows
 
 
 def test_a_prediction_has_the_same_measures_at_every_door(tmp_path, predictor, strangers, monkeypatch):
@@ -217,11 +204,9 @@ def test_a_prediction_has_the_same_measures_at_every_door(tmp_path, predictor, s
     written = examiner_of(model).shape("p", found.shape, predicted=predicted_side(found))
     row, record = as_row(written), as_record(written)
     assert row["predicted_side"] == "right"
-    drawn = _drawn(monkeypatch)
-    save_prediction_sheet(found, strangers[0], list(measures.values()), "p", tmp_path)
-    save_measure_sheet(written, tmp_path)
-    on_sheet = {line[0]: line for line in drawn[0].rows}
-    cells = {cell for line in drawn[1].rows for cell in line}
+    sheet = prediction_page(found, strangers[0], list(measures.values()), Identity("p"))
+    on_sheet = {line[0]: line for line in rows_of(sheet)}
+    cells = {cell for line in rows_of(examination_page(written, Identity("p"))) for cell in line}
     records = {(m["name"], m["kind"]): m for m in record["distances"] + record["others"] + record["volumes"]}
     assert set(measures) > {"volume-right", "SN-NR", "NL-NR", "NR-IMFR", "surface-right"}
     for name, one in measures.items():

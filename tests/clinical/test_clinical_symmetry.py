@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 from breastmorph.clinical.symmetry import SymmetryGauge
 from breastmorph.foundation.errors import MeshProblem
 from breastmorph.mesh.geometry import Similarity
-from breastmorph.report.clinical_sheet import save_symmetry_map
+from breastmorph.report.examination_sheet import save_symmetry_map
 from torso import torso
 
 EDGE = 8.0

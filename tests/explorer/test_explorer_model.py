@@ -13,7 +13,7 @@ from breastmorph.explorer.settings import Settings
 from breastmorph.model.demo_model import demo_model, from_bytes, to_bytes
 from breastmorph.model.files import load_model, save_model
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.report.clinical_sheet import caution
+from breastmorph.report.examination_sheet import caution
 from breastmorph.template import default_template
 from explorer_client import Visitor, running
 

@@ -23,6 +23,7 @@ from breastmorph.paper.figures.applications import (
     save_editing_grid,
     save_prediction_pairs,
 )
+from breastmorph.paper.figures.panels import cameras, levelled, mark_sides
 from breastmorph.paper.figures.torsos import (
     mode_meanings,
     save_mask_contours,
@@ -30,19 +31,9 @@ from breastmorph.paper.figures.torsos import (
     save_random_samples,
     save_variation_maps,
 )
-from breastmorph.report.clinical_sheet import Example
-from breastmorph.report.render import (
-    Camera,
-    View,
-    cameras,
-    house_style,
-    levelled,
-    look,
-    mark_sides,
-    round_end,
-    save_figure,
-    save_png,
-)
+from breastmorph.report.prediction_sheet import Example
+from breastmorph.report.printing import house_style, save_figure
+from breastmorph.report.render import Camera, View, round_end, visible_surface
 from breastmorph.scan.scan import Landmarks
 from drawn_figures import drawn_figures, require_legible
 
@@ -111,7 +102,7 @@ def test_what_is_seen_is_what_rays_hit():
     sphere = trimesh.creation.icosphere(3, 100)
     ball = TriangleMesh(sphere.vertices, sphere.faces)
     camera = Camera.around(ball.vertices, View(yaw=30.0, pitch=20.0), (61, 47))
-    seen = look(ball, camera)
+    seen = visible_surface(ball, camera)
     columns, rows = np.meshgrid(np.arange(61) + 0.5 - 30.5, 23.5 - np.arange(47) - 0.5)
     across = (columns.ravel() * camera.pixel + camera.centre[0])[:, None] * camera.axes[0]
     up = (rows.ravel() * camera.pixel + camera.centre[1])[:, None] * camera.axes[1]
@@ -361,6 +352,6 @@ def test_dollar_signs_in_a_name_make_no_formula(tmp_path):
     figure.text(0.1, 0.5, name)
     with house_style():
         save_figure(figure, tmp_path / "named", ("svg",))
-    save_png(figure, tmp_path / "named.png", dpi=50)
+    save_figure(figure, tmp_path / "named", ("png",), dpi=50)
     assert name in texts(tmp_path / "named")
     assert Image.open(tmp_path / "named.png").size == (200, 50)

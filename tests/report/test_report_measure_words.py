@@ -10,8 +10,7 @@ from breastmorph.clinical.distances import DISTANCES, PAIRS
 from breastmorph.clinical.measure_table import Measure
 from breastmorph.foundation.errors import measure_in_words
 from breastmorph.foundation.words import MEASURES
-from breastmorph.report.clinical_sheet import in_cm, measure_row
-from breastmorph.report.shape_sheets import change_row
+from breastmorph.report.measure_tables import change_row, in_cm, measure_row
 
 
 def test_every_measure_has_words():

@@ -6,8 +6,8 @@ import trimesh
 from PIL import Image
 
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.report.clinical_sheet import scan_sheet
 from breastmorph.report.render import INSIDE, Marker, View, colormap, render
+from breastmorph.report.shape_sheets import scan_sheet
 from breastmorph.scan.scan import Scan
 from torso import torso
 

@@ -109,15 +109,16 @@ def command(
 def _show_comparison(found: Comparison, out: Path, as_json: bool) -> None:
     from breastmorph.clinical.comparison import COLUMNS, as_record, as_rows
     from breastmorph.report.comparison_page import (
-        change_text,
-        save_comparison_sheet,
+        comparison_sheet,
         verdict_text,
         write_comparison_page,
     )
+    from breastmorph.report.measure_tables import change_text
+    from breastmorph.report.sheet import print_page
 
     record = as_record(found) | {"made": provenance()}
     write_file(out / "comparison.csv", csv_text(COLUMNS, as_rows(found)).encode())
-    save_comparison_sheet(found, out)
+    print_page(comparison_sheet(found), out / "comparison")
     page = write_comparison_page(found, out)
     write_file(out / "comparison.json", json_text(record).encode())
     warn(sentences(found.warnings))

@@ -28,7 +28,7 @@ from breastmorph.cli.options import (
 from breastmorph.clinical.distances import DISTANCES, KINDS, PAIRS, PAPER, STRAIGHT
 from breastmorph.clinical.feature_requests import REGIONS, parse_request
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import measure_in_words, sentences
+from breastmorph.foundation.errors import sentences
 from breastmorph.foundation.files import csv_text, json_text, make_folder, write_file
 from breastmorph.mesh.files import save_mesh
 from breastmorph.scan.check import CheckParameters
@@ -126,13 +126,14 @@ def command(
     record = {**_record(result, model.name, kind), "made": provenance()}
     files = _write(result, record, out)
     if not no_sheet:
-        from breastmorph.report.clinical_sheet import caution
-        from breastmorph.report.shape_sheets import save_editing_sheet
+        from breastmorph.report.document import Identity
+        from breastmorph.report.examination_sheet import caution
+        from breastmorph.report.shape_sheets import editing_page
+        from breastmorph.report.sheet import print_page
 
-        found = result.edit
-        asked = (measure_in_words(c.name) for c in found.changes if c.requested is not None and not c.held)
-        title = f"{result.patient.id}: {', '.join(asked)}"
-        files += save_editing_sheet(found, opened.faces, title, out, caution(opened), model.name)
+        identity = Identity(result.patient.id, model=model.name)
+        page = editing_page(result.edit, opened.faces, identity, caution(opened))
+        files += print_page(page, out / "sheet")
     if as_json:
         print_json({**record, "files": [str(path) for path in files]})
     else:
@@ -180,7 +181,7 @@ def _record(result: EditResult, model: str, kind: str) -> dict[str, Any]:
 
 
 def _print(result: EditResult) -> None:
-    from breastmorph.report.shape_sheets import change_row
+    from breastmorph.report.measure_tables import change_row
 
     found, beside = result.edit, result.linear
     columns = ["measure", "before", "requested", "after", "difference"]
@@ -209,7 +210,7 @@ def _print(result: EditResult) -> None:
 
 
 def _draw_grid(request: GridRequest, out: Path, as_json: bool) -> None:
-    from breastmorph.report.clinical_sheet import in_cm
+    from breastmorph.report.measure_tables import in_cm
     from breastmorph.report.shape_sheets import save_feature_grid
 
     rows: list[list[tuple[Floats | None, str]]] = []

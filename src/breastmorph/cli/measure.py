@@ -32,7 +32,7 @@ from breastmorph.clinical.measure_table import Measure
 from breastmorph.clinical.ptosis import UNKNOWN
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, sentences
 from breastmorph.foundation.files import csv_text, make_folder, write_file
-from breastmorph.report.clinical_sheet import in_cm, shown_measure
+from breastmorph.report.measure_tables import in_cm, shown_measure
 from breastmorph.scan.check import CheckParameters
 from breastmorph.usecases.measure import (
     MeasuredFiles,
@@ -257,20 +257,23 @@ def _number(measure: Measure) -> str:
 
 
 def _draw(one: Examination, folder: Path, made_with: str) -> None:
-    from breastmorph.report.clinical_sheet import save_measure_sheet, save_symmetry_map
+    from breastmorph.report.document import Identity
+    from breastmorph.report.examination_sheet import examination_page, save_symmetry_map
+    from breastmorph.report.sheet import print_page
 
     if one.mesh is None:
         return
-    save_measure_sheet(one, folder, f"{one.id}-measures", made_with=made_with)
+    print_page(examination_page(one, Identity(one.id, model=made_with)), folder / f"{one.id}-measures")
     if one.symmetry is not None:
         save_symmetry_map(one.mesh, one.symmetry, folder / f"{one.id}-symmetry.png", one.id)
 
 
 def _hand_out(one: Examination, folder: Path, made_with: str, language: str, paper: str, date: str) -> None:
+    from breastmorph.report.document import Identity
     from breastmorph.report.handout import Handout, save_handout
 
     if one.mesh is not None:
-        page = Handout(one, made_with, one.id, date)
+        page = Handout(one, Identity(one.id, date, model=made_with))
         save_handout(page, folder / f"{one.id}-handout.pdf", language, paper)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +101,8 @@ def command(
       breastmorph plan model.h5 out/registered/017.ply --side left --target mirrored
       breastmorph plan model.h5 scan.ply --side right --set volume-right=420cc
     """
-    from breastmorph.report.handout import compared, save_handout
+    from breastmorph.report.document import Identity
+    from breastmorph.report.handout import planned_handout, save_handout
 
     requests = [parse_request(text) for text in stated]
     if target == "mirrored" and stated:
@@ -132,8 +132,8 @@ def command(
     own = examiner.shape(patient.id, patient.shape, patient.absent_side, annotated=patient.landmarks)
     told = predicted_side(found) if plan.target == "predicted" else None
     there = examiner.shape(patient.id, plan.after, annotated=known, predicted=told)
-    page = replace(compared(model, plan, own, there), made_with=model_file.name, date=date)
-    save_handout(page, out / "handout.pdf", language, paper)
+    identity = Identity(patient.id, date, model=model_file.name)
+    save_handout(planned_handout(model, plan, own, there, identity), out / "handout.pdf", language, paper)
     files.append(out / "handout.pdf")
     if as_json:
         print_json({**record, "files": [str(path) for path in files]})

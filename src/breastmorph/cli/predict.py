@@ -155,7 +155,7 @@ def command(
 
 def _write(result: PredictResult, record: dict[str, Any], out: Path, samples: int, seed: int) -> list[Path]:
     """Write all but the pictures, in the frame and unit of the patient's file; returns the files."""
-    from breastmorph.report.clinical_sheet import vertex_colors
+    from breastmorph.report.prediction_sheet import vertex_colors
 
     make_folder(out)
     found, to_file = result.prediction, result.patient.to_file
@@ -217,24 +217,21 @@ def _measures(measures: tuple[Measure, ...]) -> str:
 
 
 def _draw(request: PredictRequest, result: PredictResult, out: Path, made_with: str) -> list[Path]:
-    from breastmorph.report.clinical_sheet import (
-        Example,
-        caution,
-        save_prediction_figure,
-        save_prediction_sheet,
-    )
+    from breastmorph.report.document import Identity
+    from breastmorph.report.examination_sheet import caution
+    from breastmorph.report.prediction_sheet import Example, prediction_page, save_prediction_figure
+    from breastmorph.report.sheet import print_page
 
     patient, found = result.patient, result.prediction
-    files = save_prediction_sheet(
+    page = prediction_page(
         found,
         patient.shape,
         found.measures.measures,
-        found.measures.title,
-        out,
-        caution(request.model),
-        result.nipples,
-        made_with,
+        Identity(patient.id, model=made_with),
+        nipples=result.nipples,
+        warning=caution(request.model),
     )
+    files = print_page(page, out / "sheet")
     save_prediction_figure([Example(patient.id, patient.shape, found)], out / "prediction.png")
     return [*files, out / "prediction.png"]
 
@@ -276,7 +273,7 @@ def _place(nipple: PredictedNipple, patient: Patient) -> dict[str, Any]:
 
 
 def _print(result: PredictResult) -> None:
-    from breastmorph.report.clinical_sheet import measure_row
+    from breastmorph.report.measure_tables import measure_row
 
     found, difference = result.prediction, result.difference
     print_table(

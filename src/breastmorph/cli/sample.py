@@ -96,12 +96,11 @@ def command(
 
 def _draw(model: ShapeModel, shapes: Mapping[str, Floats], path: Path) -> None:
     """A contact sheet of shapes at one scale, obliquely from the front."""
-    from breastmorph.report.clinical_sheet import save_sheet
-    from breastmorph.report.render import View, box_around, render
+    from breastmorph.report.render import View, box_around, render, save_picture_grid
 
     box = box_around(list(shapes.values()))
     cells = [
         render(model.mesh(shape), View(yaw=20.0), size=_CELL, box=box)
         for shape in progress(list(shapes.values()), "Drawing")
     ]
-    save_sheet(cells, [name.replace("_", " ") for name in shapes], path, columns=min(len(cells), 6))
+    save_picture_grid(cells, [name.replace("_", " ") for name in shapes], path, columns=min(len(cells), 6))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,13 +20,14 @@ from breastmorph.explorer.predicting import planned
 from breastmorph.explorer.shapes import NamedShape, edited_name, shape_of
 from breastmorph.explorer.uploads import harmless_name
 from breastmorph.foundation.arrays import Bools, Floats
-from breastmorph.foundation.errors import BreastMorphError, measure_in_words
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import csv_text
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.skin import SEEN, baked
 from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.report.document import Identity
 from breastmorph.scan.landmark_files import WRITABLE, save_landmarks
 
 if TYPE_CHECKING:
@@ -151,29 +152,50 @@ def landmark_file(session: Session, case: Case, kind: Any) -> Download:
 
 def sheet(session: Session, case: Case, kind: Any, spec: Any = None) -> tuple[str, bytes]:
     """Name and content of a page for the clinic, as PNG."""
-    with tempfile.TemporaryDirectory(dir=session.folder) as folder:
-        if kind == "edit":
-            files, name = _editing_sheet(session, case, Path(folder))
-        elif kind == "prediction":
-            files, name = _prediction_sheet(session, case, Path(folder))
-        elif kind == "measures":
-            files, name = _measure_sheet(session, shape_of(session, case, spec), Path(folder))
-        else:
-            raise bad_request("a sheet is about an edit, a prediction or measures")
-        png = next(path for path in files if path.suffix == ".png")
-        return named(name, ".png"), png.read_bytes()
+    from breastmorph.report.examination_sheet import caution, examination_page
+    from breastmorph.report.prediction_sheet import prediction_page
+    from breastmorph.report.shape_sheets import editing_page
+    from breastmorph.report.sheet import page_png
+
+    model, made_with = session.view.model, session.view.origin.name
+    warning = caution(model)
+    if kind == "edit":
+        name = edited_name(case)
+        page = editing_page(case.required_edit.edit, model.faces, Identity(name, model=made_with), warning)
+        about = "edited"
+    elif kind == "prediction":
+        name, predicted = case.name, case.required_prediction
+        found = predicted.prediction
+        page = prediction_page(
+            found,
+            case.required_patient.patient.shape,
+            found.measures.measures,
+            Identity(name, model=made_with),
+            nipples=predicted_nipples(model, found),
+            as_if=predicted.record["breast_was_there"],
+            warning=warning,
+        )
+        about = "prediction"
+    elif kind == "measures":
+        shape = shape_of(session, case, spec)
+        name, about = shape.name, "measures"
+        page = examination_page(_examined(session, shape), Identity(name, model=made_with), warning)
+    else:
+        raise bad_request("a sheet is about an edit, a prediction or measures")
+    return named(f"{name}-{about}", ".png"), page_png(page)
 
 
 def handout_file(
     session: Session, case: Case, values: Mapping[str, Any], given: Mapping[str, str]
 ) -> tuple[str, bytes]:
     """Name and content of the page to take home, as PDF."""
-    from breastmorph.report.handout import Handout, compared, save_handout
+    from breastmorph.report.handout import Handout, planned_handout, save_handout
 
     model, target = session.view.model, values.get("target")
+    identity = Identity(model=session.view.origin.name)
     if target is None:
         shape = shape_of(session, case, values.get("shape"))
-        page = Handout(_examined(session, shape), "", shape.name, synthetic=model.is_synthetic)
+        page = Handout(_examined(session, shape), identity, synthetic=model.is_synthetic)
         is_patients = bool(shape.source)
     else:
         plan = planned(model, case, target)
@@ -183,64 +205,16 @@ def handout_file(
             own = replace(there, vertices=plan.before, name=edited_name(case))
         else:
             own = shape_of(session, case, {"kind": "patient"})
-        page = compared(model, plan, _examined(session, own), _examined(session, there))
+        page = planned_handout(model, plan, _examined(session, own), _examined(session, there), identity)
         is_patients = bool(there.source)
-    page = replace(page, made_with=session.view.origin.name)
+    name = page.examination.id
+    identity = replace(identity, patient=name)
     if is_patients:  # the model's mean, or an edit of it, never carries a patient's name
-        page = replace(page, identifier=given["identifier"] or page.identifier, date=given["date"])
+        identity = replace(identity, patient=given["identifier"] or name, date=given["date"])
     with tempfile.TemporaryDirectory(dir=session.folder) as folder:
         path = Path(folder) / "handout.pdf"
-        save_handout(page, path, given["language"], given["paper"])
-        return named(f"{page.examination.id}-handout", ".pdf"), path.read_bytes()
-
-
-def _editing_sheet(session: Session, case: Case, folder: Path) -> tuple[Sequence[Path], str]:
-    from breastmorph.report.shape_sheets import save_editing_sheet
-
-    edited, name = case.required_edit, edited_name(case)
-    changes = edited.edit.changes
-    asked = ", ".join(
-        measure_in_words(one.name) for one in changes if one.requested is not None and not one.held
-    )
-    title = f"{name}: {asked}"
-    faces, warning = session.view.model.faces, _warning(session)
-    files = save_editing_sheet(edited.edit, faces, title, folder, warning, session.view.origin.name)
-    return files, f"{name}-edited"
-
-
-def _prediction_sheet(session: Session, case: Case, folder: Path) -> tuple[Sequence[Path], str]:
-    from breastmorph.report.clinical_sheet import save_prediction_sheet
-
-    predicted, patient = case.required_prediction, case.required_patient.patient
-    found = predicted.prediction
-    as_if = ", as if it were missing" if predicted.record["breast_was_there"] else ""
-    title = f"{case.name}: predicted {found.region.called}{as_if}"
-    files = save_prediction_sheet(
-        found,
-        patient.shape,
-        found.measures.measures,
-        title,
-        folder,
-        warning=_warning(session),
-        nipples=predicted_nipples(session.view.model, found),
-        made_with=session.view.origin.name,
-    )
-    return files, f"{case.name}-prediction"
-
-
-def _warning(session: Session) -> str:
-    from breastmorph.report.clinical_sheet import caution
-
-    return caution(session.view.model)
-
-
-def _measure_sheet(session: Session, shape: NamedShape, folder: Path) -> tuple[Sequence[Path], str]:
-    from breastmorph.report.clinical_sheet import save_measure_sheet
-
-    files = save_measure_sheet(
-        _examined(session, shape), folder, made_with=session.view.origin.name, warning=_warning(session)
-    )
-    return files, f"{shape.name}-measures"
+        save_handout(replace(page, identity=identity), path, given["language"], given["paper"])
+        return named(f"{name}-handout", ".pdf"), path.read_bytes()
 
 
 def named(stem: str, suffix: str) -> str:

@@ -28,7 +28,7 @@ from breastmorph.paper.cohort_source import open_cohort
 from breastmorph.paper.modelled_cohort import comparable
 from breastmorph.paper.part import Made, NotPossible, PartJob
 from breastmorph.paper.significance import paired
-from breastmorph.report.render import save_rows
+from breastmorph.report.printing import save_rows
 
 METHODS = ("model", "mirror", "mean shape")
 _STREAMS = {"edit": 5, "predict": 6}  # of random numbers; the experiments have 1 to 4
@@ -109,7 +109,7 @@ class _Errors:
 def predict_breasts(job: PartJob) -> Made:
     """Predict both breasts of some subjects, each by a model of all the others, against mirroring."""
     from breastmorph.paper.figures.applications import save_prediction_pairs
-    from breastmorph.report.clinical_sheet import Example
+    from breastmorph.report.prediction_sheet import Example
 
     settings = job.part.settings
     model, cohort = _opened(job)

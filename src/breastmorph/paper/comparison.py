@@ -98,9 +98,7 @@ def compare_studies(first: StudyRun, second: StudyRun, output: Path) -> Path:
             replace(section, blocks=tuple(_bare(block) for block in section.blocks))
             for section in page.sections
         )
-        write_page(
-            output, replace(page, sections=bare, downloads=(("Figure and tables (ZIP)", archive.name),))
-        )
+        write_page(output, replace(page, blocks=bare, downloads=(("Figure and tables (ZIP)", archive.name),)))
     return output
 
 

@@ -35,7 +35,7 @@ from breastmorph.paper.masks import (
 )
 from breastmorph.paper.part import Made, NotPossible, PartJob
 from breastmorph.paper.significance import mean_band
-from breastmorph.report.render import save_rows
+from breastmorph.report.printing import save_rows
 from breastmorph.template import from_npz
 
 WITH, WITHOUT, TRUE = "with masks", "without masks", "true shapes"

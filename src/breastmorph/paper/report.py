@@ -165,7 +165,7 @@ def without_files(page: Page) -> Page:
         return replace(block, file=None) if isinstance(block, Figure) else block
 
     sections = tuple(bare(section) for section in page.sections)
-    return replace(page, sections=tuple(one for one in sections if isinstance(one, Section)))
+    return replace(page, blocks=tuple(one for one in sections if isinstance(one, Section)))
 
 
 def _first_picture(results: StudyResults) -> Figure | None:

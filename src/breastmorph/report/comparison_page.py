@@ -2,80 +2,56 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from breastmorph import __version__
-from breastmorph.clinical.comparer import APART
 from breastmorph.clinical.comparison import Comparison, VisitChange
-from breastmorph.clinical.distances import PAIRS, TAPE
+from breastmorph.clinical.distances import TAPE
 from breastmorph.clinical.measure_table import SURE, Measure
 from breastmorph.clinical.repeat_study import RepeatStudy
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import measure_in_words, sentences
-from breastmorph.foundation.words import PAIRS_IN_WORDS
 from breastmorph.mesh.triangle_mesh import TriangleMesh
-from breastmorph.report.clinical_sheet import (
-    ClinicalSheet,
+from breastmorph.report.document import (
+    TO_FILL_IN,
+    Block,
+    Cell,
+    Column,
+    Figure,
+    Identity,
+    Page,
+    Panels,
+    Section,
+    Table,
+    Text,
+)
+from breastmorph.report.examination_sheet import FROM_THREE_SIDES, SIDES_NOTE
+from breastmorph.report.measure_tables import (
+    PM,
+    change_text,
+    compared_columns,
+    compared_table,
     in_cm,
-    save_clinical_sheet,
-    with_sides_and_scale,
+    name_and_kind,
+    table_of,
+    verdict_of,
 )
-from breastmorph.report.page import Block, Cell, Column, Figure, Page, Section, Table, Text, write_page
-from breastmorph.report.render import (
-    AMOUNT,
-    COLOURS,
-    SIGNED,
-    SKIN,
-    Camera,
-    Picture,
-    View,
-    colormap,
-    mark_sides,
-    printed,
-    render,
-    round_end,
-)
+from breastmorph.report.page import write_page
+from breastmorph.report.printing import COLOURS, printed
+from breastmorph.report.render import AMOUNT, ColourScale, cameras_around, round_end, views_of
+from breastmorph.report.sheet import Layout, print_page
 from breastmorph.scan.scan import SIDES
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-_PM = "\N{PLUS-MINUS SIGN}"
-_VIEWS = (
-    (View(yaw=-45.0), "from the patient's right"),
-    (View(), "from the front"),
-    (View(yaw=45.0), "from the patient's left"),
-)
 _SIZE = (330, 300)
 _ENDS = (2.0, 30.0)  # mm: where the colours may end
-_SCALE = 50.0  # mm: length of the scale bar
+_RELIEF = 0.6  # of pictures whose colours mean numbers
 _OF_SIDE = dict(zip(SIDES, COLOURS[:2], strict=True))
-_VERDICTS = {True: "changed", False: "within noise", None: "–"}
-
-# --------------------------------------------------------------------------------------------------------------------
-# Words
-# --------------------------------------------------------------------------------------------------------------------
-
-
-def _shown(value: float, one: Measure, sign: str = "") -> str:
-    """A value of a measure for people; a mean of distances, as small as they are, to a tenth of a mm."""
-    return in_cm(value, one.unit, 2 if one.kind == "mean" else 1, sign)
-
-
-def change_text(one: Measure) -> str:
-    """A change for people: ``+42 ± 11 cc``, lengths in cm."""
-    if not math.isfinite(one.change):
-        return "not determinable"
-    change = _shown(one.change, one, "+")
-    if not math.isfinite(one.sd):
-        return change
-    number, unit = change.rsplit(" ", 1)
-    return f"{number} {_PM} {_shown(one.sd, one).rsplit(' ', 1)[0]} {unit}"
+OF_ONE_PERSON = Identity(  # who it is stays to be filled in by hand
+    date=f"{TO_FILL_IN}  {TO_FILL_IN}", model="built-in template", source="scans of one person"
+)
+_PLOTTED = ("volume-left", "volume-right", "SN-NL", "SN-NR")
 
 
 def verdict_text(one: Measure, side: str) -> str:
@@ -85,7 +61,7 @@ def verdict_text(one: Measure, side: str) -> str:
     if one.exceeds:
         way = "gained" if one.change > 0 else "lost"
         return (
-            f"The {side} breast {way} {abs(one.change):.0f} {_PM} {one.sd:.0f} cc: "
+            f"The {side} breast {way} {abs(one.change):.0f} {PM} {one.sd:.0f} cc: "
             "more than repeated scans of an unchanged person show."
         )
     return (
@@ -94,115 +70,38 @@ def verdict_text(one: Measure, side: str) -> str:
     )
 
 
-def _measure_name(one: Measure) -> str:
-    kind = f" ({one.kind})" if one.kind in (TAPE, APART) else ""
-    return f"{measure_in_words(one.name)}{kind}"
-
-
 def _spread_note(found: Comparison) -> str:
     known = found.repeatability
     return (
-        f"{_PM} is one standard deviation of the change where nothing changed, as {known.people} people scanned again "
+        f"{PM} is one standard deviation of the change where nothing changed, as {known.people} people scanned again "
         f"showed it ({known.source}), for breasts of this size and with as much hidden skin and change of posture. "
         f"“Changed” is said beyond {SURE} of them: of unchanged measures, one in twenty. "
         "Landmarks that the program found add their own uncertainty."
     )
 
 
-def _row(one: Measure) -> tuple[str, ...]:
-    before, after = (_shown(value, one) or "–" for value in (one.before, one.after))
-    return _measure_name(one), before, after, change_text(one), _VERDICTS[one.exceeds]
-
-
-def _rows(visit: VisitChange) -> list[tuple[str, ...]]:
-    """A visit's table but for distances along the skin; the grades of ptosis come last."""
-    rows = [_row(one) for one in visit.all if one.kind != TAPE]
-    rows += [
-        (f"Ptosis, {side} (Regnault)", grade.before, grade.after, "", _VERDICTS[grade.exceeds])
-        for side, grade in visit.grades.items()
-    ]
-    return rows
-
-
-def _printed_rows(visit: VisitChange) -> tuple[list[tuple[str, ...]], frozenset[int]]:
-    """The same with both sides in one row, for paper, and which rows have a change beyond noise (with a star)."""
-    by_name = {one.name: one for one in visit.all if one.kind not in (TAPE, APART)}
-    paired = {name for pair in PAIRS.values() for name in pair}
-    both = [(one,) for one in visit.all if one.kind != TAPE and one.name not in paired]
-    sided = [(by_name.get(left), by_name.get(right)) for left, right in PAIRS.values()]
-    rows: list[tuple[str, ...]] = []
-    marked: set[int] = set()
-    for name, changes in [*zip(PAIRS, sided, strict=True), *(("", one) for one in both)]:
-        known = [one for one in changes if one is not None]
-        if not known:
-            continue
-        if any(one.exceeds for one in known):
-            marked.add(len(rows))
-        cells = [cell for one in changes for cell in _printed_cells(one)]
-        rows.append(
-            (PAIRS_IN_WORDS[name] if name else _measure_name(known[0]), *cells, *[""] * (4 - len(cells)))
-        )
-    grades = [visit.grades.get(side) for side in SIDES]
-    if any(grades):
-        if any(one.exceeds for one in grades if one):
-            marked.add(len(rows))
-        each = [
-            (f"{one.before} → {one.after}", "*" if one.exceeds else "") if one else ("", "") for one in grades
-        ]
-        rows.append(("Ptosis (Regnault)", *each[0], *each[1]))
-    return rows, frozenset(marked)
-
-
-def _printed_cells(one: Measure | None) -> tuple[str, str]:
-    if one is None or not math.isfinite(one.change):
-        return "", "–"
-    _, before, after, change, _ = _row(one)
-    return f"{before.rsplit(' ', 1)[0]} → {after}", f"{change} *" if one.exceeds else change
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Maps and charts
-# --------------------------------------------------------------------------------------------------------------------
-
-
-def _coloured(values: Floats, low: float, high: float, name: str) -> Floats:
-    known = np.isfinite(values)
-    return np.where(known[:, None], colormap(np.where(known, values, 0.0), low, high, name), SKIN)
+def _end_of(values: Floats) -> float:
+    return float(np.clip(round_end(values, 0.98), *_ENDS))
 
 
 def save_change_map(found: Comparison, visit: VisitChange, path: Path) -> None:
-    """Write ``<path>.png`` and ``<path>.svg``: change across the skin and sliding along it, with sides and scale."""
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
-
-    rows = (
-        (visit.skin.across, SIGNED, True, "outwards (+) or inwards (−), mm"),
-        (visit.skin.along, AMOUNT, False, "along the skin, mm"),
+    """Write ``<path>.png``, ``.svg`` and ``.pdf``: change across the skin and sliding along it."""
+    cameras = cameras_around(found.mesh.vertices, list(FROM_THREE_SIDES.values()), _SIZE)
+    across, along = visit.skin.across, visit.skin.along
+    scales = (
+        (across, ColourScale.signed(_end_of(across), "outwards (+) or inwards (−), mm")),
+        (along, ColourScale(0.0, _end_of(along), AMOUNT, "along the skin, mm")),
     )
-    with printed(path, (8.6, 5.6)) as figure:
-        grid = figure.subplots(2, len(_VIEWS))
-        for axes, (values, name, signed, label) in zip(grid, rows, strict=True):
-            end = float(np.clip(round_end(values, 0.98), *_ENDS))
-            low = -end if signed else 0.0
-            colors = _coloured(values, low, end, name)
-            for axis, (view, words) in zip(axes, _VIEWS, strict=True):
-                camera = Camera.around(found.mesh.vertices, view, _SIZE)
-                axis.imshow(render(found.mesh, colors=colors, camera=camera, relief=0.6))
-                axis.set_axis_off()
-                axis.set_title(words, fontsize=8, weight="normal")
-                mark_sides(axis, view.axes(), size=11)
-                _scale_bar(axis, camera)
-            bar = figure.colorbar(
-                ScalarMappable(Normalize(low, end), name), ax=list(axes), shrink=0.8, pad=0.01, extend="max"
-            )
-            bar.set_label(label, fontsize=8)
-
-
-def _scale_bar(axis: Axes, camera: Camera) -> None:
-    length, (width, height) = _SCALE / camera.pixel, camera.size
-    start, row = 0.04 * width, 0.97 * height
-    axis.plot([start, start + length], [row, row], color="black", lw=1.5, solid_capstyle="butt")
-    axis.text(start + length / 2, row - 4, f"{_SCALE / 10:.0f} cm", ha="center", va="bottom", fontsize=7)
+    rows = tuple(
+        Panels(
+            "",
+            views_of(found.mesh, cameras, scale.of(values), relief=_RELIEF),
+            tuple(FROM_THREE_SIDES),
+            scale,
+        )
+        for values, scale in scales
+    )
+    print_page(Page("", rows), path, ("svg", "pdf", "png"), Layout((8.6, 5.3), dpi=300))
 
 
 def save_course(found: Comparison, path: Path) -> None:
@@ -234,12 +133,7 @@ def save_course(found: Comparison, path: Path) -> None:
         left.legend(title="breast")
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# The page and the printed sheet of a comparison
-# --------------------------------------------------------------------------------------------------------------------
-
-
-def write_comparison_page(found: Comparison, folder: Path) -> Path:
+def write_comparison_page(found: Comparison, folder: Path, identity: Identity = OF_ONE_PERSON) -> Path:
     """Write ``comparison.html`` with its figures; returns the page."""
     last, first = found.last, found.visits[0]
     several = len(found.changes) > 1
@@ -265,9 +159,10 @@ def write_comparison_page(found: Comparison, folder: Path) -> Path:
     page = Page(
         f"{first.id} to {last.id}" if not several else f"{first.id} and {len(found.changes)} later visits",
         tuple(sections),
-        subtitle="Change between scans of one person. Patient: ____________________  Date: ____________",
+        subtitle="Change between scans of one person.",
         facts=tuple((f"{side.capitalize()} volume", change_text(last.volumes[side])) for side in SIDES),
         notice=" ".join(f"{sentence}." for sentence in sentences(found.warnings, "page")),
+        identity=identity,
     )
     path = folder / "comparison.html"
     write_page(path, page)
@@ -281,22 +176,25 @@ def _what_changed(found: Comparison) -> tuple[Block, ...]:
         lines += [before + verdict_text(visit.volumes[side], side) for side in SIDES]
         others = [one for one in visit.measures if one.exceeds and one.kind != TAPE]
         if others:
-            told = ", ".join(f"{_measure_name(one)} {change_text(one)}" for one in others)
-            lines.append(f"{before}Also beyond noise: {told}.")
+            changed = ", ".join(f"{name_and_kind(one)} {change_text(one)}" for one in others)
+            lines.append(f"{before}Also beyond noise: {changed}.")
     return (Text(tuple(lines), bullets=True), Text((_spread_note(found),)))
 
 
 def _tables(found: Comparison, visit: VisitChange) -> tuple[Table, ...]:
-    names = (found.visits[0].id, visit.id)
-    columns: tuple[Column | str, ...] = (
-        "measure",
-        *(Column(name, number=True) for name in names),
-        Column("change", number=True),
-        "verdict",
+    """A visit's measures, and apart from them those along the skin; the grades of ptosis come last."""
+    columns = compared_columns(found.visits[0].id, visit.id)
+    caption = "All measures; distances are straight, left and right are the patient's."
+    shown = table_of([m for m in visit.all if m.kind != TAPE], columns, caption=caption)
+    grades: tuple[tuple[Cell, ...], ...] = tuple(
+        (f"Ptosis, {side} (Regnault)", grade.before, grade.after, "", verdict_of(grade.exceeds))
+        for side, grade in visit.grades.items()
     )
-    words = "All measures; distances are straight, left and right are the patient's."
-    taped = tuple(_row(one) for one in visit.all if one.kind == TAPE)
-    return Table(words, columns, tuple(_rows(visit))), Table("Distances along the skin.", columns, taped)
+    taped = [m for m in visit.all if m.kind == TAPE]
+    return (
+        replace(shown, rows=(*shown.rows, *grades)),
+        table_of(taped, columns, caption="Distances along the skin."),
+    )
 
 
 def _symmetry(found: Comparison) -> Table:
@@ -339,53 +237,35 @@ def _stances(found: Comparison) -> tuple[Block, ...]:
         for one in found.changes
     )
     words = (
-        "The scans were laid on each other by the chest. What breath, arms and posture did to it, as seen on the bare "
-        "skin around the breasts, was carried under them and is no part of the changes above."
+        "The scans were aligned by the chest. What breathing, arms and posture did to it, as seen on the skin around "
+        "the breasts, was continued under them and is no part of the changes above."
     )
     return Text((words,)), Table("Against the first visit.", columns, rows)
 
 
-def save_comparison_sheet(found: Comparison, folder: Path) -> list[Path]:
-    """Write the last visit against the first as ``comparison.pdf`` and ``.png``, one A4 page."""
-    visit, faces = found.last, found.mesh.faces
-    end = float(np.clip(round_end(visit.skin.across, 0.98), *_ENDS))
-    colors = _coloured(visit.skin.across, -end, end, SIGNED)
-    shapes: Sequence[tuple[str, TriangleMesh, Floats | None]] = (
-        (f"First visit: {found.visits[0].id}", found.mesh, None),
-        (f"Later visit: {visit.id}, the same skin", TriangleMesh(visit.shape, faces), None),
-        (f"Change across the skin: blue {end:g} mm inwards, red {end:g} mm outwards", found.mesh, colors),
+def comparison_sheet(found: Comparison, identity: Identity = OF_ONE_PERSON) -> Page:
+    """The last visit against the first, as one page for paper."""
+    visit = found.last
+    scale = ColourScale.signed(_end_of(visit.skin.across), "mm")
+    cameras = cameras_around(found.mesh.vertices, list(FROM_THREE_SIDES.values()), _SIZE)
+    later = TriangleMesh(visit.shape, found.mesh.faces)
+    colors = scale.of(visit.skin.across)
+    rows = (
+        Panels(f"First visit: {found.visits[0].id}", views_of(found.mesh, cameras)),
+        Panels(f"Later visit: {visit.id}, the same skin", views_of(later, cameras)),
+        Panels(
+            f"Change across the skin: blue {scale.high:g} mm inwards, red {scale.high:g} mm outwards",
+            views_of(found.mesh, cameras, colors, relief=_RELIEF),
+        ),
     )
-    pictures: list[tuple[str, list[Picture]]] = []
-    for label, mesh, paint in shapes:
-        row = []
-        for view, _ in _VIEWS:
-            camera = Camera.around(found.mesh.vertices, view, _SIZE)
-            seen = render(mesh, colors=paint, camera=camera, relief=1.0 if paint is None else 0.6)
-            row.append(with_sides_and_scale(seen, camera))
-        pictures.append((label, row))
-    rows, marked = _printed_rows(visit)
-    notes = [
+    notes = (
+        SIDES_NOTE,
         "* more than repeated scans of an unchanged person show. " + _spread_note(found),
         *(f"Warning: {sentence}." for sentence in sentences(found.warnings, "page")),
-    ]
-    sheet = ClinicalSheet(
-        f"{found.visits[0].id} to {visit.id}",
-        "Patient: ______________________      Dates: ______________  ______________\n"
-        f"Source: scans of one person      Made with: built-in template, BreastMorph {__version__}",
-        pictures,
-        ["measure (straight)", "left", f"change {_PM} 1 sd", "right", f"change {_PM} 1 sd"],
-        rows,
-        marked,
-        notes,
     )
-    return save_clinical_sheet(sheet, folder, "comparison")
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# The page of a repeatability study
-# --------------------------------------------------------------------------------------------------------------------
-
-_PLOTTED = ("volume-left", "volume-right", "SN-NL", "SN-NR")
+    return Page(
+        f"{found.visits[0].id} to {visit.id}", (*rows, compared_table(visit), Text(notes)), identity=identity
+    )
 
 
 def save_repeat_plots(study: RepeatStudy, path: Path) -> None:
@@ -408,7 +288,7 @@ def write_repeat_page(study: RepeatStudy, folder: Path) -> Path:
     save_repeat_plots(study, folder / "bland-altman")
     rows = tuple(
         (
-            _measure_name(one),
+            name_and_kind(one),
             one.unit,
             len(one.people),
             round(float(np.mean((one.first + one.second) / 2.0)), 1),

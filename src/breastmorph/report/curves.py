@@ -11,7 +11,7 @@ import numpy as np
 from breastmorph.evaluation.model_evaluation import Evaluation
 from breastmorph.evaluation.training_set import Curve
 from breastmorph.foundation.phrases import plural
-from breastmorph.report.render import COLOURS, DASHES, count_components, house_style, save_figure
+from breastmorph.report.printing import COLOURS, DASHES, count_components, house_style, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

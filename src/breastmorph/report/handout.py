@@ -1,44 +1,31 @@
-"""The page that a patient takes home, as PDF: pictures, measured lines, cuts, a table; in two languages."""
+"""The page that a patient takes home: pictures, measured lines, cuts, a table; in two languages."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from textwrap import shorten, wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from breastmorph import __version__
 from breastmorph.clinical.cuts import Section, sections
 from breastmorph.clinical.distances import PAIRS
 from breastmorph.clinical.examination import Examination
 from breastmorph.clinical.planning import Plan
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.report.clinical_sheet import drawn_measures, in_cm
-from breastmorph.report.render import (
-    SIGNED,
-    SKIN,
-    View,
-    colormap,
-    house_style,
-    mark_sides,
-    render,
-    round_end,
-    save_figure,
-)
+from breastmorph.report.document import Block, Cell, Chart, Column, Identity, Page, Panels, Table, Text
+from breastmorph.report.examination_sheet import drawn_measures
+from breastmorph.report.measure_tables import in_cm
+from breastmorph.report.render import ColourScale, View, cameras_around, round_end, views_of
+from breastmorph.report.sheet import PAPERS, Layout, print_page
 from breastmorph.scan.scan import SIDES, SIGN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-# --------------------------------------------------------------------------------------------------------------------
-# The words: every text of the page in every language, and how numbers are written there
-# --------------------------------------------------------------------------------------------------------------------
 
 LANGUAGES = ("en", "de")
 _WORDS: dict[str, tuple[str, str]] = {
@@ -136,10 +123,28 @@ _WORDS: dict[str, tuple[str, str]] = {
     ),
 }
 
+# Measures of the table by name and kind: of both sides, and of both together.
+_PAIRS = (("volume", "volume"), ("SN-N", "straight"), ("SN-N", "tape"), ("N-IMF", "tape"), ("N-M", "straight"),
+          ("base-width", "straight"), ("projection", "straight"))  # fmt: skip
+_SINGLE = (("NL-NR", "straight"), ("intermammary", "straight"))
+_LINES = ("red", "blue", "green", "violet", "orange", "white")
+_VIEWS = (("front", View()), ("her left", View(yaw=55.0)), ("her right", View(yaw=-55.0)))
+_MAP_SIZE = (520, 470)
+_LEAST_END = 2.0  # mm: the colours of the thickness end here at least
+_BEFORE, _AFTER, _FAINT = "#777777", "#B2182B", "#666666"
+_SCALE = 50.0  # mm: the scale bar of a cut
 
-def said(key: str, language: str = "en") -> str:
+
+def in_language(key: str, language: str = "en") -> str:
     """A text in a language."""
     return _WORDS[key][LANGUAGES.index(language)]
+
+
+def label_in_language(english: str, language: str) -> str:
+    """A label of the sheet, given in English, in a language."""
+    return next(
+        (texts[LANGUAGES.index(language)] for texts in _WORDS.values() if texts[0] == english), english
+    )
 
 
 def written(text: str, language: str = "en") -> str:
@@ -150,40 +155,25 @@ def written(text: str, language: str = "en") -> str:
 
 def spread(value: float, deviation: float, unit: str, language: str = "en", sign: str = "") -> str:
     """A number with its standard deviation and unit; lengths, which come in mm, in cm."""
-    text = in_cm(value, unit, sign=sign)
-    if math.isfinite(deviation) and text:
-        number, _, shown = text.partition(" ")
-        text = f"{number} \N{PLUS-MINUS SIGN} {in_cm(deviation, unit).partition(' ')[0]} {shown}"
-    return written(text, language)
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# What is said of a plan and of cuts, alike in the terminal, on the page and on the hand-out
-# --------------------------------------------------------------------------------------------------------------------
+    return written(in_cm(value, unit, sign=sign, sd=deviation), language)
 
 
 def plan_rows(plan: Plan, language: str = "en") -> list[list[str]]:
-    """Rows of a table, one column a side; of a synthetic model without the words of advice."""
+    """Rows of a table of a plan, one column a side; of a synthetic model without the words of advice."""
+
+    def row(key: str, values: Sequence[tuple[float, float]], unit: str, sign: str = "") -> list[str]:
+        cells = [spread(value, deviation, unit, language, sign) for value, deviation in values]
+        return [in_language(key, language), *cells]
+
+    sides = plan.sides
     add, remove = ("outside", "inside") if plan.synthetic else ("to add", "to remove")
-
-    def row(key: str, cell: Sequence[str]) -> list[str]:
-        return [said(key, language), *cell]
-
-    def each(of: str, unit: str = "mm") -> list[str]:
-        return [spread(getattr(one, of), math.nan, unit, language) for one in plan.sides]
-
-    def parts(of: str) -> list[str]:
-        found = [getattr(one, of) for one in plan.sides]
-        return [spread(part.volume, part.deviation, "cc", language) for part in found]
-
-    net = [spread(one.volume, one.deviation, "cc", language, "+") for one in plan.sides]
     return [
-        row("difference", net),
-        row(add, parts("added")),
-        row(remove, parts("removed")),
-        row("thickest", each("thickest")),
-        row("base width", each("base_width")),
-        row("base height", each("base_height")),
+        row("difference", [(side.volume, side.deviation) for side in sides], "cc", "+"),
+        row(add, [(side.added.volume, side.added.deviation) for side in sides], "cc"),
+        row(remove, [(side.removed.volume, side.removed.deviation) for side in sides], "cc"),
+        row("thickest", [(side.thickest, math.nan) for side in sides], "mm"),
+        row("base width", [(side.base_width, math.nan) for side in sides], "mm"),
+        row("base height", [(side.base_height, math.nan) for side in sides], "mm"),
     ]
 
 
@@ -191,48 +181,30 @@ def section_rows(cuts: Sequence[Section], language: str = "en") -> list[list[str
     """Areas of cuts before and after, one column a side."""
     rows = []
     for kind in ("level", "upright"):
-        cells = []
-        for one in cuts:
-            if one.kind == kind:
-                areas = [in_cm(outline.area, "cm2") for outline in one.outlines.values()]
-                cells.append(written(" \N{RIGHTWARDS ARROW} ".join(areas), language))
-        rows.append([said(kind, language), *cells])
+        areas = [
+            [in_cm(outline.area, "cm2") for outline in cut.outlines.values()]
+            for cut in cuts
+            if cut.kind == kind
+        ]
+        cells = [written(" \N{RIGHTWARDS ARROW} ".join(texts), language) for texts in areas]
+        rows.append([in_language(kind, language), *cells])
     return rows
 
 
-def thickness_colors(plan: Plan) -> tuple[np.ndarray, float]:
-    """Colours (n, 3) from 0 to 1 of the thickness, and the mm of the strongest; blue inside, red outside."""
+def thickness_scale(plan: Plan, label: str = "") -> ColourScale:
+    """Colours of the thickness, blue inside and red outside; skin where there is none."""
     shown = plan.thickness != 0.0
-    most = max(2.0, round_end(plan.thickness[shown])) if shown.any() else 2.0
-    colors = colormap(plan.thickness, -most, most, SIGNED)
-    return np.where(shown[:, None], colors, SKIN), most
+    return ColourScale.signed(
+        max(_LEAST_END, round_end(plan.thickness[shown])) if shown.any() else _LEAST_END, label
+    )
 
 
 def thickness_mesh(plan: Plan) -> tuple[TriangleMesh, float]:
     """The target coloured by thickness, and the mm of the strongest colour."""
-    colors, most = thickness_colors(plan)
-    rgb = np.round(255 * colors).astype(np.uint8)
-    return TriangleMesh(
-        plan.after, plan.faces, np.column_stack([rgb, np.full(len(rgb), 255, np.uint8)])
-    ), most
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# The page
-# --------------------------------------------------------------------------------------------------------------------
-
-PAPERS = {"A4": (8.27, 11.69), "Letter": (8.5, 11.0)}  # inches
-_MARGIN = 0.55
-_COLUMN, _FIRST = 1.45, 2.6  # width of numbers in tables, and of the words before them at least
-# Measures of the table by name and kind: of both sides, and of both together.
-_PAIRS = (("volume", "volume"), ("SN-N", "straight"), ("SN-N", "tape"), ("N-IMF", "tape"), ("N-M", "straight"),
-          ("base-width", "straight"), ("projection", "straight"))  # fmt: skip
-_SINGLE = (("NL-NR", "straight"), ("intermammary", "straight"))
-_LINES = ("red", "blue", "green", "violet", "orange", "white")
-_INK, _FAINT, _BAND = "#222222", "#666666", "#F1F3F6"
-_BEFORE, _AFTER = "#777777", "#B2182B"
-_VIEWS = (("front", View()), ("her left", View(yaw=55.0)), ("her right", View(yaw=-55.0)))
-_MAP_SIZE = (520, 470)
+    scale = thickness_scale(plan)
+    rgb = np.round(255 * scale.of(plan.thickness, plan.thickness != 0.0)).astype(np.uint8)
+    colors = np.column_stack([rgb, np.full(len(rgb), 255, np.uint8)])
+    return TriangleMesh(plan.after, plan.faces, colors), scale.high
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,10 +215,7 @@ class Handout:
     ----------
     examination : Examination
         Of the body as it is, with its mesh and landmarks.
-    made_with : str
-        The model behind the numbers.
-    identifier, date : str
-        Of the patient and of the scan; empty ones are left open, to be filled in by hand.
+    identity : Identity
     plan : Plan, optional
         With what the body is compared.
     target : Examination, optional
@@ -254,240 +223,139 @@ class Handout:
     cuts : sequence of Section
         Through both.
     synthetic : bool
-        Whether the model knows no people.
+        Whether the model is made of synthetic bodies.
     """
 
     examination: Examination
-    made_with: str
-    identifier: str = ""
-    date: str = ""
+    identity: Identity
     plan: Plan | None = None
     target: Examination | None = None
     cuts: Sequence[Section] = ()
     synthetic: bool = False
 
 
-def compared(model: ShapeModel, plan: Plan, own: Examination, target: Examination) -> Handout:
+def planned_handout(
+    model: ShapeModel, plan: Plan, own: Examination, target: Examination, identity: Identity
+) -> Handout:
     """The page of a plan, with the examinations of the body as it is and of the target."""
     shapes = {"now": plan.before, plan.target: plan.after}
-    cuts = [cut for one in plan.sides for cut in sections(model, shapes, one.side)]
-    return Handout(own, "", own.id, plan=plan, target=target, cuts=cuts, synthetic=plan.synthetic)
+    cuts = [cut for side in plan.sides for cut in sections(model, shapes, side.side)]
+    return Handout(own, identity, plan, target, cuts, plan.synthetic)
 
 
-def save_handout(page: Handout, path: Path, language: str = "en", paper: str = "A4") -> None:
+def save_handout(handout: Handout, path: Path, language: str = "en", paper: str = "A4") -> None:
     """Write the page as one PDF file with text as text.
 
     Parameters
     ----------
-    page : Handout
+    handout : Handout
     path : Path
         Ends in .pdf.
     language : {"en", "de"}
     paper : {"A4", "Letter"}
     """
-    with house_style():
-        save_figure(_drawn(page, language, PAPERS[paper]), path.with_suffix(""), ("pdf",))
+    print_page(handout_page(handout, language), path.with_suffix(""), ("pdf",), layout_of(language, paper))
 
 
-def _drawn(page: Handout, language: str, size: tuple[float, float]) -> Figure:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=size)
-    sheet = _Sheet(figure, size, language)
-    sheet.heading(page)
-    sheet.views(page)
-    if page.plan is not None:
-        sheet.comparison(page, page.plan)
-    sheet.table(*_measured(page, language))
-    if page.plan is not None:
-        sides = [said(one.side, language) for one in page.plan.sides]
-        rows = [*plan_rows(page.plan, language), *section_rows(page.cuts, language)]
-        sheet.table([f"{said('difference', language)}: {said(page.plan.target, language)}", *sides], rows)
-    sheet.notes(page)
-    return figure
+def layout_of(language: str, paper: str) -> Layout:
+    """How the page is printed in a language."""
+    return Layout(
+        PAPERS[paper], partial(written, language=language), partial(label_in_language, language=language)
+    )
 
 
-def _measured(page: Handout, language: str) -> tuple[list[str], list[list[str]]]:
-    """Columns and rows of the table of measures; what nobody knows is a dash."""
+def handout_page(handout: Handout, language: str = "en") -> Page:
+    """The page in a language."""
+    word = partial(in_language, language=language)
+    plan = handout.plan
+    pictures = {word(key): drawn_measures(handout.examination, view) for key, view in _VIEWS}
+    titles = tuple(pictures)
+    shown = [titles] if plan is not None else [titles[:1], titles[1:]]  # large where nothing else is shown
+    blocks: list[Block] = [Panels("", tuple(pictures[title] for title in row), row) for row in shown]
+    blocks.append(Text((";  ".join(word(key) for key in _LINES),)))
+    keys = ["note method", "note spread"]
+    if plan is not None:
+        blocks.append(_comparison(handout, plan, language))
+        keys.append(f"note {plan.target}")
+    blocks.append(_measured(handout, language))
+    if plan is not None:
+        columns: tuple[Column | str, ...] = (
+            f"{word('difference')}: {word(plan.target)}",
+            *(Column(word(side.side), number=True) for side in plan.sides),
+        )
+        rows = [*plan_rows(plan, language), *section_rows(handout.cuts, language)]
+        blocks.append(Table("", columns, tuple(map(tuple, rows))))
+    if handout.synthetic:
+        keys.append("note synthetic")
+    blocks.append(Text(tuple(word(key) for key in (*keys, "note limits"))))
+    return Page(
+        word("planned" if plan is not None else "measures"),
+        tuple(blocks),
+        notice=word("synthetic") if handout.synthetic else "",
+        identity=handout.identity,
+    )
+
+
+def _measured(handout: Handout, language: str) -> Table:
+    """The table of measures, a dash where one is unknown."""
+    word, plan, target = partial(in_language, language=language), handout.plan, handout.target
+    planned = [side.side for side in plan.sides] if plan is not None and target is not None else []
 
     def cells(one: Examination, names: Sequence[str], kind: str) -> list[str]:
-        known = {(m.name, m.kind): m for m in one.measures}
+        known = {(m.name, m.kind): m for m in one.measures if m.known}
         found = [known.get((name, kind)) for name in names]
-        return [
-            spread(m.value, m.sd, m.unit, language) if m is not None and m.known else "\N{EN DASH}"
-            for m in found
-        ]
+        return ["\N{EN DASH}" if m is None else spread(m.value, m.sd, m.unit, language) for m in found]
 
-    sides = [one.side for one in page.plan.sides] if page.plan is not None and page.target is not None else []
-    compared_to = page.plan.target if page.plan is not None else ""
-    columns = [said("measure", language), *(said(side, language) for side in SIDES)]
-    columns += [f"{said(side, language)}, {said(compared_to, language)}" for side in sides]
     rows = []
     for pair, kind in _PAIRS:
-        label = said(pair, language) + (f", {said(kind, language)}" if kind in ("straight", "tape") else "")
-        row = cells(page.examination, PAIRS[pair], kind)
-        if page.target is not None:
-            row += cells(page.target, [PAIRS[pair][SIDES.index(side)] for side in sides], kind)
+        label = word(pair) + (f", {word(kind)}" if kind in ("straight", "tape") else "")
+        row = cells(handout.examination, PAIRS[pair], kind)
+        if target is not None:
+            row += cells(target, [PAIRS[pair][SIDES.index(side)] for side in planned], kind)
         rows.append([label, *row])
     for name, kind in _SINGLE:
-        row = [*cells(page.examination, [name], kind), ""]
-        if page.target is not None and sides:
-            row += [*cells(page.target, [name], kind), *[""] * (len(sides) - 1)]
-        rows.append([f"{said(name, language)}, {said(kind, language)}", *row])
-    nothing = ("", "\N{EN DASH}")
-    return columns, [row for row in rows if any(cell not in nothing for cell in row[1:])]
+        row = [*cells(handout.examination, [name], kind), ""]
+        if target is not None and planned:
+            row += [*cells(target, [name], kind), *[""] * (len(planned) - 1)]
+        rows.append([f"{word(name)}, {word(kind)}", *row])
+    titles = [*map(word, SIDES)]
+    if plan is not None:
+        titles += [f"{word(side)}, {word(plan.target)}" for side in planned]
+    shown: tuple[tuple[Cell, ...], ...] = tuple(
+        tuple(row) for row in rows if any(cell not in ("", "\N{EN DASH}") for cell in row[1:])
+    )
+    return Table("", (word("measure"), *(Column(title, number=True) for title in titles)), shown)
 
 
-class _Sheet:
-    """A page that is filled from top to bottom; lengths are inches."""
+def _comparison(handout: Handout, plan: Plan, language: str) -> Panels:
+    """Where the target lies outside or inside, and the cuts through both."""
+    word = partial(in_language, language=language)
+    view = View(yaw=30.0 * SIGN[plan.sides[0].side]) if len(plan.sides) == 1 else View()
+    scale = thickness_scale(plan, word("colour bar"))
+    colors = scale.of(plan.thickness, plan.thickness != 0.0)
+    (picture,) = views_of(
+        TriangleMesh(plan.after, plan.faces), cameras_around(plan.after, (view,), _MAP_SIZE), colors
+    )
+    cuts = [next(cut for cut in handout.cuts if cut.kind == kind) for kind in ("level", "upright")]
+    return Panels(
+        "",
+        (picture, *(Chart(partial(_draw_cut, cut=cut, language=language)) for cut in cuts)),
+        (word(plan.target).capitalize(), *(word(f"{cut.kind} cut") for cut in cuts)),
+        scale,
+    )
 
-    def __init__(self, figure: Figure, size: tuple[float, float], language: str) -> None:
-        self.figure, self.language = figure, language
-        self.width, self.height = size
-        self.y = size[1] - 0.45  # where the next thing begins
 
-    def say(self, x: float, y: float, text: str, size: float = 8.5, **how: Any) -> None:
-        """Text with its upper left corner at a place."""
-        told = {"color": _INK, "va": "top"} | how
-        self.figure.text(x / self.width, y / self.height, text, fontsize=size, **told)
-
-    def panel(self, x: float, y: float, width: float, height: float) -> Axes:
-        """Axes with their lower left corner at a place."""
-        whole = (x / self.width, y / self.height, width / self.width, height / self.height)
-        return self.figure.add_axes(whole)
-
-    def heading(self, page: Handout) -> None:
-        """Title, fields, and what nobody may overlook."""
-        language = self.language
-        title = "planned" if page.plan is not None else "measures"
-        self.say(_MARGIN, self.y, said(title, language), 15, weight="bold")
-        if page.synthetic:
-            box = {"facecolor": "#FFE8CC", "edgecolor": "#D9480F", "boxstyle": "round,pad=0.3"}
-            self.say(
-                self.width - _MARGIN,
-                self.y,
-                said("synthetic", language),
-                9,
-                weight="bold",
-                ha="right",
-                bbox=box,
-            )
-        fields = (("identifier", page.identifier), ("born on", ""), ("scanned on", page.date))
-        wide = (self.width - 2 * _MARGIN) / 3
-        for k, (key, value) in enumerate(fields):
-            text = f"{said(key, language)}: {shorten(value, 30, placeholder='...') or 16 * '_'}"
-            self.say(_MARGIN + k * wide, self.y - 0.36, text, 9)
-        self.y -= 0.62
-
-    def views(self, page: Handout) -> None:
-        """The body as it is with its lines, from three sides; large where there is nothing else to show."""
-        wide = self.width - 2 * _MARGIN
-        third = wide / 3
-        if page.plan is not None:
-            high = 0.8 * third
-            places = [(k * third, 0.0, third - 0.06, high) for k in range(3)]
-        else:
-            high = 2.0 * third + 0.2
-            places = [
-                (0.0, 0.0, high, high),
-                (2.1 * third, third + 0.2, third, third),
-                (2.1 * third, 0.0, third, third),
-            ]
-        self.y -= high + 0.17
-        for (x, up, across, tall), (key, view) in zip(places, _VIEWS, strict=True):
-            axes = self.panel(_MARGIN + x, self.y + up, across, tall)
-            axes.imshow(drawn_measures(page.examination, view))
-            axes.axis("off")
-            self.say(_MARGIN + x, self.y + up + tall + 0.16, said(key, self.language), 8.5, weight="bold")
-        half = len(_LINES) // 2
-        for keys in (_LINES[:half], _LINES[half:]):
-            words = ";  ".join(said(key, self.language) for key in keys)
-            self.say(_MARGIN, self.y - 0.05, words, 7, color=_FAINT)
-            self.y -= 0.14
-        self.y -= 0.1
-
-    def comparison(self, page: Handout, plan: Plan) -> None:
-        """Where the target lies outside or inside, and the cuts through both."""
-        from matplotlib.cm import ScalarMappable
-        from matplotlib.colors import Normalize
-
-        colors, most = thickness_colors(plan)
-        wide = self.width - 2 * _MARGIN
-        high, map_wide = 1.95, 0.30 * wide
-        self.y -= high + 0.16
-        side = plan.sides[0].side
-        view = View(yaw=30.0 * SIGN[side]) if len(plan.sides) == 1 else View()
-        axes = self.panel(_MARGIN, self.y, map_wide, high)
-        axes.imshow(render(TriangleMesh(plan.after, plan.faces), view, size=_MAP_SIZE, colors=colors))
-        axes.axis("off")
-        mark_sides(axes, view.axes(), size=9)
-        self.say(
-            _MARGIN, self.y + high + 0.13, said(plan.target, self.language).capitalize(), 8.5, weight="bold"
-        )
-        bar = self.panel(_MARGIN + map_wide + 0.08, self.y + 0.15, 0.09, high - 0.3)
-        ramp = ScalarMappable(Normalize(-most, most), SIGNED)
-        scale = self.figure.colorbar(ramp, cax=bar, ticks=[-most, -most / 2, 0.0, most / 2, most])
-        scale.ax.set_yticklabels(
-            [written(f"{tick:+g}", self.language) for tick in scale.get_ticks()], fontsize=6.5
-        )
-        scale.ax.tick_params(length=2)
-        scale.set_label(said("colour bar", self.language), fontsize=6)
-        left = _MARGIN + map_wide + 0.85
-        share = (self.width - _MARGIN - left) / 2
-        for k, kind in enumerate(("level", "upright")):
-            cut = next(one for one in page.cuts if one.kind == kind)
-            axes = self.panel(left + k * share, self.y + 0.38, share - 0.1, high - 0.45)
-            self._cut(axes, cut, kind)
-            self.say(
-                left + k * share, self.y + high + 0.13, said(f"{kind} cut", self.language), 8.5, weight="bold"
-            )
-        self.y -= 0.1
-
-    def _cut(self, axes: Axes, cut: Section, kind: str) -> None:
-        axes.axis("off")
-        axes.set_aspect("equal")
-        across, up = (0, 2) if kind == "level" else (2, 1)
-        for (name, outline), colour in zip(cut.outlines.items(), (_BEFORE, _AFTER), strict=True):
-            label = f"{said(name, self.language)} ({written(in_cm(outline.area, 'cm2'), self.language)})"
-            axes.plot(outline.line[:, across], outline.line[:, up], color=colour, lw=1.1, label=label)
-        low, high = axes.get_xlim(), axes.get_ylim()
-        end = low[1]
-        axes.plot([end - 50.0, end], [high[0]] * 2, color="black", lw=1.6)
-        axes.text(end - 25.0, high[0], "5 cm", ha="center", va="bottom", fontsize=7)
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), fontsize=7, ncol=1, handlelength=1.2)
-        if kind == "level":
-            for x, letter in zip(low, ("R", "L"), strict=True):
-                axes.text(x, high[1], letter, ha="center", va="top", fontsize=8, color=_FAINT)
-
-    def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Columns of numbers behind one of words."""
-        from matplotlib.patches import Rectangle
-
-        line, wide = 0.175, self.width - 2 * _MARGIN
-        column = min(_COLUMN, (wide - _FIRST) / (len(columns) - 1))
-        first = wide - column * (len(columns) - 1)
-        large = 8.2 if column == _COLUMN else 6.8
-        self.y -= 0.12
-        for k, row in enumerate([columns, *rows]):
-            if k % 2:
-                at = (_MARGIN / self.width, (self.y - line + 0.03) / self.height)
-                band = Rectangle(at, wide / self.width, line / self.height, color=_BAND, lw=0, zorder=-1)
-                self.figure.add_artist(band)
-            bold = {"weight": "bold"} if not k else {}
-            self.say(_MARGIN + 0.04, self.y, row[0], large, **bold)
-            for c, cell in enumerate(row[1:]):
-                self.say(_MARGIN + first + column * (c + 1) - 0.04, self.y, cell, large, ha="right", **bold)
-            self.y -= line
-
-    def notes(self, page: Handout) -> None:
-        """Method and limits in plain words, and what made the page."""
-        language = self.language
-        keys = ["note method", "note spread"]
-        keys += [f"note {page.plan.target}"] if page.plan is not None else []
-        keys += ["note synthetic"] if page.synthetic else []
-        letters = round(17.2 * (self.width - 2 * _MARGIN))
-        lines = [line for key in [*keys, "note limits"] for line in wrap(said(key, language), letters)]
-        self.say(_MARGIN, self.y - 0.1, "\n".join(lines), 7.8, linespacing=1.3)
-        made = f"{said('made with', language)}: {shorten(page.made_with, 60, placeholder='...')}   "
-        made += f"{said('program', language)}: BreastMorph {__version__}"
-        self.say(_MARGIN, 0.38, made, 7, color=_FAINT)
+def _draw_cut(axes: Axes, cut: Section, language: str) -> None:
+    """The outlines of both shapes with their areas, a scale bar, and the sides of a level cut."""
+    axes.set_aspect("equal")
+    across, up = (0, 2) if cut.kind == "level" else (2, 1)
+    for (name, outline), colour in zip(cut.outlines.items(), (_BEFORE, _AFTER), strict=True):
+        label = f"{in_language(name, language)} ({written(in_cm(outline.area, 'cm2'), language)})"
+        axes.plot(outline.line[:, across], outline.line[:, up], color=colour, lw=1.1, label=label)
+    low, high = axes.get_xlim(), axes.get_ylim()
+    axes.plot([low[1] - _SCALE, low[1]], [high[0]] * 2, color="black", lw=1.6)
+    axes.text(low[1] - _SCALE / 2, high[0], "5 cm", ha="center", va="bottom", fontsize=7)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), fontsize=7, ncol=1, handlelength=1.2)
+    if cut.kind == "level":
+        for x, letter in zip(low, ("R", "L"), strict=True):
+            axes.text(x, high[1], letter, ha="center", va="top", fontsize=8, color=_FAINT)

@@ -11,10 +11,9 @@ from breastmorph.foundation.arrays import templates
 from breastmorph.mesh.remeshing import thinned
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.report.clinical_sheet import sheet_png
-from breastmorph.report.page.content import ModelSliders
+from breastmorph.report.document import ModelSliders
 from breastmorph.report.page.writing import document, model_html, page_asset
-from breastmorph.report.render import AMOUNT, Marker, View, colormap, render
+from breastmorph.report.render import AMOUNT, Marker, View, colormap, picture_grid, render
 from breastmorph.scan.scan import Landmarks
 from breastmorph.viewer import SCRIPTS, STYLES, asset
 
@@ -49,7 +48,7 @@ def png(value: Any) -> bytes:
         colors = colormap(value.sd, 0.0, max(float(value.sd.max()), 1e-9), AMOUNT)
     markers = [Marker(point) for point in _landmarks(value).points]
     pictures = [render(mesh, view, colors=colors, markers=markers) for view in _VIEWS.values()]
-    return sheet_png(pictures, list(_VIEWS), len(_VIEWS))
+    return picture_grid(pictures, list(_VIEWS), len(_VIEWS))
 
 
 def html(value: Any) -> str:

@@ -1,124 +1,107 @@
-"""One page for each new shape: an edit, a fit; and for landmarks that were found."""
+"""Sheets of new shapes: an edit, features at several values, a fit; and of scans with their landmarks."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from breastmorph.clinical.edit import Edit
-from breastmorph.clinical.measure_table import Measure
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import measure_in_words, sentences
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.fitting import Fit
-from breastmorph.report.clinical_sheet import (
-    ClinicalSheet,
-    disclaimer,
-    fields,
-    in_cm,
-    save_clinical_sheet,
-    save_sheet,
-    with_sides_and_scale,
-    with_spread,
-)
+from breastmorph.report.document import Identity, Page, Panels, Text
+from breastmorph.report.examination_sheet import FROM_THREE_SIDES, SIDES_NOTE
+from breastmorph.report.measure_tables import EDITED, table_of
+from breastmorph.report.prediction_sheet import disclaimer
 from breastmorph.report.render import (
     AMOUNT,
-    SIGNED,
     Camera,
+    ColourScale,
     Marker,
     Picture,
-    Seen,
     View,
     box_around,
+    cameras_around,
     colormap,
-    look,
-    mark_sides,
+    corners_of,
     render,
     round_end,
-    save_png,
+    save_picture_grid,
+    views_of,
+    visible_surface,
+    with_sides_and_scale,
 )
-from breastmorph.scan.scan import Landmarks
+from breastmorph.report.sheet import Layout, print_page
+from breastmorph.scan.scan import Landmarks, Scan
 
-# --------------------------------------------------------------------------------------------------------------------
-# Pictures of edits: one edit before and after on a page for the clinic, and the paper's grid of edited features
-# --------------------------------------------------------------------------------------------------------------------
-
-_EDIT_VIEWS = (View(), View(yaw=45.0), View(yaw=90.0))
-_EDIT_SIZE = (330, 310)
-_OBLIQUE = View(yaw=20.0)
-_EDIT_CELL = (230, 230)
+_EDIT_VIEWS, _EDIT_SIZE = (View(), View(yaw=45.0), View(yaw=90.0)), (330, 310)
+_GRID_VIEW, _GRID_SIZE = View(yaw=20.0), (230, 230)
 _FULL = 10.0  # mm: least movement that gets the strongest colour, so that tiny ones stay pale
 
+_FIT_VIEWS, _FIT_SIZE = (View(), View(yaw=45.0), View(yaw=-45.0)), (380, 380)
+_FIT_MARGIN = 45.0  # mm around the fit
+_FIT_ENDS = (1.0, 15.0)  # mm: where the colours of the residuals may end
+_FOUND = (0.10, 0.35, 0.85)
+_UNSEEN = np.array([0.80, 0.80, 0.80])
+_DOT = 1.6  # mm, half the size of a point of a cloud
+_MOST_DOTS = 20_000
 
-def save_editing_sheet(
-    edit: Edit, faces: Ints, title: str, folder: Path, warning: str = "", made_with: str = ""
-) -> list[Path]:
-    """Write one edit as a page: before, after, movement, and the measures; PNG and PDF.
+_MARK_SIZE = (420, 420)
+_SURE, _DOUBTFUL, _SET = "#0072B2", "#D55E00", "#009E73"
+_RING = 1.96  # deviations that a ring shows: nineteen of twenty landmarks lie within
+_HIDDEN = 12.0  # mm that a landmark may lie under the surface and still be drawn
 
-    ``warning`` is what nobody may overlook, for example that the model is a synthetic one; ``made_with`` the model's
-    name.
+_SCAN_VIEWS, _SCAN_SIZE = (View(), View(yaw=45.0)), (300, 230)
+
+
+def editing_page(edit: Edit, faces: Ints, identity: Identity, warning: str = "") -> Page:
+    """One edit as a page: before, after, movement, and the measures.
+
+    Parameters
+    ----------
+    edit : Edit
+    faces : (m, 3) int
+    identity : Identity
+    warning : str
+        What must not be overlooked, for example that the model is a synthetic one.
     """
-    both = np.vstack([edit.before, edit.shape])
-    cameras = [Camera.around(both, view, _EDIT_SIZE) for view in _EDIT_VIEWS]
+    cameras = cameras_around(np.vstack([edit.before, edit.shape]), _EDIT_VIEWS, _EDIT_SIZE)
     moved = np.linalg.norm(edit.shape - edit.before, axis=1)
-    most = max(float(np.quantile(moved, 0.999)), _FULL)
-    rows: list[tuple[str, Floats, Floats | None]] = [
+    scale = ColourScale(0.0, max(float(np.quantile(moved, 0.999)), _FULL), AMOUNT)
+    rows = (
         ("Before", edit.before, None),
         ("After", edit.shape, None),
-        (f"Movement: pale 0, dark blue {most:.0f} mm", edit.shape, colormap(moved, 0.0, most, AMOUNT)),
-    ]
-    pictures = [
-        (
-            label,
-            [
-                with_sides_and_scale(render(TriangleMesh(shape, faces), colors=colors, camera=one), one)
-                for one in cameras
-            ],
-        )
-        for label, shape, colors in rows
-    ]
+        (f"Movement: pale 0, dark blue {scale.high:.0f} mm", edit.shape, scale.of(moved)),
+    )
     regions = ", ".join(f"{region} {value:.1f} mm" for region, value in edit.movements.items())
-    notes = [f"Movement, root mean square: {regions}."] if regions else []
+    notes = [SIDES_NOTE]
+    if regions:
+        notes.append(f"Movement, root mean square: {regions}.")
     if edit.standing is not None:
         notes.append(f"{edit.standing.level.capitalize()}: {edit.standing.finding.said('page').cause}.")
-    notes += [f"Trained on {edit.basis}."] if edit.basis else []
+    if edit.basis:
+        notes.append(f"Trained on {edit.basis}.")
     notes += [f"Warning: {sentence}." for sentence in sentences(edit.warnings, "page")]
-    notes.append(disclaimer(warning))
-    sheet = ClinicalSheet(
-        title,
+    requested = (m for m in edit.changes if m.requested is not None and not m.held)
+    return Page(
+        f"{identity.patient}: {', '.join(measure_in_words(measure.name) for measure in requested)}",
+        (
+            *(
+                Panels(label, views_of(TriangleMesh(shape, faces), cameras, colors))
+                for label, shape, colors in rows
+            ),
+            table_of(edit.changes, EDITED, lambda measure: measure.requested is not None),
+            Text((*notes, disclaimer(warning))),
+        ),
         f"{edit.method.capitalize()} edit: a change of {edit.length:.1f} standard deviations of the model. "
-        f"Distances are straight unless marked tape.\n{fields(made_with)}",
-        pictures,
-        ["measure", "before", "requested", "after", "difference"],
-        [change_row(change, in_words=True) for change in edit.changes],
-        frozenset(k for k, change in enumerate(edit.changes) if change.requested is not None),
-        notes,
-        warning,
+        "Distances are straight unless marked tape.",
+        notice=warning,
+        identity=identity,
     )
-    return save_clinical_sheet(sheet, folder)
-
-
-def change_row(change: Measure, *, in_words: bool) -> list[str]:
-    """A measure as text: name, before, requested, after with its standard deviation, difference.
-
-    See :mod:`breastmorph.report.clinical_sheet` for the units.
-    """
-
-    def cell(value: float | None, sign: str = "", sd: float = math.nan) -> str:
-        if value is None:
-            return ""
-        return with_spread(in_cm(value, change.unit, 2, sign), sd, change.unit)
-
-    wanted = "held" if change.held else cell(change.requested)
-    if not wanted and change.requested is not None:  # a column of the cohort's table, which no shape tells
-        wanted = "changed"
-    name = measure_in_words(change.name) if in_words else change.name
-    after = cell(change.after, sd=change.sd)
-    return [name, cell(change.before), wanted, after, cell(change.error, "+")]
 
 
 def save_feature_grid(rows: Sequence[Sequence[tuple[Floats | None, str]]], faces: Ints, path: Path) -> None:
@@ -132,34 +115,39 @@ def save_feature_grid(rows: Sequence[Sequence[tuple[Floats | None, str]]], faces
     path : Path
         PNG.
     """
-    shapes = [shape for row in rows for shape, _ in row]
-    box = box_around([shape for shape in shapes if shape is not None])
-    cells = [
-        np.full((_EDIT_CELL[1], _EDIT_CELL[0], 3), 255, np.uint8)
+    cells = [cell for row in rows for cell in row]
+    box = box_around([shape for shape, _ in cells if shape is not None])
+    pictures = [
+        np.full((*_GRID_SIZE[::-1], 3), 255, np.uint8)
         if shape is None
-        else render(TriangleMesh(shape, faces), _OBLIQUE, size=_EDIT_CELL, box=box)
-        for shape in shapes
+        else render(TriangleMesh(shape, faces), _GRID_VIEW, size=_GRID_SIZE, box=box)
+        for shape, _ in cells
     ]
-    save_sheet(cells, [caption for row in rows for _, caption in row], path, columns=len(rows[0]))
+    save_picture_grid(pictures, [caption for _, caption in cells], path, len(rows[0]))
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# The sheet of a fit: scan, fit and signed residual side by side, upright, with a colour bar and the sides marked
-# --------------------------------------------------------------------------------------------------------------------
+def scan_sheet(scans: Sequence[Scan], path: Path, columns: int = 3) -> None:
+    """Write a PNG of scans with their landmarks, each from the front and from 45 degrees.
 
-_FIT_VIEWS = (View(), View(yaw=45.0), View(yaw=-45.0))
-_FIT_SIZE = (380, 380)
-_FOUND = (0.10, 0.35, 0.85)
-_UNSEEN = (0.80, 0.80, 0.80)
-_DOT = 1.6  # mm, half the size of a point of a cloud
-_MOST_DOTS = 20_000
-_ENDS = (1.0, 15.0)  # mm: where the colours may end
+    All pictures share one scale, so that sizes can be compared.
+    """
+    half = np.max([np.ptp(scan.mesh.vertices, axis=0) for scan in scans], axis=0) / 2
+    pictures = []
+    for scan in scans:
+        middle = (scan.mesh.vertices.min(axis=0) + scan.mesh.vertices.max(axis=0)) / 2
+        markers = [Marker(point) for point in scan.landmarks.points]
+        views = [
+            render(scan.mesh, view, size=_SCAN_SIZE, markers=markers, box=(middle - half, middle + half))
+            for view in _SCAN_VIEWS
+        ]
+        pictures.append(np.concatenate(views, axis=1))
+    save_picture_grid(pictures, [scan.id for scan in scans], path, columns)
 
 
 def fit_sheet(name: str, target: TriangleMesh | Floats, fit: Fit, path: Path) -> None:
     """Write a PNG: columns are the scan, the fit and the residual; rows are three views.
 
-    The landmarks that it began from are drawn on the scan: red those that were set, blue those that were found.
+    The landmarks that the fit began from are drawn on the scan: red those that were set, blue those that were found.
 
     Parameters
     ----------
@@ -170,84 +158,53 @@ def fit_sheet(name: str, target: TriangleMesh | Floats, fit: Fit, path: Path) ->
     fit : Fit
     path : Path
     """
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
-    from matplotlib.figure import Figure
-
     # The model stands upright, so its frame is the one to look at; the size stays the patient's.
     upright = Similarity(scale=fit.transform.scale).after(fit.transform.inverse())
     shown = fit.mesh.with_vertices(upright.apply(fit.mesh.vertices))
     red, marks = Marker(np.zeros(3)).color, fit.landmarks
-    markers = [Marker(upright.apply(marks[name]), _FOUND if name in marks.found else red) for name in marks]
-    low, high = shown.vertices.min(axis=0) - 45.0, shown.vertices.max(axis=0) + 45.0
-    seen = np.isfinite(fit.residuals)
-    limit = float(np.clip(round_end(fit.residuals, 0.95), *_ENDS))
-    colors = np.where(seen[:, None], colormap(np.where(seen, fit.residuals, 0.0), -limit, limit), _UNSEEN)
-    figure = Figure(figsize=(11.4, 12.0))
-    axes = figure.subplots(len(_FIT_VIEWS), 3, gridspec_kw={"wspace": 0.02, "hspace": 0.02})
-    for row, view in zip(axes, _FIT_VIEWS, strict=True):
-        pictures = (
-            _seen_target(target, upright, view, (low, high), markers),
-            render(shown, view, size=_FIT_SIZE, box=(low, high)),
-            render(shown, view, size=_FIT_SIZE, box=(low, high), colors=colors),
-        )
-        for axis, picture in zip(row, pictures, strict=True):
-            axis.imshow(picture)
-            axis.set_axis_off()
-            mark_sides(axis, view.axes(), size=12)
-    mean = float(np.abs(fit.residuals[seen]).mean()) if seen.sum() else float("nan")
+    markers = [Marker(upright.apply(marks[mark]), _FOUND if mark in marks.found else red) for mark in marks]
+    box = corners_of(shown.vertices.min(axis=0) - _FIT_MARGIN, shown.vertices.max(axis=0) + _FIT_MARGIN)
+    known = np.isfinite(fit.residuals)
+    end = float(np.clip(round_end(fit.residuals, 0.95), *_FIT_ENDS))
+    scale = ColourScale.signed(
+        end, "mm; blue: the fit lies inside the scan, red: outside, grey: nothing seen there"
+    )
+    colors = scale.of(fit.residuals, otherwise=_UNSEEN)
+    mean = float(np.abs(fit.residuals[known]).mean()) if known.any() else float("nan")
+    marked = ""
+    if marks.found:
+        doubtful = f", doubtful: {len(marks.doubtful)}" if marks.doubtful else ""
+        marked = f" (landmarks found by the program: blue{doubtful})"
     titles = (
-        f"{'scan' if isinstance(target, TriangleMesh) else 'point cloud'}{_marked(marks)}",
+        f"{'scan' if isinstance(target, TriangleMesh) else 'point cloud'}{marked}",
         f"fit ({fit.mahalanobis:.1f} sd from the mean)",
         f"residual, mean {mean:.2f} mm where seen ({fit.covered:.0%})",
     )
-    for axis, title in zip(axes[0], titles, strict=True):
-        axis.set_title(title, fontsize=11)
-    figure.suptitle(name, fontsize=13, y=0.94)
-    scale = ScalarMappable(Normalize(-limit, limit), SIGNED)
-    bar = figure.colorbar(scale, ax=axes, orientation="horizontal", fraction=0.025, pad=0.02)
-    bar.set_label("mm; blue: the fit lies inside the scan, red: outside, grey: nothing seen there")
-    save_png(figure, path, dpi=100, bbox_inches="tight")
+    rows: list[Panels] = []
+    for camera in cameras_around(box, _FIT_VIEWS, _FIT_SIZE):
+        scan = _turned(target, upright, camera)
+        pictures = (
+            *views_of(scan, [camera], markers=markers),
+            *views_of(shown, [camera]),
+            *views_of(shown, [camera], colors),
+        )
+        rows.append(Panels("", pictures, () if rows else titles, scale))
+    print_page(Page(name, tuple(rows)), path.with_suffix(""), ("png",), Layout((11.4, 11.2), dpi=100))
 
 
-def _marked(landmarks: Landmarks) -> str:
-    if not landmarks.found:
-        return ""
-    doubtful = f", doubtful: {len(landmarks.doubtful)}" if landmarks.doubtful else ""
-    return f" (landmarks found by the program: blue{doubtful})"
-
-
-def _seen_target(
-    target: TriangleMesh | Floats,
-    upright: Similarity,
-    view: View,
-    box: tuple[Floats, Floats],
-    markers: list[Marker],
-) -> Picture:
+def _turned(target: TriangleMesh | Floats, upright: Similarity, camera: Camera) -> TriangleMesh:
+    """A scan upright; of a cloud a small triangle a point, turned to the camera, brighter where it is nearer."""
     if isinstance(target, TriangleMesh):
-        mesh = target.with_vertices(upright.apply(target.vertices))
-        return render(mesh, view, size=_FIT_SIZE, box=box, markers=markers)
+        return target.with_vertices(upright.apply(target.vertices))
     points = upright.apply(target[:: max(len(target) // _MOST_DOTS, 1)])
-    right, up, towards = view.axes()
-    corners = [-right - up, right - up, 1.4 * up]
-    vertices = np.concatenate([points + _DOT * corner for corner in corners])
+    right, up, towards = camera.axes
     n = len(points)
+    vertices = np.concatenate([points + _DOT * corner for corner in (-right - up, right - up, 1.4 * up)])
     faces = np.column_stack([np.arange(n), np.arange(n) + n, np.arange(n) + 2 * n])
     depth = points @ towards
     far, near = np.quantile(depth, (0.02, 0.98))
-    shade = colormap(depth, float(far), float(near) + 1.0, "bone") * 0.75
-    dots = TriangleMesh(vertices, faces)
-    return render(dots, view, size=_FIT_SIZE, box=box, markers=markers, colors=np.tile(shade, (3, 1)))
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Landmarks on the scan, each with how sure it is
-# --------------------------------------------------------------------------------------------------------------------
-
-_MARK_VIEWS = (View(yaw=-45.0), View(), View(yaw=45.0))
-_MARK_SIZE = (420, 420)
-_SURE, _DOUBTFUL, _SET = "#0072B2", "#D55E00", "#009E73"
-_RING = 1.96  # deviations that a ring shows: nineteen of twenty landmarks lie within
+    shade = np.round(0.75 * 255 * colormap(depth, float(far), float(near) + 1.0, "bone")).astype(np.uint8)
+    return TriangleMesh(vertices, faces, np.tile(np.column_stack([shade, np.full(n, 255, np.uint8)]), (3, 1)))
 
 
 def landmark_sheet(
@@ -265,55 +222,50 @@ def landmark_sheet(
         In the same frame.
     path : Path
     note : str
-        Below the pictures, for example what was left out and why.
+        For example what was left out and why.
     """
-    from matplotlib.figure import Figure
-    from matplotlib.patches import Circle
-
-    low, high = np.nanmin(upright.vertices, axis=0), np.nanmax(upright.vertices, axis=0)
-    corners = np.array([[(low, high)[(k >> d) & 1][d] for d in range(3)] for k in range(8)])
-    figure = Figure(figsize=(13.2, 5.4))
-    axes = figure.subplots(1, 3, gridspec_kw={"wspace": 0.02})
-    for axis, view in zip(axes, _MARK_VIEWS, strict=True):
-        camera = Camera.around(corners, view, _MARK_SIZE)
-        seen = look(upright, camera)
-        axis.imshow(render(upright, camera=camera))
-        axis.set_axis_off()
-        axis.set_autoscale_on(False)
-        mark_sides(axis, view.axes(), size=12)
-        for mark, (column, row, depth) in zip(landmarks, camera.project(landmarks.points), strict=True):
-            if not _in_sight(seen, column, row, depth):
-                continue
-            found = landmarks.found.get(mark)
-            colour = _SET if found is None else _DOUBTFUL if found.doubtful else _SURE
-            axis.plot(column, row, "+", color=colour, markersize=7, markeredgewidth=1.4)
-            if found is not None:
-                dashed = "--" if found.doubtful else "-"
-                ring = Circle(
-                    (column, row), _RING * found.sd / camera.pixel, fill=False, ec=colour, lw=1.1, ls=dashed
-                )
-                axis.add_patch(ring)
-    figure.suptitle(name, fontsize=13)
-    figure.text(0.5, 0.045, _told(landmarks), ha="center", va="top", fontsize=9)
-    if note:
-        figure.text(0.5, -0.06, note, ha="center", va="top", fontsize=9, color=_DOUBTFUL)
-    save_png(figure, path, dpi=100, bbox_inches="tight")
-
-
-def _in_sight(seen: Seen, column: float, row: float, depth: float) -> bool:
-    """Whether a point lies in the picture and not behind the surface."""
-    high, wide = seen.depth.shape
-    i, j = int(row), int(column)
-    return 0 <= i < high and 0 <= j < wide and bool(depth > seen.depth[i, j] - 12.0)
-
-
-def _told(landmarks: Landmarks) -> str:
-    """The landmarks in words: which are set, and how sure the others are."""
+    corners = corners_of(np.nanmin(upright.vertices, axis=0), np.nanmax(upright.vertices, axis=0))
+    pictures = tuple(
+        _with_landmarks(upright, landmarks, camera)
+        for camera in cameras_around(corners, list(FROM_THREE_SIDES.values()), _MARK_SIZE)
+    )
     words = []
-    for name in landmarks:
-        found = landmarks.found.get(name)
-        sure = "set" if found is None else f"\u00b1{found.sd:.0f} mm{', doubtful' if found.doubtful else ''}"
-        words.append(f"{name.replace('_', ' ')} {sure}")
-    half = (len(words) + 1) // 2
-    rings = "Rings hold the landmark nineteen times in twenty; dashed: doubtful, look at it."
-    return "\n".join([" \u00b7 ".join(words[:half]), " \u00b7 ".join(words[half:]), rings])
+    for mark in landmarks:
+        found = landmarks.found.get(mark)
+        sure = (
+            "set"
+            if found is None
+            else f"\N{PLUS-MINUS SIGN}{found.sd:.0f} mm{', doubtful' if found.doubtful else ''}"
+        )
+        words.append(f"{mark.replace('_', ' ')} {sure}")
+    texts = (
+        " \N{MIDDLE DOT} ".join(words),
+        "Rings contain the landmark nineteen times in twenty; dashed: doubtful, look at it.",
+        *([note] if note else []),
+    )
+    page = Page(name, (Panels("", pictures, tuple(FROM_THREE_SIDES)), Text(texts)))
+    print_page(page, path.with_suffix(""), ("png",), Layout((13.2, 5.9), dpi=100))
+
+
+def _with_landmarks(upright: TriangleMesh, landmarks: Landmarks, camera: Camera) -> Picture:
+    """A scan with a cross at every landmark that is in sight, and a ring where it was found by the program."""
+    from PIL import Image, ImageDraw
+
+    depth = visible_surface(upright, camera).depth
+    image = Image.fromarray(with_sides_and_scale(render(upright, camera=camera), camera))
+    draw = ImageDraw.Draw(image)
+    for mark, (x, y, near) in zip(landmarks, camera.project(landmarks.points), strict=True):
+        i, j = int(y), int(x)
+        if not (0 <= i < depth.shape[0] and 0 <= j < depth.shape[1]) or near <= depth[i, j] - _HIDDEN:
+            continue
+        found = landmarks.found.get(mark)
+        colour = _SET if found is None else _DOUBTFUL if found.doubtful else _SURE
+        draw.line([(x - 5, y), (x + 5, y)], fill=colour, width=2)
+        draw.line([(x, y - 5), (x, y + 5)], fill=colour, width=2)
+        if found is not None:
+            radius = _RING * found.sd / camera.pixel
+            arc = 12 if found.doubtful else 20  # degrees of every 20
+            for start in range(0, 360, 20):
+                box = [(x - radius, y - radius), (x + radius, y + radius)]
+                draw.arc(box, start, start + arc, fill=colour, width=2)
+    return np.asarray(image)

@@ -21,7 +21,6 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import face_angles, face_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.result import Registration
-from breastmorph.report.clinical_sheet import sheet_png
 from breastmorph.report.page.writing import document
 from breastmorph.report.render import (
     AMOUNT,
@@ -32,8 +31,9 @@ from breastmorph.report.render import (
     View,
     as_picture,
     colormap,
-    look,
+    picture_grid,
     render,
+    visible_surface,
 )
 from breastmorph.scan.scan import Scan
 
@@ -77,7 +77,7 @@ def quality_sheet_png(scan: Scan, result: Registration) -> bytes:
     for _, mesh, colors, marks in rows:
         views = [render(mesh, view, size=_SIZE, colors=colors, markers=marks, box=box) for view in _VIEWS]
         cells.append(np.concatenate(views, axis=1))
-    return sheet_png(cells, [caption for caption, *_ in rows], columns=2)
+    return picture_grid(cells, [caption for caption, *_ in rows], columns=2)
 
 
 def _signed_distance(scan: TriangleMesh, points: Floats) -> Floats:
@@ -154,7 +154,7 @@ def thumbnail(scan: Scan, result: Registration) -> bytes:
 
 
 def _draw(mesh: TriangleMesh, camera: Camera, landmarks: Floats, mask: Floats | None = None) -> Picture:
-    seen = look(mesh, camera)
+    seen = visible_surface(mesh, camera)
     # Both sides are lit alike: at this size the inside behind a hole is for the large sheet.
     light = np.abs(face_normals(mesh.vertices, mesh.faces[seen.faces]) @ _LIGHT)
     picture = np.ones((*seen.hit.shape, 3))

@@ -15,8 +15,9 @@ from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.paper.figures.panels import PanelPage, cameras, height_of, levelled
 from breastmorph.paper.figures.torsos import Margins
-from breastmorph.report.clinical_sheet import (
+from breastmorph.report.prediction_sheet import (
     MIRRORED,
     PREDICTED,
     Example,
@@ -24,20 +25,8 @@ from breastmorph.report.clinical_sheet import (
     scale_of,
     towards,
 )
-from breastmorph.report.render import (
-    AMOUNT,
-    COLOURS,
-    GREY,
-    WIDE,
-    Camera,
-    PanelPage,
-    View,
-    cameras,
-    height_of,
-    levelled,
-    printed,
-    render,
-)
+from breastmorph.report.printing import COLOURS, GREY, WIDE, printed
+from breastmorph.report.render import AMOUNT, Camera, View, render
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

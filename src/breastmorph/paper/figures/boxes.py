@@ -11,7 +11,7 @@ import numpy as np
 
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import BreastMorphError
-from breastmorph.report.render import COLOURS, NARROW, printed
+from breastmorph.report.printing import COLOURS, NARROW, printed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,8 +11,7 @@ import numpy as np
 
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError
-from breastmorph.report.render import (
-    AMOUNT,
+from breastmorph.report.printing import (
     COLOURS,
     DASHES,
     NARROW,
@@ -22,6 +21,7 @@ from breastmorph.report.render import (
     printed,
     save_rows,
 )
+from breastmorph.report.render import AMOUNT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

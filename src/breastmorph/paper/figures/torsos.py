@@ -20,26 +20,18 @@ from breastmorph.mesh.geometry import normal_consistency, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.model.standing import Standing, population_of
+from breastmorph.paper.figures.panels import RELIEF, PanelPage, cameras, draw_levels, height_of, width_of
+from breastmorph.report.printing import COLOURS, WIDE, printed, save_rows
 from breastmorph.report.render import (
     AMOUNT,
-    COLOURS,
-    RELIEF,
     SIGNED,
     SKIN,
-    WIDE,
-    PanelPage,
     View,
     as_picture,
-    cameras,
     colormap,
-    draw_levels,
-    height_of,
-    look,
-    printed,
     render,
     round_end,
-    save_rows,
-    width_of,
+    visible_surface,
 )
 from breastmorph.scan.scan import SIDES, Landmarks
 
@@ -88,7 +80,7 @@ def save_mask_contours(path: Path, mesh: TriangleMesh, landmarks: Landmarks) -> 
     cell = (WIDE - _MASKS.left - _MASKS.bar) / len(masks) - _MASKS.gap
     (camera,) = cameras([(View(), [mesh.vertices])], cell)
     tall = height_of(camera)
-    seen = look(mesh, camera.finer(_FINE))
+    seen = visible_surface(mesh, camera.finer(_FINE))
     with printed(path, (WIDE, _MASKS.top + tall + _MASKS.foot), free=True) as figure:
         page = PanelPage(figure)
         for k, (label, mask) in enumerate(masks.items()):

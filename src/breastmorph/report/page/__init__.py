@@ -4,7 +4,7 @@
 >>> write_page(Path("report.html"), page)  # doctest: +SKIP
 """
 
-from breastmorph.report.page.content import (
+from breastmorph.report.document import (
     Block,
     Cell,
     Code,

@@ -9,12 +9,7 @@ from pathlib import Path
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from breastmorph.foundation.files import csv_text, make_folder, write_file
-from breastmorph.report.page.content import Column, Figure, Page, Table
-from breastmorph.report.page.writing import cell_text, numeric_columns
-
-# --------------------------------------------------------------------------------------------------------------------
-# Tables as LaTeX (booktabs) and CSV
-# --------------------------------------------------------------------------------------------------------------------
+from breastmorph.report.document import Figure, Page, Table
 
 _LATEX = {
     **{letter: f"\\{letter}" for letter in "&%$#_{}"},
@@ -43,7 +38,7 @@ def latex(text: str) -> str:
 
 def table_latex(table: Table, number: int) -> str:
     """A table as a LaTeX float for the package booktabs: numbers to the right, long texts in lines, the note below."""
-    titles, rows = _texts(table)
+    titles, rows = table.texts()
     widest = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
     letters = sum(min(width, _CAPPED) for width in widest)
     kinds = "".join(
@@ -52,7 +47,7 @@ def table_latex(table: Table, number: int) -> str:
         else f"p{{{0.85 * min(width, _CAPPED) / letters:.2f}\\textwidth}}"
         if width > _LONG
         else "l"
-        for right, width in zip(numeric_columns(table), widest, strict=True)
+        for right, width in zip(table.numeric(), widest, strict=True)
     )
     body = [" & ".join(map(latex, row)) + r" \\" for row in rows]
     note = [rf"\par\footnotesize {latex(table.note)}"] if table.note else []
@@ -75,24 +70,11 @@ def table_latex(table: Table, number: int) -> str:
 
 def table_csv(table: Table) -> str:
     """A table as CSV, as it is shown."""
-    titles, rows = _texts(table)
+    titles, rows = table.texts()
     columns = [f"{k}" for k in range(len(titles))]
     text = csv_text(columns, [dict(zip(columns, row, strict=True)) for row in [titles, *rows]])
     return text.partition("\n")[2]  # titles may be the same twice, so they are the first row
 
-
-def _texts(table: Table) -> tuple[list[str], list[list[str]]]:
-    """Titles of the columns and the cells, as texts."""
-    columns = [Column(column) if isinstance(column, str) else column for column in table.columns]
-    titles = [f"{one.title} ({one.unit})" if one.unit else one.title for one in columns]
-    return titles, [
-        [cell_text(cell, one) for cell, one in zip(row, columns, strict=True)] for row in table.rows
-    ]
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Tables as a Word document: the few parts of the format that a document needs
-# --------------------------------------------------------------------------------------------------------------------
 
 _WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 _PACKAGE = "http://schemas.openxmlformats.org/package/2006"
@@ -125,8 +107,8 @@ def tables_docx(tables: Sequence[Table]) -> bytes:
 
 
 def _word_table(body: Element, table: Table) -> None:
-    titles, rows = _texts(table)
-    right = numeric_columns(table)
+    titles, rows = table.texts()
+    right = table.numeric()
     shown = SubElement(body, "w:tbl")
     look = SubElement(shown, "w:tblPr")
     SubElement(look, "w:tblW", {"w:w": "0", "w:type": "auto"})
@@ -154,11 +136,6 @@ def _word_text(parent: Element, text: str, bold: bool = False, to_right: bool = 
     SubElement(look, "w:sz", {"w:val": "18"})
     shown = SubElement(run, "w:t", {"xml:space": "preserve"})
     shown.text = "".join(letter for letter in text if letter.isprintable())  # XML has no control characters
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# The archive
-# --------------------------------------------------------------------------------------------------------------------
 
 
 def write_archive(path: Path, page: Page, texts: dict[str, str]) -> None:

@@ -1,13 +1,13 @@
-"""A page of blocks as one file: the markup of each, and numbers, pictures and models inside it."""
+"""The one renderer of HTML pages: a page as one file that holds its pictures, models, styles and scripts."""
 
 from __future__ import annotations
 
 import json
-import math
 import re
 import struct
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from importlib.resources import files
 from numbers import Integral, Real
@@ -19,50 +19,43 @@ import numpy as np
 from breastmorph.foundation.arrays import Floats, templates
 from breastmorph.foundation.files import make_folder, plain, write_file
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.report.clinical_sheet import sheet_png
-from breastmorph.report.page.content import (
+from breastmorph.report.document import (
     Block,
-    Cell,
     Code,
-    Column,
     Figure,
     ModelSliders,
     Page,
+    Panels,
     Reproducibility,
     Section,
     Table,
     Text,
     Verdict,
+    cell_text,
+    flat,
+    number_text,
 )
-from breastmorph.report.render import View, render
+from breastmorph.report.render import View, picture_grid, render
+from breastmorph.report.sheet import Layout, page_png
 from breastmorph.viewer import SCRIPTS, STYLES, asset
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-# --------------------------------------------------------------------------------------------------------------------
-# Numbers as readers expect them
-# --------------------------------------------------------------------------------------------------------------------
-
-
-def number_text(value: float, digits: int | None = None) -> str:
-    """A number with so many decimals, or with three significant digits; a dash for what is no number."""
-    if not math.isfinite(value):
-        return "–"
-    if digits is None and isinstance(value, Integral):
-        digits = 0
-    if digits is None:
-        if value and not 1e-4 <= abs(value) < 1e6:
-            return f"{value:.1e}".replace("-", "−")
-        digits = min(max(2 - math.floor(math.log10(abs(value))), 0), 4) if value else 0
-    return f"{round(value, digits) + 0.0:.{digits}f}".replace("-", "−")  # no negative zero
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# A model small enough for a page: whole numbers of 16 bits instead of floats
-# --------------------------------------------------------------------------------------------------------------------
-
-_STEPS = 32767
+_STEPS = 32767  # numbers of a packed model are whole, of 16 bits
+_UNITS = {"": 1.0, "px": 1.0, "pt": 96 / 72, "in": 96.0, "mm": 96 / 25.4, "cm": 96 / 2.54}  # in CSS pixels
+_WIDEST = 1000  # CSS pixels: pictures for print have more pixels than a screen shows
+_VIEWS = (
+    *(("front", "Front"), ("oblique-right", "Oblique right"), ("oblique-left", "Oblique left")),
+    *(("right", "Patient's right"), ("left", "Patient's left"), ("below", "Below")),
+)
+_LIMIT = 3  # standard deviations: where the sliders end
+_MARKS = {
+    Verdict.HOLDS: ("holds", "✓"),
+    Verdict.FAILS: ("fails", "✗"),
+    Verdict.SMALL: ("open", "≈"),
+    Verdict.UNTESTABLE: ("open", "–"),
+}
 
 
 def packed_model(model: ShapeModel, modes: int) -> dict[str, Any]:
@@ -97,14 +90,6 @@ def _base64(values: np.ndarray) -> str:
     return b64encode(np.ascontiguousarray(values).tobytes()).decode()
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# Pictures inside the page's own text
-# --------------------------------------------------------------------------------------------------------------------
-
-_UNITS = {"": 1.0, "px": 1.0, "pt": 96 / 72, "in": 96.0, "mm": 96 / 25.4, "cm": 96 / 2.54}  # in CSS pixels
-_WIDEST = 1000  # CSS pixels: pictures for print have more pixels than a screen shows
-
-
 def _picture(figure: Figure) -> dict[str, Any]:
     width, height = _size(figure)
     address = f"data:{figure.kind};base64,{b64encode(figure.data).decode()}"
@@ -124,11 +109,6 @@ def _size(figure: Figure) -> tuple[int, int]:
             width, height = (round(float(side[1]) * _UNITS[side[2]]) for side in sides if side)
             return width, height
     return 0, 0
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# The markup of what is needed to make the results again
-# --------------------------------------------------------------------------------------------------------------------
 
 
 def record_html(what: Reproducibility) -> Markup:
@@ -157,24 +137,8 @@ def _flat(value: dict[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
         if isinstance(part, dict) and part:
             yield from _flat(part, f"{name} › ")
         else:
-            yield name, _one_line(part)
-
-
-def _one_line(value: Any) -> str:
-    if value is None:
-        return "none"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# The markup of a model's 3D view: its data, its sliders, and a still picture of the mean
-# --------------------------------------------------------------------------------------------------------------------
-
-_VIEWS = (
-    *(("front", "Front"), ("oblique-right", "Oblique right"), ("oblique-left", "Oblique left")),
-    *(("right", "Patient's right"), ("left", "Patient's left"), ("below", "Below")),
-)
-_LIMIT = 3  # standard deviations: where the sliders end
+            text = part if isinstance(part, str) else json.dumps(part, ensure_ascii=False)
+            yield name, "none" if part is None else text
 
 
 def model_html(shown: ModelSliders, number: str) -> Markup:
@@ -196,27 +160,12 @@ def mean_png(model: ShapeModel, titled: bool = True) -> bytes:
         "from below": View(pitch=-55.0),
     }
     mesh = model.mean_mesh
-    return sheet_png(
+    return picture_grid(
         [render(mesh, view, size=(300, 320)) for view in views.values()],
         list(views) if titled else [""] * 4,
         4,
         letters=18,  # 8 points on paper
     )
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# The markup of what stands on a page, by the macros of ``blocks.html.j2``: every text is escaped there
-# --------------------------------------------------------------------------------------------------------------------
-
-_NUMBERS = re.compile(
-    r"[<>≈]?\s*[+−-]?\d[\d.,]*(\s*[±/]\s*[+−-]?\d[\d.,]*)*\s*%?"
-)  # texts such as 0.17 ± 0.02
-_MARKS = {
-    Verdict.HOLDS: ("holds", "✓"),
-    Verdict.FAILS: ("fails", "✗"),
-    Verdict.SMALL: ("open", "≈"),
-    Verdict.UNTESTABLE: ("open", "–"),
-}
 
 
 def _block(macro: str, *values: Any) -> Markup:
@@ -246,18 +195,17 @@ def block_html(block: Block, number: str, level: int = 3, counted: Mapping[int, 
         case Table():
             return table_html(block, own)
         case Figure():
-            return _block("figure", _picture(block), block.caption, own, _offered(block))
+            files = [(file.suffix[1:].upper(), f"{file.parent.name}/{file.name}") for file in block.files()]
+            return _block("figure", _picture(block), block.caption, own, files)
+        case Panels():
+            drawn = page_png(Page("", (replace(block, label=""),)), Layout((8.3, 3.2)))
+            return _block("figure", _picture(Figure(drawn, block.label)), block.label, own, [])
         case ModelSliders():
             return model_html(block, number)
         case Reproducibility():
             return record_html(block)
         case Section():
             return section_html(block, number, level, counted)
-
-
-def _offered(figure: Figure) -> list[tuple[str, str]]:
-    """Endings and addresses of a figure's files, seen from the folder above theirs."""
-    return [(file.suffix[1:].upper(), f"{file.parent.name}/{file.name}") for file in figure.files()]
 
 
 def section_html(
@@ -271,43 +219,15 @@ def section_html(
 
 def table_html(table: Table, number: int = 0) -> Markup:
     """Markup of a table: numbers to the right, the first column as headings of the rows."""
-    columns = [Column(column) if isinstance(column, str) else column for column in table.columns]
-    right = numeric_columns(table)
-    rows = [[_cell(cell, column) for cell, column in zip(row, columns, strict=True)] for row in table.rows]
-    return _block("table", table, list(zip(columns, right, strict=True)), rows, number)
-
-
-def numeric_columns(table: Table) -> list[bool]:
-    """Which columns are set to the right: those of numbers."""
-    return [
-        (isinstance(column, Column) and column.number) or _all_numbers(table, k)
-        for k, column in enumerate(table.columns)
+    columns = table.full_columns()
+    rows = [
+        [
+            (*_MARKS[cell], cell.value) if isinstance(cell, Verdict) else cell_text(cell, column)
+            for cell, column in zip(row, columns, strict=True)
+        ]
+        for row in table.rows
     ]
-
-
-def _all_numbers(table: Table, column: int) -> bool:
-    cells = [row[column] for row in table.rows if row[column] not in (None, "", "–", "-")]
-    return bool(cells) and all(
-        _NUMBERS.fullmatch(cell) is not None if isinstance(cell, str) else isinstance(cell, Real)
-        for cell in cells
-    )
-
-
-def cell_text(cell: Cell, column: Column) -> str:
-    """A cell as text, for files; empty where the page shows a dash."""
-    shown = _cell(cell, column)
-    return shown[2] if isinstance(shown, tuple) else shown or ""
-
-
-def _cell(cell: Cell, column: Column) -> str | tuple[str, str, str] | None:
-    if isinstance(cell, Verdict):
-        return (*_MARKS[cell], cell.value)
-    return cell if cell is None or isinstance(cell, str) else number_text(cell, column.digits)
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# A page as one file
-# --------------------------------------------------------------------------------------------------------------------
+    return _block("table", table, list(zip(columns, table.numeric(), strict=True)), rows, number)
 
 
 def write_page(path: Path, page: Page) -> None:
@@ -322,10 +242,14 @@ def write_page(path: Path, page: Page) -> None:
 def page_html(page: Page) -> str:
     """The page as text."""
     styles, scripts = [page_asset("page.css")], [page_asset("page.js")]
-    if any(_has_view(section) for section in page.sections):
+    if any(isinstance(block, ModelSliders) for block in flat(page.blocks)):
         styles += [asset(name) for name in STYLES]
         scripts = [*(asset(name) for name in SCRIPTS), page_asset("model_view.js"), *scripts]
-    places, counted = _places(page), page.numbered()
+    counted, main = page.numbered(), sum(not section.appendix for section in page.sections)
+    places = [  # appendices have letters
+        chr(ord("A") + k - main) if section.appendix else str(k + 1)
+        for k, section in enumerate(page.sections)
+    ]
     sections = [
         section_html(section, place, counted=counted)
         for section, place in zip(page.sections, places, strict=True)
@@ -340,26 +264,6 @@ def page_html(page: Page) -> str:
         contents=[(place, section.title) for section, place in zip(page.sections, places, strict=True)],
         picture=_picture(page.picture) if page.picture is not None else None,
     )
-
-
-def _places(page: Page) -> list[str]:
-    """Numbers of the sections; appendices have letters."""
-    main = sum(not section.appendix for section in page.sections)
-    return [
-        chr(ord("A") + k - main) if section.appendix else str(k + 1)
-        for k, section in enumerate(page.sections)
-    ]
-
-
-def _has_view(block: Block) -> bool:
-    if isinstance(block, Section):
-        return any(_has_view(inner) for inner in block.blocks)
-    return isinstance(block, ModelSliders)
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# An HTML document that runs only its own scripts and can reach no network
-# --------------------------------------------------------------------------------------------------------------------
 
 
 def page_asset(name: str) -> str:
@@ -384,18 +288,23 @@ def document(
         A file beside this one that fills ``document.html.j2``.
     title : str
     styles, scripts : sequence of str
-        Whole style sheets and scripts. The browser is told their hashes and to run nothing else, so markup that
-        slipped in as somebody's text stays without effect.
+        Whole style sheets and scripts. The browser gets their hashes and runs nothing else, so that markup inside a
+        text has no effect.
     images : str
         Where pictures may come from.
     **values
         What else the template asks for.
     """
+
+    def hashes(texts: Sequence[str]) -> str:
+        digests = [b64encode(sha256(text.encode()).digest()).decode() for text in texts]
+        return " ".join(f"'sha256-{digest}'" for digest in digests) or "'none'"
+
     policy = "; ".join(
         [
             "default-src 'none'",
-            f"script-src {_hashes(scripts)}",
-            f"style-src {_hashes(styles)}",
+            f"script-src {hashes(scripts)}",
+            f"style-src {hashes(styles)}",
             f"img-src {images}",
             "base-uri 'none'",
             "form-action 'none'",
@@ -403,8 +312,3 @@ def document(
     )
     values |= {"title": title, "policy": policy, "styles": styles, "scripts": scripts}
     return templates().get_template(f"report/page/{template}").render(values)
-
-
-def _hashes(texts: Sequence[str]) -> str:
-    found = [b64encode(sha256(text.encode()).digest()).decode() for text in texts]
-    return " ".join(f"'sha256-{one}'" for one in found) or "'none'"
