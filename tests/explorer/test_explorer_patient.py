@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from breastmorph.cli import main
 from breastmorph.explorer.jobs import Cancelled, Job
 from breastmorph.explorer.open_scans import scan_files
-from breastmorph.explorer.worker_calls import SharedCalls
+from breastmorph.explorer.worker_calls import WorkerCalls
 from breastmorph.foundation.workers import Limits
 from breastmorph.mask import breast_regions
 from breastmorph.mesh.closest import Surface
@@ -400,7 +400,7 @@ def ended(visitor, job: str) -> str:
 def test_a_prediction_is_cancelled_in_the_middle_and_the_next_one_works(patient, explorer, monkeypatch):
     visitor, _ = patient
     before = visitor.get("/api/state").json["prediction"]
-    hanging = SharedCalls(never_done, Limits(), 1)
+    hanging = WorkerCalls(never_done, Limits(), 1)
     monkeypatch.setattr(explorer, "predicting", hanging)
     job = visitor.post("/api/predict", {"side": "left"}).json["job"]
     time.sleep(0.3)
@@ -545,7 +545,7 @@ def test_a_scan_that_is_removed_while_it_is_registered_does_not_come_back(explor
 
 def test_what_still_runs_is_told_to_a_page_that_is_loaded_again(patient, explorer, monkeypatch):
     visitor, _ = patient
-    hanging = SharedCalls(never_done, Limits(), 1)
+    hanging = WorkerCalls(never_done, Limits(), 1)
     monkeypatch.setattr(explorer, "predicting", hanging)
     job = visitor.post("/api/predict", {"side": "left"}).json["job"]
     running = visitor.get("/api/state").json["job"]

@@ -21,7 +21,7 @@ from breastmorph.explorer.jobs import Cancelled
 from breastmorph.explorer.security import Doorkeeper, Keys
 from breastmorph.explorer.settings import MEGABYTE, Settings, is_loopback
 from breastmorph.explorer.uploads import harmless_name
-from breastmorph.explorer.worker_calls import SharedCalls, WorkerCalls
+from breastmorph.explorer.worker_calls import WorkerCalls
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.foundation.workers import Limits
 from breastmorph.model.files import save_model
@@ -406,20 +406,23 @@ def test_a_hostile_file_costs_its_own_process_only():
 @contextmanager
 def while_one_hangs(most: int):
     """Shared processes, one of which is busy until the end of the block."""
-    stop = threading.Event()
+    stop, begun = threading.Event(), threading.Event()
     ends = []
+
+    def asked() -> bool:
+        begun.set()
+        return stop.is_set()
 
     def wait() -> None:
         try:
-            calls.call("hangs", stop.is_set)
+            calls.call("hangs", asked)
         except Cancelled as end:
             ends.append(end)
 
-    with closing(SharedCalls(troubled, Limits(seconds=300.0), most)) as calls:
+    with closing(WorkerCalls(troubled, Limits(seconds=300.0), most)) as calls:
         slow = threading.Thread(target=wait)
         slow.start()
-        while not calls._busy:
-            time.sleep(0.01)
+        assert begun.wait(60.0)
         yield calls
         assert slow.is_alive()
         stop.set()

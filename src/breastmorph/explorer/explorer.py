@@ -17,7 +17,7 @@ from breastmorph.explorer.private_folder import PrivateFolder
 from breastmorph.explorer.security import Keys
 from breastmorph.explorer.session import Session
 from breastmorph.explorer.settings import READERS, Settings
-from breastmorph.explorer.worker_calls import SharedCalls
+from breastmorph.explorer.worker_calls import WorkerCalls
 from breastmorph.foundation.machine import cores
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ class Explorer:
         self.folder = self._private.path
         self.source = ModelSource(ModelOrigin(settings.model), settings.modes)
         self.folders: Folders | None = None
-        self.reading = SharedCalls(partial(_setup, "reading.reader"), settings.reading, READERS)
+        self.reading = WorkerCalls(partial(_setup, "reading.reader"), settings.reading, READERS)
         # One process: what it computed of the model for one tab serves the next.
-        self.predicting = SharedCalls(partial(_setup, "predicting.predictor"), settings.computing, 1)
-        self.registering = SharedCalls(
+        self.predicting = WorkerCalls(partial(_setup, "predicting.predictor"), settings.computing, 1)
+        self.registering = WorkerCalls(
             partial(_setup, "patients.registrar"), settings.computing, max(READERS, cores())
         )
         self._sessions: dict[str, Session] = {}

@@ -23,7 +23,7 @@ from breastmorph.explorer.folders import ScanQueue
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.model_view import ModelOrigin, ModelView
 from breastmorph.explorer.open_scans import landmark_json, scan_files
-from breastmorph.explorer.worker_calls import SharedCalls, WorkerCalls
+from breastmorph.explorer.worker_calls import WorkerCalls
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding
 from breastmorph.foundation.files import FolderLock
@@ -185,7 +185,7 @@ def registrar() -> Callable[[tuple[Recipe, ScanFiles]], Product | FailedScan]:
 class _Stoppable:
     """A process that ends as soon as its job is cancelled, in the middle of a scan too."""
 
-    calls: SharedCalls
+    calls: WorkerCalls
     job: Job
 
     def run(

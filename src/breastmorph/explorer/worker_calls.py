@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -24,7 +25,7 @@ def _never() -> bool:
 
 
 class WorkerCalls:
-    """A worker process that is started when needed and replaced when it died.
+    """Worker processes that are started when needed; one stays for the next call, the others end when they are done.
 
     Parameters
     ----------
@@ -32,12 +33,14 @@ class WorkerCalls:
         See :func:`breastmorph.foundation.workers.run_each`.
     limits : Limits
         Of one call.
+    most : int
+        Processes at a time; further calls wait.
     """
 
-    def __init__(self, setup: Callable[[], Callable[[Any], Any]], limits: Limits) -> None:
-        self._setup, self._limits = setup, limits
-        self._worker: Worker[Any, Any] | None = None
-        self._lock = threading.Lock()
+    def __init__(self, setup: Callable[[], Callable[[Any], Any]], limits: Limits, most: int = 1) -> None:
+        self._setup, self._limits, self._most = setup, limits, most
+        self._places = threading.Semaphore(most)
+        self._idle: deque[Worker[Any, Any]] = deque()
         self._closed = False
 
     def __enter__(self) -> WorkerCalls:
@@ -47,9 +50,9 @@ class WorkerCalls:
         self.close()
 
     def prepare(self) -> None:
-        """Start the process before it is needed."""
-        with self._lock:
-            self._ready(_never)
+        """Start a process before it is needed."""
+        with self._worker(_never):
+            pass
 
     def call(self, item: Any, cancelled: Callable[[], bool] = _never) -> Any:
         """Run the function on one item.
@@ -60,16 +63,14 @@ class WorkerCalls:
             What the function raised, or why the process did not answer.
         Cancelled
         """
-        with self._lock:
-            worker = self._ready(cancelled)
-            if not worker.give(item):
-                worker = self._ready(cancelled)
-                worker.give(item)
-            while not worker.connection.poll(_LOOK) and worker.seconds_left() != 0.0:
-                self._stop_if(cancelled)
-            answer = worker.answer()
-            if worker.gone:
-                self._worker = None
+        answer: Any = None
+        for _ in range(2):  # a process that waited may have died meanwhile
+            with self._worker(cancelled) as worker:
+                if worker.give(item):
+                    while not worker.connection.poll(_LOOK) and worker.seconds_left() != 0.0:
+                        self._stop_if(cancelled)
+                    answer = worker.answer()
+                    break
         if not isinstance(answer, Failure):
             return answer
         if isinstance(answer.error, BreastMorphError):
@@ -83,90 +84,46 @@ class WorkerCalls:
         raise BreastMorphError(answer.reason, _REMEDIES.get(answer.code, ""), code=answer.code)
 
     def close(self) -> None:
-        """End the process."""
+        """End all processes, also those that are at work."""
         self._closed = True
-        with self._lock:
-            if self._worker is not None:
-                self._worker.end()
-                self._worker = None
-
-    def _ready(self, cancelled: Callable[[], bool]) -> Worker[Any, Any]:
-        if self._worker is not None and not self._worker.gone:
-            return self._worker
-        self._worker = worker = Worker(self._setup, self._limits)
-        while not worker.connection.poll(_LOOK):
-            self._stop_if(cancelled)
-        if not worker.ready():
-            self._worker = None
-            raise worker.cannot_start()
-        return worker
-
-    def _stop_if(self, cancelled: Callable[[], bool]) -> None:
-        if (cancelled() or self._closed) and self._worker is not None:
-            self._worker.end()
-            self._worker = None
-            raise Cancelled
-
-
-class SharedCalls:
-    """Worker processes that all sessions share: while one is busy another is started, up to a limit.
-
-    One process stays for the next call; the others end when they are done.
-
-    Parameters
-    ----------
-    setup, limits
-        See :class:`WorkerCalls`.
-    most : int
-        Processes at a time; further calls wait.
-    """
-
-    def __init__(self, setup: Callable[[], Callable[[Any], Any]], limits: Limits, most: int) -> None:
-        self._setup, self._limits = setup, limits
-        self._places = threading.Semaphore(most)
-        self._lock = threading.Lock()
-        self._idle: WorkerCalls | None = None
-        self._busy: set[WorkerCalls] = set()
-        self._closed = False
-
-    def prepare(self) -> None:
-        """Start a process before it is needed."""
-        with self._borrowed(_never) as calls:
-            calls.prepare()
-
-    def call(self, item: Any, cancelled: Callable[[], bool] = _never) -> Any:
-        """See :meth:`WorkerCalls.call`."""
-        with self._borrowed(cancelled) as calls:
-            return calls.call(item, cancelled)
-
-    def close(self) -> None:
-        """End all processes."""
-        with self._lock:
-            self._closed = True
-            ending = [*self._busy, *([self._idle] if self._idle is not None else [])]
-        for calls in ending:
-            calls.close()
+        for _ in range(self._most):
+            self._places.acquire()
+        while self._idle:
+            self._idle.pop().end()
+        for _ in range(self._most):  # calls that still come find it closed
+            self._places.release()
 
     @contextmanager
-    def _borrowed(self, cancelled: Callable[[], bool]) -> Iterator[WorkerCalls]:
+    def _worker(self, cancelled: Callable[[], bool]) -> Iterator[Worker[Any, Any]]:
+        """A process that is ready; it ends where what is done with it does not come to its end."""
         while not self._places.acquire(timeout=_LOOK):
-            if cancelled():
-                raise Cancelled
+            self._stop_if(cancelled)
         try:
-            with self._lock:
-                if self._closed:
-                    raise Cancelled
-                calls, self._idle = self._idle or WorkerCalls(self._setup, self._limits), None
-                self._busy.add(calls)
+            self._stop_if(_never)
+            worker = self._waiting() or Worker(self._setup, self._limits)
             try:
-                yield calls
-            finally:
-                with self._lock:
-                    self._busy.discard(calls)
-                    spare = self._idle is not None or self._closed
-                    if not spare:
-                        self._idle = calls
-                if spare:
-                    calls.close()
+                if not worker.idle:
+                    while not worker.connection.poll(_LOOK):
+                        self._stop_if(cancelled)
+                    if not worker.ready():
+                        raise worker.cannot_start()
+                yield worker
+            except BaseException:
+                worker.end()
+                raise
+            if not worker.gone and (self._idle or self._closed):
+                worker.end()
+            elif not worker.gone:
+                self._idle.append(worker)
         finally:
             self._places.release()
+
+    def _waiting(self) -> Worker[Any, Any] | None:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return None
+
+    def _stop_if(self, cancelled: Callable[[], bool]) -> None:
+        if cancelled() or self._closed:
+            raise Cancelled
