@@ -30,8 +30,13 @@ _HOME = {
     "save_landmarks": "breastmorph.scan.landmark_files",
     "Scan": "breastmorph.scan.scan",
     "Check": "breastmorph.scan.scan",
-    "Finding": "breastmorph.foundation.errors",
-    "Said": "breastmorph.foundation.errors",
+    "Finding": "breastmorph.foundation.messages",
+    "Message": "breastmorph.foundation.messages",
+    "Audience": "breastmorph.foundation.messages",
+    "Plural": "breastmorph.foundation.language",
+    "Language": "breastmorph.foundation.language",
+    "language": "breastmorph.foundation.language",
+    "Said": "breastmorph.foundation.messages",
     "load_scan": "breastmorph.api.scans",
     "load_scans": "breastmorph.api.scans",
     "check_scan": "breastmorph.api.scans",
@@ -150,11 +155,11 @@ if TYPE_CHECKING:
         BreastMorphError,
         BreastMorphWarning,
         FileProblem,
-        Finding,
         LandmarkProblem,
         MeshProblem,
-        Said,
     )
+    from breastmorph.foundation.language import Language, Plural, language
+    from breastmorph.foundation.messages import Audience, Finding, Message, Said
     from breastmorph.mask import breast_mask
     from breastmorph.mesh.files import load_mesh, save_mesh
     from breastmorph.mesh.geometry import Similarity

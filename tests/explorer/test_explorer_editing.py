@@ -22,7 +22,7 @@ from breastmorph.explorer.answers import as_record, spoken
 from breastmorph.explorer.patients import failure
 from breastmorph.explorer.settings import Settings
 from breastmorph.foundation.errors import MeshProblem
-from breastmorph.foundation.words import MEASURES
+from breastmorph.foundation.terms import MEASURES
 from breastmorph.mesh.files import load_mesh
 from breastmorph.model.files import save_model
 from breastmorph.scan.check import ScanFiles

@@ -77,8 +77,9 @@ def test_a_half_turn_is_not_guessed_for_files_without_axes(tmp_path):
 
 def test_a_wrong_explicit_unit_is_named(tmp_path):
     scan, points = write(tmp_path)
-    with pytest.raises(LandmarkProblem, match="with the unit cm"):
+    with pytest.raises(LandmarkProblem) as caught:
         load_scan(scan, points, parameters=CheckParameters(unit="cm"))
+    assert (caught.value.code, caught.value.values["unit"]) == ("wrong-unit", "cm")
 
 
 def test_errors_name_the_file_and_a_remedy(tmp_path):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
 
-from breastmorph.foundation.errors import BreastMorphError, Finding, measure_in_words, phrased
+from breastmorph.explorer.wording import PAGE
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import plain
-from breastmorph.foundation.words import ENGLISH
-from breastmorph.foundation.words_de import GERMAN
+from breastmorph.foundation.language import language as language_of
+from breastmorph.foundation.messages import Finding, Message
 
 # --------------------------------------------------------------------------------------------------------------------
 # Arrays for the page: one container of named 32-bit and 8-bit arrays, which a browser maps without copying
@@ -94,54 +94,26 @@ def preparing(what: str) -> RequestProblem:
 # Words of findings and errors are chosen when the page asks, in its language: it may be another one by then
 # --------------------------------------------------------------------------------------------------------------------
 
-_LANGUAGES = {"en": ENGLISH, "de": GERMAN}
 
-
-@dataclass(frozen=True)
-class Spoken:
-    """A sentence in any language: what a finding says, or (``remedy``) what can be done about it."""
-
-    name: str
-    values: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    remedy: bool = False
-
-    def said(self, language: str = "en") -> str:
-        """Its words; English where a language is not known."""
-        return phrased(self.name, self.values, "page", _LANGUAGES.get(language, ENGLISH))[int(self.remedy)]
-
-
-@dataclass(frozen=True)
-class Name:
-    """The name of a measure, or of a pair of them, in any language."""
-
-    code: str
-    pair: bool = False
-
-    def said(self, language: str = "en") -> str:
-        """Its words."""
-        spoken = _LANGUAGES.get(language, ENGLISH)
-        return spoken.pairs[self.code] if self.pair else measure_in_words(self.code, spoken)
-
-
-def sentences(findings: Iterable[Finding]) -> list[Spoken]:
+def sentences(findings: Iterable[Finding]) -> list[Message]:
     """What findings say, without their remedies."""
-    return [Spoken(one.name, one.values) for one in findings]
+    return [finding.cause for finding in findings]
 
 
 def told(finding: Finding) -> dict[str, Any]:
     """Code, level and words of a finding."""
     return {
         "code": finding.code,
-        "message": Spoken(finding.name, finding.values),
+        "message": finding.cause,
         "level": finding.level,
-        "remedy": Spoken(finding.name, finding.values, remedy=True),
+        "remedy": finding.advice,
     }
 
 
 def spoken(value: Any, language: str) -> Any:
     """A record as JSON will give it back, with its sentences in one language."""
-    if isinstance(value, (Spoken, Name)):
-        return value.said(language)
+    if isinstance(value, Message):
+        return value.text(PAGE.speaking(language_of(language)))
     if isinstance(value, Mapping):
         return {str(key): spoken(part, language) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -160,14 +132,14 @@ def as_record(error: Exception) -> dict[str, Any]:
     """An error for the page; folders of this computer are not told, only names of files."""
     if not isinstance(error, BreastMorphError):
         return {
-            "cause": f"unexpected error ({type(error).__name__})",
-            "remedy": "Try again; if it happens again, please report it",
+            "cause": Message("unexpected error ({kind})", {"kind": type(error).__name__}),
+            "remedy": Message("Try again; if it happens again, please report it"),
             "where": "",
             "code": "unexpected",
         }
     return {
-        "cause": Spoken(error.name, error.values),
-        "remedy": Spoken(error.name, error.values, remedy=True),
+        "cause": error.finding.cause,
+        "remedy": error.finding.advice,
         "where": error.place,
         "code": error.code,
     }

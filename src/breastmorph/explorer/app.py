@@ -45,6 +45,7 @@ from breastmorph.explorer.jobs import Cancelled, Job
 from breastmorph.explorer.security import Doorkeeper
 from breastmorph.explorer.session import Session
 from breastmorph.explorer.uploads import Upload, body
+from breastmorph.explorer.wording import page_texts
 from breastmorph.explorer.workspace import Case, Workspace
 
 _ENDPOINTS = {  # handlers are functions of these modules, loaded when first asked for
@@ -155,6 +156,7 @@ def application(explorer: Explorer) -> Starlette:
 
     routes = [
         Route("/", _static, methods=["GET"]),
+        Route("/words.json", _words, methods=["GET"]),
         Route(
             "/api/sessions",
             endpoint(explorer, "session_routes.new_session", with_session=False),
@@ -182,17 +184,27 @@ def _static(request: Request) -> Response:
             media = _MEDIA.get("." + file.name.rpartition(".")[2])
             if file.name == asked["name"] and media is not None and file.is_file():
                 return Response(file.read_bytes(), headers={"Content-Type": media})
-    return refusal(unknown("page", _REMEDY))
+    return refusal(unknown("page", _REMEDY), _language(request))
+
+
+def _words(request: Request) -> Response:
+    return JSONResponse(page_texts())
 
 
 def _http(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException) and error.status_code == 405:
-        return refusal(RequestProblem(405, "this cannot be done there", "Reload the page"))
-    return refusal(unknown("address", _REMEDY))
+        return refusal(
+            RequestProblem(405, "this cannot be done there", "Reload the page"), _language(request)
+        )
+    return refusal(unknown("address", _REMEDY), _language(request))
 
 
 def _unexpected(request: Request, error: Exception) -> Response:
-    return refusal(error)
+    return refusal(error, _language(request))
+
+
+def _language(request: Request) -> str:
+    return str(request.headers.get("x-language", "en"))
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -304,7 +316,7 @@ def endpoint(
     """
 
     async def answer(request: Request) -> Response:
-        language = request.headers.get("x-language", "en")
+        language = _language(request)
         try:
             if with_session:
                 session = explorer.find(request.headers.get("x-session", ""))

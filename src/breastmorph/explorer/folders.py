@@ -9,12 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from breastmorph.explorer.answers import Spoken, unknown
+from breastmorph.explorer.answers import unknown
 from breastmorph.explorer.open_scans import declared_absent, landmark_json
 from breastmorph.explorer.picking import Picks
 from breastmorph.explorer.proposing import Background, Proposal, settled
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, name_of
 from breastmorph.foundation.files import make_folder, write_file
+from breastmorph.foundation.messages import Message
 from breastmorph.mesh.files import READABLE
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.scan.check import ScanFiles, find_scans, folders_of_scans
@@ -33,7 +34,7 @@ class ScanQueue:
     folder : Path
     scans : mapping from key to ScanFiles
         In the order of their names. Keys are random: the page never sends a name.
-    unreadable : dict from key to Spoken
+    unreadable : dict from key to Message
         Why scans could not be opened.
     verdicts : dict from key to (verdict, time of its landmark file)
         Of the last check.
@@ -45,10 +46,10 @@ class ScanQueue:
 
     folder: Path
     scans: dict[str, ScanFiles]
-    unreadable: dict[str, Spoken] = field(default_factory=dict)
+    unreadable: dict[str, Message] = field(default_factory=dict)
     verdicts: dict[str, tuple[str, int]] = field(default_factory=dict)
     proposals: dict[str, tuple[Proposal, int]] = field(default_factory=dict)
-    known: dict[str, tuple[int, tuple[str, Spoken | str, int]]] = field(default_factory=dict)
+    known: dict[str, tuple[int, tuple[str, Message | str, int]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, folder: Path) -> ScanQueue:
@@ -118,7 +119,7 @@ class ScanQueue:
         try:
             found = settled(find, path)
         except FileProblem as error:
-            self.unreadable[key] = Spoken(error.name, error.values)
+            self.unreadable[key] = error.finding.cause
             return None
         self.proposals[key] = (found, stamp)
         return found
@@ -162,7 +163,7 @@ class ScanQueue:
         own = self.landmark_file(key)
         return own if own.is_file() else self.beside(key)
 
-    def _status(self, key: str) -> tuple[str, Spoken | str, int]:
+    def _status(self, key: str) -> tuple[str, Message | str, int]:
         """How far a scan is, what is wrong with it, and how many of its landmarks need a person."""
         if key in self.unreadable:  # whatever landmarks lie there, nothing can be done with it
             return "unreadable", self.unreadable[key], 0
@@ -279,17 +280,17 @@ def _changed(path: Path) -> int:
         return 0
 
 
-def _proposed(found: Proposal) -> tuple[str, Spoken | str, int]:
+def _proposed(found: Proposal) -> tuple[str, Message | str, int]:
     """The status of a scan that only the program has worked on."""
     return "todo" if found.refused is not None else "proposed", "", found.doubt
 
 
-def _read_status(path: Path) -> tuple[str, Spoken | str, int]:
+def _read_status(path: Path) -> tuple[str, Message | str, int]:
     """The status of a scan by its landmark file."""
     try:
         found = read_landmarks(path).landmarks
     except BreastMorphError as error:
-        return "todo", Spoken(error.name, error.values), 0
+        return "todo", error.finding.cause, 0
     picks = Picks.given(found, declared_absent(path, found.names))
     doubt = len(found.doubtful)
     done = "done" if picks.complete and not doubt else "started" if picks.points else "todo"

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from breastmorph.explorer.answers import as_record, not_now, unknown
+from breastmorph.foundation.messages import Message
 
 _KEPT = 20  # finished jobs that can still be asked about
 _log = logging.getLogger(__name__)
@@ -92,7 +93,7 @@ class Job:
             "kind": self.kind,
             "state": self.state,
             "progress": self.progress,
-            "step": self.step,
+            "step": Message(self.step),
             "result": self.result,
             "error": self.error,
         }

@@ -13,13 +13,14 @@ from breastmorph.clinical.ptosis import UNKNOWN, both_sides
 from breastmorph.clinical.skin_points import SkinPoints
 from breastmorph.clinical.symmetry import SymmetryGauge
 from breastmorph.clinical.tape_lines import densely, tape_lines
-from breastmorph.explorer.answers import Spoken, bad_request, not_now, packed
+from breastmorph.explorer.answers import bad_request, not_now, packed
 from breastmorph.explorer.app import Asked
 from breastmorph.explorer.model_view import measured
 from breastmorph.explorer.shapes import NamedShape, patient_shape, shape_of, skin_arrays
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import plain
+from breastmorph.foundation.messages import Message
 from breastmorph.mask import breast_regions, completed_landmarks
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, vertex_normals
@@ -232,7 +233,9 @@ def ruler(asked: Asked) -> dict[str, Any]:
     on_skin = surface.closest(points).points
     way = along_skin(surface, *on_skin)
     length = None if way is None else float(np.linalg.norm(np.diff(way, axis=0), axis=1).sum())
-    reason = None if way is not None else Spoken("unusable-surface/pieces")
+    reason = (
+        None if way is not None else Message("two points lie on pieces of the surface that are not joined")
+    )
     return {
         "straight": float(np.linalg.norm(on_skin[1] - on_skin[0])),
         "along": length,

@@ -20,7 +20,6 @@ from breastmorph.clinical.measure_table import Measure, asymmetries, measure_rec
 from breastmorph.clinical.patient import mean_patient
 from breastmorph.explorer.answers import (
     RequestProblem,
-    Spoken,
     as_record,
     bad_request,
     packed,
@@ -30,6 +29,7 @@ from breastmorph.explorer.answers import (
 from breastmorph.explorer.shapes import NamedShape
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.messages import Message
 from breastmorph.mask import completed_landmarks, measure_breasts
 from breastmorph.model.demo_model import demo_model
 from breastmorph.model.shape_model import ShapeModel
@@ -141,7 +141,7 @@ def measured(measure: Measure) -> dict[str, Any]:
     """One measure for the page, with the reason where there is no value."""
     why = measure.reason
     record = measure_record(measure)
-    return record if why is None else record | {"reason": Spoken(why.name, why.values)}
+    return record if why is None else record | {"reason": why.cause}
 
 
 _MOST_DEVIATIONS = 6.0  # standard deviations a slider may ask for
@@ -177,7 +177,7 @@ class ModelView:
         return {
             "name": self.origin.name,
             "synthetic": model.is_synthetic,
-            "card": DEMO_MODEL.short if model.is_synthetic else "",
+            "card": Message(DEMO_MODEL.short if model.is_synthetic else ""),
             "subjects": subjects if isinstance(subjects, int) else None,
             "built": self.origin.is_built,
             "deviations": model.deviations[: self.modes].tolist(),
@@ -233,7 +233,7 @@ class ModelView:
             found = subjects.standing(scores * self.model.deviations[: len(scores)])
         else:
             found = subjects.standing_of_shape(shape)
-        level, text = found.level, Spoken(found.finding.name, found.finding.values)
+        level, text = found.level, found.finding.cause
         folded = [one for one in edit.warnings if one.code == FOLDED] if edit is not None else []
         if folded:  # no body looks like that
             level, text = LEVELS[-1], sentences(folded)[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from breastmorph.explorer.answers import Spoken, bad_request, packed
+from breastmorph.explorer.answers import bad_request, packed
 from breastmorph.explorer.app import Asked
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.predicting import planned
@@ -42,7 +42,7 @@ def forget_prediction(asked: Asked) -> None:
 def plan(asked: Asked) -> dict[str, Any]:
     """What is to be added or taken away to get to ``target``, by side."""
     found = planned(asked.session.view.model, asked.case, asked.values.get("target"))
-    return found.as_dict() | {"note": Spoken(found.note.name, found.note.values)}
+    return found.as_dict() | {"note": found.note.cause}
 
 
 def thickness(asked: Asked) -> bytes:

@@ -228,7 +228,7 @@ def register_patient(session: Session, case: Case, files: ScanFiles, out: Path, 
 def failure(outcome: Outcome) -> BreastMorphError:
     """Why a scan was not registered."""
     why = outcome.why
-    return BreastMorphError.of(why.name, outcome.id, **why.values)
+    return BreastMorphError(why.cause, why.advice, outcome.id, code=why.name)
 
 
 # --- fitting ----------------------------------------------------------------------------------------------------------

@@ -8,10 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from breastmorph.explorer.answers import Name, RequestProblem, bad_request, told
+from breastmorph.explorer.answers import RequestProblem, bad_request, told
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import Finding, LandmarkProblem, warning
-from breastmorph.foundation.words import MEASURES, PAIRS_IN_WORDS
+from breastmorph.foundation.language import N_
+from breastmorph.foundation.messages import Message
+from breastmorph.foundation.terms import MEASURES, PAIRS_IN_WORDS
 from breastmorph.mesh import files as mesh_files
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, face_cross, face_normals
@@ -36,25 +38,56 @@ from breastmorph.scan.scan import (
 # The landmarks of a scan while they are picked: what comes next, in words, and every step so that it can be undone
 # --------------------------------------------------------------------------------------------------------------------
 
-_TEXTS = {
-    "sternal_notch": "The dip at the top of the breastbone, between the collarbones.",
-    "xiphoid": "The lower end of the breastbone, in the midline between the breasts.",
-    "nipple": "The centre of the {side} nipple.",
-    "lower_pole": "The lowest point of the {side} breast. Where it hangs, the click moves to the lowest point near.",
-    "lateral_pole": "At the height of the {side} nipple, at the outer border of the breast, on the front armpit line.",
-    "navel": "The navel. Optional.",
-    "coracoid": "The bony point below the outer end of the {side} collarbone. Optional.",
-    "imf": "The lowest point of the fold under the {side} breast. Optional.",
-}
-_LABELS = {
-    "sternal_notch": "Sternal notch",
-    "xiphoid": "Xiphoid",
-    "nipple": "{Side} nipple",
-    "lower_pole": "{Side} lower pole",
-    "lateral_pole": "{Side} lateral pole",
-    "navel": "Navel",
-    "coracoid": "{Side} coracoid",
-    "imf": "{Side} fold",
+# What each landmark is called while it is picked, and where it is found.
+_GUIDE = {
+    "sternal_notch": (
+        N_("Sternal notch"),
+        N_("The dip at the top of the breastbone, between the collarbones."),
+    ),
+    "xiphoid": (N_("Xiphoid"), N_("The lower end of the breastbone, in the midline between the breasts.")),
+    "nipple_left": (N_("Left nipple"), N_("The centre of the patient's left nipple.")),
+    "nipple_right": (N_("Right nipple"), N_("The centre of the patient's right nipple.")),
+    "lower_pole_left": (
+        N_("Left lower pole"),
+        N_(
+            "The lowest point of the patient's left breast. Where it hangs, the click moves to the lowest point near."
+        ),
+    ),
+    "lower_pole_right": (
+        N_("Right lower pole"),
+        N_(
+            "The lowest point of the patient's right breast. Where it hangs, the click moves to the lowest point near."
+        ),
+    ),
+    "lateral_pole_left": (
+        N_("Left lateral pole"),
+        N_(
+            "At the height of the patient's left nipple, at the outer border of the breast, on the front armpit line."
+        ),
+    ),
+    "lateral_pole_right": (
+        N_("Right lateral pole"),
+        N_(
+            "At the height of the patient's right nipple, at the outer border of the breast, on the front armpit line."
+        ),
+    ),
+    "navel": (N_("Navel"), N_("The navel. Optional.")),
+    "coracoid_left": (
+        N_("Left coracoid"),
+        N_("The bony point below the outer end of the patient's left collarbone. Optional."),
+    ),
+    "coracoid_right": (
+        N_("Right coracoid"),
+        N_("The bony point below the outer end of the patient's right collarbone. Optional."),
+    ),
+    "imf_left": (
+        N_("Left fold"),
+        N_("The lowest point of the fold under the patient's left breast. Optional."),
+    ),
+    "imf_right": (
+        N_("Right fold"),
+        N_("The lowest point of the fold under the patient's right breast. Optional."),
+    ),
 }
 # Sternum and nipples first: they tell up, left and right to what follows.
 ORDER = (*STERNUM, *(f"{part}_{side}" for part in OF_A_BREAST for side in SIDES), *OPTIONAL)
@@ -215,12 +248,12 @@ def guide() -> list[dict[str, Any]]:
     found = []
     for name in ORDER:
         side = next((one for one in SIDES if name.endswith(f"_{one}")), "")
-        stem = name.removesuffix(f"_{side}") if side else name
+        label, text = _GUIDE[name]
         found.append(
             {
                 "name": name,
-                "label": _LABELS[stem].format(Side=side.capitalize()),
-                "text": _TEXTS[stem].format(side=f"patient's {side}"),
+                "label": Message(label),
+                "text": Message(text),
                 "optional": name in OPTIONAL,
                 "side": side,
                 "of_breast": bool(side) and name in _of_breast(side),
@@ -235,8 +268,8 @@ def told_once() -> dict[str, Any]:
         "mesh_suffixes": list(mesh_files.READABLE),
         "landmark_suffixes": list(landmark_files.READABLE),
         "picking": guide(),
-        "measure_names": {code: Name(code) for code in MEASURES},
-        "pair_names": {code: Name(code, pair=True) for code in PAIRS_IN_WORDS},
+        "measure_names": {code: Message(words) for code, words in MEASURES.items()},
+        "pair_names": {code: Message(words) for code, words in PAIRS_IN_WORDS.items()},
     }
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from breastmorph import __version__
-from breastmorph.explorer.answers import Spoken, sentences
+from breastmorph.explorer.answers import sentences
 from breastmorph.explorer.editing import edit_shape
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.open_scans import taken_from, uploaded_case
@@ -18,6 +18,7 @@ from breastmorph.explorer.patients import ShownPatient, computed_patient
 from breastmorph.explorer.predicting import predict
 from breastmorph.explorer.session_file import SavedPatient, SavedSession, fingerprint, opened
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, warning
+from breastmorph.foundation.messages import Message
 
 if TYPE_CHECKING:
     from breastmorph.explorer.session import Session
@@ -48,9 +49,9 @@ def restore(session: Session, path: Path, job: Job) -> dict[str, Any]:
     return {"page": found.notes.get("page"), "said": notices}
 
 
-def _compute_again(session: Session, key: str, found: SavedSession, job: Job) -> list[Spoken]:
+def _compute_again(session: Session, key: str, found: SavedSession, job: Job) -> list[Message]:
     """Patient, edit and prediction of the case; returns what a user must know."""
-    saved, notices, used = found.patient, list[Spoken](), b""
+    saved, notices, used = found.patient, list[Message](), b""
     if saved is not None and key:
         used = saved.landmarks
         if used:
@@ -68,7 +69,11 @@ def _compute_again(session: Session, key: str, found: SavedSession, job: Job) ->
         session.step("edit", lambda now: now.changed(key, edited=edited))
     if prediction is not None and prediction.get("earlier"):
         # The file holds the patient's scan alone.
-        notices.append(Spoken("predicted-by-earlier"))
+        notices.append(
+            Message(
+                "the breast was predicted by an earlier scan, which a session file does not hold: predict it again"
+            )
+        )
     elif prediction is not None:
         job.at("predicting", 0.9)
         predicted = predict(session, case, prediction, job)
@@ -77,12 +82,14 @@ def _compute_again(session: Session, key: str, found: SavedSession, job: Job) ->
     return notices
 
 
-def _take_patient(session: Session, key: str, saved: SavedPatient, job: Job) -> list[Spoken]:
+def _take_patient(session: Session, key: str, saved: SavedPatient, job: Job) -> list[Message]:
     """Compute the patient of the scan with its landmarks; returns what a user must know."""
     try:
         patient = computed_patient(session, session.workspace.case(key), saved.how, job)
     except BreastMorphError as error:  # the scan and its landmarks are worth having nevertheless
-        return [Spoken("patient-not-computed", {"why": Finding.of(error)})]
+        return [
+            Message("the patient could not be computed again: {why}. {why:remedy}", {"why": error.finding})
+        ]
     different = _difference(saved, patient)
     known = replace(patient.patient, warnings=(*patient.patient.warnings, *different))
     session.take_patient(replace(patient, patient=known))

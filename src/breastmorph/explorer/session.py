@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from breastmorph.explorer.answers import RequestProblem, Spoken, bad_request, not_now, unknown
+from breastmorph.explorer.answers import RequestProblem, bad_request, not_now, unknown
 from breastmorph.explorer.jobs import Cancelled, Job, Jobs
 from breastmorph.explorer.picking import told_once
 from breastmorph.explorer.settings import MEGABYTE
@@ -161,7 +161,7 @@ class Session:
             try:
                 found = queued_case(self.explorer, queue, key)  # may take long: without the lock
             except BreastMorphError as error:
-                queue.unreadable[key] = Spoken(error.name, error.values)
+                queue.unreadable[key] = error.finding.cause
                 raise
             queue.unreadable.pop(key, None)  # the file may have been exported again
             self._take_opened(found)

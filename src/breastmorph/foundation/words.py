@@ -4,13 +4,12 @@ Findings and errors carry a name and values; every sentence that tells a finding
 it, stands here or in :mod:`breastmorph.foundation.words_of_models`: the two files that a translation replaces.
 Whoever types commands knows options, whoever uses the explorer's page knows its controls, and whoever writes Python
 knows parameters, so a sentence is one for all doors, or one for each. How values are written in them is told by
-:func:`breastmorph.foundation.errors.phrased`.
+:mod:`breastmorph.foundation.messages`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 Audience = Literal["command", "page", "python"]
@@ -40,96 +39,6 @@ def command_apart(command: str, others: str) -> ByAudience:
     """For what a command's option mends, and everybody else in another way."""
     return doors(command, others, others)
 
-
-class Language(NamedTuple):
-    """What the page says in a language: sentences by their names, names of measures and landmarks, single words.
-
-    Sentences that are not in it are said in English. ``sides`` are adjectives; ``numbers`` exchanges signs in numbers;
-    ``raised`` rewords errors whose English stands where they are raised.
-    """
-
-    sentences: Mapping[str, Words]
-    measures: Mapping[str, str]
-    pairs: Mapping[str, str]
-    landmarks: Mapping[str, str]
-    sides: Mapping[str, str] = MappingProxyType({})
-    words: Mapping[str, str] = MappingProxyType({})
-    numbers: Mapping[int, int] = MappingProxyType({})
-    capital: bool = False  # whether names of landmarks begin with one
-    raised: Callable[[str], str] = str
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Names in words
-# --------------------------------------------------------------------------------------------------------------------
-
-MEASURES = {
-    "SN-NL": "Sternal notch to left nipple",
-    "SN-NR": "Sternal notch to right nipple",
-    "NL-NR": "Nipple to nipple",
-    "SN-XI": "Sternal notch to xiphoid",
-    "NL-LPL": "Left nipple to lower pole",
-    "NR-LPR": "Right nipple to lower pole",
-    "NL-IMFL": "Left nipple to fold",
-    "NR-IMFR": "Right nipple to fold",
-    "NL-M": "Left nipple to midline",
-    "NR-M": "Right nipple to midline",
-    "base-width-left": "Base width, left",
-    "base-width-right": "Base width, right",
-    "half-chest-width-left": "Half-chest width, left",
-    "half-chest-width-right": "Half-chest width, right",
-    "intermammary": "Between the breasts",
-    "fold-height-left": "Sternal notch down to the left fold",
-    "fold-height-right": "Sternal notch down to the right fold",
-    "nipple-above-fold-left": "Left nipple above the fold",
-    "nipple-above-fold-right": "Right nipple above the fold",
-    "nipple-above-lower-pole-left": "Left nipple above the lower pole",
-    "nipple-above-lower-pole-right": "Right nipple above the lower pole",
-    "surface-left": "Skin of the left breast",
-    "surface-right": "Skin of the right breast",
-    "footprint-left": "Footprint of the left breast",
-    "footprint-right": "Footprint of the right breast",
-    "under-bust-seen": "Under-bust girth, seen part",
-    "projection-left": "Projection, left",
-    "projection-right": "Projection, right",
-    "volume-left": "Left breast volume",
-    "volume-right": "Right breast volume",
-    "volume-inner-border-left": "Left volume, inner border",
-    "volume-inner-border-right": "Right volume, inner border",
-    "volume-flat-wall-left": "Left volume, flat wall",
-    "volume-flat-wall-right": "Right volume, flat wall",
-    "volume": "Breast volume",
-    "mirror deviation": "Mirror deviation",
-    "difference": "Between chest and prediction",
-}
-PAIRS_IN_WORDS = {
-    "SN-N": "Sternal notch to nipple",
-    "N-LP": "Nipple to lower pole",
-    "N-IMF": "Nipple to fold",
-    "N-M": "Nipple to midline",
-    "base-width": "Base width",
-    "half-chest-width": "Half-chest width",
-    "projection": "Projection",
-    "volume": "Breast volume",
-    "volume-inner-border": "Volume, inner border",
-    "volume-flat-wall": "Volume, flat wall",
-    "surface": "Skin of the breast",
-    "footprint": "Footprint of the breast",
-    "fold-height": "Sternal notch down to the fold",
-    "nipple-above-fold": "Nipple above the fold",
-    "nipple-above-lower-pole": "Nipple above the lower pole",
-}
-LANDMARKS = {
-    "sternal_notch": "sternal notch",
-    "nipple": "{side} nipple",
-    "lower_pole": "{side} lower pole",
-    "lateral_pole": "{side} lateral pole",
-    "coracoid": "{side} coracoid",
-    "imf": "fold under the {side} breast",
-    "medial_border": "inner border of the {side} breast",
-}
-
-ENGLISH = Language({}, MEASURES, PAIRS_IN_WORDS, LANDMARKS)
 
 # --------------------------------------------------------------------------------------------------------------------
 # The check of a scan
@@ -340,11 +249,7 @@ CHECK: dict[str, Words] = {
         ),
     ),
     "wrong-unit": Words(
-        doors(
-            "with --unit {unit} {what} measures {length:.4g} mm (an adult's {least:.0f}-{most:.0f})",
-            "read in {unit}, {what} measures {length:.4g} mm (an adult's {least:.0f}-{most:.0f})",
-            "with the unit {unit} {what} measures {length:.4g} mm (an adult's {least:.0f}-{most:.0f})",
-        ),
+        "read in {unit}, {what} measures {length:.4g} mm (an adult's {least:.0f}-{most:.0f})",
         doors(
             "Leave the unit to --unit auto, or check these two landmarks",
             "Check these two landmarks",
@@ -388,12 +293,7 @@ REGISTRATION: dict[str, Words] = {
     "landmarks-estimated": Words(
         "landmarks not set: {names:landmark}; estimated with the template, for the mask and the start only"
     ),
-    "side-mirrored": Words(
-        page_apart(
-            "{side} side absent: its mask is mirrored from the other side, its landmark pairs are void",
-            "the {side} breast is missing: that side follows the skin of the scan only",
-        )
-    ),
+    "side-mirrored": Words("the {side} breast is absent: that side follows the skin of the scan only"),
     "breast-without-landmarks": Words(
         "the {side} side has no landmarks, yet its surface looks like a breast; annotate it if it is there"
     ),

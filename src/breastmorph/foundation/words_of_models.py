@@ -8,7 +8,6 @@ from breastmorph.foundation.words import (
     CHECK,
     EXPORTED,
     REGISTRATION,
-    ByAudience,
     Words,
     command_apart,
     doors,
@@ -212,13 +211,6 @@ _MODEL: dict[str, Words] = {
 # Measures, edits and predictions
 # --------------------------------------------------------------------------------------------------------------------
 
-
-def _length(before: str) -> ByAudience:
-    """A measure with a length, which the page tells in words and cm."""
-    exact = f"{{name}} {before}{{value:.1f}} mm"
-    return page_apart(exact, f"{{name:measure}} {before}{{value:cm}} cm")
-
-
 _LESS = "Ask for less, or hold less{usual}"
 _ANOTHER = "Choose another measure"
 
@@ -276,7 +268,7 @@ _CLINICAL: dict[str, Words] = {
     "not-determinable": Words("{name:measure} cannot be determined on this shape", _ANOTHER),
     "not-determinable/why": Words("{name:measure} cannot be determined: {why}", _ANOTHER),
     "asked": Words("{parts:| with }{stay}"),
-    "asked/mm": Words(_length("")),
+    "asked/mm": Words("{name:measure} {value:length}"),
     "asked/cc": Words("{name:measure} {value:.1f} cc"),
     "asked/column": Words("{name} {shift:+g}"),
     "asked/stays": Words(" while {names:measure} stays"),
@@ -340,8 +332,8 @@ _CLINICAL: dict[str, Words] = {
     "known-measures/columns": Words("; columns of the table are {names}"),
     "asked-twice": Words("{name:measure} is asked for twice", "Keep one value"),
     "impossible-value/mm": Words(
-        _length("would be "),
-        page_apart("It is {now:.1f} mm now", "It is {now:cm} cm now"),
+        "{name:measure} would be {value:length}",
+        "It is {now:length} now",
     ),
     "impossible-value/cc": Words("{name:measure} would be {value:.1f} cc", "It is {now:.1f} cc now"),
     "cannot-be-held": Words("{name!r} cannot be held", "Regions are {regions}. {known}"),

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
+from breastmorph.foundation.language import N_
+
 
 @dataclass(frozen=True)
 class Card:
@@ -72,7 +74,7 @@ PHANTOM = Card(
 
 DEMO_MODEL = Card(
     name="Model card: the demo model",
-    short="This model is made of synthetic torsos, for trying things out only: not for planning.",
+    short=N_("This model is made of synthetic torsos, for trying things out only: not for planning."),
     what="A statistical shape model of 48 registered phantom scans on the default template, with the scores of its "
     "subjects; it opens where no model is given.",
     made="Registered and built as anybody's scans are: `python scripts/make_demo_model.py` (phantoms of seed 2024).",

@@ -12,7 +12,7 @@ from breastmorph.clinical.examination import Examination
 from breastmorph.clinical.measure_table import Measure
 from breastmorph.clinical.repeat_study import RepeatedMeasure
 from breastmorph.foundation.errors import Finding, measure_in_words
-from breastmorph.foundation.words import PAIRS_IN_WORDS
+from breastmorph.foundation.terms import PAIRS_IN_WORDS
 from breastmorph.report.document import Cell, Column, Table
 from breastmorph.scan.scan import SIDES
 

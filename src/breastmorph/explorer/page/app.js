@@ -7,7 +7,7 @@ import { make, part } from "./elements.js";
 import { startFolderTab } from "./folder_tab.js";
 import { NAMES, PAIRS, sentence } from "./figures.js";
 import { startHistory } from "./history.js";
-import { language, setLanguage, t, word } from "./language.js";
+import { LANGUAGES, language, setLanguage, t, word } from "./language.js";
 import { Measures } from "./measures.js";
 import { startMissingTab } from "./missing_tab.js";
 import { startModelTab } from "./model_tab.js";
@@ -243,6 +243,7 @@ function startTheme() {
     show();
   });
   show();
+  part("language").replaceChildren(...Object.entries(LANGUAGES).map(([code, name]) => make("option", { value: code, lang: code }, name)));
   part("language").value = language;
   part("language").addEventListener("change", event => setLanguage(event.target.value));
 }

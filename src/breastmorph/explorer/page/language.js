@@ -1,8 +1,9 @@
-/* The page in the user's language: English stands in the page itself, each other language in a file of its own. */
+/* The page in the user's language: English stands in the page itself, the server has its texts in all others. */
 
-import de from "./words_de.js";
-
-const KEY = "breastmorph-language", CATALOGUES = { de };
+const KEY = "breastmorph-language", ENGLISH = "English";
+const CATALOGUES = await (await fetch("words.json")).json();
+/* The languages that there are, by their codes, as each calls itself. */
+export const LANGUAGES = { en: ENGLISH, ...Object.fromEntries(Object.entries(CATALOGUES).map(([code, texts]) => [code, texts[ENGLISH]])) };
 const wanted = localStorage.getItem(KEY) ?? navigator.language.slice(0, 2);
 export const language = wanted in CATALOGUES ? wanted : "en";
 const words = CATALOGUES[language] ?? {};

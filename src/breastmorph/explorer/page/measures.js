@@ -1,6 +1,6 @@
 /* Measures of the shown shape: the strip under the view, the full table, the gauge of plausibility. */
 
-import { t } from "./language.js";
+import { t, word } from "./language.js";
 import { make, part } from "./elements.js";
 import { pairWording, sentence, withSpread, wording } from "./figures.js";
 import { complain } from "./notices.js";
@@ -100,7 +100,7 @@ export class Measures extends EventTarget {
     const meter = make("div", { className: "meter", role: "meter", "aria-label": t("Plausibility"),
       "aria-valuemin": "0", "aria-valuemax": "100", "aria-valuenow": String(Math.round(100 * how.plausibility)),
       "aria-valuetext": `${t(how.level)}: ${how.text}` },
-    ...["usual", "unusual", "implausible"].map(level => make("span", { className: level === how.level ? "zone here" : "zone" }, t(level))),
+    ...[word("usual"), word("unusual"), word("implausible")].map(level => make("span", { className: level === how.level ? "zone here" : "zone" }, t(level))),
     make("i", { className: "needle", style: `left:${place.toFixed(1)}%` }));
     part("gauge").replaceChildren(make("h3", {}, t("How plausible is this shape?")), meter, make("p", { className: "hint" }, sentence(how.text)));
   }
