@@ -124,6 +124,22 @@ _ENDPOINTS = {  # handlers are functions of these modules, loaded when first ask
     "POST /api/download/session": "downloads.session",
     "POST /api/session-file": "downloads.reopen",
 }
+# The JSON fields of the handlers that are use cases; another field is refused.
+FIELDS: dict[str, tuple[str, ...]] = {
+    "folder_routes.build": (),
+    "folder_routes.check_queue": (),
+    "folder_routes.register_queue": (),
+    "scan_routes.register": (),
+    "scan_routes.fit": (),
+    "model_routes.measures": ("shape", "tape"),
+    "model_routes.edit": ("base", "wishes", "hold", "hold_other"),
+    "looking.compare": ("shape", "other"),
+    "looking.compare_measures": ("shape", "other", "tape"),
+    "patient_routes.predict": ("side", "vertices", "operated", "earlier", "known"),
+    "patient_routes.plan": ("target",),
+    "patient_routes.thickness": ("target",),
+    "downloads.comparison": ("scans",),
+}
 _FILES = {  # handlers whose body is a file, and the setting that limits it
     "session_routes.add_file": "max_upload",
     "scan_routes.upload": "max_upload",
@@ -357,6 +373,9 @@ def _response(result: Any, language: str) -> Response:
 
 
 def _run(handler: str, asked: Asked) -> Any:
+    strange = set(asked.values) - set(FIELDS.get(handler, asked.values))
+    if strange:
+        raise bad_request(f"the request has a field {min(strange)!r} that it does not know")
     module, _, name = handler.partition(".")
     function: Handler = getattr(import_module(f"breastmorph.explorer.{module}"), name)
     return function(asked)

@@ -27,7 +27,6 @@ from breastmorph.explorer.patients import comparer
 from breastmorph.explorer.restoring import restore
 from breastmorph.explorer.session_file import saved
 from breastmorph.explorer.worker_calls import WorkerCalls
-from breastmorph.usecases.subject import template_of
 
 _HANDOUT = {
     "language": "en",
@@ -104,7 +103,7 @@ def comparison(asked: Asked) -> Job:
     visits = [session.open(key) for key in keys]
     if all(visit.day for visit in visits):
         visits.sort(key=lambda visit: visit.day)
-    template = template_of(session.view.model)
+    template = session.view.template
 
     def draw(job: Job) -> tuple[str, bytes]:
         job.at("comparing the visits")

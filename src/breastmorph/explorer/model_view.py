@@ -36,6 +36,8 @@ from breastmorph.model.shape_model import ShapeModel
 from breastmorph.model.standing import LEVELS, population_of
 from breastmorph.report.cards import DEMO_MODEL
 from breastmorph.scan.scan import REQUIRED
+from breastmorph.template import Template
+from breastmorph.usecases.subject import template_of
 
 if TYPE_CHECKING:
     from breastmorph.explorer.editing import Editing
@@ -184,6 +186,11 @@ class ModelView:
             "shares": (model.variances[: self.modes] / max(total, 1e-300)).tolist(),
             "missing_landmarks": [name for name in REQUIRED if name not in model.landmark_ids],
         }
+
+    @cached_property
+    def template(self) -> Template:
+        """What the page registers scans with."""
+        return template_of(self.model)
 
     @cached_property
     def geometry(self) -> bytes:

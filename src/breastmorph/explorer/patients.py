@@ -6,15 +6,15 @@ import shutil
 import tempfile
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.batch.engine import Executor, LocalProcesses, register_batch
-from breastmorph.batch.product import FailedScan, Product, ProductMaker, Recipe, recipe
+from breastmorph.batch.engine import Executor, LocalProcesses
+from breastmorph.batch.product import FailedScan, Product, ProductMaker, Recipe
 from breastmorph.batch.registered_folder import Outcome, RegisteredFolder
 from breastmorph.batch.summary import summarise
 from breastmorph.clinical.patient import Patient
@@ -35,7 +35,8 @@ from breastmorph.model.fitting import surface_residuals
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.check import ScanFiles
 from breastmorph.template import Template
-from breastmorph.usecases.subject import registered_patient, template_of
+from breastmorph.usecases.register import RegisterFolderRequest, register_folder
+from breastmorph.usecases.subject import registered_patient
 
 if TYPE_CHECKING:
     from breastmorph.explorer.session import Session
@@ -121,20 +122,15 @@ def comparer() -> Callable[[tuple[Template, Sequence[ScanFiles], Path]], bytes]:
     """Setup of a process that compares visits of one person, the first one first, and writes the page of that."""
 
     def compare(task: tuple[Template, Sequence[ScanFiles], Path]) -> bytes:
-        from breastmorph.clinical.comparer import Comparer
-        from breastmorph.registration.pipeline import Registrar
         from breastmorph.report.comparison_page import write_comparison_page
-        from breastmorph.scan.check import check_scan
+        from breastmorph.usecases.compare import CompareRequest
+        from breastmorph.usecases.compare import compare as compare_visits
 
         template, visits, folder = task
-        scans = [check_scan(files, None, template.as_reference).accepted() for files in visits]
-        found = Comparer(template).compare(scans, Registrar(template).register(scans[0]))
+        found = compare_visits(CompareRequest(visits, template))
         return write_comparison_page(found, folder).read_bytes()
 
     return compare
-
-
-# --- registration -----------------------------------------------------------------------------------------------------
 
 
 def register_scans(
@@ -142,7 +138,7 @@ def register_scans(
 ) -> list[Outcome]:
     """Register scans into a folder in processes of their own, with progress."""
     job.at("preparing the template", 0.0)
-    rules, explorer = _recipe(session.view.model), session.explorer
+    explorer = session.explorer
     done = 0
 
     def start(todo: int, current: int) -> None:
@@ -158,12 +154,8 @@ def register_scans(
 
     several = LocalProcesses(jobs, explorer.settings.computing)
     executor: Executor = _Stoppable(explorer.registering, job) if jobs == 1 else several
-    return register_batch(found, rules, out, executor, on_start=start, on_done=advance)
-
-
-@lru_cache(maxsize=2)
-def _recipe(model: ShapeModel) -> Recipe:
-    return recipe(template_of(model))
+    request = RegisterFolderRequest(tuple(found), None, out, session.view.template, executor=executor)
+    return register_folder(request, on_start=start, on_done=advance)
 
 
 def registrar() -> Callable[[tuple[Recipe, ScanFiles]], Product | FailedScan]:
@@ -342,15 +334,15 @@ def built_view(session: Session, line: ScanQueue, job: Job) -> tuple[ModelView, 
 def builder() -> Callable[[tuple[Path, Path]], list[str]]:
     """Setup of a process that builds a model: of a registered folder, into a file beside which there is room."""
     from breastmorph.cohort import load_cohort
-    from breastmorph.model.building import build_model
     from breastmorph.model.files import save_model
+    from breastmorph.usecases.build import BuildRequest, Subjects, build
 
-    def build(asked: tuple[Path, Path]) -> list[str]:
+    def work(asked: tuple[Path, Path]) -> list[str]:
         folder, target = asked
         cohort = load_cohort(folder, packed_in=target.parent / "cohort")
-        left_out = [one for one, side in zip(cohort.ids, cohort.absent, strict=True) if side]
-        save_model(build_model(cohort), target)
+        built = build(BuildRequest(Subjects(cohort)))
+        save_model(built.model, target)
         shutil.rmtree(target.parent / "cohort", ignore_errors=True)
-        return left_out
+        return list(built.left_out.get("absent breast", ()))
 
-    return build
+    return work
