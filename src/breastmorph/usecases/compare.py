@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from breastmorph.clinical.comparer import Comparer
 from breastmorph.clinical.comparison import Comparison
@@ -17,8 +16,7 @@ from breastmorph.template import Template, default_template
 from breastmorph.usecases import Progress, no_progress
 from breastmorph.usecases.register import register_scan
 
-if TYPE_CHECKING:
-    Visit = Scan | ScanFiles
+Visit = Scan | ScanFiles
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,285 @@
+"""Commands, Python functions and the page fill in the same requests; each difference stands here with its reason."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, fields, is_dataclass
+from importlib import import_module
+from typing import get_type_hints
+
+import pytest
+
+import breastmorph
+from breastmorph.cli import main
+from breastmorph.evaluation.model_evaluation import EvaluationParameters
+from breastmorph.explorer.app import FIELDS
+from breastmorph.model.building import BuildParameters
+from breastmorph.model.procrustes import ProcrustesParameters
+from breastmorph.scan.check import CheckParameters
+from breastmorph.template.making import TemplateParameters
+from breastmorph.usecases.build import Subjects
+
+
+@dataclass(frozen=True)
+class UseCase:
+    """The request of a use case, and the interfaces that fill it in."""
+
+    request: str  # module.Class of breastmorph.usecases
+    command: str = ""
+    functions: tuple[str, ...] = ()
+    handlers: tuple[str, ...] = ()
+
+
+USE_CASES = {
+    "check": UseCase(
+        "check.CheckRequest",
+        "check",
+        ("check_scan", "load_scan", "load_scans"),
+        ("folder_routes.check_queue",),
+    ),
+    "landmarks": UseCase("landmarks.LandmarksRequest", "landmarks", ("find_landmarks",)),
+    "register": UseCase("register.RegisterRequest", "", ("register",), ("scan_routes.register",)),
+    "register folder": UseCase(
+        "register.RegisterFolderRequest", "register", ("register_folder",), ("folder_routes.register_queue",)
+    ),
+    "measure": UseCase("measure.MeasureRequest", "", ("measure",), ("model_routes.measures",)),
+    "measure files": UseCase("measure.MeasureFilesRequest", "measure"),
+    "compare": UseCase("compare.CompareRequest", "compare", ("compare",), ("downloads.comparison",)),
+    "compare repeated": UseCase("compare.CompareRepeatedRequest", "compare", ("compare_repeated",)),
+    "build": UseCase("build.BuildRequest", "build", ("build_model",), ("folder_routes.build",)),
+    "evaluate": UseCase("evaluate.EvaluateRequest", "evaluate", ("evaluate",)),
+    "sample": UseCase("sample.SampleRequest", "sample"),
+    "template": UseCase("template.TemplateRequest", "template"),
+    "convert": UseCase("convert.ConvertRequest", "convert"),
+    "verify": UseCase("verify.VerifyRequest", "verify"),
+    "predict": UseCase("predict.PredictRequest", "predict", ("predict",), ("patient_routes.predict",)),
+}
+# Parameters whose fields are fields of the request; others count as one field.
+OPENED = (
+    CheckParameters, BuildParameters, ProcrustesParameters, EvaluationParameters, TemplateParameters, Subjects
+)  # fmt: skip
+# What an interface calls a field of the request: "" for every use case. Several names may make up one field.
+SPELLED = {
+    ("", "model_file"): "model",
+    ("", "template_file"): "template",
+    ("", "template_landmarks"): "template",
+    ("", "template_coarse"): "template",
+    ("", "preset_name"): "parameters",
+    ("", "preset"): "parameters",
+    ("", "no_mask"): "parameters",
+    ("", "use_masks"): "parameters",
+    ("", "no_surface"): "surface",
+    ("", "rigid"): "with_scale",
+    ("check", "path"): "scans",
+    ("landmarks", "scan"): "scans",
+    ("register folder", "jobs"): "executor",
+    ("register folder", "scheduler"): "executor",
+    ("register folder", "time_limit"): "executor",
+    ("register folder", "memory_limit"): "executor",
+    ("measure", "shape"): "subject",
+    ("measure files", "target"): "path",
+    ("compare", "scans"): "visits",
+    ("compare", "repeatability_file"): "repeatability",
+    ("compare repeated", "repeatability_file"): "repeatability",
+    ("compare repeated", "repeat"): "people",
+    ("build", "folder"): "of",
+    ("build", "subjects"): "of",
+    ("evaluate", "folder"): "of",
+    ("evaluate", "subjects"): "of",
+    ("template", "coarse"): "coarse_vertices",
+    ("convert", "source"): "model",
+    ("predict", "scan"): "subject",
+    ("predict", "before"): "earlier",
+    ("predict", "stated"): "known",
+    ("predict", "replaced"): "replace",
+    ("predict", "region"): "missing",
+    ("predict", "side"): "missing",
+    ("predict", "vertices"): "missing",
+    ("predict", "subjects"): "cohort",
+}
+# (use case, kind of interface, name): why only the request, or only the interface, has it; "" for all of them.
+_METHOD = "part of the method, which a user does not choose"
+_SHOWN = "how the result is shown or written, not what it is"
+_SESSION = "the session knows it"
+_AUTOMATIC = "the page reads files by itself and asks where it is not sure"
+_FILE = "the Python function takes what a function that reads files made: load_scan, load_scans, load_cohort"
+DIFFERENCES = {
+    ("", "", "doubts"): _METHOD,
+    ("", "", "landmark_distance"): _METHOD,
+    ("", "", "loose_share"): _METHOD,
+    ("", "", "lost_share"): _METHOD,
+    ("", "", "mean_edge"): _METHOD,
+    ("", "", "max_iterations"): _METHOD,
+    ("", "", "tolerance"): _METHOD,
+    ("", "", "most_counts"): _METHOD,
+    ("", "", "surface_samples"): _METHOD,
+    ("", "", "surface_vertices"): _METHOD,
+    ("", "", "outline"): _METHOD,
+    ("", "", "seam"): _METHOD,
+    ("", "", "smoothing"): _METHOD,
+    ("", "", "reasons"): "how the interface words why a subject is left out",
+    ("", "command", "as_json"): _SHOWN,
+    ("", "command", "csv_file"): _SHOWN,
+    ("", "command", "figures"): _SHOWN,
+    ("", "command", "handout"): _SHOWN,
+    ("", "command", "language"): _SHOWN,
+    ("", "command", "paper"): _SHOWN,
+    ("", "command", "date"): _SHOWN,
+    ("", "command", "kind"): _SHOWN,
+    ("", "command", "no_sheet"): _SHOWN,
+    ("", "command", "no_sheets"): _SHOWN,
+    ("", "command", "quality_sheet"): _SHOWN,
+    ("", "command", "dictionary"): "prints what measures are, and stops",
+    (
+        "",
+        "command",
+        "landmark_ids",
+    ): "adds landmarks to the model while it is read; in Python load_model does",
+    ("", "python", "progress"): _SHOWN,
+    ("", "python", "max_faces"): "a limit for whole folders of unknown files",
+    ("", "page", "template"): "that of the session's model",
+    ("", "page", "parameters"): "the page registers with the default preset",
+    ("", "page", "learn"): "the page registers scans one by one, as they are ready",
+    ("", "page", "model"): _SESSION,
+    ("", "page", "scans"): _SESSION,
+    ("", "page", "landmarks"): _SESSION,
+    ("", "page", "unit"): _AUTOMATIC,
+    ("", "page", "scale_by"): _AUTOMATIC,
+    ("", "page", "landmark_order"): _AUTOMATIC,
+    ("", "page", "max_faces"): _AUTOMATIC,
+    ("check", "command", "template"): "checking is before the choice of a template",
+    ("landmarks", "command", "out"): _SHOWN,
+    ("landmarks", "python", "jobs"): "one scan",
+    ("landmarks", "python", "landmark_order"): "landmark files are not read",
+    ("landmarks", "python", "scale_by"): "needs landmarks",
+    ("register", "page", "jobs"): "one scan",
+    ("register folder", "page", "executor"): "processes of this machine, that end with the session",
+    ("register folder", "page", "out"): "beside the folder's scans",
+    ("register folder", "", "force"): "on the page and in Python a folder that is there goes on",
+    ("register folder", "", "retry_failed"): "on the page and in Python a folder that is there goes on",
+    ("register folder", "python", "landmark_order"): "landmark files of a folder have names",
+    ("register folder", "python", "scale_by"): "scans of one folder have no common measured distance",
+    (
+        "measure",
+        "",
+        "distances_only",
+    ): "of files alone: of a value its distances can be read from the result",
+    ("measure", "page", "tape"): _SHOWN,
+    ("compare", "", "template"): "the command and the page compare with the built-in one, or the session's",
+    ("compare", "command", "landmarks"): "part of the visits' files",
+    ("compare", "command", "out"): _SHOWN,
+    ("compare", "command", "repeat"): "another use case of the same command",
+    ("compare", "page", "repeatability"): "that of phantoms",
+    ("compare", "python", "unit"): _FILE,
+    ("compare", "python", "scale_by"): _FILE,
+    ("compare", "python", "landmark_order"): _FILE,
+    ("compare repeated", "", "folder"): "the name of the folder that the command was given",
+    ("compare repeated", "command", "landmarks"): "part of the people's files",
+    ("compare repeated", "command", "out"): _SHOWN,
+    ("compare repeated", "command", "scans"): "another use case of the same command",
+    ("compare repeated", "command", "source"): "made of the folder's name",
+    ("compare repeated", "command", "template"): "the built-in one",
+    ("compare repeated", "python", "repeatability"): "a study is made to replace it",
+    ("compare repeated", "python", "unit"): _FILE,
+    ("compare repeated", "python", "scale_by"): _FILE,
+    ("compare repeated", "python", "landmark_order"): _FILE,
+    ("build", "command", "out"): _SHOWN,
+    ("build", "python", "table"): _FILE,
+    ("build", "python", "where"): "a cohort in Python is chosen by Cohort.chosen",
+    ("build", "page", "of"): _SESSION,
+    ("build", "page", "table"): _SESSION,
+    ("build", "page", "where"): "the page builds the model of all registered scans of the folder",
+    ("build", "page", "exclude"): "the page builds the model of all registered scans of the folder",
+    ("build", "page", "components"): "the page builds the default kind of model",
+    ("build", "page", "variance"): "the page builds the default kind of model",
+    ("build", "page", "with_scale"): "the page builds the default kind of model",
+    ("build", "page", "symmetric"): "the page builds the default kind of model",
+    ("build", "page", "asymmetry"): "the page builds the default kind of model",
+    ("build", "page", "part"): "the page builds the default kind of model",
+    ("build", "page", "keep_scores"): "the page builds the default kind of model",
+    ("build", "page", "with_absent"): "the page builds the default kind of model",
+    ("evaluate", "command", "out"): _SHOWN,
+    ("evaluate", "python", "table"): _FILE,
+    ("evaluate", "python", "where"): "a cohort in Python is chosen by Cohort.chosen",
+    ("evaluate", "python", "exclude"): "a cohort in Python is chosen by Cohort.chosen",
+    ("evaluate", "python", "privacy"): "only the command measures it so far",
+    ("evaluate", "python", "unit"): "raw scans are read by the length of the sternum",
+    ("evaluate", "python", "scale_by"): "raw scans are read by the length of the sternum",
+    ("evaluate", "python", "landmark_order"): "landmark files of a folder have names",
+    ("sample", "command", "out"): _SHOWN,
+    ("template", "command", "out"): _SHOWN,
+    ("predict", "command", "out"): _SHOWN,
+    ("predict", "command", "samples"): "shapes that are drawn of the result",
+    ("predict", "command", "seed"): "shapes that are drawn of the result",
+    ("predict", "command", "landmarks"): "part of the subject's file",
+    ("predict", "command", "before_landmarks"): "part of the earlier subject's file",
+    ("predict", "command", "template"): "part of the subject's file",
+    ("predict", "command", "unit"): "part of the subject's file",
+    ("predict", "command", "scale_by"): "part of the subject's file",
+    ("predict", "command", "landmark_order"): "part of the subject's file",
+    ("predict", "command", "max_faces"): "part of the subject's file",
+    ("predict", "page", "subject"): _SESSION,
+    ("predict", "page", "cohort"): "the subjects that the model itself carries",
+    ("predict", "page", "replace"): "the page asks for a breast that is there by its side or by painting it",
+}
+
+
+def fields_of(request: type) -> set[str]:
+    """Names of a request's fields, those of opened parameters in their place."""
+    hints = get_type_hints(request)
+    found: set[str] = set()
+    for field in fields(request):
+        kinds = [
+            kind
+            for kind in OPENED
+            if kind in (hints[field.name], *getattr(hints[field.name], "__args__", ()))
+        ]
+        found |= fields_of(kinds[0]) if kinds else {field.name}
+    return found
+
+
+def interfaces() -> list[tuple[str, str, str, list[str]]]:
+    """Use case, kind of interface, name of the interface, names that it takes."""
+    found = []
+    for name, case in USE_CASES.items():
+        if case.command:
+            command = main.get_command(None, case.command)
+            found.append((name, "command", case.command, [option.name for option in command.params]))
+        for function in case.functions:
+            found.append(
+                (name, "python", function, list(inspect.signature(getattr(breastmorph, function)).parameters))
+            )
+        for handler in case.handlers:
+            found.append((name, "page", handler, list(FIELDS[handler])))
+    return found
+
+
+def differences(case: str, kind: str, names: list[str]) -> set[tuple[str, str, str]]:
+    """Names that the request or the interface alone has, as keys of ``DIFFERENCES``: the widest that is there."""
+    module, _, request = USE_CASES[case].request.partition(".")
+    wanted = fields_of(getattr(import_module(f"breastmorph.usecases.{module}"), request))
+    spelled = {SPELLED.get((case, name), SPELLED.get(("", name), name)) for name in names}
+    found = set()
+    for name in wanted ^ spelled:
+        keys = [(a, b, name) for a in ("", case) for b in ("", kind)]
+        found.add(next((key for key in keys if key in DIFFERENCES), (case, kind, name)))
+    return found
+
+
+@pytest.mark.parametrize(("case", "kind", "interface", "names"), interfaces())
+def test_an_interface_takes_what_the_request_has(case, kind, interface, names):
+    assert differences(case, kind, names) - set(DIFFERENCES) == set(), interface
+
+
+def test_no_difference_is_listed_that_is_none():
+    found = set().union(*(differences(case, kind, names) for case, kind, _, names in interfaces()))
+    assert set(DIFFERENCES) - found == set()
+    assert all(DIFFERENCES.values())
+
+
+def test_requests_are_frozen_and_have_a_use_case():
+    for case in USE_CASES.values():
+        module, _, name = case.request.partition(".")
+        request = getattr(import_module(f"breastmorph.usecases.{module}"), name)
+        assert is_dataclass(request)
+        assert request.__dataclass_params__.frozen
