@@ -52,6 +52,7 @@ USE_CASES = {
     "template": UseCase("template.TemplateRequest", "template"),
     "convert": UseCase("convert.ConvertRequest", "convert"),
     "verify": UseCase("verify.VerifyRequest", "verify"),
+    "edit": UseCase("edit.EditRequest", "edit", ("edit",), ("model_routes.edit",)),
     "predict": UseCase("predict.PredictRequest", "predict", ("predict",), ("patient_routes.predict",)),
 }
 # Parameters whose fields are fields of the request; others count as one field.
@@ -88,6 +89,11 @@ SPELLED = {
     ("evaluate", "subjects"): "of",
     ("template", "coarse"): "coarse_vertices",
     ("convert", "source"): "model",
+    ("edit", "of_mean"): "subject",
+    ("edit", "scan"): "subject",
+    ("edit", "registered"): "subject",
+    ("edit", "base"): "subject",
+    ("edit", "wishes"): "changes",
     ("predict", "scan"): "subject",
     ("predict", "before"): "earlier",
     ("predict", "stated"): "known",
@@ -102,6 +108,7 @@ _METHOD = "part of the method, which a user does not choose"
 _SHOWN = "how the result is shown or written, not what it is"
 _SESSION = "the session knows it"
 _AUTOMATIC = "the page reads files by itself and asks where it is not sure"
+_SUBJECT = "part of the subject's file"
 _FILE = "the Python function takes what a function that reads files made: load_scan, load_scans, load_cohort"
 DIFFERENCES = {
     ("", "", "doubts"): _METHOD,
@@ -208,16 +215,31 @@ DIFFERENCES = {
     ("evaluate", "python", "landmark_order"): "landmark files of a folder have names",
     ("sample", "command", "out"): _SHOWN,
     ("template", "command", "out"): _SHOWN,
+    ("edit", "command", "out"): _SHOWN,
+    ("edit", "command", "grid"): "another use case of the same command",
+    ("edit", "command", "landmarks"): _SUBJECT,
+    ("edit", "command", "unit"): _SUBJECT,
+    ("edit", "command", "scale_by"): _SUBJECT,
+    ("edit", "command", "landmark_order"): _SUBJECT,
+    ("edit", "command", "max_faces"): _SUBJECT,
+    (
+        "edit",
+        "",
+        "compare_linear",
+    ): "the command prints both versions beside each other; nothing else shows both",
+    ("edit", "page", "kind"): "the page names each measure with its kind",
+    ("edit", "page", "linear"): "the page edits exactly",
+    ("edit", "page", "hold_other"): "the other breast is held as long as the user has not said what is",
     ("predict", "command", "out"): _SHOWN,
     ("predict", "command", "samples"): "shapes that are drawn of the result",
     ("predict", "command", "seed"): "shapes that are drawn of the result",
-    ("predict", "command", "landmarks"): "part of the subject's file",
+    ("predict", "command", "landmarks"): _SUBJECT,
     ("predict", "command", "before_landmarks"): "part of the earlier subject's file",
-    ("predict", "command", "template"): "part of the subject's file",
-    ("predict", "command", "unit"): "part of the subject's file",
-    ("predict", "command", "scale_by"): "part of the subject's file",
-    ("predict", "command", "landmark_order"): "part of the subject's file",
-    ("predict", "command", "max_faces"): "part of the subject's file",
+    ("predict", "command", "template"): _SUBJECT,
+    ("predict", "command", "unit"): _SUBJECT,
+    ("predict", "command", "scale_by"): _SUBJECT,
+    ("predict", "command", "landmark_order"): _SUBJECT,
+    ("predict", "command", "max_faces"): _SUBJECT,
     ("predict", "page", "subject"): _SESSION,
     ("predict", "page", "cohort"): "the subjects that the model itself carries",
     ("predict", "page", "replace"): "the page asks for a breast that is there by its side or by painting it",
