@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from breastmorph.batch.registered_folder import Outcome
-from breastmorph.cli.register import LiveProgress
+from breastmorph.cli.live_progress import LiveProgress
 
 
 class Clock:

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from scipy.spatial.transform import Rotation
 
 from breastmorph.cli import main
-from breastmorph.cli.options import ended_like_ctrl_c
+from breastmorph.cli.stopping import ended_like_ctrl_c
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.geometry import Similarity

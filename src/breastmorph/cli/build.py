@@ -16,13 +16,15 @@ from breastmorph.cli.options import (
     FOLDER,
     PATH,
     json_option,
+    table_option,
+)
+from breastmorph.cli.printing import (
     print_json,
     print_table,
     progress_with,
-    provenance,
-    table_option,
     warn,
 )
+from breastmorph.cli.provenance import provenance
 from breastmorph.foundation.errors import name_of, sentences
 from breastmorph.foundation.phrases import short_list
 from breastmorph.model.building import BuildParameters

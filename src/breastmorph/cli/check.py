@@ -14,13 +14,15 @@ from breastmorph.cli.options import (
     PATH,
     json_option,
     landmarks_option,
+    scan_options,
+)
+from breastmorph.cli.printing import (
     print_json,
     print_table,
     progress_with,
-    provenance,
-    scan_options,
     warn,
 )
+from breastmorph.cli.provenance import provenance
 from breastmorph.foundation.errors import shown
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.scan import Check

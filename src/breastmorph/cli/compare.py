@@ -12,13 +12,15 @@ from breastmorph.cli.options import (
     FOLDER,
     PATH,
     json_option,
+    scan_options,
+)
+from breastmorph.cli.printing import (
     print_json,
     print_table,
     progress_with,
-    provenance,
-    scan_options,
     warn,
 )
+from breastmorph.cli.provenance import provenance
 from breastmorph.foundation.errors import sentences
 from breastmorph.foundation.files import csv_text, json_text, make_folder, write_file
 from breastmorph.scan.check import CheckParameters

@@ -12,9 +12,9 @@ from breastmorph.cli.options import (
     json_option,
     landmark_ids_option,
     opened_model,
-    print_json,
-    provenance,
 )
+from breastmorph.cli.printing import print_json
+from breastmorph.cli.provenance import provenance
 from breastmorph.usecases.convert import ConvertRequest, convert
 
 

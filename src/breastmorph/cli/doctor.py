@@ -13,7 +13,8 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from breastmorph.cli.options import json_option, print_json, print_table, progress
+from breastmorph.cli.options import json_option
+from breastmorph.cli.printing import print_json, print_table, progress
 from breastmorph.report.cards import CARDS
 
 

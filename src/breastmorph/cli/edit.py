@@ -18,13 +18,15 @@ from breastmorph.cli.options import (
     json_option,
     landmarks_option,
     model_options,
+    scan_options,
+)
+from breastmorph.cli.printing import (
     print_json,
     print_table,
     progress_with,
-    provenance,
-    scan_options,
     warn,
 )
+from breastmorph.cli.provenance import provenance
 from breastmorph.clinical.distances import DISTANCES, KINDS, PAIRS, PAPER, STRAIGHT
 from breastmorph.clinical.feature_requests import REGIONS, parse_request
 from breastmorph.foundation.arrays import Floats

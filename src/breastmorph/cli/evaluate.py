@@ -18,15 +18,17 @@ from breastmorph.cli.options import (
     json_option,
     landmarks_option,
     model_argument,
-    print_json,
-    print_table,
-    progress_with,
-    provenance,
     scan_options,
     seed_option,
     table_option,
+)
+from breastmorph.cli.printing import (
+    print_json,
+    print_table,
+    progress_with,
     warn,
 )
+from breastmorph.cli.provenance import provenance
 from breastmorph.evaluation.model_evaluation import Evaluation, EvaluationParameters
 from breastmorph.evaluation.privacy import Privacy
 from breastmorph.evaluation.training_set import Curve

@@ -17,11 +17,10 @@ from breastmorph.cli.options import (
     landmark_ids_option,
     model_argument,
     opened_model,
-    print_json,
-    print_table,
-    provenance,
     scan_options,
 )
+from breastmorph.cli.printing import print_json, print_table
+from breastmorph.cli.provenance import provenance
 from breastmorph.foundation.errors import Finding, error_context, sentences
 from breastmorph.foundation.files import json_text, make_folder, write_file
 from breastmorph.mesh.files import save_mesh

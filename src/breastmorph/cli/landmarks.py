@@ -16,13 +16,15 @@ from breastmorph.cli.options import (
     PATH,
     jobs_option,
     json_option,
+    scan_options,
+)
+from breastmorph.cli.printing import (
     print_json,
     print_table,
     progress_with,
-    provenance,
-    scan_options,
     warn,
 )
+from breastmorph.cli.provenance import provenance
 from breastmorph.foundation.errors import BreastMorphError, Finding
 from breastmorph.foundation.files import make_folder
 from breastmorph.foundation.workers import Failure

@@ -19,12 +19,10 @@ from breastmorph.cli.options import (
     landmark_ids_option,
     landmarks_option,
     opened_model,
-    print_json,
-    print_table,
-    progress_with,
-    provenance,
     scan_options,
 )
+from breastmorph.cli.printing import print_json, print_table, progress_with
+from breastmorph.cli.provenance import provenance
 from breastmorph.clinical.data_dictionary import dictionary
 from breastmorph.clinical.distances import PAIRS, PAPER
 from breastmorph.clinical.examination import Examination, as_record, as_row

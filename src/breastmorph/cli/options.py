@@ -1,127 +1,19 @@
-"""What commands share: options, how a result came about, what is printed, how a run is stopped."""
+"""Options that several commands have, and the values they become."""
 
 from __future__ import annotations
 
 import functools
-import hashlib
-import signal
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from breastmorph import __version__
-from breastmorph.batch.registered_folder import RegisteredFolder
-from breastmorph.foundation.errors import shown
-from breastmorph.foundation.files import file_hash, json_text
 
 if TYPE_CHECKING:
     from breastmorph.model.shape_model import ShapeModel
     from breastmorph.scan.check import CheckParameters
-    from breastmorph.template import Template
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# What commands print: tables, JSON, warnings, progress
-# --------------------------------------------------------------------------------------------------------------------
-
-Item = TypeVar("Item")
-_LONG_WORD = 10  # letters
-
-
-def print_json(value: Any) -> None:
-    """Print a value as JSON."""
-
-    click.echo(json_text(value))
-
-
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table with plain text cells; rich markup is allowed in them."""
-    table = Table(title=title, title_justify="left", show_lines=False)
-    lines = [list(row) for row in rows]
-    for column, cells in zip(
-        columns, zip(*lines, strict=True) if lines else [()] * len(columns), strict=True
-    ):
-        words = (word for cell in (column, *cells) for word in Text.from_markup(cell).plain.split())
-        # On a narrow terminal long remarks may wrap, but not a word like "registered".
-        table.add_column(column, overflow="fold", min_width=min(max(map(len, words), default=0), _LONG_WORD))
-    for row in lines:
-        table.add_row(*row)
-    # Tables are not squeezed when the output goes to a file.
-    (Console() if sys.stdout.isatty() else Console(width=160)).print(table)
-
-
-def warn(warnings: Iterable[str]) -> None:
-    """Say warnings, beside whatever is printed."""
-    for warning in warnings:
-        click.echo(f"Warning: {warning}", err=True)
-
-
-@contextmanager
-def progress_with(what: str, total: int) -> Iterator[Callable[[], None]]:
-    """A progress bar on a terminal only; the value is called once per finished item."""
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda: bar.advance(task)
-
-
-def progress(items: Sequence[Item], what: str) -> Iterator[Item]:
-    """Go through items with a progress bar."""
-    with progress_with(what, len(items)) as advance:
-        for item in items:
-            yield item
-            advance()
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Commands that can be stopped at any time: how they end, and what is said then
-# --------------------------------------------------------------------------------------------------------------------
-
-STOPPED = "Stopped. What is done is kept: run the same command again to go on."
-
-
-@contextmanager
-def ended_like_ctrl_c() -> Iterator[None]:
-    """Let a polite request to end (SIGTERM, a closed terminal) stop a run as Ctrl-C does: in order.
-
-    What whoever started the run wants to be ignored stays ignored: under ``nohup`` a closed terminal stops nothing.
-    """
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, stop) for number in heard}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# What several commands share: options, and how a result came about
-# --------------------------------------------------------------------------------------------------------------------
-
-# --------------------------------------------------------------------------------------------------------------------
-# Options that several commands have, and the values they become
-# --------------------------------------------------------------------------------------------------------------------
 
 
 class _Folder(click.Path):
@@ -218,22 +110,46 @@ def subject_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_subject
 
 
-def template_options(whose: str) -> Callable[..., Any]:
-    """``--template``, with help in the words of ``whose``, and ``--template-landmarks``; see :func:`own_template`."""
-    mesh = click.option("--template", "template_file", type=PATH, help=whose)
-    landmarks = click.option("--template-landmarks", type=PATH, help="Landmarks of that template.")
-    return lambda command: mesh(landmarks(command))
+def template_options(whose: str, *, coarse: bool = False) -> Callable[..., Any]:
+    """``--template``, with help in the words of ``whose``, and ``--template-landmarks``.
 
+    They reach the command as ``template``, a Template; None where they are not given. ``coarse`` adds
+    ``--template-coarse``.
+    """
 
-def own_template(mesh: Path | None, landmarks: Path | None, coarse: Path | None = None) -> Template | None:
-    """The template of ``--template`` and ``--template-landmarks``; None where they are not given."""
-    from breastmorph.template import load_template
+    def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def with_template(
+            *args: Any,
+            template_file: Path | None,
+            template_landmarks: Path | None,
+            template_coarse: Path | None = None,
+            **others: Any,
+        ) -> Any:
+            from breastmorph.template import load_template
 
-    if (mesh is None) != (landmarks is None):
-        raise click.UsageError("--template and --template-landmarks go together.")
-    if coarse is not None and mesh is None:
-        raise click.UsageError("--template-coarse belongs to --template.")
-    return load_template(mesh, landmarks, coarse) if mesh is not None and landmarks is not None else None
+            if (template_file is None) != (template_landmarks is None):
+                raise click.UsageError("--template and --template-landmarks go together.")
+            if template_coarse is not None and template_file is None:
+                raise click.UsageError("--template-coarse belongs to --template.")
+            template = None
+            if template_file is not None and template_landmarks is not None:
+                template = load_template(template_file, template_landmarks, template_coarse)
+            return command(*args, template=template, **others)
+
+        added = [
+            click.option("--template", "template_file", type=PATH, help=whose),
+            click.option("--template-landmarks", type=PATH, help="Landmarks of that template."),
+        ]
+        if coarse:
+            added.append(
+                click.option("--template-coarse", type=PATH, help="Its coarse twin; derived when not given.")
+            )
+        for option in reversed(added):
+            with_template = option(with_template)
+        return with_template
+
+    return with_options
 
 
 def scan_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -277,13 +193,6 @@ def scan_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_check
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# What a command's result was made from: version, parameters and hashes of the inputs, never a path
-# --------------------------------------------------------------------------------------------------------------------
-
-_NO_INPUT = ("as_json", "csv_file", "figures", "out")  # how and where results go does not change them
-
-
 def handout_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """How the page to take home is written."""
     for option in (
@@ -307,53 +216,3 @@ def handout_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ):
         command = option(command)
     return command
-
-
-def provenance() -> dict[str, Any]:
-    """Of the command that runs now: the same inputs and parameters give the same record.
-
-    Returns
-    -------
-    dict
-        ``software``; ``command``; ``parameters`` as given or by default, paths by their last part; ``inputs``, a
-        SHA-256 for every file or folder named in a parameter.
-    """
-    context = click.get_current_context()
-    parameters: dict[str, Any] = {}
-    inputs: dict[str, str] = {}
-    for name, value in sorted(context.params.items()):
-        if value is None or name in _NO_INPUT:
-            continue
-        several = value if isinstance(value, tuple) else (value,)
-        paths = [one for one in several if isinstance(one, Path)]
-        for k, path in enumerate(paths, 1):
-            key = name if len(paths) == 1 else f"{name} {k}"
-            inputs[key] = _folder_hash(path) if path.is_dir() else file_hash(path)
-        plain = [shown(one.name) if isinstance(one, Path) else one for one in several]
-        parameters[name] = plain if isinstance(value, tuple) else plain[0]
-    return {
-        "software": f"BreastMorph {__version__}",
-        "command": context.info_name,
-        "parameters": parameters,
-        "inputs": inputs,
-    }
-
-
-def _folder_hash(path: Path) -> str:
-    """Of a registered folder what its records say of the meshes; of another one the names and contents of its files."""
-    folder = RegisteredFolder(path)
-    if folder.registered.is_dir():
-        parts = [f"{scan_id} {sorted(_meshes(folder, scan_id))}" for scan_id in folder.ids()]
-    else:
-        files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
-        parts = [f"{shown(file.name)} {file_hash(file)}" for file in files]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
-def _meshes(folder: RegisteredFolder, scan_id: str) -> list[str]:
-    outputs = folder.record(scan_id).get("outputs")
-    return (
-        [str(digest) for name, digest in outputs.items() if name.endswith(".ply")]
-        if isinstance(outputs, dict)
-        else []
-    )

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import click
 
-from breastmorph.cli.options import FOLDER, jobs_option, json_option, scan_options, seed_option
+from breastmorph.cli.options import (
+    FOLDER,
+    jobs_option,
+    json_option,
+    scan_options,
+    seed_option,
+)
 from breastmorph.scan.check import CheckParameters
 
 

@@ -13,11 +13,9 @@ from breastmorph.cli.options import (
     FOLDER,
     jobs_option,
     json_option,
-    print_json,
-    print_table,
-    progress_with,
     seed_option,
 )
+from breastmorph.cli.printing import print_json, print_table, progress_with
 from breastmorph.foundation.machine import cores
 from breastmorph.scan.scan import SIDES
 

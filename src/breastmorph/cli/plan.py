@@ -17,12 +17,10 @@ from breastmorph.cli.options import (
     landmarks_option,
     model_argument,
     opened_model,
-    print_json,
-    print_table,
-    provenance,
     scan_options,
-    warn,
 )
+from breastmorph.cli.printing import print_json, print_table, warn
+from breastmorph.cli.provenance import provenance
 from breastmorph.clinical.absent_breast import counts_as_gone
 from breastmorph.clinical.cuts import Section, sections
 from breastmorph.clinical.examiner import examiner_of

@@ -17,15 +17,12 @@ from breastmorph.cli.options import (
     ModelFile,
     json_option,
     model_options,
-    own_template,
-    print_json,
-    print_table,
-    provenance,
     seed_option,
     subject_options,
     template_options,
-    warn,
 )
+from breastmorph.cli.printing import print_json, print_table, warn
+from breastmorph.cli.provenance import provenance
 from breastmorph.clinical.feature_requests import parse_request
 from breastmorph.clinical.measure_table import Measure, predicted_record
 from breastmorph.clinical.missing_region import BOTH
@@ -39,6 +36,7 @@ from breastmorph.foundation.files import csv_text, json_text, make_folder, write
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.scan import SIDES
+from breastmorph.template import Template
 from breastmorph.usecases.predict import PredictRequest, PredictResult, predict
 from breastmorph.usecases.subject import SubjectFile
 
@@ -103,8 +101,7 @@ def command(
     samples: int,
     seed: int,
     cohort: Path | None,
-    template_file: Path | None,
-    template_landmarks: Path | None,
+    template: Template | None,
     no_sheet: bool,
     as_json: bool,
 ) -> None:
@@ -128,7 +125,7 @@ def command(
     known = tuple(parse_request(text) for text in stated)
     if (missing is None) == (region is None):
         raise click.UsageError("Name the side with --missing left|right|both, or paint it with --region.")
-    subject = replace(subject, template=own_template(template_file, template_landmarks))
+    subject = replace(subject, template=template)
     opened = model.open()
     request = PredictRequest(
         opened,

@@ -13,12 +13,10 @@ from breastmorph.cli.options import (
     FOLDER,
     json_option,
     model_argument,
-    print_json,
-    print_table,
-    progress,
-    provenance,
     seed_option,
 )
+from breastmorph.cli.printing import print_json, print_table, progress
+from breastmorph.cli.provenance import provenance
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.files import make_folder
 from breastmorph.mesh.files import save_mesh

@@ -10,11 +10,10 @@ from breastmorph.cli.options import (
     FOLDER,
     PATH,
     json_option,
-    print_json,
-    print_table,
-    provenance,
     scan_options,
 )
+from breastmorph.cli.printing import print_json, print_table
+from breastmorph.cli.provenance import provenance
 from breastmorph.foundation.errors import Finding, sentences
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.scan import SIDES

@@ -11,7 +11,8 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from breastmorph.cli.options import STOPPED, ended_like_ctrl_c, print_json, print_table
+from breastmorph.cli.printing import print_json, print_table
+from breastmorph.cli.stopping import STOPPED, ended_like_ctrl_c
 from breastmorph.paper.comparison import compare_studies
 from breastmorph.paper.parameters import StudyParameters, demo_parameters
 from breastmorph.paper.plan import Inputs, make_plan
