@@ -24,7 +24,7 @@ from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.geometry import decimate
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.phantom import write_cohort
-from breastmorph.report.summary_page import ScanPictures
+from breastmorph.report.registration_pictures import ScanPictures
 from breastmorph.scan.check import CheckParameters, ScanFiles, find_scans, load_scan
 from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.template import Template, default_template, template_from

@@ -40,9 +40,9 @@ from breastmorph.paper.figures.panels import PanelPage, cameras, height_of
 from breastmorph.registration.pipeline import Registrar
 from breastmorph.report.examination_sheet import save_symmetry_map
 from breastmorph.report.printing import house_style, save_figure
+from breastmorph.report.registration_pictures import quality_sheet_png
 from breastmorph.report.render import Camera, Marker, View, picture_grid, render, visible_surface
 from breastmorph.report.shape_sheets import fit_sheet, scan_sheet
-from breastmorph.report.summary_page import quality_sheet_png
 from breastmorph.scan.check import ScanFiles, check_scan, load_scan
 from breastmorph.template import Template, default_template
 

@@ -52,12 +52,24 @@ def address(tmp_path_factory):
     return path.as_uri()
 
 
-@pytest.fixture
-def tab(browser, address):
+@pytest.fixture(scope="module")
+def opened(browser, address):
+    """The page, opened once for all tests."""
     with browser.tab(address) as found:
         found.page.locator("figure.model").scroll_into_view_if_needed()
         found.page.wait_for_selector(".controls:not([hidden])")
         yield found
+
+
+@pytest.fixture
+def tab(opened):
+    """The page as it opens: the mean from the front, in the colour of skin."""
+    opened.page.click("text=Reset to the mean")
+    opened.page.select_option("[name=colour]", "skin")
+    opened.page.uncheck("[name=landmarks]")
+    opened.page.evaluate("document.querySelector('.model').modelView.view.view('front').render()")
+    yield opened
+    opened.page.emulate_media(media="screen")
 
 
 def slide(tab, mode: int, amount: float) -> None:
@@ -89,7 +101,6 @@ def eventually(tab, script: str, is_right):
 
 
 def test_the_page_opens_offline_without_complaint(tab):
-    tab.page.wait_for_timeout(300)
     assert tab.complaints() == []
     assert tab.page.locator("figure img").first.evaluate("image => image.naturalWidth") > 0
     assert not tab.page.locator(".still").is_visible()

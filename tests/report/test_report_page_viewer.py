@@ -9,12 +9,13 @@ from breastmorph.viewer import SCRIPTS, STYLES, asset
 from browser import open_browser
 
 
-@pytest.fixture
-def bare(browser, tmp_path):
-    """A page with nothing but a view of a square of 100 mm at z = 0, facing forward."""
+@pytest.fixture(scope="module")
+def opened(browser, tmp_path_factory):
+    """A page with nothing but a view of a square of 100 mm at z = 0, facing forward; opened once for all tests."""
+    path = tmp_path_factory.mktemp("bare") / "bare.html"
     scripts = "".join(f"<script>{asset(name)}</script>" for name in SCRIPTS)
     styles = "".join(f"<style>{asset(name)}</style>" for name in STYLES)
-    (tmp_path / "bare.html").write_text(
+    path.write_text(
         f"""<!doctype html><meta charset="utf-8">{styles}<div id="v" style="width:400px;height:300px"></div>{scripts}
         <script>
         const square = z => new Float32Array([-50, -50, z, 50, -50, z, 50, 50, z, -50, 50, z]);
@@ -29,8 +30,15 @@ def bare(browser, tmp_path):
         }};
         </script>"""
     )
-    with browser.tab((tmp_path / "bare.html").as_uri()) as tab:
+    with browser.tab(path.as_uri()) as tab:
         yield tab
+
+
+@pytest.fixture
+def bare(opened):
+    """That page as it opens."""
+    opened.page.reload()
+    return opened
 
 
 def test_the_nearest_of_several_meshes_is_picked_and_offsets_are_taken_off(bare):

@@ -19,7 +19,8 @@ from breastmorph.batch.summary import FIGURES, Flag, SummaryRow
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.registration.parameters import RegistrationParameters
 from breastmorph.registration.result import Registration
-from breastmorph.report.summary_page import SIZE, ScanPictures, summary_html, thumbnail, write_summaries
+from breastmorph.report.registration_pictures import SIZE, ScanPictures, thumbnail
+from breastmorph.report.summary_page import summary_html, write_summaries
 from breastmorph.scan.scan import Scan
 from breastmorph.template import default_template
 from small_cohort import random_shapes, write_registered

@@ -261,7 +261,8 @@ def register_folder(
         As for :func:`register` and :func:`load_scan`.
     """
     from breastmorph.batch.engine import InProcess, LocalProcesses
-    from breastmorph.report.summary_page import ScanPictures, write_summaries
+    from breastmorph.report.registration_pictures import ScanPictures
+    from breastmorph.report.summary_page import write_summaries
 
     place = check_path(out, "the name of the folder for the results")
     jobs = check_int(jobs, "the number of worker processes")

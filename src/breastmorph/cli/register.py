@@ -29,7 +29,8 @@ from breastmorph.cli.stopping import STOPPED, ended_like_ctrl_c
 from breastmorph.foundation.machine import cores
 from breastmorph.foundation.workers import Limits
 from breastmorph.registration.parameters import PRESETS, preset
-from breastmorph.report.summary_page import ScanPictures, write_summaries
+from breastmorph.report.registration_pictures import ScanPictures
+from breastmorph.report.summary_page import write_summaries
 from breastmorph.scan.check import CheckParameters, passed_over
 from breastmorph.template import Template
 from breastmorph.usecases.register import RegisterFolderRequest, register_folder

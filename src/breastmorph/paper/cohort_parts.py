@@ -24,7 +24,8 @@ from breastmorph.paper.cohort_table import summarised
 from breastmorph.paper.part import Made, NotPossible, PartJob
 from breastmorph.phantom.scanner import write_cohort
 from breastmorph.registration.parameters import preset
-from breastmorph.report.summary_page import ScanPictures, write_summaries
+from breastmorph.report.registration_pictures import ScanPictures
+from breastmorph.report.summary_page import write_summaries
 from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan
 from breastmorph.scan.scan import Doubts
 from breastmorph.template import Template, from_npz

@@ -1,4 +1,4 @@
-"""What the data and models that come with BreastMorph are, and what they are not: one card each, for every door.
+"""What the data and models that come with BreastMorph are, and what they are not: one card each.
 
 ``docs/cards.md`` is :func:`as_markdown`; a test compares them.
 """
@@ -18,7 +18,7 @@ class Card:
     ----------
     name : str
     short : str
-        One sentence for a page that has no room for more.
+        One sentence, for a page that has no place for more.
     what : str
         It is.
     made : str
@@ -77,7 +77,7 @@ DEMO_MODEL = Card(
     short=N_("This model is made of synthetic torsos, for trying things out only: not for planning."),
     what="A statistical shape model of 48 registered phantom scans on the default template, with the scores of its "
     "subjects; it opens where no model is given.",
-    made="Registered and built as anybody's scans are: `python scripts/make_demo_model.py` (phantoms of seed 2024).",
+    made="Registered and built like any other scans: `python scripts/make_demo_model.py` (phantoms of seed 2024).",
     meant_for="Learning the commands and the explorer, and tests.",
     not_for="Planning, diagnosis, patient information, or as a reference of what is normal.",
     people="Nobody's. Its subjects are synthetic.",

@@ -1,4 +1,4 @@
-"""How a value shows itself in a notebook: a 3D view that asks for nothing, and a picture where scripts are blocked."""
+"""How a value is shown in a notebook: a 3D view that needs no network, and a picture where scripts are blocked."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def png(value: Any) -> bytes:
 
 
 def html(value: Any) -> str:
-    """A 3D view in a frame of its own: nothing of the notebook reaches it, and it reaches nothing of the notebook."""
+    """A 3D view in a frame of its own: the notebook and it cannot reach each other."""
     model = value if isinstance(value, ShapeModel) else _as_model(_mesh(value), _landmarks(value))
     page = document(
         "document.html.j2",
