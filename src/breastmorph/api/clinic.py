@@ -25,7 +25,7 @@ from breastmorph.clinical.feature_requests import Request, parse_request
 from breastmorph.clinical.patient import Patient, mean_patient
 from breastmorph.clinical.repeat_study import RepeatStudy
 from breastmorph.clinical.repeatability import Repeatability, load_repeatability
-from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.arrays import Bools, Ints
 from breastmorph.foundation.checks import AnyPath, check_choice, check_path, check_texts, check_type
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -230,23 +230,12 @@ def plan(model: ShapeModel, subject: Subject, target: Prediction | Edit, *, mirr
     mirrored : bool
         Of a prediction, take the mirror image of the other breast instead.
     """
-    from breastmorph.clinical.planning import plan_of
     from breastmorph.clinical.prediction import Prediction
+    from breastmorph.usecases.plan import PlanRequest
+    from breastmorph.usecases.plan import plan as planned
 
     check_type(target, (Prediction, Edit), "the target", "Give what bm.predict or bm.edit found")
-    before = _patient(model, subject).shape
-    model.shape_of(TriangleMesh(target.shape, target.faces))  # refuses another model's
-    kept = np.abs(target.before - before) if isinstance(target, Edit) else _outside(target, before)
-    if kept.max(initial=0.0) > _SAME:
-        raise BreastMorphError(
-            "the target was made of another shape", "Give the subject that was predicted for or edited"
-        )
-    return plan_of(model, before, target, mirrored=mirrored)
-
-
-def _outside(target: Prediction, before: Floats) -> Floats:
-    """How far a prediction's known skin lies from a shape."""
-    return np.abs(target.shape - before)[~target.region.missing]
+    return planned(PlanRequest(model, _patient(model, subject), target, mirrored)).plan
 
 
 def _side(missing: str) -> str:

@@ -36,7 +36,6 @@ from breastmorph.model.procrustes import ProcrustesParameters
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.registration.result import Registration
 from breastmorph.scan.scan import SIDES, Landmarks, Scan
-from breastmorph.template import default_template
 from breastmorph.usecases.build import BuildRequest, build
 from breastmorph.usecases.build import Subjects as ChosenFrom
 
@@ -194,37 +193,19 @@ def fit(
         Its mesh is upright and in mm where the target is the file of a surface, otherwise in the target's axes, in
         mm.
     """
-    from breastmorph.foundation.errors import error_context
-    from breastmorph.model.fitting import FitParameters, fit_model
-    from breastmorph.scan.raw_target import load_target, target_of
+    from breastmorph.usecases.fit import FitRequest
+    from breastmorph.usecases.fit import fit as fitted
 
     check_type(model, ShapeModel, "the model", GIVE_MODEL)
     if components is not None:
         components = check_int(components, "the number of components", 1, model.n_components)
-    where, rules = None, rules_of(unit, "", None)
-    if isinstance(target, (TriangleMesh, Scan, np.ndarray)):
-        shape = target.mesh if isinstance(target, Scan) else target
-        if landmarks is None and isinstance(target, Scan):
-            landmarks = target.landmarks
-        read = target_of(_numbers(shape), landmarks if landmarks is None else _landmarks(landmarks))
-    else:
-        where = check_path(target, "the target")
-        given = landmarks if isinstance(landmarks, Landmarks) or landmarks is None else check_path(landmarks)
-        read = load_target(where, given, rules, default_template().as_reference)
-    with error_context(where):
-        return fit_model(model, read.shape, read.landmarks, FitParameters(components=components))
-
-
-def _numbers(shape: TriangleMesh | Floats) -> TriangleMesh | Floats:
-    if not isinstance(shape, TriangleMesh) and shape.dtype.kind not in "fiu":
-        raise MeshProblem(f"the points are an array of {shape.dtype}", "Give numbers of shape (m, 3), in mm")
-    return shape
-
-
-def _landmarks(given: AnyPath | Landmarks) -> Landmarks:
-    from breastmorph.scan.landmark_files import load_landmarks
-
-    return given if isinstance(given, Landmarks) else load_landmarks(given)
+    if isinstance(target, np.ndarray) and target.dtype.kind not in "fiu":
+        raise MeshProblem(f"the points are an array of {target.dtype}", "Give numbers of shape (m, 3), in mm")
+    if not isinstance(target, (TriangleMesh, Scan, np.ndarray)):
+        target = check_path(target, "the target")
+    if landmarks is not None and not isinstance(landmarks, Landmarks):
+        landmarks = check_path(landmarks)
+    return fitted(FitRequest(model, target, landmarks, components, rules_of(unit, "", None))).fit
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -105,8 +105,7 @@ def solid_file(session: Session, case: Case, target: Any, side: Any, part: Any, 
     """What is to be added on a side, or taken away, as a closed solid; upright and in mm, as printers take it."""
     if kind not in ("stl", "ply") or part not in ("added", "removed"):
         raise bad_request("a solid is what is added or removed, as stl or ply")
-    plan = planned(session.view.model, case, target)
-    one = plan.side(str(side))
+    one = planned(session.view.model, case, target).plan.side(str(side))
     solid = (one.added if part == "added" else one.removed).solid
     if solid is None:
         raise BreastMorphError.of(f"nothing-planned/{part}", side=one.side)
@@ -198,15 +197,9 @@ def handout_file(
         page = Handout(_examined(session, shape), identity, synthetic=model.is_synthetic)
         is_patients = bool(shape.source)
     else:
-        plan = planned(model, case, target)
-        kinds = {"predicted": "prediction", "mirrored": "mirrored", "edited": "edit"}
-        there = shape_of(session, case, {"kind": kinds[plan.target]})
-        if plan.target == "edited":  # of whatever shape it began with
-            own = replace(there, vertices=plan.before, name=edited_name(case))
-        else:
-            own = shape_of(session, case, {"kind": "patient"})
-        page = planned_handout(model, plan, _examined(session, own), _examined(session, there), identity)
-        is_patients = bool(there.source)
+        result = planned(model, case, target)
+        page = planned_handout(model, result.plan, *result.examinations, identity)
+        is_patients = target != "edited" or case.required_edit.base == "patient"
     name = page.examination.id
     identity = replace(identity, patient=name)
     if is_patients:  # the model's mean, or an edit of it, never carries a patient's name

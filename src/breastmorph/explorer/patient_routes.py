@@ -41,13 +41,13 @@ def forget_prediction(asked: Asked) -> None:
 
 def plan(asked: Asked) -> dict[str, Any]:
     """What is to be added or taken away to get to ``target``, by side."""
-    found = planned(asked.session.view.model, asked.case, asked.values.get("target"))
+    found = planned(asked.session.view.model, asked.case, asked.values.get("target")).plan
     return found.as_dict() | {"note": found.note.cause}
 
 
 def thickness(asked: Asked) -> bytes:
     """The same at every vertex of the target, mm."""
-    found = planned(asked.session.view.model, asked.case, asked.values.get("target"))
+    found = planned(asked.session.view.model, asked.case, asked.values.get("target")).plan
     return packed({"thickness": found.thickness})
 
 

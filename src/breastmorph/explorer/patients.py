@@ -270,19 +270,16 @@ def fit_patient(
 
 def fitter(origin: ModelOrigin) -> Callable[[tuple[Path, Path | None]], Fitted]:
     """Setup of a fitting process: of files, because it reads them itself."""
-    from breastmorph.model.fitting import fit_model
-    from breastmorph.scan.raw_target import load_target
-    from breastmorph.template import default_template
+    from breastmorph.usecases.fit import FitRequest
+    from breastmorph.usecases.fit import fit as fitted
 
     model = origin.load()
 
     def fit(files: tuple[Path, Path | None]) -> Fitted:
-        target = load_target(*files, reference=default_template().as_reference)
-        found = fit_model(model, target.shape, target.landmarks)
-        told = {one.code for one in found.warnings}
-        notes = tuple(one for one in target.findings if one.level != "note" and one.code not in told)
-        vertices = target.to_file.apply(found.mesh.vertices)
-        return Fitted(vertices, found.residuals, (*notes, *found.warnings), found.mesh.colors)
+        mesh, landmarks = files
+        result = fitted(FitRequest(model, mesh, landmarks))
+        warnings = tuple(finding for finding in result.findings if finding.level != "note")
+        return Fitted(result.mesh_in_file.vertices, result.fit.residuals, warnings, result.fit.mesh.colors)
 
     return fit
 

@@ -11,17 +11,19 @@ import numpy as np
 
 from breastmorph.clinical.missing_region import BOTH
 from breastmorph.clinical.patient import Patient
-from breastmorph.clinical.planning import TARGETS, Plan, plan_of
+from breastmorph.clinical.planning import TARGETS
 from breastmorph.clinical.prediction import Prediction
 from breastmorph.explorer.answers import bad_request, not_now, packed, sentences
 from breastmorph.explorer.editing import requests_of
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.model_view import ModelOrigin
+from breastmorph.explorer.shapes import edited_name
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.files import plain
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.scan import SIDES
+from breastmorph.usecases.plan import PlanRequest, PlanResult, plan
 from breastmorph.usecases.predict import PredictorCache, PredictRequest, PredictResult
 from breastmorph.usecases.predict import predict as predict_breast
 
@@ -107,15 +109,17 @@ def _earlier(session: Session, key: Any, job: Job) -> Patient:
     return computed_patient(session, case, "registered", job).patient
 
 
-def planned(model: ShapeModel, case: Case, target: Any) -> Plan:
+def planned(model: ShapeModel, case: Case, target: Any) -> PlanResult:
     """What is to be added or taken away to get to a target: "predicted", "mirrored" or "edited"."""
     if target not in TARGETS:
         raise bad_request(f"a plan is for one of {', '.join(TARGETS)}")
     if target == "edited":
-        edit = case.required_edit.edit
-        return plan_of(model, edit.before, edit)
+        edited = case.required_edit
+        patient = replace(edited.patient, id=edited_name(case))
+        return plan(PlanRequest(model, patient, edited.edit))
     found, patient = case.required_prediction.prediction, case.required_patient.patient
-    return plan_of(model, patient.shape, found, mirrored=target == "mirrored")
+    request = PlanRequest(model, replace(patient, id=case.name), found, mirrored=target == "mirrored")
+    return plan(request)
 
 
 def _missing(asked: Mapping[str, Any], n: int) -> str | Bools:
