@@ -6,16 +6,9 @@ import os
 import threading
 
 import pytest
-from numba.core.caching import IndexDataCacheFile
 from numba.core.registry import CPUDispatcher
 
-from breastmorph.foundation.machine import compiled, share_compiled_code
-
-
-@pytest.fixture(autouse=True)
-def shared():
-    share_compiled_code()
-    share_compiled_code()  # twice is once
+from breastmorph.foundation.kernels import KernelIndex, compiled
 
 
 def test_many_at_once_keep_every_function_apart(tmp_path):
@@ -23,20 +16,20 @@ def test_many_at_once_keep_every_function_apart(tmp_path):
 
     def save(key):
         start.wait()
-        IndexDataCacheFile(str(tmp_path), "kernels.f", "stamp").save(key, f"code of {key}")
+        KernelIndex(str(tmp_path), "kernels.f", "stamp").save(key, f"code of {key}")
 
     threads = [threading.Thread(target=save, args=(key,)) for key in range(12)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    cache = IndexDataCacheFile(str(tmp_path), "kernels.f", "stamp")
+    cache = KernelIndex(str(tmp_path), "kernels.f", "stamp")
     assert [cache.load(key) for key in range(12)] == [f"code of {key}" for key in range(12)]
 
 
 def test_a_process_killed_while_saving_leaves_no_older_version_behind(tmp_path, monkeypatch):
-    IndexDataCacheFile(str(tmp_path), "kernels.f", "old source").save("key", "old code")
-    new = IndexDataCacheFile(str(tmp_path), "kernels.f", "new source")
+    KernelIndex(str(tmp_path), "kernels.f", "old source").save("key", "old code")
+    new = KernelIndex(str(tmp_path), "kernels.f", "new source")
 
     def killed(name, data):
         raise KeyboardInterrupt
@@ -44,7 +37,7 @@ def test_a_process_killed_while_saving_leaves_no_older_version_behind(tmp_path, 
     monkeypatch.setattr(new, "_save_data", killed)
     with pytest.raises(KeyboardInterrupt):
         new.save("key", "new code")
-    again = IndexDataCacheFile(str(tmp_path), "kernels.f", "new source")
+    again = KernelIndex(str(tmp_path), "kernels.f", "new source")
     assert again.load("key") is None  # it will be compiled again
     again.save("key", "new code")
     assert again.load("key") == "new code"
@@ -65,7 +58,7 @@ def test_code_that_cannot_be_saved_is_not_missed(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "open", full)
-    cache = IndexDataCacheFile(str(tmp_path), "kernels.f", "stamp")
+    cache = KernelIndex(str(tmp_path), "kernels.f", "stamp")
     cache.save("key", "code")
     monkeypatch.undo()
     assert cache.load("key") is None

@@ -27,7 +27,7 @@ from breastmorph.foundation.files import (
     json_text,
     plain,
 )
-from breastmorph.foundation.machine import one_thread, share_compiled_code
+from breastmorph.foundation.machine import one_thread
 from breastmorph.mesh.files.ply import encoded
 from breastmorph.mesh.skin import share_seen
 from breastmorph.registration.parameters import RegistrationParameters
@@ -184,7 +184,6 @@ class ProductMaker:
     """A recipe made ready in one process; call it with scans."""
 
     def __init__(self, recipe: Recipe) -> None:
-        share_compiled_code()
         self._recipe = recipe
         self._registrar = Registrar(from_npz(recipe.template), recipe.parameters)
         self._learnt = CohortPrior.from_npz(recipe.learnt) if recipe.learnt else None

@@ -72,9 +72,8 @@ def _folders() -> str:
 
 
 def _kernels() -> str:
-    from breastmorph.foundation.machine import compiled, share_compiled_code
+    from breastmorph.foundation.kernels import compiled
 
-    share_compiled_code()
     kernel: Any = compiled()(_doubled)
     if kernel(21.0) != 42.0:
         raise _Unwell("compiled code computes wrongly. Install numba again")

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from breastmorph.evaluation.training_set import Curve, Regions
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError
-from breastmorph.foundation.machine import compiled
+from breastmorph.foundation.kernels import compiled
 from breastmorph.model.shape_model import ShapeModel
 
 # --------------------------------------------------------------------------------------------------------------------

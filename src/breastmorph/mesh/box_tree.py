@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.machine import compiled
+from breastmorph.foundation.kernels import compiled
 from breastmorph.mesh.topology import MANY
 
 _LEAF = 4  # faces in a leaf at most

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.machine import compiled
+from breastmorph.foundation.kernels import compiled
 from breastmorph.mesh.box_tree import sides
 
 _Indices = NDArray[np.int32]

@@ -17,7 +17,7 @@ import numpy as np
 
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.foundation.files import FolderLock, locked_folder, make_folder, write_if_new
-from breastmorph.foundation.machine import cores, share_compiled_code
+from breastmorph.foundation.machine import cores
 from breastmorph.foundation.workers import Failure, run_each
 from breastmorph.paper.cohort_source import Source
 from breastmorph.paper.folder import StudyFolder
@@ -281,8 +281,6 @@ class _Run:
 
 
 def _worker(study: StudyFolder, lock: FolderLock) -> Callable[[tuple[Part, str]], tuple[PartState, float]]:
-    share_compiled_code()
-
     def work(item: tuple[Part, str], lock: FolderLock = lock) -> tuple[PartState, float]:  # holds the lock
         begin = time.monotonic()
         state = _computed(study, *item)

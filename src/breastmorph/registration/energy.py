@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.machine import compiled
+from breastmorph.foundation.kernels import compiled
 
 SMALLEST_SCALE = 1e-3  # eps
 

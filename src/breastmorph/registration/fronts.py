@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csc_matrix, diags
 
 from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.machine import compiled
+from breastmorph.foundation.kernels import compiled
 
 _NARROW, _MIDDLE = 4, 16  # columns of a front ...
 _ZEROS = (0.8, 0.1, 0.05)  # ... and the share of zeros that a narrow, a middling and a wide one may store

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.files import make_folder, write_file
-from breastmorph.foundation.machine import compiled
+from breastmorph.foundation.kernels import compiled
 from breastmorph.mesh.geometry import rotation_about, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 
