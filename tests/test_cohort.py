@@ -93,7 +93,7 @@ def test_only_what_changed_is_read_again(registered, monkeypatch, small_template
         read.append(path.stem)
         return load_mesh(path)
 
-    monkeypatch.setattr("breastmorph.cohort.reading.load_mesh", watched)
+    monkeypatch.setattr("breastmorph.cohort.correspondence.load_mesh", watched)
     cohort = load_cohort(folder)
     assert read == ["001"]
     assert cohort.ids == ("000", "001", "002", "003")
@@ -161,7 +161,7 @@ def test_a_place_that_cannot_be_written_to_says_so(registered, monkeypatch):
     def full(descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("breastmorph.cohort.cohort.os.fsync", full)
+    monkeypatch.setattr("breastmorph.cohort.packed.os.fsync", full)
     with pytest.raises(FileProblem, match="No space left") as caught:
         load_cohort(folder)
     assert caught.value.code == "unwritable"

@@ -14,7 +14,7 @@ from breastmorph.clinical.predictor import learnt_predictor
 from breastmorph.clinical.skin_points import Reading
 from breastmorph.clinical.training_shapes import training_shapes
 from breastmorph.cohort import Cohort
-from breastmorph.cohort.cohort import doubts
+from breastmorph.cohort.review import review_cohort
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.geometry import Similarity, rotation_about, vertex_normals
 from breastmorph.model.building import BuildParameters, build_model
@@ -188,4 +188,4 @@ def test_a_cohort_of_patients_after_a_mastectomy_has_nobody_to_learn_from(breast
     cohort = replace(Cohort.of(alike(6, 1), breast_template), absent=("left",) * 6)
     with pytest.raises(BreastMorphError, match="0 subjects are too few to predict from"):
         training_shapes(model(), cohort)
-    assert doubts(cohort.chosen([])).warnings() == []
+    assert review_cohort(cohort.chosen([])).warnings() == []

@@ -13,7 +13,7 @@ from breast_cohort import breast_model, breast_shapes
 from breastmorph.cli import main
 from breastmorph.clinical.training_shapes import training_shapes
 from breastmorph.cohort import Cohort, load_cohort
-from breastmorph.cohort.cohort import copy_groups, doubts, without_copies
+from breastmorph.cohort.review import copy_groups, review_cohort, without_copies
 from breastmorph.evaluation.model_evaluation import EvaluationParameters, evaluate_model
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.files import load_mesh, save_mesh
@@ -126,7 +126,7 @@ def test_a_copied_subject_is_named_by_build_and_left_out_together_by_evaluate(tm
 
 def test_different_people_are_no_copies_and_nobody_is_doubted(small_template):
     cohort = Cohort.of(random_shapes(12), small_template)
-    found = doubts(cohort)
+    found = review_cohort(cohort)
     assert (found.copies, found.mirrored, found.unlike) == ((), (), ())
     assert without_copies(cohort) is cohort
     assert len(set(copy_groups(cohort))) == 12

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from breastmorph.batch.engine import InProcess, register_batch
 from breastmorph.cli import main
-from breastmorph.cohort import cohort, load_cohort
+from breastmorph.cohort import load_cohort, packed
 from breastmorph.foundation import files
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.mesh.files import load_mesh, save_mesh
@@ -80,8 +80,8 @@ def test_a_read_only_cohort_is_packed_elsewhere_and_says_so(folder, tmp_path, mo
             raise FileProblem("the folder cannot be made", "", path) from OSError(30, "Read-only file system")
         path.mkdir(parents=True, exist_ok=True)
 
-    monkeypatch.setattr(cohort, "make_folder", read_only)
-    monkeypatch.setattr(cohort, "TemporaryDirectory", lambda **_: _Temporary(tmp_path / "elsewhere"))
+    monkeypatch.setattr(packed, "make_folder", read_only)
+    monkeypatch.setattr(packed, "TemporaryDirectory", lambda **_: _Temporary(tmp_path / "elsewhere"))
     found = load_cohort(folder)
     assert "read-only" in caplog.text
     assert str(tmp_path) not in caplog.text  # where things lie is nobody's business

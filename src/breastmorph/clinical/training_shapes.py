@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from breastmorph.cohort import Cohort
-from breastmorph.cohort.cohort import SAME, without_copies
+from breastmorph.cohort.review import SAME, without_copies
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.topology import linked

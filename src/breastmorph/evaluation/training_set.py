@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from breastmorph.cohort import Cohort
-from breastmorph.cohort.cohort import copy_groups
+from breastmorph.cohort.review import copy_groups
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import plain

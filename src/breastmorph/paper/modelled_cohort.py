@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from breastmorph.cohort import Cohort
-from breastmorph.cohort.cohort import without_copies
+from breastmorph.cohort.review import without_copies
 from breastmorph.evaluation.generalization import LeaveOneOut
 from breastmorph.evaluation.training_set import TrainingSet, training_set
 from breastmorph.foundation.arrays import Bools

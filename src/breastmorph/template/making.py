@@ -36,87 +36,11 @@ from breastmorph.mesh.remeshing import isotropic
 from breastmorph.mesh.topology import boundary_vertices, edge_table, face_components
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.scan.scan import NAMES, OF_A_BREAST, OPTIONAL, SIDES, STERNUM, Landmarks, Scan
-from breastmorph.template import Template
-
-# --------------------------------------------------------------------------------------------------------------------
-# The outline: where a template ends on a torso
-# --------------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Outline:
-    """Where a template ends, told from landmarks (mm, upright frame); no arms, no back, a rounded border.
-
-    Attributes
-    ----------
-    above_notch : float
-    below_lower_pole : float
-    behind_lateral_pole, behind_notch : float
-        The coronal cut runs this far behind these two landmarks, leaning as they do.
-    armhole_out, armhole_up, armhole_radius : float
-        Arm and shoulder are cut away, seen from the front, by an arc from the flank to the vertical; its
-        centre (out and up from the lateral pole) and radius in parts of the height from pole to notch.
-    rounding : float
-        Radius with which the cuts pass into each other.
-    ragged : float
-        Where the scan itself ends sooner, this many of its mean edges go with its ragged border.
-    """
-
-    above_notch: float = 12.0
-    below_lower_pole: float = 40.0
-    behind_lateral_pole: float = 6.0
-    behind_notch: float = 10.0
-    armhole_out: float = 0.43
-    armhole_up: float = 0.67
-    armhole_radius: float = 0.47
-    rounding: float = 15.0
-    ragged: float = 2.5
-
-
-def extent(points: Floats, landmarks: Landmarks, outline: Outline) -> Floats:
-    """How far inside the template's outline points lie (mm, about; negative outside), (k,)."""
-    notch, lower, lateral = (
-        landmarks[name] for name in ("sternal_notch", "lower_pole_left", "lateral_pole_left")
-    )
-    x, y, z = np.abs(points[:, 0]), points[:, 1], points[:, 2]
-    height = notch[1] - lateral[1]
-    back_low, back_high = lateral[2] - outline.behind_lateral_pole, notch[2] - outline.behind_notch
-    lean = (back_high - back_low) / height
-    # Outside this span the cut goes on vertically: an extrapolated lean would reach into the belly.
-    level = np.clip(y, lateral[1], notch[1]) - lateral[1]
-    back = (z - back_low - lean * level) / np.hypot(1.0, lean)
-    radius = outline.armhole_radius * height
-    # The hole goes on outwards and upwards for ever, whatever the arm's length and the shoulder's width.
-    out = np.minimum(x - lateral[0] - outline.armhole_out * height, 0.0)
-    up = np.minimum(y - lateral[1] - outline.armhole_up * height, 0.0)
-    sides = np.stack(
-        [
-            notch[1] + outline.above_notch - y,
-            y - lower[1] + outline.below_lower_pole,
-            back,
-            np.hypot(out, up) - radius,
-        ]
-    )
-    return soft_minimum(sides, outline.rounding)
-
-
-def soft_minimum(values: Floats, radius: float) -> Floats:
-    """Minimum over the first axis; corners of the zero level are rounded with about this radius."""
-    # Where several values fall below the radius the level lines are circles that touch both sides.
-    short = np.maximum(radius - values, 0.0)
-    least: Floats = np.maximum(values.min(axis=0), radius) - np.linalg.norm(short, axis=0)
-    return least
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Making a template: one half of a scan, mirrored into a perfectly symmetric, evenly meshed surface
-# --------------------------------------------------------------------------------------------------------------------
+from breastmorph.template.outline import Outline, extent, soft_minimum
+from breastmorph.template.template import Template
 
 _MIDLINE = (*STERNUM, "navel")
 _OF_LEFT_HALF = tuple(name for name in NAMES if not name.endswith("_right"))
-_LOOSE = 20.0  # mm kept around the outline until the surface is smooth
-_IN_HOLE = 1e-4  # weight of a filling: next to nothing, yet enough to hold one that reaches the border
-_OFF_SURFACE = 15.0  # mm; the mirrored half's landmarks of the mid-line may lie this far beside it
 
 
 @dataclass(frozen=True)
@@ -136,6 +60,28 @@ class TemplateParameters:
         Undulations of this wavelength (mm) lose half their height, shorter ones vanish, longer ones stay.
     seam : float
         Within about this distance (mm) of the mid-line smoothing is stronger, so that no crease is left.
+    seam_strength : float
+        By how much there: 1 would let go of the surface.
+    loose : float
+        mm kept around the outline until the surface is smooth.
+    rough_edge : float
+        Edge until then, of ``edge``.
+    nipple_weight, nipple_radius : float
+        How much more the surface counts there, and within how many mm.
+    in_hole : float
+        Weight of a filling: next to nothing, yet enough to fix one that reaches the border.
+    hole_rim : float
+        Edges around a hole that are taken for frayed.
+    border_weight : float
+        Least weight of the border: a free one would curl.
+    ragged_from : float
+        Of ``loose``, outside the outline: what of the border lies within was not made by the cut.
+    ragged_smoothing : float
+        Of the outline's rounding, for the distance from a ragged border.
+    off_surface : float
+        mm that landmarks, also those of the mid-line, may lie beside the mirrored half.
+    sites : int
+        Vertices, about, by which the plane of symmetry is found.
     """
 
     edge: float = 2.05
@@ -144,6 +90,18 @@ class TemplateParameters:
     outline: Outline = field(default_factory=Outline)
     smoothing: float = 20.0
     seam: float = 10.0
+    seam_strength: float = 0.95
+    loose: float = 20.0
+    rough_edge: float = 1.2
+    nipple_weight: float = 20.0
+    nipple_radius: float = 8.0
+    in_hole: float = 1e-4
+    hole_rim: float = 1.5
+    border_weight: float = 0.1
+    ragged_from: float = 0.8
+    ragged_smoothing: float = 3.0
+    off_surface: float = 15.0
+    sites: int = 5000
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,7 +138,7 @@ def make_template(scan: Scan, parameters: TemplateParameters | None = None) -> M
     p = parameters or TemplateParameters()
     _check(scan, p)
     mesh, n_old = fill_holes(_sound(scan.mesh))
-    to_sagittal, asymmetry = _to_sagittal(scan, p.outline)
+    to_sagittal, asymmetry = _to_sagittal(scan, p)
     mesh = mesh.with_vertices(to_sagittal.apply(mesh.vertices))
     landmarks = scan.landmarks.transformed(to_sagittal)
     if p.side == "right":
@@ -190,7 +148,7 @@ def make_template(scan: Scan, parameters: TemplateParameters | None = None) -> M
     patch = mesh.kept(np.arange(mesh.n_faces) >= n_old) if n_old < mesh.n_faces else None
 
     half, filled = _smooth_half(mesh, patch, landmarks, p)
-    half, ids = _with_landmarks(half, landmarks)
+    half, ids = _with_landmarks(half, landmarks, p.off_surface)
     names = tuple(ids)
     fine, fine_ids = half_with_mean_edge(half, np.array(list(ids.values())), p.edge)
     coarse, coarse_ids = half_with_count(fine, fine_ids, p.coarse_vertices)
@@ -271,8 +229,8 @@ def _sound(mesh: TriangleMesh) -> TriangleMesh:
     return largest_piece(mesh)
 
 
-def _to_sagittal(scan: Scan, outline: Outline) -> tuple[Similarity, float]:
-    """Motion that lays the plane of symmetry on x = 0 and the sternum on the origin; its residual."""
+def _to_sagittal(scan: Scan, p: TemplateParameters) -> tuple[Similarity, float]:
+    """Motion that brings the plane of symmetry to x = 0 and the sternum on the origin; its residual."""
     landmarks = scan.landmarks
     sternum = landmarks.array(STERNUM)
     pairs = [
@@ -286,13 +244,13 @@ def _to_sagittal(scan: Scan, outline: Outline) -> tuple[Similarity, float]:
     across /= np.linalg.norm(across)
     start = Plane(across, float(sternum.mean(axis=0) @ across))
 
-    # Only the future template's extent counts: arms are never held alike.
+    # Only the future template's extent counts: arms are never in the same pose.
     side = landmarks.complete_sides[0]
     placed = landmarks.transformed(start.to_sagittal())
     placed = (placed.mirrored() if side == "right" else placed).only(_OF_LEFT_HALF)
-    inside = extent(start.to_sagittal().apply(scan.mesh.vertices), placed, outline) > 0
+    inside = extent(start.to_sagittal().apply(scan.mesh.vertices), placed, p.outline) > 0
     points = scan.mesh.vertices[inside]
-    points = points[:: max(1, len(points) // 5000)]
+    points = points[:: max(1, len(points) // p.sites)]
     if len(points) < 100:
         raise MeshProblem(
             "the surface hardly covers the chest between the landmarks",
@@ -310,35 +268,41 @@ def _smooth_half(
     mesh: TriangleMesh, patch: TriangleMesh | None, landmarks: Landmarks, p: TemplateParameters
 ) -> tuple[TriangleMesh, float]:
     """The left half inside the outline, without noise and creases, and the share of it that was a hole."""
-    rough = clip(mesh, extent(mesh.vertices, landmarks, p.outline) + _LOOSE)
+    rough = clip(mesh, extent(mesh.vertices, landmarks, p.outline) + p.loose)
     rough = _on_plane(clip(rough, rough.vertices[:, 0]))
-    half, _ = isotropic(rough, 1.2 * p.edge, fixed=ends_of_middle(rough), parameters=QUICK)
+    half, _ = isotropic(rough, p.rough_edge * p.edge, fixed=ends_of_middle(rough), parameters=QUICK)
     whole, mirror = whole_of_half(half)
 
     vertices = whole.vertices
-    weights = 1.0 - 0.95 * np.exp(-((vertices[:, 0] / p.seam) ** 2))
+    weights = 1.0 - p.seam_strength * np.exp(-((vertices[:, 0] / p.seam) ** 2))
     nipple = landmarks["nipple_left"] * np.stack([np.ones(3), MIRROR])
     near = np.linalg.norm(vertices[:, None] - nipple, axis=2).min(axis=1)
-    weights += 20.0 * np.exp(-((near / 8.0) ** 2))  # the nipple is a detail worth keeping
+    weights += p.nipple_weight * np.exp(
+        -((near / p.nipple_radius) ** 2)
+    )  # the nipple is a detail worth keeping
     in_hole = np.zeros(half.n_vertices, bool)
     if patch is not None:
         # A scan frays around its holes, so a little of the rim goes as well.
-        in_hole = Surface(patch).closest(half.vertices).distances < 1.5 * p.edge
-        weights[_on_both(in_hole, mirror)] = _IN_HOLE
+        in_hole = Surface(patch).closest(half.vertices).distances < p.hole_rim * p.edge
+        weights[_on_both(in_hole, mirror)] = p.in_hole
     border = boundary_vertices(whole.faces, whole.n_vertices)
-    weights[border] = np.maximum(weights[border], 0.1)  # a free border would curl
+    weights[border] = np.maximum(weights[border], p.border_weight)  # a free border would curl
     smooth = smoothed(vertices, whole.faces, weights, p.smoothing)
     smooth = 0.5 * (smooth + smooth[mirror] * MIRROR)
     smooth[mirror == np.arange(len(mirror)), 0] = 0.0
 
     inside = extent(smooth, landmarks, p.outline)
     ones = np.ones(len(smooth))
-    ragged = border & (extent(vertices, landmarks, p.outline) > -0.8 * _LOOSE)  # not made by the cut
+    ragged = border & (
+        extent(vertices, landmarks, p.outline) > -p.ragged_from * p.loose
+    )  # not made by the cut
     if ragged.any():
         away = cKDTree(smooth[ragged]).query(smooth)[0]
         away -= p.outline.ragged * edge_lengths(mesh.vertices, mesh.faces).mean()
         # Lines of equal distance to a ragged border still follow its teeth; those of its smooth part do not.
-        away = smoothed(smooth, whole.faces, ones, 3.0 * p.outline.rounding, away[:, None])[:, 0]
+        away = smoothed(smooth, whole.faces, ones, p.ragged_smoothing * p.outline.rounding, away[:, None])[
+            :, 0
+        ]
         inside = soft_minimum(np.stack([inside, away]), p.outline.rounding)
     inside = smoothed(smooth, whole.faces, ones, p.outline.rounding, inside[:, None])[:, 0]
     n = half.n_vertices
@@ -362,7 +326,9 @@ def _on_plane(mesh: TriangleMesh) -> TriangleMesh:
     return mesh.with_vertices(vertices)
 
 
-def _with_landmarks(half: TriangleMesh, landmarks: Landmarks) -> tuple[TriangleMesh, dict[str, int]]:
+def _with_landmarks(
+    half: TriangleMesh, landmarks: Landmarks, off_surface: float
+) -> tuple[TriangleMesh, dict[str, int]]:
     """Put a vertex at every landmark; those of the mid-line go on it, optional ones outside are left out."""
     border = edge_table(half.faces).boundary
     track = half.vertices[border[(half.vertices[border][:, :, 0] == 0.0).all(axis=1)]]
@@ -374,7 +340,7 @@ def _with_landmarks(half: TriangleMesh, landmarks: Landmarks) -> tuple[TriangleM
         else:
             hit = surface.closest(point[None])
             place, outside = hit.points[0], bool(hit.on_boundary[0])
-        if outside or np.linalg.norm(place - point) > _OFF_SURFACE:
+        if outside or np.linalg.norm(place - point) > off_surface:
             if name in OPTIONAL:
                 continue
             raise MeshProblem(

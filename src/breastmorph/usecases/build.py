@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from breastmorph.cohort import Cohort, load_cohort
-from breastmorph.cohort.cohort import Doubts, doubts
+from breastmorph.cohort.review import CohortReview, review_cohort
 from breastmorph.foundation.arrays import Bools
 from breastmorph.foundation.errors import BreastMorphError, name_of
 from breastmorph.foundation.files import without_quote
@@ -77,7 +77,7 @@ class BuiltModel:
     ----------
     model : ShapeModel
     left_out : mapping from reason to ids
-    suspects : Doubts
+    suspects : CohortReview
         Copies, mirror images and shapes unlike all others among its subjects.
     flags : mapping from id to str
         What the registration of a folder found unusual about its subjects.
@@ -85,7 +85,7 @@ class BuiltModel:
 
     model: ShapeModel
     left_out: Mapping[str, Sequence[str]]
-    suspects: Doubts
+    suspects: CohortReview
     flags: Mapping[str, str]
 
 
@@ -99,7 +99,7 @@ def build(request: BuildRequest, progress: Progress = no_progress) -> BuiltModel
     """
     asked, parameters = request.subjects, request.parameters
     chosen = choose_subjects(asked, parameters.with_absent, progress)
-    suspects = doubts(chosen.cohort)
+    suspects = review_cohort(chosen.cohort)
     notes: dict[str, Any] = {"left_out": {reason: len(ids) for reason, ids in chosen.left_out.items()}}
     if asked.where:
         notes["where"] = asked.where
