@@ -21,7 +21,8 @@ import measuring  # noqa: F401  (one core)
 from breastmorph.batch.engine import register_batch
 from breastmorph.batch.product import recipe
 from breastmorph.batch.registered_folder import Outcome
-from breastmorph.batch.summary import summarise, unexplained_stretch
+from breastmorph.batch.stretch import unexplained_stretch
+from breastmorph.batch.summary import summarise
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.foundation.arrays import Floats
 from breastmorph.mesh.closest import Surface

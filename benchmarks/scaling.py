@@ -26,10 +26,11 @@ from typing import Any
 import numpy as np
 
 from breastmorph.batch import product
-from breastmorph.batch.engine import InProcess, LocalProcesses, register_batch
+from breastmorph.batch.engine import register_batch
+from breastmorph.batch.executors import InProcess, LocalProcesses
 from breastmorph.batch.product import recipe
 from breastmorph.batch.registered_folder import Outcome
-from breastmorph.batch.summary import unexplained_stretch
+from breastmorph.batch.stretch import unexplained_stretch
 from breastmorph.cohort import load_cohort
 from breastmorph.foundation.files import file_hash
 from breastmorph.mesh.files import save_mesh

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from breastmorph.batch.engine import LocalProcesses, register_batch
+from breastmorph.batch.engine import register_batch
+from breastmorph.batch.executors import LocalProcesses
 from breastmorph.batch.product import recipe
 from breastmorph.cohort import load_cohort
 from breastmorph.foundation.files import write_file

@@ -17,7 +17,7 @@ import trimesh
 from click.testing import CliRunner
 
 from breastmorph.cli import main
-from breastmorph.foundation.files import locked_file
+from breastmorph.foundation.locks import locked_file
 from breastmorph.mesh.files import load_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.demo_model import demo_model

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from breastmorph.batch.engine import InProcess
+from breastmorph.batch.executors import InProcess
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.workers import Failure
 from breastmorph.mesh.files import save_mesh

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from breastmorph.batch.engine import InProcess, register_batch
+from breastmorph.batch.engine import register_batch
+from breastmorph.batch.executors import InProcess
 from breastmorph.cli import main
 from breastmorph.cohort import load_cohort
 from breastmorph.model.building import build_model

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from breastmorph.foundation.errors import BreastMorphError
-from breastmorph.foundation.files import locked_folder
+from breastmorph.foundation.locks import locked_folder
 from breastmorph.paper.comparison import compare_studies
 from breastmorph.paper.folder import StudyFolder
 from breastmorph.paper.parameters import StudyParameters

@@ -13,7 +13,8 @@ from importlib.util import find_spec
 
 import pytest
 
-from breastmorph.batch.engine import InProcess, register_batch
+from breastmorph.batch.engine import register_batch
+from breastmorph.batch.executors import InProcess
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.workers import Limits
 from tiny_cohort import Troubles, meshes, metrics, require_whole, tiny_recipe, write_scans

@@ -9,7 +9,8 @@ import subprocess
 import pytest
 from click.testing import CliRunner
 
-from breastmorph.batch.engine import InProcess, LocalProcesses, register_batch
+from breastmorph.batch.engine import register_batch
+from breastmorph.batch.executors import InProcess, LocalProcesses
 from breastmorph.cli import main
 from breastmorph.foundation import files
 from breastmorph.foundation.errors import FileProblem

@@ -11,12 +11,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from breastmorph.batch.engine import InProcess, LocalProcesses, register_batch
+from breastmorph.batch.engine import register_batch
+from breastmorph.batch.executors import InProcess, LocalProcesses
 from breastmorph.batch.product import ProductMaker, input_hashes
 from breastmorph.batch.registered_folder import RegisteredFolder
 from breastmorph.foundation import files as lock_module
 from breastmorph.foundation.errors import FileProblem, warning
-from breastmorph.foundation.files import locked_folder
+from breastmorph.foundation.locks import locked_folder
 from breastmorph.foundation.workers import Limits
 from breastmorph.scan import check
 from breastmorph.scan.check import check_scan

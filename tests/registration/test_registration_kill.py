@@ -14,7 +14,8 @@ import time
 
 import pytest
 
-from breastmorph.batch.engine import InProcess, register_batch
+from breastmorph.batch.engine import register_batch
+from breastmorph.batch.executors import InProcess
 from tiny_cohort import Troubles, meshes, metrics, require_whole, tiny_recipe, write_scans
 
 KILLS = 20 if os.environ.get("BREASTMORPH_SOAK") else 3
@@ -23,7 +24,7 @@ RUN = """
 import sys
 from pathlib import Path
 from breastmorph.batch.engine import register_batch
-from breastmorph.batch.engine import LocalProcesses
+from breastmorph.batch.executors import LocalProcesses
 from breastmorph.scan.check import find_scans
 from tiny_cohort import Troubles, tiny_recipe
 

@@ -14,7 +14,8 @@ from scipy.spatial.transform import Rotation
 from breastmorph.batch import cohort_prior
 from breastmorph.batch.cohort_prior import CohortPrior, PriorFitter
 from breastmorph.batch.drift import folder_drift
-from breastmorph.batch.engine import InProcess, register_batch
+from breastmorph.batch.engine import register_batch
+from breastmorph.batch.executors import InProcess
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import MIRROR

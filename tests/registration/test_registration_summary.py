@@ -7,9 +7,10 @@ import csv
 import numpy as np
 import pytest
 
-from breastmorph.batch import summary
+from breastmorph.batch import stretch
 from breastmorph.batch.registered_folder import Outcome
-from breastmorph.batch.summary import FIGURES, summarise, unexplained_stretch, write_summary
+from breastmorph.batch.stretch import unexplained_stretch
+from breastmorph.batch.summary import FIGURES, summarise, write_summary
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.registration import Registrar
@@ -207,11 +208,11 @@ def test_the_figure_is_the_residual_of_a_regression_on_all_others(template):
     shapes = [mesh.vertices for mesh, _ in bodies(9)]
     shapes[2] = slid(bodies(9)[2][0], 5.0)
     found = unexplained_stretch(shapes, template, [""] * 9)
-    ends, regions = summary._neighbours(template)
-    data = np.array([summary._log_lengths(shape, ends) for shape in shapes])[:, regions["outside"]]
+    ends, regions = stretch._neighbours(template)
+    data = np.array([stretch._log_lengths(shape, ends) for shape in shapes])[:, regions["outside"]]
     data -= np.median(data, axis=0)
     others = np.delete(data, 2, axis=0)
-    ridge = data.shape[1] * summary.StretchParameters().noise ** 2
+    ridge = data.shape[1] * stretch.StretchParameters().noise ** 2
     share = np.linalg.solve(others @ others.T + ridge * np.eye(8), others @ data[2])
     expected = 100.0 * np.sqrt(((data[2] - share @ others) ** 2).mean())
     assert found[2]["outside"] == pytest.approx(expected, rel=1e-4)

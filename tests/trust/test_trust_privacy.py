@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 import breastmorph
-from breastmorph.batch.engine import InProcess, register_batch
+from breastmorph.batch.engine import register_batch
+from breastmorph.batch.executors import InProcess
 from breastmorph.batch.registered_folder import RegisteredFolder
 from breastmorph.cli import main
 from breastmorph.cohort import Cohort

@@ -14,7 +14,8 @@ from click.testing import CliRunner
 
 from breast_cohort import breast_model
 from breastmorph import __version__
-from breastmorph.batch.engine import InProcess, LocalProcesses, register_batch
+from breastmorph.batch.engine import register_batch
+from breastmorph.batch.executors import InProcess, LocalProcesses
 from breastmorph.cli import main
 from breastmorph.cohort import load_cohort
 from breastmorph.mesh.files import save_mesh

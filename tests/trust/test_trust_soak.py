@@ -18,7 +18,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from breastmorph.batch.engine import LocalProcesses, register_batch
+from breastmorph.batch.engine import register_batch
+from breastmorph.batch.executors import LocalProcesses
 from tiny_cohort import Troubles, meshes, metrics, require_whole, tiny_recipe, write_scans
 
 SCANS = int(os.environ.get("BREASTMORPH_SOAK_SCANS", "500")) if os.environ.get("BREASTMORPH_SOAK") else 8
@@ -27,7 +28,7 @@ RUN = """
 import sys
 from pathlib import Path
 from breastmorph.batch.engine import register_batch
-from breastmorph.batch.engine import LocalProcesses
+from breastmorph.batch.executors import LocalProcesses
 from breastmorph.scan.check import find_scans
 from test_trust_soak import Storm
 from tiny_cohort import tiny_recipe

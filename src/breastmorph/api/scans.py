@@ -260,7 +260,7 @@ def register_folder(
     template, preset, use_masks, learn, jobs, unit, progress
         As for :func:`register` and :func:`load_scan`.
     """
-    from breastmorph.batch.engine import InProcess, LocalProcesses
+    from breastmorph.batch.executors import InProcess, LocalProcesses
     from breastmorph.report.registration_pictures import ScanPictures
     from breastmorph.report.summary_page import write_summaries
 

@@ -24,11 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from breastmorph import __version__
-from breastmorph.batch.engine import TIME_LIMIT, Outcomes, failed_scan
+from breastmorph.batch.executors import TIME_LIMIT, Outcomes, failed_scan
 from breastmorph.batch.product import FailedScan, Hashes, Product, ProductMaker, Recipe, input_hashes
 from breastmorph.batch.registered_folder import RegisteredFolder
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, name_of
-from breastmorph.foundation.files import FolderLock, read_bytes
+from breastmorph.foundation.files import read_bytes
+from breastmorph.foundation.locks import FolderLock
 from breastmorph.foundation.machine import memory_share
 from breastmorph.foundation.workers import Failure, Limits, Worker
 from breastmorph.scan.check import ScanFiles
@@ -66,7 +67,7 @@ class Cluster:
     def run(
         self, recipe: Recipe, todo: Sequence[ScanFiles], folder: RegisteredFolder, lock: FolderLock
     ) -> Outcomes:
-        """See :class:`breastmorph.batch.engine.Executor`."""
+        """See :class:`breastmorph.batch.executors.Executor`."""
         with _connected(self.scheduler) as client, _equipped(client, recipe, self.limits) as plugin:
             for product in _products(client, plugin, todo):
                 yield folder.store(product)
@@ -92,9 +93,6 @@ class _Task:
 
 
 _Answer = Product | FailedScan | Failure | None  # None: the worker does not see the file, or sees another one
-
-
-# -- the caller ------------------------------------------------------------------------------------------------
 
 
 def _products(
@@ -224,9 +222,6 @@ def _wrong_version(worker: str, found: str) -> BreastMorphError:
         f"worker {worker} has breastmorph {found}, this is {__version__}",
         f"Install the same version there: pip install breastmorph=={__version__}",
     )
-
-
-# -- the workers -----------------------------------------------------------------------------------------------
 
 
 class _Recipe(WorkerPlugin):  # type: ignore[misc]  # Dask has no types

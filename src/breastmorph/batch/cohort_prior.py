@@ -19,8 +19,9 @@ import numpy as np
 
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import FileProblem
-from breastmorph.foundation.files import open_archive, problems_of
+from breastmorph.foundation.files import problems_of
 from breastmorph.foundation.machine import one_thread
+from breastmorph.foundation.safe_parsing import open_archive
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.registration.parameters import RegistrationParameters

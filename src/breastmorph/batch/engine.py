@@ -1,126 +1,30 @@
-"""Many scans, none lost: what is to do, who does it, what came of it."""
+"""The registration of a cohort that cannot lose work: what is still to be done, and what became of it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
 from breastmorph.batch.cohort_prior import CohortPrior, PriorFitter, is_sound
-from breastmorph.batch.product import FailedScan, Hashes, ProductMaker, Recipe, input_hashes
+from breastmorph.batch.executors import Executor, LocalProcesses
+from breastmorph.batch.product import Recipe
 from breastmorph.batch.registered_folder import Outcome, RegisteredFolder
 from breastmorph.batch.summary import write_summary
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding
-from breastmorph.foundation.files import FolderLock, locked_folder, make_folder, write_file
+from breastmorph.foundation.errors import FileProblem, Finding
+from breastmorph.foundation.files import make_folder, write_file
+from breastmorph.foundation.locks import FolderLock, locked_folder
 from breastmorph.foundation.machine import cores
-from breastmorph.foundation.workers import Failure, Limits, run_each
 from breastmorph.mesh.files import load_mesh
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.scan.check import ScanFiles
 from breastmorph.template import from_npz, to_npz
-
-# --------------------------------------------------------------------------------------------------------------------
-# Who does the work of a batch: this process, or processes of this machine (see ``cluster`` for other machines)
-# --------------------------------------------------------------------------------------------------------------------
-
-TIME_LIMIT = 600.0  # seconds; a usual scan takes about one, a very large one a minute
-Outcomes = Generator[Outcome, None, None]
-_FORESEEN = ("time-limit", "memory-limit", "crashed", "worker-lost")
-
-
-class Executor(Protocol):
-    """Whoever turns scans into stored results."""
-
-    def run(
-        self, recipe: Recipe, todo: Sequence[ScanFiles], folder: RegisteredFolder, lock: FolderLock
-    ) -> Outcomes:
-        """Register scans (there are some), store what comes of them, give the outcomes as they are finished."""
-
-
-@dataclass(frozen=True)
-class InProcess:
-    """One scan after the other in this process, without limits."""
-
-    def run(
-        self, recipe: Recipe, todo: Sequence[ScanFiles], folder: RegisteredFolder, lock: FolderLock
-    ) -> Outcomes:
-        """See :class:`Executor`."""
-        work = _registers_and_stores(recipe, folder, lock)
-        for files in todo:
-            try:
-                outcome = work(files)
-            except MemoryError:
-                failure = Failure("it needed more memory than there is", "memory-limit")
-                outcome = folder.store(failed_scan(files, failure))
-            yield outcome
-
-
-@dataclass(frozen=True)
-class LocalProcesses:
-    """Processes of this machine. A scan that crashes, hangs or asks for too much memory fails alone.
-
-    Attributes
-    ----------
-    jobs : int
-        How many; all cores when not given.
-    limits : Limits
-        Of one scan.
-    """
-
-    jobs: int = field(default_factory=cores)
-    limits: Limits = field(default_factory=lambda: Limits(TIME_LIMIT))
-
-    def run(
-        self, recipe: Recipe, todo: Sequence[ScanFiles], folder: RegisteredFolder, lock: FolderLock
-    ) -> Outcomes:
-        """See :class:`Executor`."""
-        setup = partial(_registers_and_stores, recipe, folder, lock)
-        with closing(run_each(setup, todo, self.jobs, self.limits)) as results:
-            for files, result in results:
-                if isinstance(result, Outcome):
-                    yield result
-                elif result.error is not None:  # not the scan's fault: the folder cannot be written to
-                    raise result.error
-                else:
-                    yield folder.store(failed_scan(files, result))
-
-
-def failed_scan(files: ScanFiles, failure: Failure, inputs: Hashes | None = None) -> FailedScan:
-    """A scan whose process did not live to say what is wrong."""
-    if inputs is None:
-        with suppress(FileProblem):
-            inputs = input_hashes(files)
-    if failure.code in _FORESEEN:
-        error = BreastMorphError.of(failure.code, files.mesh, why=failure.reason)
-    else:
-        error = BreastMorphError(
-            failure.reason, "Look at the machine it ran on", files.mesh, code=failure.code
-        )
-    return FailedScan.of(files, error, inputs)
-
-
-def _registers_and_stores(
-    recipe: Recipe, folder: RegisteredFolder, lock: FolderLock
-) -> Callable[[ScanFiles], Outcome]:
-    make = ProductMaker(recipe)
-
-    def work(files: ScanFiles, lock: FolderLock = lock) -> Outcome:  # holds the lock as long as it is used
-        return folder.store(make(files))
-
-    return work
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# The registration of a cohort that cannot lose work: what is still to be done, and what became of it
-# --------------------------------------------------------------------------------------------------------------------
 
 _REFRESH = 20.0  # seconds between two summaries of a running batch ...
 _SHARE = 0.02  # ... or more, so that they do not take more than this share of the time
@@ -151,10 +55,10 @@ def register_batch(
     executor : InProcess, LocalProcesses or Cluster, optional
         Local processes on all cores when not given.
     learn : bool
-        Register twice: what the first pass shows of how these people differ is told to the second (see ``learning``),
-        and kept for scans that are added later. Too few sound subjects are registered once.
+        Register twice: the second pass has a prior that was fitted to the first (see ``cohort_prior``), kept for
+        scans that are added later. Too few sound subjects are registered once.
     force : bool
-        Do again what is already done, and learn again.
+        Do again what is already done, and fit the prior again.
     retry_failed : bool
         Do only what failed before.
     on_start : callable, optional
@@ -178,24 +82,24 @@ def register_batch(
     with locked_folder(out) as lock:
         folder = RegisteredFolder(out)
         folder.prepare()
-        work = _Work(found, executor or LocalProcesses(), folder, lock, on_start, on_done, on_end)
+        batch = _Batch(found, executor or LocalProcesses(), folder, lock, on_start, on_done, on_end)
         if not learn:
-            return work.passed(recipe, force, retry_failed)
+            return batch.run_pass(recipe, force, retry_failed)
         if force:
             folder.learnt.unlink(missing_ok=True)
-        data = _frozen(folder, recipe)
+        data = _stored_prior(folder, recipe)
         if not data and not retry_failed:
-            first = work.passed(recipe, force, retry_failed)
-            learnt = _learnt(folder, recipe)
-            if learnt is None:
+            first = batch.run_pass(recipe, force, retry_failed)
+            prior = _fit_prior(folder, recipe)
+            if prior is None:
                 return first
-            data = learnt.to_npz()
+            data = prior.to_npz()
             write_file(folder.learnt, data)
-        return work.passed(replace(recipe, learnt=data), force=False, retry_failed=retry_failed)
+        return batch.run_pass(replace(recipe, learnt=data), force=False, retry_failed=retry_failed)
 
 
 @dataclass(frozen=True)
-class _Work:
+class _Batch:
     """A batch in a folder whose lock is held; one pass over it, or two."""
 
     found: Sequence[ScanFiles]
@@ -206,7 +110,7 @@ class _Work:
     on_done: Callable[[Outcome], None] | None
     on_end: Callable[[Sequence[Outcome]], object] | None
 
-    def passed(self, recipe: Recipe, force: bool, retry_failed: bool) -> list[Outcome]:
+    def run_pass(self, recipe: Recipe, force: bool, retry_failed: bool) -> list[Outcome]:
         """Do by one recipe what is still to be done; see :func:`register_batch`."""
         folder = self.folder
         todo, current = _plan(self.found, recipe, folder, force, retry_failed)
@@ -219,7 +123,7 @@ class _Work:
             self.on_start(len(todo), len(current))
         try:
             with closing(self.executor.run(recipe, todo, folder, self.lock)) as outcomes:
-                for outcome in outcomes if todo else ():  # nobody starts working for nothing
+                for outcome in outcomes if todo else ():  # no process starts for nothing
                     known[outcome.id] = done[outcome.id] = outcome
                     if self.on_done is not None:
                         self.on_done(outcome)
@@ -241,16 +145,16 @@ class _Work:
             self.on_end([known[scan_id] for scan_id in sorted(known)])
 
 
-def _frozen(folder: RegisteredFolder, recipe: Recipe) -> bytes:
-    """What a first pass by this recipe taught this folder; empty where none did."""
+def _stored_prior(folder: RegisteredFolder, recipe: Recipe) -> bytes:
+    """The prior that this folder has from a first pass by this recipe; empty where it has none."""
     if not folder.learnt.exists():
         return b""
     data = folder.learnt.read_bytes()
     return data if CohortPrior.from_npz(data, folder.learnt).made_by == recipe.first_pass else b""
 
 
-def _learnt(folder: RegisteredFolder, recipe: Recipe) -> CohortPrior | None:
-    """What the folder's results of this recipe teach; None where they are too few."""
+def _fit_prior(folder: RegisteredFolder, recipe: Recipe) -> CohortPrior | None:
+    """The prior of the folder's results of this recipe; None where they are too few."""
 
     folded = recipe.parameters.acceptance.folded
 

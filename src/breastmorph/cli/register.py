@@ -12,7 +12,7 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from breastmorph.batch.engine import TIME_LIMIT, Executor, InProcess, LocalProcesses
+from breastmorph.batch.executors import TIME_LIMIT, Executor, InProcess, LocalProcesses
 from breastmorph.batch.registered_folder import Outcome
 from breastmorph.cli.live_progress import LiveProgress
 from breastmorph.cli.options import (

@@ -17,7 +17,8 @@ from breastmorph.cohort import Cohort
 from breastmorph.evaluation.training_set import mean_of_known
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import FileProblem
-from breastmorph.foundation.files import open_archive, plain
+from breastmorph.foundation.files import plain
+from breastmorph.foundation.safe_parsing import open_archive
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.batch.engine import Executor, LocalProcesses
+from breastmorph.batch.executors import Executor, LocalProcesses
 from breastmorph.batch.product import FailedScan, Product, ProductMaker, Recipe
 from breastmorph.batch.registered_folder import Outcome, RegisteredFolder
 from breastmorph.batch.summary import summarise
@@ -26,7 +26,7 @@ from breastmorph.explorer.open_scans import landmark_json, scan_files
 from breastmorph.explorer.worker_calls import WorkerCalls
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, Finding
-from breastmorph.foundation.files import FolderLock
+from breastmorph.foundation.locks import FolderLock
 from breastmorph.foundation.workers import Limits
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, vertex_normals

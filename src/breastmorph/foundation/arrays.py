@@ -27,10 +27,6 @@ def _read_only(content: dict[Any, Any]) -> MappingProxyType[Any, Any]:
 # Python does not know how to send one to another process; without this no result could come back from a worker.
 copyreg.pickle(MappingProxyType, lambda mapping: (_read_only, (dict(mapping),)))
 
-# --------------------------------------------------------------------------------------------------------------------
-# How they show themselves: the templates of all markup, and views in a notebook by the package above all layers
-# --------------------------------------------------------------------------------------------------------------------
-
 
 @cache
 def templates() -> Environment:

@@ -4,37 +4,23 @@ from __future__ import annotations
 
 import codecs
 import csv
-import errno
 import hashlib
 import io
 import json
 import math
 import os
-import platform
 import re
 import secrets
 import stat
-import time
-import warnings
-import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from multiprocessing import reduction
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
-from xml.etree.ElementTree import Element, TreeBuilder
-from xml.parsers import expat
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, shown
-
-# --------------------------------------------------------------------------------------------------------------------
-# Values as JSON and tables hold them
-# --------------------------------------------------------------------------------------------------------------------
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a table program would compute
 _ESCAPES = re.compile(r"\\(?:ud[89ab]..\\ud[c-f]..|(ud[89a-f]..)|.)")  # in JSON: pairs, lone halves, others
@@ -109,10 +95,6 @@ def read_object(path: Path) -> dict[str, Any]:
         return {}
     return value if isinstance(value, dict) else {}
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Files in: every failure to open told apart, and the one place where a reader's failure becomes ours
-# --------------------------------------------------------------------------------------------------------------------
 
 LARGEST_MESH_FILE = 2 * 1024**3  # bytes
 LARGEST_PICTURE = 256 * 1024**2  # bytes
@@ -262,10 +244,6 @@ def space_in(text: str) -> str:
     return next((space for space in ("LPS", "RAS") if f"SPACE={space}" in upper), "")
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# Files and folders out: a file is either there in full or not at all
-# --------------------------------------------------------------------------------------------------------------------
-
 PART_FILES = ".*.part"  # what a killed process may leave behind
 
 
@@ -368,187 +346,6 @@ def problems_at(path: Path) -> Iterator[None]:
             path,
             code="unwritable",
         ) from error
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# NumPy archives (.npz) without their traps: no pickle, and nothing is unpacked that the file is too small for
-# --------------------------------------------------------------------------------------------------------------------
-
-_SMALL = 64 * 1024**2  # bytes that may always be unpacked
-_MOST_COMPRESSED = 100  # times smaller a compressed file may be than its content
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # those NumPy writes
-
-
-@contextmanager
-def open_archive(data: bytes) -> Iterator[Mapping[str, NDArray[Any]]]:
-    """The arrays of an archive by name, each unpacked when it is asked for.
-
-    Use inside :func:`breastmorph.foundation.files.problems_of`: a damaged archive raises all kinds of errors.
-    """
-    with zipfile.ZipFile(io.BytesIO(data)) as archive, warnings.catch_warnings():
-        warnings.simplefilter("error")  # NumPy only warns of headers it has to guess at
-        members = archive.infolist()
-        size = sum(member.file_size for member in members)
-        if size > max(_SMALL, _MOST_COMPRESSED * len(data)):
-            raise damaged(f"it announces arrays of {size / 1024**2:,.0f} MB, more than the file can hold")
-        for member in members:
-            if member.compress_type not in _METHODS:
-                raise damaged(f"{printable(member.filename)} is compressed as NumPy does not compress")
-            with archive.open(member) as stream:
-                _check_header(stream, member)
-    with np.load(io.BytesIO(data), allow_pickle=False) as parts:
-        yield parts
-
-
-def _check_header(stream: IO[bytes], member: zipfile.ZipInfo) -> None:
-    """Refuse an array that announces more numbers than are there, before memory is taken for them."""
-    version = np.lib.format.read_magic(stream)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(stream)
-    size = dtype.itemsize
-    for length in shape:
-        size *= int(length)
-    if size > member.file_size:
-        raise damaged(f"{printable(member.filename)} announces {size:,} bytes, fewer are there")
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# XML without its traps: no entities, no external parts, no bottomless nesting
-# --------------------------------------------------------------------------------------------------------------------
-
-_DEEPEST = 64
-
-
-def parse_xml(data: bytes, allow_bare_doctype: bool = False) -> Element:
-    """The root element of an XML text.
-
-    Parameters
-    ----------
-    data : bytes
-    allow_bare_doctype : bool
-        Accept ``<!DOCTYPE name>``, which MeshLab writes and which declares nothing. One that declares
-        entities or points elsewhere is always refused.
-    """
-    builder = TreeBuilder()
-    parser = expat.ParserCreate()
-    parser.buffer_text = True
-    depth = 0
-
-    def start(tag: str, attributes: dict[str, str]) -> None:
-        nonlocal depth
-        depth += 1
-        if depth > _DEEPEST:
-            raise damaged("the XML is nested too deeply")
-        builder.start(tag, attributes)
-
-    def end(tag: str) -> None:
-        nonlocal depth
-        depth -= 1
-        builder.end(tag)
-
-    def doctype(name: str, system: str | None, public: str | None, internal: int) -> None:
-        if not allow_bare_doctype or system or public or internal:
-            raise FileProblem(
-                "the XML has a document type declaration (DOCTYPE), which is not accepted",
-                "Remove it, or export the file again",
-            )
-
-    parser.StartElementHandler = start
-    parser.EndElementHandler = end
-    parser.CharacterDataHandler = builder.data
-    parser.StartDoctypeDeclHandler = doctype
-    try:
-        parser.Parse(data, True)
-    except expat.ExpatError as error:
-        raise damaged(f"the XML breaks off or is not well formed ({error})") from error
-    return builder.close()
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Locks on files that the system gives back when the last process that holds them is gone, however it ended
-# --------------------------------------------------------------------------------------------------------------------
-
-_NAME = ".lock"
-_PATIENCE = 3.0  # seconds: processes of a run that was killed a moment ago are still ending
-_LOCKED_BYTE = 4096  # where the locked byte lies on Windows, so that the text before it can be read
-
-
-@dataclass(frozen=True)
-class FolderLock:
-    """Held as long as its file is open. Sent to a starting worker process, that process holds it too."""
-
-    descriptor: int | None
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        if os.name == "nt" or self.descriptor is None:
-            return FolderLock, (None,)
-        return _held_here, (reduction.DupFd(self.descriptor),)
-
-
-@contextmanager
-def locked_folder(folder: Path) -> Iterator[FolderLock]:
-    """Be the only run in a folder.
-
-    Raises
-    ------
-    FileProblem
-        Another run works in it, or the folder cannot be written to.
-    """
-    path = folder / _NAME
-    with ExitStack() as held:
-        try:
-            descriptor = held.enter_context(locked_file(path, _PATIENCE))
-            os.ftruncate(descriptor, 0)
-            os.write(descriptor, f"process {os.getpid()} on {platform.node()}".encode())
-        except TimeoutError as error:
-            who = path.read_text(errors="replace")[:200]
-            raise FileProblem.of("busy", folder, who=who) from error
-        except OSError as error:
-            raise FileProblem.of("unwritable/folder", folder, why=error.strerror) from error
-        yield FolderLock(descriptor)
-
-
-@contextmanager
-def locked_file(path: Path, patience: float = float("inf")) -> Iterator[int]:
-    """Hold the lock of a file, made where it does not exist; the value is its descriptor.
-
-    Raises
-    ------
-    TimeoutError
-        Others held it for longer than ``patience`` seconds.
-    """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        until = time.monotonic() + patience
-        while not _try(descriptor):
-            if time.monotonic() > until:
-                raise TimeoutError
-            time.sleep(0.05)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _try(descriptor: int) -> bool:
-    try:
-        if os.name == "nt":
-            import msvcrt
-
-            os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-            os.lseek(descriptor, 0, os.SEEK_SET)
-        else:
-            import fcntl
-
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        # Some network storage knows no locks at all; then there is nothing to wait for.
-        return error.errno not in (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
-    return True
-
-
-def _held_here(duplicate: Any) -> FolderLock:
-    return FolderLock(duplicate.detach())
 
 
 def file_hash(path: Path) -> str:

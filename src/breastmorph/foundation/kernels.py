@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
-from breastmorph.foundation.files import locked_file
+from breastmorph.foundation.locks import locked_file
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from breastmorph.batch.engine import LocalProcesses, register_batch
+from breastmorph.batch.engine import register_batch
+from breastmorph.batch.executors import LocalProcesses
 from breastmorph.batch.product import Hashes, input_hashes, recipe
 from breastmorph.batch.registered_folder import Outcome, RegisteredFolder
 from breastmorph.cohort import load_cohort

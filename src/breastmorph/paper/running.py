@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
-from breastmorph.foundation.files import FolderLock, locked_folder, make_folder, write_if_new
+from breastmorph.foundation.files import make_folder, write_if_new
+from breastmorph.foundation.locks import FolderLock, locked_folder
 from breastmorph.foundation.machine import cores
 from breastmorph.foundation.workers import Failure, run_each
 from breastmorph.paper.cohort_source import Source

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.files import open_archive
+from breastmorph.foundation.safe_parsing import open_archive
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.registration.warp import Bodies

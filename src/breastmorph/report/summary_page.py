@@ -7,7 +7,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from breastmorph.batch.registered_folder import Outcome
-from breastmorph.batch.summary import FIGURES, SummaryRow, unexplained_stretch, write_summary
+from breastmorph.batch.stretch import unexplained_stretch
+from breastmorph.batch.summary import FIGURES, SummaryRow, write_summary
 from breastmorph.cohort import load_cohort
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import write_file

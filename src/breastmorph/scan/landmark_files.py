@@ -16,7 +16,8 @@ import numpy as np
 
 from breastmorph.foundation.checks import AnyPath, check_path, check_type
 from breastmorph.foundation.errors import FileProblem, Finding, LandmarkProblem
-from breastmorph.foundation.files import in_utf8, parse_xml, printable, problems_of, read_bytes, write_file
+from breastmorph.foundation.files import in_utf8, printable, problems_of, read_bytes, write_file
+from breastmorph.foundation.safe_parsing import parse_xml
 from breastmorph.mesh.files import ply
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.scan import NAMES, RBSM_ORDER, Found, Landmarks, canonical_name

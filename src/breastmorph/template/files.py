@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from breastmorph.foundation.arrays import Ints
 from breastmorph.foundation.checks import AnyPath, check_path
 from breastmorph.foundation.errors import LandmarkProblem, MeshProblem, error_context
-from breastmorph.foundation.files import damaged, make_folder, open_archive, problems_of, write_file
+from breastmorph.foundation.files import damaged, make_folder, problems_of, write_file
+from breastmorph.foundation.safe_parsing import open_archive
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.geometry import face_normals, vertex_normals, without_unreferenced

@@ -10,7 +10,8 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from breastmorph.batch.cohort_prior import CohortPrior, fit_cohort_prior
-from breastmorph.batch.engine import Executor, register_batch
+from breastmorph.batch.engine import register_batch
+from breastmorph.batch.executors import Executor
 from breastmorph.batch.product import Pictures, recipe
 from breastmorph.batch.registered_folder import Outcome
 from breastmorph.foundation.errors import BreastMorphError

@@ -18,16 +18,8 @@ from numpy.typing import NDArray
 
 from breastmorph.foundation.arrays import Ints
 from breastmorph.foundation.errors import FileProblem
-from breastmorph.foundation.files import (
-    damaged,
-    floats,
-    integers,
-    parse_xml,
-    printable,
-    space_in,
-    truncated,
-    write_file,
-)
+from breastmorph.foundation.files import damaged, floats, integers, printable, space_in, truncated, write_file
+from breastmorph.foundation.safe_parsing import parse_xml
 from breastmorph.mesh.files.corners import NO_CELLS, SEAM_ARRAY, PolyData, mesh_of, rgba, split_by_offsets
 from breastmorph.mesh.triangle_mesh import TriangleMesh, uv_by_vertex
 

@@ -22,16 +22,9 @@ from numpy.typing import NDArray
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.checks import AnyPath, check_path
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, warning
-from breastmorph.foundation.files import (
-    damaged,
-    make_folder,
-    open_archive,
-    printable,
-    problems_of,
-    read_bytes,
-    write_file,
-)
+from breastmorph.foundation.files import damaged, make_folder, printable, problems_of, read_bytes, write_file
 from breastmorph.foundation.machine import in_one_thread
+from breastmorph.foundation.safe_parsing import open_archive
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.files.gltf import Blob, packed
 from breastmorph.mesh.geometry import vertex_normals
