@@ -43,7 +43,7 @@ except ImportError as missing:
     ) from missing
 
 _CONNECTING = 10.0  # seconds
-_AHEAD = 2  # scans submitted per thread of the cluster: enough to keep it busy, few enough to hold in memory
+_AHEAD = 2  # scans submitted per thread of the cluster: enough to keep it busy, few enough for the memory
 _RECOUNT = 5.0  # seconds between two looks at the size of the cluster
 _IDLE = 60.0  # seconds after which a worker without scans frees its memory
 _AGAIN = "Run the same command again to go on: what is done is kept"
@@ -102,7 +102,7 @@ def _products(
     finished = as_completed(loop=client.loop)
     on_the_way: dict[Any, _Task] = {}
     stream = False  # whether the caller sends the content of the files
-    room, counted = 0, float("-inf")
+    most, counted = 0, float("-inf")
 
     def submit(task: _Task) -> None:
         future = client.submit(_on_worker, plugin, task, key=f"{task.files.id}-{secrets.token_hex(8)}")
@@ -112,8 +112,8 @@ def _products(
     try:
         while True:
             if time.monotonic() > counted + _RECOUNT:
-                room, counted = max(1, _AHEAD * sum(client.nthreads().values())), time.monotonic()
-            while waiting and len(on_the_way) < room:
+                most, counted = max(1, _AHEAD * sum(client.nthreads().values())), time.monotonic()
+            while waiting and len(on_the_way) < most:
                 files = waiting.popleft()
                 try:
                     submit(_task(files, stream))
@@ -166,7 +166,7 @@ def _answer(future: Any) -> _Answer:
 def _connected(scheduler: str) -> Iterator[Client]:
     # Scans that are sent with their content are meant to be large.
     settings = {"distributed.admin.large-graph-warning-threshold": "1TB"}
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is said in our own words
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # errors that matter are raised as ours
     unreachable = BreastMorphError(
         f"no Dask scheduler answers at {scheduler}",
         "Check the address (tcp://host:port) and that `dask scheduler` runs there",
@@ -254,12 +254,12 @@ class _Recipe(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
         with self._guard:
             child = self._idle.pop() if self._idle else Worker(partial(_child, self._recipe), self._limits)
             self._children = [
-                *(other for other in self._children if not other.gone and other is not child),
+                *(other for other in self._children if not other.ended and other is not child),
                 child,
             ]
         answer = child.run(task)
         with self._guard:
-            if not child.gone:
+            if not child.ended:
                 self._idle.append(child)
             self._timer.cancel()
             self._timer = threading.Timer(_IDLE, self._let_go)

@@ -100,7 +100,7 @@ def register_batch(
 
 @dataclass(frozen=True)
 class _Batch:
-    """A batch in a folder whose lock is held; one pass over it, or two."""
+    """A batch in a locked folder; one pass over it, or two."""
 
     found: Sequence[ScanFiles]
     executor: Executor

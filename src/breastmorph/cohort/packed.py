@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class PackedShapes:
-    """What a cohort file holds.
+    """The content of a cohort file.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ def packed_shapes(
         A text per subject that changes whenever its shape does.
     n_vertices : int
     read : callable
-        Gives a subject by index: its shape, (n, 3), and the way back to its file.
+        Gives a subject by index: its shape, (n, 3), and the similarity back to its file.
     on_packed : callable, optional
         Called with (done, all) while packing.
     """
@@ -127,7 +127,7 @@ def _packed(
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
-    del earlier  # holds the old file
+    del earlier  # the old file is mapped by it
     _remove_others(folder, path)
     found = _load(path, n_vertices)
     if found is None:

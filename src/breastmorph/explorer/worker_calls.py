@@ -111,9 +111,9 @@ class WorkerCalls:
             except BaseException:
                 worker.end()
                 raise
-            if not worker.gone and (self._idle or self._closed):
+            if not worker.ended and (self._idle or self._closed):
                 worker.end()
-            elif not worker.gone:
+            elif not worker.ended:
                 self._idle.append(worker)
         finally:
             self._places.release()

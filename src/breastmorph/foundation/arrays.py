@@ -1,4 +1,4 @@
-"""What values are made of: arrays, and mappings that nobody can change; and how they show themselves."""
+"""What values are made of: arrays, and mappings that cannot be changed; and how they show themselves."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def run_each(
             for worker in pool:
                 if waiting and worker.idle and worker.give(waiting[0]):
                     waiting.popleft()
-            for worker in _spoken(pool):
+            for worker in _wait_for_any(pool):
                 if worker.busy:
                     item = worker.item
                     yield item, worker.answer()
@@ -126,7 +126,7 @@ def run_each(
                     failed_starts += 1
                     if failed_starts == _STARTS:
                         raise worker.cannot_start()
-            pool = [worker for worker in pool if not worker.gone]
+            pool = [worker for worker in pool if not worker.ended]
     finally:
         idle = [worker for worker in pool if worker.idle]
         for worker in pool:
@@ -147,7 +147,7 @@ class Worker(Generic[Item, Result]):
 
     def __init__(self, setup: Setup[Item, Result], limits: Limits) -> None:
         self.limits = limits
-        self.idle = self.busy = self.gone = False
+        self.idle = self.busy = self.ended = False
         self.item: Any = None
         self._deadline: float | None = None
         self.connection, theirs = _SPAWN.Pipe()
@@ -163,14 +163,14 @@ class Worker(Generic[Item, Result]):
 
     def ready(self) -> bool:
         """Wait until the process is ready for items; False when it died before. Raises what ``setup`` raised."""
-        kind, value = self._heard()
+        kind, value = self._receive()
         self.idle = kind == "ready"
         if kind == "unfit":
             raise self.cannot_start() if isinstance(value, MemoryError) else value
         return self.idle
 
     def give(self, item: Item) -> bool:
-        """Start with an item; the time limit counts from here. False when the process is gone."""
+        """Start with an item; the time limit counts from here. False when the process has ended."""
         try:
             self.connection.send(item)
         except OSError:
@@ -189,7 +189,7 @@ class Worker(Generic[Item, Result]):
         answered = self.connection.poll(self.seconds_left())
         kind: str
         value: Any
-        kind, value = self._heard() if answered else ("overdue", None)
+        kind, value = self._receive() if answered else ("overdue", None)
         self.idle, self.busy, self.item, self._deadline = True, False, None, None
         if kind == "done":
             result: Result = value
@@ -201,20 +201,20 @@ class Worker(Generic[Item, Result]):
             return Failure(f"it took longer than the time limit of {self.limits.seconds:g} s", "time-limit")
         if kind == "memory":
             return Failure(f"it needed more memory than {self._allowed()}", "memory-limit")
-        return Failure(self._last_words(), "crashed")
+        return Failure(self._cause_of_end(), "crashed")
 
     def run(self, item: Item) -> Result | Failure:
         """One item from start to end, for a caller that has nothing else to do meanwhile."""
         if not self.idle and not self.ready():
             raise self.cannot_start()
         if not self.give(item):
-            return Failure(self._last_words(), "crashed")
+            return Failure(self._cause_of_end(), "crashed")
         return self.answer()
 
     def release(self) -> None:
         """Let the process end when it has nothing to do."""
         self.connection.close()
-        self.idle, self.gone = False, True
+        self.idle, self.ended = False, True
 
     def end(self, patience: float = 0.0) -> None:
         """End the process, by force when it does not end by itself within ``patience`` seconds."""
@@ -226,12 +226,12 @@ class Worker(Generic[Item, Result]):
     def cannot_start(self) -> BreastMorphError:
         """The error for a process that did not become ready."""
         return BreastMorphError(
-            f"worker processes cannot be started: {self._last_words()}",
+            f"worker processes cannot be started: {self._cause_of_end()}",
             f"Each may use {self._allowed()}; give more, or take fewer processes. In a script of your own, start "
             'under `if __name__ == "__main__":`',
         )
 
-    def _heard(self) -> tuple[str, Any]:
+    def _receive(self) -> tuple[str, Any]:
         try:
             kind, value = self.connection.recv()
         except (EOFError, OSError, pickle.UnpicklingError):  # it died, perhaps in the middle of a word
@@ -240,7 +240,7 @@ class Worker(Generic[Item, Result]):
             return "died", None
         return kind, value
 
-    def _last_words(self) -> str:
+    def _cause_of_end(self) -> str:
         code = self._process.exitcode
         if code == -9:
             return "the process was killed from outside, mostly because the machine ran out of memory"
@@ -253,12 +253,12 @@ class Worker(Generic[Item, Result]):
         return "the memory there is" if memory is None else f"{memory / 2**30:.2g} GB of memory"
 
 
-def _spoken(pool: Sequence[Worker[Item, Result]]) -> list[Worker[Item, Result]]:
-    """Wait for processes that said something or whose item is overdue."""
-    waited = {worker.connection: worker for worker in pool if not (worker.idle or worker.gone)}
+def _wait_for_any(pool: Sequence[Worker[Item, Result]]) -> list[Worker[Item, Result]]:
+    """Wait for processes that sent something or whose item is overdue."""
+    waited = {worker.connection: worker for worker in pool if not (worker.idle or worker.ended)}
     left = [seconds for worker in waited.values() if (seconds := worker.seconds_left()) is not None]
-    said = wait(list(waited), min(left, default=None)) if waited else []
-    return [worker for pipe, worker in waited.items() if pipe in said or worker.seconds_left() == 0.0]
+    sent = wait(list(waited), min(left, default=None)) if waited else []
+    return [worker for pipe, worker in waited.items() if pipe in sent or worker.seconds_left() == 0.0]
 
 
 def _serve(connection: Connection, setup: Setup[Item, Result], memory: int | None) -> None:
@@ -271,7 +271,7 @@ def _serve(connection: Connection, setup: Setup[Item, Result], memory: int | Non
     try:
         work = setup()
     except Exception as error:
-        with suppress(OSError):  # nobody waits any more
+        with suppress(OSError):  # the parent has ended
             connection.send(("unfit", _portable(error)))
         return
     with suppress(OSError):
@@ -294,7 +294,7 @@ def _serve(connection: Connection, setup: Setup[Item, Result], memory: int | Non
 
 
 def _end_with_parent() -> None:
-    """End this process when its parent is gone, even in the middle of an item."""
+    """End this process when its parent has ended, even in the middle of an item."""
     parent = multiprocessing.parent_process()
     if parent is not None:
 
@@ -338,9 +338,9 @@ def _signal_name(number: int) -> str:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """A process started inside begins in peace: who asks to end waits, and Ctrl-C does not reach the new process.
+    """A process started inside begins in peace: a request to end waits, and Ctrl-C does not reach the new process.
 
-    One that is interrupted while it starts, or whose parent is, has nobody to tell but the terminal, with a traceback.
+    One that is interrupted while it starts, or whose parent is, could only print a traceback on the terminal.
     """
     late: list[int] = []
     with ExitStack() as after:

@@ -88,7 +88,7 @@ def judge_result(
     metrics : mapping
         See :class:`breastmorph.registration.result.Registration`.
     fitted : bool
-        Whether the template was to end on the scan, so that what is left of the way means something.
+        Whether the template was to end on the scan, so that its last distance means something.
     scan_id : str
         To be named in errors.
     parameters : AcceptanceParameters

@@ -59,7 +59,7 @@ class WarpParameters:
     sliding_sd: float = 60.0  # mm, anchors along the surface
     outside_pull: float = 0.25  # outside the mask: 0 follows the scan, 1 keeps the rigid shape
     sternum_radius: float = 35.0  # mm around notch and xiphoid (they are measured) without that pull
-    exact_sd: float = 1.0  # mm, nipples, notch and xiphoid: the same skin on everybody
+    exact_sd: float = 1.0  # mm, nipples, notch and xiphoid: the same skin on all people
     height_sd: float = 4.0  # mm, lower pole: only its height is comparable
     depth_sd: float = 4.0  # mm, lateral pole: only its depth (the anterior axillary line) is comparable
     optional_sd: float = 6.0  # mm, navel, coracoids, folds where both sides have them
@@ -70,7 +70,7 @@ class WarpParameters:
     smooth_share: float = 0.1  # of the smooth prior's variance that stays beside it
     read_off_sd: float = 1.0  # mm to which functions follow displacements that are given at the anchors
     prior_people: float = 40.0  # beside a cohort's prior, this one counts as so many people
-    lessons: int = 20  # rounds in which a cohort's prior is fitted
+    prior_rounds: int = 20  # rounds in which a cohort's prior is fitted
     iterations: int = 10
     rounds_twice: int = 6  # of each of the two warps where bodies are known
     trunk_sd: float = (

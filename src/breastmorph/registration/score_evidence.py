@@ -88,7 +88,7 @@ class ScoreEvidence:
             return ScorePrior(mean, covariance)
         seen = np.einsum("kij,kj->ki", self.shown, self.scores)
         usual = sum(self.shown[i] for i in people) / len(people)
-        for _ in range(self.parameters.lessons):
+        for _ in range(self.parameters.prior_rounds):
             precision = np.linalg.inv(covariance)
             pull = precision @ mean
             guessed = np.stack([solved(self.shown[i] + precision, seen[i] + pull) for i in people])

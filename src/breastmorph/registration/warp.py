@@ -401,7 +401,7 @@ def landmark_equations(
 def _landmark_precision(name: str, parameters: WarpParameters) -> Floats:
     """How well a landmark fixes x, y and z of the template's vertex, in 1/mm^2, (3,).
 
-    Nipple, notch and xiphoid are the same skin on everybody. The lower pole is the *lowest* point, fold skin on a
+    Nipple, notch and xiphoid are the same skin on all people. The lower pole is the *lowest* point, fold skin on a
     firm breast and front skin on a hanging one: its height is comparable, its place is not. The lateral pole is
     the anterior axillary line *at the nipple's height*: the line is nearly upright, so its depth is comparable.
     """
