@@ -289,6 +289,19 @@ def unsafe_code() -> Complaints:
                 yield f"{path.relative_to(ROOT)}: {name} runs what a file says or calls out"
 
 
+def markup() -> Complaints:
+    """Only templates write markup, and in them only the pages' own scripts and styles go without escaping."""
+    by_hand = re.compile(r"html import escape|html\.escape|\bMarkup\(|autoescape=False")
+    for path in SOURCES:
+        if by_hand.search(path.read_text(encoding="utf-8")):
+            yield f"{path.relative_to(ROOT)} writes markup by hand; use a template"
+    allowed = {f"{{{{ {what}|safe }}}}" for what in ("style", "script")}
+    for path in PACKAGE.rglob("*.j2"):
+        unescaped = re.findall(r"{{[^}]*\|\s*safe\b[^}]*}}|autoescape", path.read_text(encoding="utf-8"))
+        if set(unescaped) - (allowed if path.name == "document.html.j2" else set()):
+            yield f"{path.relative_to(ROOT)} lets through {unescaped}"
+
+
 def pins() -> Complaints:
     """The lock holds every pinned version with its hashes; the lowest versions are those asked for."""
 
@@ -322,6 +335,7 @@ CHECKS: tuple[Callable[[], Complaints], ...] = (
     benchmarks,
     measured_tables,
     unsafe_code,
+    markup,
     pins,
 )
 

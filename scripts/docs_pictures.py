@@ -42,8 +42,9 @@ from breastmorph.report.examination_sheet import save_symmetry_map
 from breastmorph.report.printing import house_style, save_figure
 from breastmorph.report.registration_pictures import quality_sheet_png
 from breastmorph.report.render import Camera, Marker, View, picture_grid, render, visible_surface
-from breastmorph.report.shape_sheets import fit_sheet, scan_sheet
+from breastmorph.report.shape_sheets import fit_sheet
 from breastmorph.scan.check import ScanFiles, check_scan, load_scan
+from breastmorph.scan.scan import Scan
 from breastmorph.template import Template, default_template
 
 if TYPE_CHECKING:
@@ -112,8 +113,7 @@ def main(study: Path) -> None:
     )
     with tempfile.TemporaryDirectory() as folder:
         sheet = Path(folder) / "sheet.png"
-        scan_sheet(scans, sheet)
-        keep(sheet.read_bytes(), "phantom")
+        keep(_contact_sheet(scans), "phantom")
         fit = fit_model(demo_model(), scan.mesh, scan.landmarks)
         fit_sheet(scan.id, scan.mesh, fit, sheet)
         keep(sheet.read_bytes(), "fit", all_colours=True, widest=720)
@@ -122,6 +122,22 @@ def main(study: Path) -> None:
         keep(sheet.read_bytes(), "prediction-sheet", all_colours=True, widest=620)
     screenshot(study / "report.html", "quickstart-report", 1000)
     screenshot(registered / "summary.html", "quickstart-summary", 1560)
+
+
+def _contact_sheet(scans: list[Scan]) -> bytes:
+    """A PNG of scans with their landmarks, each from the front and from 45 degrees, all at one scale."""
+    half = np.max([np.ptp(scan.mesh.vertices, axis=0) for scan in scans], axis=0) / 2
+    pictures = []
+    for scan in scans:
+        middle = (scan.mesh.vertices.min(axis=0) + scan.mesh.vertices.max(axis=0)) / 2
+        markers = [Marker(point) for point in scan.landmarks.points]
+        box = middle - half, middle + half
+        views = [
+            render(scan.mesh, view, size=(300, 230), markers=markers, box=box)
+            for view in (View(), View(yaw=45.0))
+        ]
+        pictures.append(np.concatenate(views, axis=1))
+    return picture_grid(pictures, [scan.id for scan in scans], 3)
 
 
 def screenshot(page: Path, name: str, width: int) -> None:

@@ -28,7 +28,7 @@ from breastmorph.paper.summary import (
     remarks,
     statements_by_method,
 )
-from breastmorph.report.page import Figure
+from breastmorph.report.document import Figure
 from docs_world import ROOT, script
 from small_cohort import random_shapes
 from study_cohort import SMALL, contents, small_study, write_scan, write_study_cohort

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
-import zipfile
 from base64 import b64decode, b64encode
 from dataclasses import replace
 from functools import cache
@@ -14,19 +12,17 @@ from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-import breastmorph
 from breastmorph.batch.summary import Flag, SummaryRow
 from breastmorph.clinical.measure_table import Measure, MeasureTable
 from breastmorph.explorer.server import entrance
 from breastmorph.explorer.settings import Settings
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.report.page import (
+from breastmorph.report.document import (
     Code,
     Column,
     Figure,
@@ -37,12 +33,8 @@ from breastmorph.report.page import (
     Table,
     Text,
     Verdict,
-    page_html,
-    write_archive,
-    write_page,
 )
-from breastmorph.report.page.export import table_latex, tables_docx
-from breastmorph.report.page.writing import number_text, packed_model
+from breastmorph.report.page.writing import number_text, packed_model, page_html, write_page
 from breastmorph.report.summary_page import summary_html
 from breastmorph.scan.scan import Landmarks, Scan
 from small_cohort import built, small_cohort
@@ -165,20 +157,6 @@ def test_a_hostile_name_stays_a_text_on_every_kind_of_page(page, tmp_path):
             for texts in (*read.texts.values(), values)
             for text in texts
         )
-
-
-def test_only_templates_write_markup_and_only_our_own_scripts_and_styles_are_taken_as_they_are():
-    root = Path(breastmorph.__file__).parent
-    by_hand = re.compile(r"html import escape|html\.escape|\bMarkup\(|autoescape=False")
-    assert [path for path in root.rglob("*.py") if by_hand.search(path.read_text(encoding="utf-8"))] == []
-    kept = {
-        (path.name, expression)
-        for path in root.rglob("*.j2")
-        for expression in re.findall(
-            r"{{[^}]*\|\s*safe\b[^}]*}}|autoescape", path.read_text(encoding="utf-8")
-        )
-    }
-    assert kept == {("document.html.j2", f"{{{{ {what}|safe }}}}") for what in ("style", "script")}
 
 
 def test_only_the_pages_own_scripts_and_styles_may_run():
@@ -397,63 +375,3 @@ def test_files_of_a_figure_are_offered_beside_it(tmp_path):
         assert f'href="figures/curves.{ending}"' in text
     assert str(tmp_path) not in text
     assert page_html(page_of(replace(figure, file=None))).count("curves.") == 0
-
-
-HARD = r"50 % & $x_1$ #{~^}\ ±2 − 3 mm² <p>"
-
-
-def test_long_texts_of_a_latex_table_are_broken_within_the_page():
-    words = "a statement that goes on and on, farther than a line of any journal's page could hold, and then some more"
-    table = Table(
-        "Two", ("what", "paper", Column("error", "mm", 2)), ((words, words[:40], 0.5), ("short", "b", 1.0))
-    )
-    (kinds,) = re.findall(r"begin{tabular}{(.*)}$", table_latex(table, 1), re.M)
-    shares = [float(share) for share in re.findall(r"p{([\d.]+).textwidth}", kinds)]
-    assert len(shares) == 2
-    assert shares[0] > shares[1]
-    assert sum(shares) <= 0.85
-    assert kinds.endswith("}r")
-
-
-def test_tables_go_into_latex_without_a_command_slipping_in():
-    table = Table(HARD, ("row", Column("value", "mm", 2)), ((HARD, 1.234), ("b", Verdict.SMALL)), "note")
-    text = table_latex(table, 7)
-    body = text.replace(r"\%", "").replace(r"\&", "").replace(r"\$", "").replace(r"\#", "").replace(r"\_", "")
-    assert "%" not in body
-    assert body.count("&") == 3  # a column's end in each of three rows
-    assert r"\label{tab:breastmorph-7}" in text
-    assert r"1.23 \\" in text
-    assert "too small to matter" in text
-    assert text.count("{") - text.count(r"\{") == text.count("}") - text.count(r"\}")
-
-
-def test_tables_go_into_word(tmp_path):
-    table = Table(
-        "caption <&>\x07", ("row", Column("value", "mm", 1)), (("a & b", 1.25), ("c", None)), "note"
-    )
-    with zipfile.ZipFile(io.BytesIO(tables_docx([table, table]))) as archive:
-        assert archive.testzip() is None
-        root = ElementTree.fromstring(archive.read("word/document.xml"))
-        ElementTree.fromstring(archive.read("[Content_Types].xml"))
-    word = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-    assert len(list(root.iter(f"{word}tbl"))) == 2
-    found = ["".join(cell.itertext()) for cell in root.iter(f"{word}tc")][:6]
-    assert found == ["row", "value (mm)", "a & b", "1.2", "c", ""]
-
-
-def test_the_archive_holds_all_and_is_the_same_twice(tmp_path):
-    folder = tmp_path / "figures"
-    folder.mkdir()
-    for ending in (".svg", ".png", ".csv"):
-        (folder / f"curves{ending}").write_bytes(DRAWING)
-    table = Table("values", ("a", "a"), (("=1+1", 1.0),))
-    page = page_of(Figure.load(folder / "curves", "What is seen."), table)
-    for name in ("one.zip", "two.zip"):
-        write_archive(tmp_path / name, page, {"methods.txt": "Done so.\n"})
-    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
-    with zipfile.ZipFile(tmp_path / "one.zip") as archive:
-        names = set(archive.namelist())
-        assert archive.read("figures/captions.txt") == b"Figure 1. What is seen.\n"
-        assert archive.read("tables/table-01.csv").decode().splitlines()[:2] == ["a,a", "'=1+1,1.00"]
-    wanted = {f"figures/figure-01-curves{ending}" for ending in (".svg", ".png", ".csv")}
-    assert wanted | {"methods.txt", "tables/table-01.tex", "tables/tables.docx"} <= names

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.report.page import (
+from breastmorph.report.document import (
     Column,
     Figure,
     ModelSliders,
@@ -22,8 +22,8 @@ from breastmorph.report.page import (
     Table,
     Text,
     Verdict,
-    write_page,
 )
+from breastmorph.report.page.writing import write_page
 from small_cohort import built, small_cohort
 
 DRAWING = b'<svg xmlns="http://www.w3.org/2000/svg" width="90" height="30"><rect width="9" height="9"/></svg>'

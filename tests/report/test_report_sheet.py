@@ -7,8 +7,7 @@ import pytest
 from matplotlib.text import Text as Words
 
 from breastmorph.report.document import TO_FILL_IN, Chart, Identity, Page, Panels, Table, Text
-from breastmorph.report.page import page_html
-from breastmorph.report.page.writing import block_html
+from breastmorph.report.page.writing import block_html, page_html
 from breastmorph.report.printing import house_style
 from breastmorph.report.render import (
     SIGNED,

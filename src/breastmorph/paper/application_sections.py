@@ -11,7 +11,7 @@ from breastmorph.paper.blocks import HARD, bullets, figure, section
 from breastmorph.paper.significance import RELEVANT, Comparison
 from breastmorph.paper.statement import FEW_SUBJECTS
 from breastmorph.paper.summary import StudyResults, refusals
-from breastmorph.report.page import Block, Cell, Column, ModelSliders, Section, Table
+from breastmorph.report.document import Block, Cell, Column, ModelSliders, Section, Table
 
 _MEASURED = {  # measures of modes, in the records' names: column, size of its unit, digits
     "SN-N": (Column("SN-N", "cm", number=True), 10.0, 1),

@@ -11,7 +11,7 @@ from breastmorph.foundation.errors import FileProblem
 from breastmorph.paper.significance import BOOTSTRAP, RANK_SUM, RELEVANT, SIGNED_RANKS
 from breastmorph.paper.statement import NO, SMALL, YES, Statement
 from breastmorph.paper.summary import StudyResults
-from breastmorph.report.page import Block, Figure, Section, Table, Text, Verdict
+from breastmorph.report.document import Block, Figure, Section, Table, Text, Verdict
 
 _VERDICTS = {YES: Verdict.HOLDS, NO: Verdict.FAILS, SMALL: Verdict.SMALL}
 _TESTS = {SIGNED_RANKS: "S", RANK_SUM: "R", BOOTSTRAP: "B"}

@@ -9,7 +9,7 @@ from breastmorph.foundation.errors import Finding
 from breastmorph.paper.blocks import bullets, mean_sd, section
 from breastmorph.paper.cohort_table import PAPER, PAPER_COUNTS, PAPER_SUBJECTS, missing_rows
 from breastmorph.paper.summary import StudyResults
-from breastmorph.report.page import Block, Cell, Column, Section, Table
+from breastmorph.report.document import Block, Cell, Column, Section, Table
 
 _SHOWN = 12  # scans with remarks that are named
 _METRICS = {  # of a registration's record: column, digits

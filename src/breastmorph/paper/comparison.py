@@ -15,24 +15,15 @@ from breastmorph.foundation.phrases import plural
 from breastmorph.paper.blocks import mean_sd
 from breastmorph.paper.cohort_table import PAPER
 from breastmorph.paper.experiment_sections import BANDS
+from breastmorph.paper.export import write_archive
 from breastmorph.paper.figure_parts import mask_curves
 from breastmorph.paper.figures.curves import save_model_curves, save_series
 from breastmorph.paper.report import command_of
 from breastmorph.paper.running import StudyRun
 from breastmorph.paper.significance import RELEVANT, SIGNED_RANKS, Comparison, paired, unpaired
 from breastmorph.paper.summary import StudyResults, key_figures
-from breastmorph.report.page import (
-    Block,
-    Cell,
-    Column,
-    Figure,
-    Page,
-    Section,
-    Table,
-    Text,
-    write_archive,
-    write_page,
-)
+from breastmorph.report.document import Block, Cell, Column, Figure, Page, Section, Table, Text
+from breastmorph.report.page.writing import write_page
 
 _METRICS = {  # of a registration's record: title, unit, digits
     "distance_inside": ("template to scan, breast", "mm", 3),

@@ -14,7 +14,7 @@ from breastmorph.paper.masks import MaskExperiment, MaskVariant
 from breastmorph.paper.plan import EXPERIMENTS, mask_pairs
 from breastmorph.paper.statement import Statement
 from breastmorph.paper.summary import StudyResults
-from breastmorph.report.page import Block, Cell, Column, Section, Table
+from breastmorph.report.document import Block, Cell, Column, Section, Table
 
 _METHODS = {"": "The default method", "-paper": "The printed method"}
 _AT = (1, 2, 5, 10, 20, 30, 50)  # components in tables, and all

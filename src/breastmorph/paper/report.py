@@ -23,6 +23,7 @@ from breastmorph.paper.experiment_sections import (
     masks_section,
     operated_section,
 )
+from breastmorph.paper.export import write_archive
 from breastmorph.paper.parameters import making_command
 from breastmorph.paper.plan import EXPERIMENTS
 from breastmorph.paper.running import StudyRun
@@ -37,19 +38,8 @@ from breastmorph.paper.summary import (
 )
 from breastmorph.registration.parameters import preset
 from breastmorph.report.cards import PHANTOM
-from breastmorph.report.page import (
-    Block,
-    Code,
-    Figure,
-    Page,
-    Reproducibility,
-    Section,
-    Table,
-    Text,
-    mean_png,
-    write_archive,
-    write_page,
-)
+from breastmorph.report.document import Block, Code, Figure, Page, Reproducibility, Section, Table, Text
+from breastmorph.report.page.writing import mean_png, write_page
 from breastmorph.scan.check import CheckParameters
 
 _LIBRARIES = ("numpy", "scipy", "numba", "libigl", "potpourri3d", "qdldl", "h5py", "matplotlib")

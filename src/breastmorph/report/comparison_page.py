@@ -38,7 +38,7 @@ from breastmorph.report.measure_tables import (
     table_of,
     verdict_of,
 )
-from breastmorph.report.page import write_page
+from breastmorph.report.page.writing import write_page
 from breastmorph.report.printing import COLOURS, printed
 from breastmorph.report.render import AMOUNT, ColourScale, cameras_around, round_end, views_of
 from breastmorph.report.sheet import Layout, print_page

@@ -36,7 +36,7 @@ from breastmorph.report.render import (
     with_sides_and_scale,
 )
 from breastmorph.report.sheet import Layout, print_page
-from breastmorph.scan.scan import Landmarks, Scan
+from breastmorph.scan.scan import Landmarks
 
 _EDIT_VIEWS, _EDIT_SIZE = (View(), View(yaw=45.0), View(yaw=90.0)), (330, 310)
 _GRID_VIEW, _GRID_SIZE = View(yaw=20.0), (230, 230)
@@ -54,8 +54,6 @@ _MARK_SIZE = (420, 420)
 _SURE, _DOUBTFUL, _SET = "#0072B2", "#D55E00", "#009E73"
 _RING = 1.96  # deviations that a ring shows: nineteen of twenty landmarks lie within
 _HIDDEN = 12.0  # mm that a landmark may lie under the surface and still be drawn
-
-_SCAN_VIEWS, _SCAN_SIZE = (View(), View(yaw=45.0)), (300, 230)
 
 
 def editing_page(edit: Edit, faces: Ints, identity: Identity, warning: str = "") -> Page:
@@ -124,24 +122,6 @@ def save_feature_grid(rows: Sequence[Sequence[tuple[Floats | None, str]]], faces
         for shape, _ in cells
     ]
     save_picture_grid(pictures, [caption for _, caption in cells], path, len(rows[0]))
-
-
-def scan_sheet(scans: Sequence[Scan], path: Path, columns: int = 3) -> None:
-    """Write a PNG of scans with their landmarks, each from the front and from 45 degrees.
-
-    All pictures share one scale, so that sizes can be compared.
-    """
-    half = np.max([np.ptp(scan.mesh.vertices, axis=0) for scan in scans], axis=0) / 2
-    pictures = []
-    for scan in scans:
-        middle = (scan.mesh.vertices.min(axis=0) + scan.mesh.vertices.max(axis=0)) / 2
-        markers = [Marker(point) for point in scan.landmarks.points]
-        views = [
-            render(scan.mesh, view, size=_SCAN_SIZE, markers=markers, box=(middle - half, middle + half))
-            for view in _SCAN_VIEWS
-        ]
-        pictures.append(np.concatenate(views, axis=1))
-    save_picture_grid(pictures, [scan.id for scan in scans], path, columns)
 
 
 def fit_sheet(name: str, target: TriangleMesh | Floats, fit: Fit, path: Path) -> None:
