@@ -18,9 +18,11 @@ from breastmorph.mesh.files import save_mesh
 from breastmorph.paper import cohort_parts, running
 from breastmorph.paper.parameters import StudyParameters
 from breastmorph.paper.running import StudyRun, run_study
+from breastmorph.report import printing
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.scan import Landmarks
+from drawn_figures import quickly_drawn
 from small_cohort import random_shapes, small_template
 
 CHECK = CheckParameters(mean_edge=60.0)
@@ -84,8 +86,9 @@ def small_study(
 
 @contextmanager
 def in_this_process():
-    """Studies start no other processes."""
+    """Studies start no other processes, and draw quickly."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(printing, "figure_bytes", quickly_drawn)
         patch.setattr(cohort_parts, "LocalProcesses", lambda jobs: InProcess())
         patch.setattr(running, "run_each", _here)
         yield

@@ -122,13 +122,17 @@ def test_two_studies_are_put_side_by_side(studied, tmp_path):
     assert (tmp_path / "both-figures.zip").is_file()
 
 
-def test_a_changed_scan_redoes_what_depends_on_it(studied, tmp_path):
+def test_a_changed_and_a_removed_scan_redo_what_depends_on_them(studied, tmp_path):
     cohort, out = _copied(studied, tmp_path)
     registered = out / "registered" / "masks" / "registered"
     before = {path.name: path.stat().st_mtime_ns for path in registered.glob("*.ply")}
     write_scan(cohort, "004", random_shapes(2, seed=5, size=4.0)[1])
+    (cohort / "scans" / "008.ply").unlink()
     run = small_study(out, cohort, only=["model-masks", "figure-mask-contours", "table"])
     assert set(run.ran) == {"scans", "check", "register-masks", "model-masks", "table"}
+    assert run.result("model-masks")["subjects"] == 8
+    assert "008" not in run.result("register-masks")["subjects"]
+    del before["008.ply"]
     changed = {name for name, time in before.items() if (registered / name).stat().st_mtime_ns != time}
     assert changed == {"004.ply"}
 
@@ -149,14 +153,6 @@ def test_a_damaged_or_lost_file_is_made_again(studied, tmp_path):
     run = small_study(out, cohort)
     assert set(run.ran) == {"figure-mask-contours", "experiment-3", "figure-experiment-3"}
     assert contents(out) == expected
-
-
-def test_a_removed_scan_leaves_the_model(studied, tmp_path):
-    cohort, out = _copied(studied, tmp_path)
-    (cohort / "scans" / "008.ply").unlink()
-    run = small_study(out, cohort, only=["model-masks"])
-    assert run.result("model-masks")["subjects"] == 8
-    assert "008" not in run.result("register-masks")["subjects"]
 
 
 def test_a_study_folder_belongs_to_one_cohort(studied, tmp_path):
@@ -293,9 +289,13 @@ def test_two_runs_in_one_folder_are_refused(studied):
         small_study(run.study.path, cohort)
 
 
-def test_without_table_and_truth_the_report_says_why(tmp_path):
-    cohort = write_study_cohort(tmp_path / "cohort", 6, table=False, truth=False)
+def test_without_table_truth_and_one_scan_the_rest_is_done_and_the_report_says_why(tmp_path):
+    cohort = write_study_cohort(tmp_path / "cohort", 7, table=False, truth=False)
+    (cohort / "scans" / "006.ply").write_bytes(b"ply\nnonsense")
     run = small_study(tmp_path / "study", cohort, only=("experiment-1", "experiment-3", "experiment-4"))
+    assert run.result("check")["scans"]["006"]["verdict"] == "refused"
+    assert list(run.failed_scans) == ["006"]
+    assert str(tmp_path) not in json.dumps(run.failed_scans)
     assert run.failed == {}
     assert run.states["table"].status == run.states["truth"].status == "not possible"
     assert run.states["experiment-3"].status == "not possible"
@@ -324,16 +324,6 @@ def test_the_report_of_an_unfinished_study(studied, tmp_path):
     text = repr(page.sections)
     assert "Not done yet" in text
     assert "breastmorph paper --cohort cohort/ --out study/" in text
-
-
-def test_a_scan_that_cannot_be_used_does_not_stop_the_study(tmp_path):
-    cohort = write_study_cohort(tmp_path / "cohort", 6)
-    (cohort / "scans" / "002.ply").write_bytes(b"ply\nnonsense")
-    run = small_study(tmp_path / "study", cohort, only=["model-masks", "check"])
-    assert run.states["model-masks"].status == "done"
-    assert run.result("check")["scans"]["002"]["verdict"] == "refused"
-    assert list(run.failed_scans) == ["002"]
-    assert str(tmp_path) not in json.dumps(run.failed_scans)
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write anywhere")
