@@ -75,7 +75,7 @@ def _spread_note(found: Comparison) -> str:
     return (
         f"{PM} is one standard deviation of the change where nothing changed, as {known.people} people scanned again "
         f"showed it ({known.source}), for breasts of this size and with as much hidden skin and change of posture. "
-        f"“Changed” is said beyond {SURE} of them: of unchanged measures, one in twenty. "
+        f"“Changed” means beyond {SURE} of them: of unchanged measures, one in twenty. "
         "Landmarks that the program found add their own uncertainty."
     )
 

@@ -204,7 +204,7 @@ class Figure:
     data : bytes
         A PNG or JPEG picture or an SVG drawing.
     caption : str
-        May be long; what the reader should see in it, also said to those who cannot see it.
+        May be long; what the reader should see in it; it is also the picture's alternative text.
     file : Path, optional
         Where the figure lies, without an ending: beside it are the same for print and the numbers behind it.
     """

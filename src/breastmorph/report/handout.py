@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LANGUAGES = ("en", "de")
 _WORDS: dict[str, tuple[str, str]] = {
-    # what is said of a plan and of cuts
+    # plans and cuts
     "difference": ("Difference", "Unterschied"),
     "to add": ("To add", "Hinzuzufügen"),
     "to remove": ("To take away", "Wegzunehmen"),

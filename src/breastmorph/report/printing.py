@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 WIDE, NARROW = 175.0 / 25.4, 85.0 / 25.4  # inches: two columns and one column of a journal
-# Okabe and Ito's colours, which people with any colour vision tell apart; lines differ by their dashes too.
+# Okabe and Ito's colours, distinct for any colour vision; lines differ by their dashes too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)))
 GREY = "#555555"

@@ -163,7 +163,7 @@ class _Sheet:
         self.y -= self.height(text)
 
     def table(self, table: Table) -> None:
-        """Columns of numbers behind one of words; a row more says how many rows there was no room for."""
+        """Columns of numbers behind one of words; where rows do not fit, the last one says how many there are more."""
         if not table.rows:
             return
         from matplotlib.patches import Rectangle
@@ -232,7 +232,7 @@ class _Sheet:
             extend="both" if signed else "max",
         )
         bar.ax.set_axis_on()
-        numbers = [f"{tick:{'+' if signed else ''}g}" for tick in bar.get_ticks()]
+        numbers = [f"{tick:+g}" if signed and tick else f"{tick:g}" for tick in bar.get_ticks()]
         bar.ax.set_yticklabels([self.layout.number(text) for text in numbers], fontsize=6.5)
         bar.ax.tick_params(length=2)
         letters = max(int(72 * height / (_LETTER * 6.5)), 10)
