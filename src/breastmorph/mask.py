@@ -157,9 +157,18 @@ def measure_breasts(
     missing = [name for name in STERNUM if name not in landmarks]
     sides = landmarks.complete_sides
     if missing:
-        raise LandmarkProblem.of("unusable-landmarks/mask", names=missing)
+        raise LandmarkProblem(
+            "the mask needs {names:landmark| and }",
+            "Annotate sternal notch, xiphoid and nipple, lower pole, lateral pole of at least one side",
+            code="unusable-landmarks/mask",
+            names=missing,
+        )
     if not sides:
-        raise LandmarkProblem.of("unusable-landmarks/mask-none")
+        raise LandmarkProblem(
+            "the mask needs one breast's nipple and poles",
+            "Annotate sternal notch, xiphoid and nipple, lower pole, lateral pole of at least one side",
+            code="unusable-landmarks/mask-none",
+        )
     ends = [(side, name.format(side)) for side in sides for name in _ENDS]
     lengths = _tape_lengths(
         mesh,
@@ -171,7 +180,13 @@ def measure_breasts(
     )
     for (side, name), length in zip(ends, lengths, strict=True):
         if not length > 0:
-            raise LandmarkProblem.of("unusable-landmarks/coincide", nipple=f"nipple_{side}", name=name)
+            raise LandmarkProblem(
+                "{nipple:landmark} coincides with {name:landmark}",
+                "Check the nipple and the poles of that side",
+                code="unusable-landmarks/coincide",
+                nipple=f"nipple_{side}",
+                name=name,
+            )
     return BreastLengths(
         MappingProxyType(dict(zip(sides, lengths.reshape(len(sides), len(_ENDS)), strict=True))), parameters
     )

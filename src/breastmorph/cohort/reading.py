@@ -20,8 +20,10 @@ from breastmorph.cohort.correspondence import mesh_in_correspondence, read_elsew
 from breastmorph.cohort.packed import OnPacked, file_state, packed_shapes
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.checks import AnyPath, check_path
-from breastmorph.foundation.errors import FileProblem, name_of
+from breastmorph.foundation.errors import FileProblem
 from breastmorph.foundation.files import in_utf8, printable, read_bytes, without_quote
+from breastmorph.foundation.language import N_
+from breastmorph.foundation.text import name_of
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.scan.landmark_files import point_of
 from breastmorph.scan.scan import Found, Landmarks
@@ -29,7 +31,7 @@ from breastmorph.template import Template, from_npz
 
 _DECIMAL_COMMA = re.compile(r"^(-?\d+),(\d+)$")
 _LARGEST_TABLE = 256 * 1024**2  # bytes
-_AGAIN = "Run `breastmorph register` again"
+_AGAIN = N_("Run `breastmorph register` again")
 
 
 def load_cohort(
@@ -69,8 +71,9 @@ def load_cohort(
     if not any(scan_id in rows for scan_id in cohort.ids):
         raise FileProblem(
             "the table knows none of the cohort's scans",
-            f"Its column id must hold names like {cohort.ids[0]!r} (spreadsheets drop leading zeros)",
+            "Its column id must hold names like {ids!r} (spreadsheets drop leading zeros)",
             table,
+            ids=cohort.ids[0],
         )
     return replace(cohort, table=tuple(rows.get(scan_id, {}) for scan_id in cohort.ids))
 
@@ -121,7 +124,13 @@ def _registered(folder: Path, place: Path, on_packed: OnPacked | None) -> Cohort
 
 def _subjects(folder: Path) -> list[_Subject]:
     if not (folder / "registered").is_dir():
-        raise FileProblem.of("not-registered", folder)
+        raise FileProblem(
+            "this is no folder of registered scans",
+            "Give the folder into which scans were registered; for meshes made elsewhere, also their "
+            "landmarks",
+            folder,
+            code="not-registered",
+        )
     subjects = [_subject(path) for path in sorted((folder / "registered").glob("[!.]*.json"))]
     by_id = sorted(subjects, key=lambda subject: subject.id)
     twice = [before.mesh for before, after in pairwise(by_id) if before.id == after.id]
@@ -156,7 +165,7 @@ def _subject(path: Path) -> _Subject:
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FileProblem(
-            f"this record cannot be read ({printable(str(error), 160)})", _AGAIN, path
+            "this record cannot be read ({why})", _AGAIN, path, why=printable(str(error), 160)
         ) from error
 
 
@@ -194,7 +203,9 @@ def read_table(path: Path) -> dict[str, dict[str, str]]:
             for row in csv.DictReader(lines, restkey="", delimiter=";" if semicolons else ",")
         ]
     except csv.Error as error:
-        raise FileProblem(f"the table cannot be read ({error})", "Give a CSV file", path) from error
+        raise FileProblem(
+            "the table cannot be read ({why})", "Give a CSV file", path, why=str(error)
+        ) from error
     if semicolons:
         rows = [{key: _DECIMAL_COMMA.sub(r"\1.\2", value) for key, value in row.items()} for row in rows]
     if not rows or "id" not in rows[0]:
@@ -208,7 +219,7 @@ def read_table(path: Path) -> dict[str, dict[str, str]]:
             continue  # spreadsheets end in empty rows
         if row["id"] in found:
             raise FileProblem(
-                f"the table has two rows for {printable(row['id'])!r}", "Keep one row a scan", path
+                "the table has two rows for {row!r}", "Keep one row a scan", path, row=printable(row["id"])
             )
         found[row["id"]] = row
     return found

@@ -22,7 +22,7 @@ def check_type(value: Any, kind: type[Wanted] | tuple[type[Wanted], ...], what: 
     """The value, where it is of a kind; ``what`` names it and ``remedy`` says what to give instead."""
     if not isinstance(value, kind):
         given = "nothing (None)" if value is None else f"of the kind {type(value).__name__}"
-        raise BreastMorphError(f"{what} is {given}", remedy, code="wrong-argument")
+        raise BreastMorphError("{what} is {given}", remedy, code="wrong-argument", what=what, given=given)
     return value
 
 
@@ -32,7 +32,13 @@ def check_int(value: Any, what: str, least: int = 1, most: int | None = None) ->
     if found < least or (most is not None and found > most):
         upto = "on" if most is None else f"to {most}"
         raise BreastMorphError(
-            f"{what} cannot be {value!r}", f"Give a whole number from {least} {upto}", code="wrong-argument"
+            "{what} cannot be {value!r}",
+            "Give a whole number from {least} {upto}",
+            code="wrong-argument",
+            what=what,
+            value=value,
+            least=least,
+            upto=upto,
         )
     return found
 
@@ -42,7 +48,14 @@ def check_float(value: Any, what: str, above: float = -math.inf, most: float = m
     found = float(value) if isinstance(value, Real) else math.nan
     if not above < found <= most or not math.isfinite(found):
         limits = f" above {above:g}, at most {most:g}" if math.isfinite(above) else ""
-        raise BreastMorphError(f"{what} cannot be {value!r}", f"Give a number{limits}", code="wrong-argument")
+        raise BreastMorphError(
+            "{what} cannot be {value!r}",
+            "Give a number{limits}",
+            code="wrong-argument",
+            what=what,
+            value=value,
+            limits=limits,
+        )
     return found
 
 
@@ -50,7 +63,12 @@ def check_choice(value: Any, choices: Sequence[str], what: str) -> str:
     """One of a few words; ``what`` names it."""
     if not isinstance(value, str) or value not in choices:
         raise BreastMorphError(
-            f"{what} cannot be {value!r}", f"Choose one of {', '.join(choices)}", code="wrong-argument"
+            "{what} cannot be {value!r}",
+            "Choose one of {choices}",
+            code="wrong-argument",
+            what=what,
+            value=value,
+            choices=", ".join(choices),
         )
     return value
 
@@ -61,7 +79,9 @@ def check_texts(value: Any, what: str) -> list[str]:
         return [value]
     remedy = "Give a list of texts"
     if isinstance(value, bytes) or not isinstance(value, Iterable):
-        raise BreastMorphError(f"{what} cannot be {value!r}", remedy, code="wrong-argument")
+        raise BreastMorphError(
+            "{what} cannot be {value!r}", remedy, code="wrong-argument", what=what, value=value
+        )
     return [check_type(one, str, f"one of {what}", remedy) for one in value]
 
 
@@ -69,5 +89,7 @@ def check_path(value: AnyPath, what: str = "the name of the file") -> Path:
     """A path from what a user gives as one."""
     given: Any = check_type(value, (str, os.PathLike), what, "Give a path as a text or a Path")
     if not isinstance(os.fspath(given), str) or "\0" in os.fspath(given):
-        raise FileProblem(f"{what} is no text that a path can have", "Give a path as a text or a Path")
+        raise FileProblem(
+            "{what} is no text that a path can have", "Give a path as a text or a Path", what=what
+        )
     return Path(given)

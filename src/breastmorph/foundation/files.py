@@ -20,7 +20,10 @@ from typing import Any
 import numpy as np
 
 from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, shown
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
+from breastmorph.foundation.language import N_
+from breastmorph.foundation.messages import Message
+from breastmorph.foundation.text import shown
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a table program would compute
 _ESCAPES = re.compile(r"\\(?:ud[89ab]..\\ud[c-f]..|(ud[89a-f]..)|.)")  # in JSON: pairs, lone halves, others
@@ -99,17 +102,17 @@ def read_object(path: Path) -> dict[str, Any]:
 LARGEST_MESH_FILE = 2 * 1024**3  # bytes
 LARGEST_PICTURE = 256 * 1024**2  # bytes
 
-_EXPORT_AGAIN = "Copy or export the file again"
+_EXPORT_AGAIN = N_("Copy or export the file again")
 
 
-def truncated(missing: str) -> FileProblem:
+def truncated(missing: str, /, **values: Any) -> FileProblem:
     """The error for a file that ends too early; ``missing`` says which part is not all there."""
-    return FileProblem(f"the file is cut off: {missing}", _EXPORT_AGAIN)
+    return FileProblem("the file is cut off: {missing}", _EXPORT_AGAIN, missing=Message(missing, values))
 
 
-def damaged(what: str) -> FileProblem:
+def damaged(what: str, /, **values: Any) -> FileProblem:
     """The error for a file whose content contradicts its format."""
-    return FileProblem(f"the file is damaged: {what}", _EXPORT_AGAIN)
+    return FileProblem("the file is damaged: {what}", _EXPORT_AGAIN, what=Message(what, values))
 
 
 def no_such_file(path: Path) -> FileProblem:
@@ -133,16 +136,20 @@ def read_bytes(path: Path, largest: int = LARGEST_MESH_FILE) -> bytes:
             raise FileProblem("the file is empty", _EXPORT_AGAIN, path)
         if size > largest:
             raise FileProblem(
-                f"the file has {size / 1024**2:,.0f} MB, more than the {largest / 1024**2:,.0f} MB allowed",
+                "the file has {size:,.0f} MB, more than the {largest:,.0f} MB allowed",
                 "Export a smaller file",
                 path,
+                size=size / 1024**2,
+                largest=largest / 1024**2,
             )
         return path.read_bytes()
     except BreastMorphError:
         raise
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the name
         reason = getattr(error, "strerror", None) or str(error)
-        raise FileProblem(f"the file cannot be opened ({reason})", "Check its permissions", path) from error
+        raise FileProblem(
+            "the file cannot be opened ({reason})", "Check its permissions", path, reason=reason
+        ) from error
 
 
 def in_utf8(data: bytes) -> bytes:
@@ -196,13 +203,15 @@ def problems_of(path: Path | None, kind: str) -> Iterator[None]:
         raise
     except MemoryError as error:
         raise FileProblem(
-            f"the {kind} file does not fit into memory", "Export a smaller file", path
+            "the {kind} file does not fit into memory", "Export a smaller file", path, kind=kind
         ) from error
     except RecursionError as error:
-        raise FileProblem(f"the {kind} file is nested too deeply", _EXPORT_AGAIN, path) from error
+        raise FileProblem("the {kind} file is nested too deeply", _EXPORT_AGAIN, path, kind=kind) from error
     except Exception as error:
         detail = printable(" ".join(str(error).split()), 160) or type(error).__name__
-        raise FileProblem(f"the {kind} file is damaged ({detail})", _EXPORT_AGAIN, path) from error
+        raise FileProblem(
+            "the {kind} file is damaged ({detail})", _EXPORT_AGAIN, path, kind=kind, detail=detail
+        ) from error
 
 
 def printable(text: str, longest: int = 40) -> str:
@@ -215,7 +224,9 @@ def floats(tokens: Sequence[bytes], what: str) -> Floats:
     try:
         return np.fromiter(map(float, tokens), np.float64, len(tokens))
     except ValueError as error:
-        raise damaged(f"{what}: {_shown(tokens, float)!r} is not a number") from error
+        raise damaged(
+            "{what}: {tokens!r} is not a number", what=what, tokens=_shown(tokens, float)
+        ) from error
 
 
 def integers(tokens: Sequence[bytes], what: str) -> Ints:
@@ -223,7 +234,9 @@ def integers(tokens: Sequence[bytes], what: str) -> Ints:
     try:
         return np.fromiter(map(int, tokens), np.int64, len(tokens))
     except (ValueError, OverflowError) as error:
-        raise damaged(f"{what}: {_shown(tokens, int)!r} is not a valid whole number") from error
+        raise damaged(
+            "{what}: {tokens!r} is not a valid whole number", what=what, tokens=_shown(tokens, int)
+        ) from error
 
 
 def _shown(tokens: Sequence[bytes], kind: type) -> str:
@@ -327,7 +340,11 @@ def make_folder(path: Path) -> None:
     except OSError as error:
         reason = error.strerror or "unknown reason"
         raise FileProblem(
-            f"the folder cannot be made ({reason})", "Choose another folder", path, code="unwritable"
+            "the folder cannot be made ({reason})",
+            "Choose another folder",
+            path,
+            code="unwritable",
+            reason=reason,
         ) from error
 
 
@@ -341,10 +358,11 @@ def problems_at(path: Path) -> Iterator[None]:
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the name
         reason = getattr(error, "strerror", None) or str(error)
         raise FileProblem(
-            f"the file cannot be written ({reason})",
+            "the file cannot be written ({reason})",
             "Check the folder's permissions and free space",
             path,
             code="unwritable",
+            reason=reason,
         ) from error
 
 
@@ -357,5 +375,5 @@ def file_hash(path: Path) -> str:
         raise no_such_file(path) from error
     except OSError as error:
         raise FileProblem(
-            f"the file cannot be read ({error.strerror})", "Check its permissions", path
+            "the file cannot be read ({why})", "Check its permissions", path, why=error.strerror
         ) from error

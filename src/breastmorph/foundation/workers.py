@@ -226,9 +226,11 @@ class Worker(Generic[Item, Result]):
     def cannot_start(self) -> BreastMorphError:
         """The error for a process that did not become ready."""
         return BreastMorphError(
-            f"worker processes cannot be started: {self._cause_of_end()}",
-            f"Each may use {self._allowed()}; give more, or take fewer processes. In a script of your own, start "
-            'under `if __name__ == "__main__":`',
+            "worker processes cannot be started: {cause_of_end}",
+            "Each may use {allowed}; give more, or take fewer processes. In a script of your own, "
+            'start under `if __name__ == "__main__":`',
+            cause_of_end=self._cause_of_end(),
+            allowed=self._allowed(),
         )
 
     def _receive(self) -> tuple[str, Any]:

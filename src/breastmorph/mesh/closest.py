@@ -369,7 +369,12 @@ class Geodesics:
                 np.array(refined.vertices), np.array(refined.faces)
             )
         except RuntimeError as error:
-            raise MeshProblem.of("unusable-surface/not-manifold", why=str(error)) from error
+            raise MeshProblem(
+                "geodesics need a manifold surface ({why})",
+                "Check the scan, and repair the mesh",
+                code="unusable-surface/not-manifold",
+                why=str(error),
+            ) from error
 
     def path(self, start: int, end: int) -> Floats:
         """Shortest line along the surface from point ``start`` to point ``end``, (p, 3)."""
@@ -377,7 +382,11 @@ class Geodesics:
         try:
             return np.asarray(self._solver.find_geodesic_path(a, b), dtype=np.float64)
         except RuntimeError as error:
-            raise MeshProblem.of("unusable-surface/pieces") from error
+            raise MeshProblem(
+                "two points lie on pieces of the surface that are not joined",
+                "Check the scan, and keep the piece with the landmarks",
+                code="unusable-surface/pieces",
+            ) from error
 
     def distance(self, start: int, end: int) -> float:
         """Length of that line."""

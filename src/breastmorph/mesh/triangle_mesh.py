@@ -61,25 +61,32 @@ class TriangleMesh(Shown):
         vertices = _frozen(self.vertices, np.float64)
         faces = _frozen(self.faces, np.int64)
         if vertices.ndim != 2 or vertices.shape[1:] != (3,):
-            raise MeshProblem(f"vertices have shape {vertices.shape}, expected (n, 3)")
+            raise MeshProblem("vertices have shape {shape}, expected (n, 3)", shape=vertices.shape)
         if faces.ndim != 2 or faces.shape[1:] != (3,):
-            raise MeshProblem(f"faces have shape {faces.shape}, expected (m, 3)")
+            raise MeshProblem("faces have shape {shape}, expected (m, 3)", shape=faces.shape)
         if faces.size and (faces.min() < 0 or faces.max() >= len(vertices)):
             raise MeshProblem(
-                f"a face names vertex {faces.max() if faces.min() >= 0 else faces.min()}, "
-                f"but there are only {len(vertices)} vertices",
+                "a face names vertex {faces}, but there are only {n_vertices} vertices",
                 "The file is damaged; export it again",
+                faces=faces.max() if faces.min() >= 0 else faces.min(),
+                n_vertices=len(vertices),
             )
         object.__setattr__(self, "vertices", vertices)
         object.__setattr__(self, "faces", faces)
         if self.colors is not None:
             colors = _frozen(self.colors, np.uint8)
             if colors.shape != (len(vertices), 4):
-                raise MeshProblem(f"colors have shape {colors.shape}, expected ({len(vertices)}, 4)")
+                raise MeshProblem(
+                    "colors have shape {shape}, expected ({n_vertices}, 4)",
+                    shape=colors.shape,
+                    n_vertices=len(vertices),
+                )
             object.__setattr__(self, "colors", colors)
         if self.texture is not None and self.texture.uv.shape != (len(faces), 3, 2):
             raise MeshProblem(
-                f"texture coordinates have shape {self.texture.uv.shape}, expected ({len(faces)}, 3, 2)"
+                "texture coordinates have shape {shape}, expected ({n_faces}, 3, 2)",
+                shape=self.texture.uv.shape,
+                n_faces=len(faces),
             )
 
     def __repr__(self) -> str:

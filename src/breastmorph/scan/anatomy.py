@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
-from breastmorph.foundation.errors import BreastMorphError, Finding, LandmarkProblem
+from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
+from breastmorph.foundation.messages import Finding, note
 from breastmorph.scan.scan import OF_A_BREAST, SIDES, SIGN, STERNUM, Landmarks, canonical_name
 
 UNITS = {"mm": 1.0, "cm": 10.0, "m": 1000.0}  # mm per unit
 _LENGTH_UNITS = {**UNITS, "in": 25.4}  # of a measured distance
 _MEASURED = re.compile(r"(.+?)=\s*(\d+(?:[.,]\d*)?|[.,]\d+)\s*(mm|cm|m|in)", re.IGNORECASE)
-MEASURE_IT = Finding("scale-by")  # ends what can be done about an unknown scale
+MEASURE_IT = note(
+    "scale-by",
+    'measure one distance between two landmarks on the patient and give it (scale_by="NL-NR=21cm")',
+)  # ends what can be done about an unknown scale
 
 # Straight distances in mm: name, first landmark, second landmark, least, most.
 _RANGES = (
@@ -66,8 +70,11 @@ class KnownDistance:
     def __post_init__(self) -> None:
         if self.first == self.second or not 0.0 < self.length < np.inf:
             raise BreastMorphError(
-                f"{self.first} to {self.second} = {self.length:g} mm is no distance between two landmarks",
+                "{first} to {second} = {length:g} mm is no distance between two landmarks",
                 "Write it as NL-NR=21cm",
+                first=self.first,
+                second=self.second,
+                length=self.length,
             )
 
     @classmethod
@@ -81,8 +88,9 @@ class KnownDistance:
                 length = float(found[2].replace(",", ".")) * _LENGTH_UNITS[found[3].lower()]
                 return cls(ends[0], ends[1], length)
         raise BreastMorphError(
-            f"{text!r} is no measured distance between two landmarks",
+            "{text!r} is no measured distance between two landmarks",
             "Write two landmarks, the straight distance and its unit (mm, cm, m or in), as in NL-NR=21cm",
+            text=text,
         )
 
     def mm_per_unit(self, landmarks: Landmarks) -> float:
@@ -92,8 +100,21 @@ class KnownDistance:
         if not apart:
             given = {"first": self.first, "second": self.second}
             if missing:
-                raise LandmarkProblem.of("unknown-unit/distance-unset", **given, unset=missing[0])
-            raise LandmarkProblem.of("unknown-unit/distance-none", **given)
+                raise LandmarkProblem(
+                    "the distance from {first:landmark} to {second:landmark} is given, but the landmark "
+                    "{unset:landmark} is not set",
+                    "Set both landmarks, or give a distance between two others",
+                    code="unknown-unit/distance-unset",
+                    **given,
+                    unset=missing[0],
+                )
+            raise LandmarkProblem(
+                "the distance from {first:landmark} to {second:landmark} is given, but both lie at the "
+                "same place",
+                "Set both landmarks, or give a distance between two others",
+                code="unknown-unit/distance-none",
+                **given,
+            )
         return self.length / apart
 
 
@@ -119,10 +140,26 @@ def unit_of(landmarks: Landmarks, given: str = "auto") -> str:
         return given
     asked = set(UNITS) if given == "auto" else {given}
     what, length, allowed = next((way for way in ways if not asked & set(_units(*way[1:]))), ways[-1])
-    adult = {"what": what, "least": allowed[0], "most": allowed[1]}
+    adult: dict[str, Any] = {"what": what, "least": allowed[0], "most": allowed[1]}
     if given == "auto":
-        raise LandmarkProblem.of("unknown-unit", **adult, length=length, scale_by=MEASURE_IT)
-    raise LandmarkProblem.of("wrong-unit", **adult, length=length * UNITS[given], unit=given)
+        raise LandmarkProblem(
+            "{what} measures {length:.4g} in the file's unit; an adult's {least:.0f}-{most:.0f} mm "
+            "fits neither mm, cm nor m",
+            "Check these two landmarks; where the scale of the file is not known or another "
+            "(inches), {scale_by}",
+            code="unknown-unit",
+            **adult,
+            length=length,
+            scale_by=MEASURE_IT,
+        )
+    raise LandmarkProblem(
+        "read in {unit}, {what} measures {length:.4g} mm (an adult's {least:.0f}-{most:.0f})",
+        'Leave the unit to "auto", or check these two landmarks',
+        code="wrong-unit",
+        **adult,
+        length=length * UNITS[given],
+        unit=given,
+    )
 
 
 def _telling(landmarks: Landmarks) -> list[tuple[str, float, tuple[float, float]]]:
@@ -184,14 +221,28 @@ def require_enough(landmarks: Landmarks, but_found: Finding | str = "") -> None:
     """
     missing = _lacking(landmarks)
     if missing:
-        raise LandmarkProblem.of("missing-landmarks", names=missing, but_found=but_found)
+        raise LandmarkProblem(
+            "missing landmarks: {names:landmark}{but_found}",
+            "Add them, or rename the labels as in docs/landmarks.md; after a mastectomy leave out "
+            "all of that side and set xiphoid or navel",
+            code="missing-landmarks",
+            names=missing,
+            but_found=but_found,
+        )
 
 
 def require_complete(landmarks: Landmarks, but_found: Finding | str = "") -> None:
     """Refuse landmarks that lack the sternum or a whole breast; the message ends with ``but_found``."""
     missing = missing_landmarks(landmarks)
     if missing:
-        raise LandmarkProblem.of("missing-landmarks/complete", names=missing, but_found=but_found)
+        raise LandmarkProblem(
+            "missing landmarks: {names:landmark}{but_found}",
+            "Add them, or rename the labels as in docs/landmarks.md; after a mastectomy leave out "
+            "all three of that side",
+            code="missing-landmarks/complete",
+            names=missing,
+            but_found=but_found,
+        )
 
 
 def require_adult_anatomy(landmarks: Landmarks, extent: float) -> None:
@@ -226,7 +277,12 @@ def require_adult_anatomy(landmarks: Landmarks, extent: float) -> None:
         if middle == "navel" and _apart(landmarks, "sternal_notch", middle) < nipples:
             problems.append("the navel is nearer to the sternal notch than the nipples to each other")
     if problems:
-        raise LandmarkProblem.of("implausible-anatomy", problems=problems)
+        raise LandmarkProblem(
+            "not an adult torso: {problems:|; }",
+            "Check the unit, that each name sits on the right point, and for stray points far off",
+            code="implausible-anatomy",
+            problems=problems,
+        )
 
 
 def _lower_midline(landmarks: Landmarks) -> str:

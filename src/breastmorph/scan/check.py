@@ -15,13 +15,13 @@ from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import (
     BreastMorphError,
     FileProblem,
-    Finding,
     LandmarkProblem,
     MeshProblem,
     error_context,
-    name_of,
-    warning,
 )
+from breastmorph.foundation.language import N_
+from breastmorph.foundation.messages import Finding, note, repair, warning
+from breastmorph.foundation.text import name_of
 from breastmorph.mesh import files as mesh_files
 from breastmorph.mesh import geometry
 from breastmorph.mesh.closest import closest_to_few
@@ -109,18 +109,21 @@ def find_scans(scans: Path, landmarks: Path | None = None) -> list[ScanFiles]:
         one = first.setdefault(name_of(other.stem), other)
         if one is not other:
             raise FileProblem(
-                f"two scans have the same name: {one.name} and {other.name}",
+                "two scans have the same name: {name} and {name2}",
                 "Rename or remove one of them",
                 scans,
+                name=one.name,
+                name2=other.name,
             )
     if not meshes:
         raise _no_scan(scans)
     if landmarks is not None and landmarks.is_file():
         if len(meshes) > 1:
             raise FileProblem(
-                f"one landmark file cannot serve {len(meshes)} scans",
+                "one landmark file cannot serve {n_meshes} scans",
                 "Give a folder with one landmark file per scan, named after the scan",
                 landmarks,
+                n_meshes=len(meshes),
             )
         return [_scan_files(name_of(meshes[0].stem), meshes[0], (landmarks,))]
     home = landmarks or (scans.parent if scans.is_file() else scans)
@@ -161,10 +164,16 @@ def _no_scan(folder: Path) -> FileProblem:
     below = passed_over(folder)
     if not below:
         formats = " ".join(mesh_files.READABLE)
-        return FileProblem("there is no scan in this folder", f"Supported formats: {formats}", folder)
+        return FileProblem(
+            "there is no scan in this folder", "Supported formats: {formats}", folder, formats=formats
+        )
     one = next(iter(folders_of_scans(folder)))
     return FileProblem(
-        f"there is no scan in this folder itself; {below}", f"Name a subfolder, for example {one}", folder
+        "there is no scan in this folder itself; {below}",
+        "Name a subfolder, for example {one}",
+        folder,
+        below=below,
+        one=one,
     )
 
 
@@ -247,7 +256,7 @@ def check_scan(
                 outcome = upright_scan(files.id, mesh, given, p, reference, findings.append, facts, known)
     except BreastMorphError as error:
         outcome = error
-        findings.append(Finding.of(error))
+        findings.append(error.finding)
     return Check(files.id, tuple(findings), facts, outcome)
 
 
@@ -275,39 +284,46 @@ def upright_scan(
     given: LandmarkFile,
     p: CheckParameters,
     reference: Reference | None,
-    note: Note,
+    add: Note,
     facts: dict[str, float | int | str],
     known: Doubts | None = None,
 ) -> Scan:
     """A repaired surface and its landmarks, both as in their files, as a scan; ``facts`` is added to."""
     require_enough(given.landmarks, given.labels_not_understood)
-    note_landmarks(given, note)
-    mm, facts["unit"] = scale_of(given.landmarks, p, note)
-    mesh, landmarks, mm_per_file_unit = in_mm(mesh, given, mm, p.landmark_distance, note)
-    mesh = _piece_with_landmarks(mesh, landmarks, p.loose_share, note)
+    note_landmarks(given, add)
+    mm, facts["unit"] = scale_of(given.landmarks, p, add)
+    mesh, landmarks, mm_per_file_unit = in_mm(mesh, given, mm, p.landmark_distance, add)
+    mesh = _piece_with_landmarks(mesh, landmarks, p.loose_share, add)
     if faces_inside_out(mesh, landmarks):
         mesh = mesh.flipped()
-        note(Finding("inverted-orientation", level="repair"))
+        add(repair("inverted-orientation", "surface was inside out; turned"))
     frame = upright_frame(mesh, landmarks, reference)
     facts["frame"] = frame.source
     if frame.source == "landmarks":
-        note(Finding("frame-from-landmarks", {"degrees": LANDMARK_TOLERANCE}))
+        add(
+            note(
+                "frame-from-landmarks",
+                "no upright axis found in the file; up is estimated from the landmarks (within "
+                "{degrees:.0f} degrees)",
+                degrees=LANDMARK_TOLERANCE,
+            )
+        )
     centre = landmarks.only(STERNUM).points.mean(axis=0)
     from_mm = Similarity(frame.axes, -frame.axes @ centre)
     mesh = mesh.with_vertices(from_mm.apply(mesh.vertices))
     landmarks = landmarks.transformed(from_mm)
     require_adult_anatomy(landmarks, max(float(np.ptp(along)) for along in mesh.vertices.T))
-    _describe(mesh, p, note, facts)
+    _describe(mesh, p, add, facts)
     if landmarks.absent_sides:
         side = landmarks.absent_sides[0]
         facts["absent_side"] = side
-        note(Finding("absent-side", {"side": side}))
+        add(note("absent-side", "{side} side absent (no nipple, no poles)", side=side))
     if landmarks.unset:
         facts["landmarks_unset"] = ", ".join(landmarks.unset)
     to_file = Similarity(scale=1.0 / mm_per_file_unit).after(from_mm.inverse())
     doubts = known or _doubts(mesh, landmarks, to_file, p)
     for doubt in doubts.warnings:
-        note(doubt)
+        add(doubt)
     return Scan(scan_id, mesh, landmarks, to_file, doubts.warnings, doubts.rather)
 
 
@@ -320,38 +336,72 @@ def _doubts(mesh: TriangleMesh, landmarks: Landmarks, to_file: Similarity, p: Ch
     return Doubts((*shape, *seen_otherwise, *_doubtful(landmarks)), rather)
 
 
-def note_landmarks(given: LandmarkFile, note: Note) -> None:
+def note_landmarks(given: LandmarkFile, add: Note) -> None:
     """Say which landmarks were named by a convention alone, and which are not set."""
     if given.assumed_order:
-        note(Finding("landmark-order", {"names": given.assumed_order}))
+        add(
+            note(
+                "landmark-order",
+                "points without names taken in the order {names:landmark}; make sure that it is so",
+                names=given.assumed_order,
+            )
+        )
     if given.landmarks.unset:
         unset = {"names": given.landmarks.unset, "but_found": given.labels_not_understood}
-        note(Finding("landmarks-not-set", unset))
+        add(
+            note(
+                "landmarks-not-set",
+                "not set: {names:landmark}; a registration estimates them for its mask, and they are "
+                "left out of measures{but_found}",
+                **unset,
+            )
+        )
 
 
-def scale_of(landmarks: Landmarks, p: CheckParameters, note: Note) -> tuple[float, str]:
+def scale_of(landmarks: Landmarks, p: CheckParameters, add: Note) -> tuple[float, str]:
     """Millimetres per unit of the landmarks, and the unit's name."""
     if not p.scale_by:
         unit = unit_of(landmarks, p.unit)
         if p.unit == "auto" and unit != "mm":
-            by = "sternum" if "xiphoid" in landmarks else "nipples"
-            note(Finding(f"unit/{by}", {"unit": unit}))
+            if "xiphoid" in landmarks:
+                add(note("unit/sternum", "unit taken as {unit} from the length of the sternum", unit=unit))
+            else:
+                add(
+                    note(
+                        "unit/nipples",
+                        "unit taken as {unit} from the distance from notch to nipples",
+                        unit=unit,
+                    )
+                )
         return UNITS[unit], unit
-    mm = scale_by(p.scale_by, landmarks, note)
+    mm = scale_by(p.scale_by, landmarks, add)
     return mm, f"{mm:.4g} mm"
 
 
-def scale_by(text: str, landmarks: Landmarks, note: Note) -> float:
+def scale_by(text: str, landmarks: Landmarks, add: Note) -> float:
     """Millimetres per unit of the landmarks by a measured distance; says so, and where that is nearly a usual unit."""
     known = KnownDistance.of(text)
     mm = known.mm_per_unit(landmarks)
     near = [
-        Finding("scaled/near", {"unit": unit, "off": 100 * (mm / usual - 1)})
+        note(
+            "scaled/near",
+            ", {off:+.0f} % against {unit}; if the file is in {unit}, check the distance",
+            unit=unit,
+            off=100 * (mm / usual - 1),
+        )
         for unit, usual in UNITS.items()
         if 0.5 < mm / usual < 2.0 and abs(mm / usual - 1.0) > 0.05
     ]
     said = {"first": known.first, "second": known.second, "length": known.length, "mm": mm}
-    note(Finding("scaled", {**said, "near": near[:1]}))
+    add(
+        note(
+            "scaled",
+            "scaled by {first:landmark} to {second:landmark} = {length:g} mm: one unit of the file "
+            "is {mm:.4g} mm{near}",
+            **said,
+            near=near[:1],
+        )
+    )
     return mm
 
 
@@ -360,14 +410,20 @@ def _read_landmarks(files: ScanFiles, p: CheckParameters) -> LandmarkFile:
         return LandmarkFile(Landmarks((), np.zeros((0, 3))))
     if len(files.landmarks) > 1:
         names = [path.name for path in files.landmarks]
-        raise FileProblem.of("ambiguous-landmarks", files.mesh, names=names)
+        raise FileProblem(
+            "several landmark files fit this scan: {names}",
+            "Keep one",
+            files.mesh,
+            code="ambiguous-landmarks",
+            names=names,
+        )
     return read_landmarks(files.landmarks[0], p.landmark_order)
 
 
 _SAME_PLACE = 0.05  # of a scan's extent: landmarks that lie farther off it are in another unit or other axes
 
 
-def with_found(mesh: TriangleMesh, given: LandmarkFile, p: CheckParameters, note: Note) -> LandmarkFile:
+def with_found(mesh: TriangleMesh, given: LandmarkFile, p: CheckParameters, add: Note) -> LandmarkFile:
     """The landmarks as given, and those that are not set as the program finds them, on a surface or a cloud.
 
     A file with the sternum and one whole breast says that the other is absent; any other gap is one to be filled.
@@ -383,14 +439,21 @@ def with_found(mesh: TriangleMesh, given: LandmarkFile, p: CheckParameters, note
     except MeshProblem as error:
         if not enough_landmarks(marks):
             raise
-        note(Finding.of(error, "note"))
+        add(replace(error.finding, level="note"))
         return given
     landmarks = marks.completed(found.landmarks, FOUND_NAMES)
     for reason in found.left_out.values():
-        note(reason)
+        add(reason)
     new = [name for name in landmarks if name not in marks]
     if new:
-        note(Finding("landmarks-found", {"names": new, "but_found": given.labels_not_understood}))
+        add(
+            note(
+                "landmarks-found",
+                "found by the program: {names:landmark}{but_found}",
+                names=new,
+                but_found=given.labels_not_understood,
+            )
+        )
     return replace(given, landmarks=landmarks)
 
 
@@ -409,32 +472,84 @@ def _told_scale(mesh: TriangleMesh, marks: Landmarks, p: CheckParameters) -> tup
 
 def _doubtful(landmarks: Landmarks) -> list[Finding]:
     names = [name for name in landmarks.doubtful if name in REQUIRED]
-    return [warning("landmarks-doubtful", names=names)] if names else []
+    return (
+        [
+            warning(
+                "landmarks-doubtful",
+                "found, but doubtful: {names:landmark}",
+                "Look at them on the scan, and set them by hand where they are wrong",
+                names=names,
+            )
+        ]
+        if names
+        else []
+    )
 
 
+# What is mended, what is said of it, and of a mesh that has too much of it.
 _REPAIRS = {
-    "non-finite-vertices": geometry.without_non_finite,
-    "unreferenced-vertices": geometry.without_unreferenced,
-    "duplicate-vertices": geometry.welded,
-    "degenerate-faces": geometry.without_degenerate_faces,
-    "duplicate-faces": geometry.without_duplicate_faces,
-    "non-manifold-edges": geometry.without_non_manifold_edges,
-    "inconsistent-orientation": geometry.consistently_oriented,
-    "pinched-vertices": geometry.without_pinches,
+    "non-finite-vertices": (
+        geometry.without_non_finite,
+        N_("{n:,} vertices with NaN or infinite coordinates removed"),
+        N_(
+            "too damaged to repair: {n:,} vertices with NaN or infinite coordinates on {share:.0%} of the faces"
+        ),
+    ),
+    "unreferenced-vertices": (
+        geometry.without_unreferenced,
+        N_("{n:,} vertices without faces removed"),
+        N_("too damaged to repair: {n:,} vertices without faces on {share:.0%} of the faces"),
+    ),
+    "duplicate-vertices": (
+        geometry.welded,
+        N_("{n:,} duplicate vertices joined"),
+        N_("too damaged to repair: {n:,} duplicate vertices on {share:.0%} of the faces"),
+    ),
+    "degenerate-faces": (
+        geometry.without_degenerate_faces,
+        N_("{n:,} faces without area removed"),
+        N_("too damaged to repair: {n:,} faces without area on {share:.0%} of the faces"),
+    ),
+    "duplicate-faces": (
+        geometry.without_duplicate_faces,
+        N_("{n:,} duplicate faces removed"),
+        N_("too damaged to repair: {n:,} duplicate faces on {share:.0%} of the faces"),
+    ),
+    "non-manifold-edges": (
+        geometry.without_non_manifold_edges,
+        N_("faces at {n:,} non-manifold edges removed"),
+        N_("too damaged to repair: faces at {n:,} non-manifold edges on {share:.0%} of the faces"),
+    ),
+    "inconsistent-orientation": (
+        geometry.consistently_oriented,
+        N_("{n:,} faces turned to agree with their neighbours"),
+        N_("too damaged to repair: {n:,} faces on {share:.0%} of the faces"),
+    ),
+    "pinched-vertices": (
+        geometry.without_pinches,
+        N_("{n:,} vertices split where only corners touched"),
+        N_("too damaged to repair: {n:,} vertices on {share:.0%} of the faces"),
+    ),
 }
 
 
 def require_size(mesh: TriangleMesh, max_faces: int = CheckParameters.max_faces) -> None:
     """Refuse a surface with more faces than are worth the time."""
     if mesh.n_faces > max_faces:
-        raise MeshProblem.of("too-large", faces=mesh.n_faces, most=max_faces)
+        raise MeshProblem(
+            "too large: {faces:,} faces (at most {most:,})",
+            "Decimate it first (300,000 faces are plenty), or raise max_faces",
+            code="too-large",
+            faces=mesh.n_faces,
+            most=max_faces,
+        )
 
 
-def repaired(mesh: TriangleMesh, p: CheckParameters, note: Note) -> TriangleMesh:
+def repaired(mesh: TriangleMesh, p: CheckParameters, add: Note) -> TriangleMesh:
     """A surface as read, mended where that is safe and refused where it is not."""
     require_size(mesh, p.max_faces)
     n_before = mesh.n_faces
-    for code, mend in _REPAIRS.items():
+    for code, (mend, mended, too_damaged) in _REPAIRS.items():
         n_faces = mesh.n_faces
         mesh, touched = mend(mesh)
         if not touched:
@@ -442,8 +557,14 @@ def repaired(mesh: TriangleMesh, p: CheckParameters, note: Note) -> TriangleMesh
         # Duplicates and slivers carry no surface; what other repairs remove is surface lost.
         lost = n_faces - mesh.n_faces if code in ("non-finite-vertices", "non-manifold-edges") else 0
         if lost > p.lost_share * n_before or not mesh.n_faces:
-            raise MeshProblem.of(f"{code}/refused", n=touched, share=lost / n_before)
-        note(Finding(code, {"n": touched}, "repair"))
+            raise MeshProblem(
+                too_damaged,
+                "Repair the mesh (for example in MeshLab) or export the scan again",
+                code=f"{code}/refused",
+                n=touched,
+                share=lost / n_before,
+            )
+        add(repair(code, mended, n=touched))
     return geometry.without_unreferenced(mesh)[0]
 
 
@@ -467,7 +588,7 @@ def landmarks_in(
 
 
 def in_mm(
-    mesh: TriangleMesh, given: LandmarkFile, mm: float, allowed: float, note: Note
+    mesh: TriangleMesh, given: LandmarkFile, mm: float, allowed: float, add: Note
 ) -> tuple[TriangleMesh, Landmarks, float]:
     """A surface and its landmarks in millimetres and the same axes, and the millimetres per unit of the mesh file.
 
@@ -480,18 +601,18 @@ def in_mm(
         Millimetres per unit of the landmarks, and nearly always of the mesh.
     allowed : float
         mm that a landmark may lie off the surface.
-    note : callable
+    add : callable
     """
     scaled = mesh.with_vertices(mesh.vertices * mm)
     landmarks = given.landmarks.transformed(Similarity(scale=mm))
-    factor, landmarks = _on_the_surface(scaled, landmarks, given.space, allowed, note)
+    factor, landmarks = _on_the_surface(scaled, landmarks, given.space, allowed, add)
     if factor == 1.0:
         return scaled, landmarks, mm
     return mesh.with_vertices(mesh.vertices * (mm * factor)), landmarks, mm * factor
 
 
 def _on_the_surface(
-    mesh: TriangleMesh, landmarks: Landmarks, space: str, allowed: float, note: Note
+    mesh: TriangleMesh, landmarks: Landmarks, space: str, allowed: float, add: Note
 ) -> tuple[float, Landmarks]:
     """Settle how mesh and landmarks lie to each other, by where the landmarks meet the surface.
 
@@ -506,24 +627,48 @@ def _on_the_surface(
     if distances.max() <= allowed:
         if distances.max() > allowed / 2:
             worst = landmarks.names[int(distances.argmax())]
-            note(Finding("landmark-off-surface", {"name": worst, "distance": float(distances.max())}))
+            add(
+                note(
+                    "landmark-off-surface",
+                    "{name:landmark} is {distance:.0f} mm off the surface",
+                    name=worst,
+                    distance=float(distances.max()),
+                )
+            )
         return 1.0, landmarks
     if space or mesh.space:
         # LPS and RAS differ by a half turn about the body axis; the surface tells which one the mesh uses.
         turned = landmarks.transformed(Similarity(np.diag([-1.0, -1.0, 1.0])))
         if _distances(mesh, turned).max() <= allowed:
-            note(Finding("lps-ras"))
+            add(note("lps-ras", "landmarks and mesh use different axes (LPS/RAS); landmarks turned"))
             return 1.0, turned
     for scale in (1000.0, 100.0, 10.0, 0.1, 0.01, 0.001):
         if _distances(mesh.with_vertices(mesh.vertices * scale), landmarks).max() <= allowed:
-            note(Finding("units-differ", {"scale": scale}, "repair"))
+            add(
+                repair(
+                    "units-differ",
+                    "mesh unit differs from the landmarks'; mesh scaled by {scale:g}",
+                    scale=scale,
+                )
+            )
             return scale, landmarks
     far = [
-        Finding("landmark-off-surface/one", {"name": name, "distance": float(distance)})
+        note(
+            "landmark-off-surface/one",
+            "{name:landmark} {distance:.1f} mm",
+            name=name,
+            distance=float(distance),
+        )
         for name, distance in zip(landmarks.names, distances, strict=True)
         if distance > allowed
     ]
-    raise LandmarkProblem.of("landmark-off-surface/refused", allowed=allowed, far=far)
+    raise LandmarkProblem(
+        "landmarks off the surface by more than {allowed:.0f} mm: {far}",
+        "Check that they belong to this scan and were picked in its coordinates",
+        code="landmark-off-surface/refused",
+        allowed=allowed,
+        far=far,
+    )
 
 
 def _distances(mesh: TriangleMesh, landmarks: Landmarks) -> Floats:
@@ -537,7 +682,7 @@ def _distances(mesh: TriangleMesh, landmarks: Landmarks) -> Floats:
 
 
 def _piece_with_landmarks(
-    mesh: TriangleMesh, landmarks: Landmarks, loose_share: float, note: Note
+    mesh: TriangleMesh, landmarks: Landmarks, loose_share: float, add: Note
 ) -> TriangleMesh:
     piece = face_components(mesh.faces)
     n_pieces = int(piece.max()) + 1
@@ -549,29 +694,62 @@ def _piece_with_landmarks(
     elsewhere = [name for name, k in zip(landmarks.names, home, strict=True) if k != main]
     kept = mesh.kept(piece == main)
     if elsewhere and _distances(kept, landmarks.only(elsewhere)).max() > 5.0:
-        raise MeshProblem.of("landmarks-on-several-pieces", pieces=n_pieces, names=elsewhere)
+        raise MeshProblem(
+            "the scan is in {pieces} pieces and {names:landmark} lies on another piece than the rest",
+            "Join the pieces (for example in MeshLab: merge close vertices), or export the scan as "
+            "one surface",
+            code="landmarks-on-several-pieces",
+            pieces=n_pieces,
+            names=elsewhere,
+        )
     loose = float(1.0 - area[main] / area.sum())
     if loose > loose_share:
-        raise MeshProblem.of("several-components/refused", share=1 - loose, pieces=n_pieces)
-    note(Finding("several-components", {"pieces": n_pieces - 1, "share": loose}, "repair"))
+        raise MeshProblem(
+            "the piece with the landmarks is only {share:.0%} of the surface ({pieces} pieces)",
+            "Remove what is not the patient (table, background) or join the pieces",
+            code="several-components/refused",
+            share=1 - loose,
+            pieces=n_pieces,
+        )
+    add(
+        repair(
+            "several-components",
+            "{pieces} loose pieces ({share:.1%} of the area) removed",
+            pieces=n_pieces - 1,
+            share=loose,
+        )
+    )
     return kept
 
 
-def _describe(
-    mesh: TriangleMesh, p: CheckParameters, note: Note, facts: dict[str, float | int | str]
-) -> None:
+def _describe(mesh: TriangleMesh, p: CheckParameters, add: Note, facts: dict[str, float | int | str]) -> None:
     mean_edge = float(edge_lengths(mesh.vertices, mesh.faces).mean())
     facts["mean_edge_mm"] = round(mean_edge, 2)
     if mean_edge > p.mean_edge:
-        raise MeshProblem.of("too-coarse", edge=mean_edge, most=p.mean_edge)
+        raise MeshProblem(
+            "too coarse: mean edge {edge:.1f} mm (at most {most:g})",
+            "Export the scan at a higher resolution (3.5 mm or finer is best)",
+            code="too-coarse",
+            edge=mean_edge,
+            most=p.mean_edge,
+        )
     loops = boundary_loops(mesh.faces)
     holes = loops[1:]
     facts["holes"] = len(holes)
     if not loops:
-        note(Finding("closed-surface"))
+        add(note("closed-surface", "closed surface (no border); scans are usually open"))
     big = [length for length in (_perimeter(mesh.vertices[loop]) for loop in holes) if length > 30.0]
     if big:
-        note(Finding("holes" if len(big) > 1 else "holes/one", {"n": len(big), "largest": max(big)}))
+        add(
+            note(
+                "holes" if len(big) > 1 else "holes/one",
+                "{n} holes (largest {largest:.0f} mm around)"
+                if len(big) > 1
+                else "1 hole (largest {largest:.0f} mm around)",
+                n=len(big),
+                largest=max(big),
+            )
+        )
 
 
 def _perimeter(points: Floats) -> float:

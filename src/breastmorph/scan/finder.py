@@ -16,8 +16,9 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
-from breastmorph.foundation.errors import Finding, LandmarkProblem, MeshProblem, warning
+from breastmorph.foundation.errors import LandmarkProblem, MeshProblem
 from breastmorph.foundation.machine import one_thread
+from breastmorph.foundation.messages import Finding, note, warning
 from breastmorph.mesh.closest import closest_to_few
 from breastmorph.mesh.geometry import Similarity, edge_lengths, face_areas, face_normals, rotation_about
 from breastmorph.mesh.topology import edge_table, face_components
@@ -164,17 +165,40 @@ def find_landmarks(
     cloud = not mesh.n_faces
     mesh = spanned(mesh) if cloud else mesh
     if not mesh.n_faces:
-        raise MeshProblem.of("landmarks-no-surface")
+        raise MeshProblem(
+            "no landmarks can be found: the points are too few, or too far apart, to show the skin",
+            "Give some thousand points of the torso, or a surface (triangles)",
+            code="landmarks-no-surface",
+        )
     extent = float(np.ptp(mesh.vertices[np.unique(mesh.faces)], axis=0).max())
     if mm is None:
         named = unit_of_extent(extent) if unit == "auto" else unit
         if named is None:
-            raise MeshProblem.of("landmarks-unknown-unit", extent=extent, scale_by=MEASURE_IT)
+            raise MeshProblem(
+                "no landmarks can be found: the scan measures {extent:.4g} in the file's unit, which is "
+                "no adult torso in mm, cm or m",
+                "Say the unit, or cut the scan to the torso; where the scale of the file is not known, "
+                "{scale_by}",
+                code="landmarks-unknown-unit",
+                extent=extent,
+                scale_by=MEASURE_IT,
+            )
         unit, mm = named, UNITS[named]
         if unit_of_extent(extent * mm) != "mm":
-            raise MeshProblem.of("landmarks-wrong-unit", unit=unit, extent=extent * mm)
+            raise MeshProblem(
+                "no landmarks can be found: read in {unit} the scan measures {extent:.4g} mm, which is "
+                "no adult torso",
+                'Leave the unit of a file to "auto"; give points and surfaces in mm',
+                code="landmarks-wrong-unit",
+                unit=unit,
+                extent=extent * mm,
+            )
     if cloud and edge_lengths(mesh.vertices, mesh.faces).mean() * mm > _SPARSE:
-        raise MeshProblem.of("landmarks-no-surface")
+        raise MeshProblem(
+            "no landmarks can be found: the points are too few, or too far apart, to show the skin",
+            "Give some thousand points of the torso, or a surface (triangles)",
+            code="landmarks-no-surface",
+        )
     middle = mesh.vertices.mean(axis=0)
     body = lightened(mesh.with_vertices((mesh.vertices - middle) * mm))
     with one_thread():
@@ -185,13 +209,21 @@ def find_landmarks(
         try:
             require_adult_anatomy(upright, extent * mm)
         except LandmarkProblem as error:  # nobody set these: it is the surface that is none of an adult
-            raise MeshProblem.of(error.name, **error.values) from error
+            raise MeshProblem(error.finding.cause, error.finding.advice, code=error.name) from error
     inside_out = not cloud and faces_inside_out(body, found.landmarks.only(REQUIRED))
     to_file = Similarity(np.eye(3), middle, 1.0 / mm)
     return replace(
         found,
         landmarks=found.landmarks.transformed(to_file),
-        warnings=(warning("inverted-orientation/found"),) if inside_out else (),
+        warnings=(
+            warning(
+                "inverted-orientation/found",
+                "the surface looked inwards and has been turned: the file is inside out, or mirrored",
+                "Set the landmarks by hand: they tell which it is",
+            ),
+        )
+        if inside_out
+        else (),
         unit=unit,
     )
 
@@ -217,7 +249,11 @@ def _found_from(
         and SIGN[side] * (front.estimates[f"nipple_{side}"].point - sternum)[0] > _THERE
     ]
     if len(gone) == 2:
-        raise MeshProblem.of("no-breast")
+        raise MeshProblem(
+            "no landmarks can be found: neither side shows a breast",
+            "Set the landmarks by hand if that is wrong",
+            code="no-breast",
+        )
     merged = {name: _fused(name, front.estimates[name], close.estimates[name]) for name in FOUND_NAMES}
     merged = {name: e for name, e in merged.items() if not gone or not name.endswith(gone[0])}
     unsure = [f"nipple_{side}" for side in SIDES if side not in gone and flat[side] > _UNSURE]
@@ -258,13 +294,30 @@ def improbable(placed: Landmarks, seen: Landmarks, to_file: Similarity) -> list[
     for first, second in combinations(far, 2):
         as_other = (_deviations(placed[a], seen, b) for a, b in ((first, second), (second, first)))
         if max(as_other) < _IMPROBABLE:
-            findings.append(warning("landmarks-exchanged", first=first, second=second))
+            findings.append(
+                warning(
+                    "landmarks-exchanged",
+                    "{first:landmark} and {second:landmark} seem to be exchanged",
+                    "Exchange their names, or set both again",
+                    first=first,
+                    second=second,
+                )
+            )
             far = [name for name in far if name not in (first, second)]
     for name in far:
         axes = _COMPARED.get(_part(name), [0, 1, 2])
         if (off := float(np.linalg.norm((placed[name] - seen[name])[axes]))) > _WORTH_IT:
             place = ", ".join(f"{value:.4g}" for value in to_file.apply(seen[name][None])[0])
-            findings.append(warning("landmark-improbable", name=name, distance=off, place=place))
+            findings.append(
+                warning(
+                    "landmark-improbable",
+                    "{name:landmark} lies {distance:.0f} mm from where the program finds it ({place})",
+                    "Look at it on the scan and set it again; as it is, registration trusts it less",
+                    name=name,
+                    distance=off,
+                    place=place,
+                )
+            )
     return findings
 
 
@@ -298,7 +351,12 @@ def _settled(skin: Skin, poses: Sequence[Pose]) -> Similarity:
         if sure > most:
             best, most, torso = stance, sure, float(said.flags[2] + pose.torso)
     if best is None or torso < 0.0:
-        raise MeshProblem.of("not-a-torso")
+        raise MeshProblem(
+            "no landmarks can be found: this does not look like the front of an adult torso",
+            "Check that it is the right file and shows the bare front from neck to waist; or set the "
+            "landmarks by hand",
+            code="not-a-torso",
+        )
     return best
 
 
@@ -587,7 +645,12 @@ def _require_one_body(body: TriangleMesh, front: Mapping[str, Estimate]) -> None
     own = set(piece[closest_to_few(body, marks)[2]].tolist())
     others = [share for k, share in enumerate(area / area.sum()) if k not in own]
     if max(others, default=0.0) > _ANOTHER_BODY:
-        raise MeshProblem.of("several-bodies", share=max(others))
+        raise MeshProblem(
+            "no landmarks can be found: {share:.0%} of the surface belongs to something else than the torso",
+            "Keep one person alone in the scan",
+            code="several-bodies",
+            share=max(others),
+        )
 
 
 # What a landmark means along x, y and z: a lower pole is known by its height, a lateral pole by height and depth.
@@ -664,7 +727,16 @@ def _judged(
     on_skin, away, face = _on_the_skin(body, wanted)
     normals = face_normals(body.vertices, body.faces[face])
     gone = _cut_off(body, merged, wanted, on_skin)
-    left_out = {name: Finding("landmark-cut-off", {"name": name}) for name in wanted if name in gone}
+    left_out = {
+        name: note(
+            "landmark-cut-off",
+            "{name:landmark} not found: the scan ends where it should lie",
+            "Set it by hand if it can be seen",
+            name=name,
+        )
+        for name in wanted
+        if name in gone
+    }
     shaky = {*unsure, *(f"nipple_{side}" for side in SIDES if f"lower_pole_{side}" in gone)}
     if _skin_beyond(body, wanted["sternal_notch"], 1.0) < _ABOVE:
         shaky.add("sternal_notch")
@@ -692,6 +764,16 @@ def _judged(
 def _require_enough_of_a_torso(found: Landmarks, gone: Sequence[str]) -> None:
     """Refuse where hardly anything is sure, or where the scan ends before most of it."""
     if len(found.doubtful) > 0.8 * len(found):
-        raise MeshProblem.of("not-a-torso")
+        raise MeshProblem(
+            "no landmarks can be found: this does not look like the front of an adult torso",
+            "Check that it is the right file and shows the bare front from neck to waist; or set the "
+            "landmarks by hand",
+            code="not-a-torso",
+        )
     if gone and (not found.nipple_sides or len(gone) + len(found.doubtful) > 0.5 * (len(gone) + len(found))):
-        raise MeshProblem.of("torso-cut-off", names=list(gone))
+        raise MeshProblem(
+            "no landmarks can be found: the scan ends before {names:landmark}",
+            "Scan the bare front from neck to waist, both sides; or set by hand what can be seen",
+            code="torso-cut-off",
+            names=list(gone),
+        )

@@ -15,8 +15,9 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from breastmorph.foundation.checks import AnyPath, check_path, check_type
-from breastmorph.foundation.errors import FileProblem, Finding, LandmarkProblem
+from breastmorph.foundation.errors import FileProblem, LandmarkProblem
 from breastmorph.foundation.files import in_utf8, printable, problems_of, read_bytes, write_file
+from breastmorph.foundation.messages import Finding, Message, note
 from breastmorph.foundation.safe_parsing import parse_xml
 from breastmorph.mesh.files import ply
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -55,7 +56,7 @@ def point_of(label: str, coordinates: Any) -> Point:
     """Three finite numbers from whatever a file gave for a landmark."""
     shown = f"landmark {label[:60]!r}"
     if not isinstance(coordinates, list | tuple) or len(coordinates) != 3:
-        raise LandmarkProblem(f"{shown} has not three coordinates", "Give x, y and z")
+        raise LandmarkProblem("{shown} has not three coordinates", "Give x, y and z", shown=shown)
     point = []
     for value in coordinates:
         try:
@@ -64,13 +65,17 @@ def point_of(label: str, coordinates: Any) -> Point:
             number = float(value)
         except (TypeError, ValueError, OverflowError):
             raise LandmarkProblem(
-                f"{shown} has the coordinate {str(value)[:40]!r}, which is not a number",
+                "{shown} has the coordinate {value!r}, which is not a number",
                 "Correct it in the file",
+                shown=shown,
+                value=str(value)[:40],
             ) from None
         if not math.isfinite(number):
             raise LandmarkProblem(
-                f"{shown} has a coordinate that is not finite ({number})",
+                "{shown} has a coordinate that is not finite ({number})",
                 "Remove the landmark or place it again",
+                shown=shown,
+                number=number,
             )
         point.append(number)
     return point[0], point[1], point[2]
@@ -102,8 +107,10 @@ def read_json(text: str) -> LabelledPoints:
         content = json.loads(text, object_pairs_hook=_without_repeats)
     except json.JSONDecodeError as error:
         raise FileProblem(
-            f"the JSON text breaks off or is not well formed (line {error.lineno}: {error.msg})",
+            "the JSON text breaks off or is not well formed (line {line}: {why})",
             "Copy or export the file again",
+            line=error.lineno,
+            why=error.msg,
         ) from error
     if isinstance(content, dict) and "markups" in content:
         return _from_slicer(content["markups"])
@@ -121,7 +128,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise LandmarkProblem(f"{name[:60]!r} is given twice", "Keep one entry per name")
+            raise LandmarkProblem("{name!r} is given twice", "Keep one entry per name", name=name[:60])
         found[name] = value
     return found
 
@@ -156,8 +163,11 @@ def _found_in(said: dict[str, Any]) -> dict[str, Found]:
     how = said["found"]
     doubtful = said["doubtful"] or []
     if not isinstance(how, dict) or not isinstance(doubtful, list):
-        raise LandmarkProblem.of(
-            "unusable-landmarks/found", key="found" if isinstance(doubtful, list) else "doubtful"
+        raise LandmarkProblem(
+            "what the file says of found landmarks cannot be used ({key})",
+            "Write the file again, or remove that entry",
+            code="unusable-landmarks/found",
+            key="found" if isinstance(doubtful, list) else "doubtful",
         )
     found = {}
     for name, way in how.items():
@@ -170,7 +180,12 @@ def _found_in(said: dict[str, Any]) -> dict[str, Found]:
         except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
             sound = False
         if not sound:
-            raise LandmarkProblem.of("unusable-landmarks/found", key=f"uncertainty of {name[:60]}")
+            raise LandmarkProblem(
+                "what the file says of found landmarks cannot be used ({key})",
+                "Write the file again, or remove that entry",
+                code="unusable-landmarks/found",
+                key=f"uncertainty of {name[:60]}",
+            )
         found[name] = Found(str(way)[:60], sd, covariance, name in doubtful)
     return found
 
@@ -187,7 +202,9 @@ def _from_slicer(markups: Any) -> LabelledPoints:
         declared = str(markup.get("coordinateSystem", "LPS"))  # LPS is the schema's default
         space = space_of(declared)
         if not space:
-            raise LandmarkProblem(f"the coordinate system {declared[:40]!r} is not known", "Use LPS or RAS")
+            raise LandmarkProblem(
+                "the coordinate system {declared!r} is not known", "Use LPS or RAS", declared=declared[:40]
+            )
         unit = markup.get("coordinateUnits", "")
         unit = unit[0] if isinstance(unit, list) and unit else unit  # ["mm", "UCUM", "millimeter"]
         placed = [_control(control, number) for number, control in enumerate(controls, 1)]
@@ -206,7 +223,9 @@ def _from_slicer(markups: Any) -> LabelledPoints:
 
 def _control(control: Any, number: int) -> tuple[str, Point] | None:
     if not isinstance(control, dict):
-        raise FileProblem(f"control point {number} is not an object", "Save the file again with 3D Slicer")
+        raise FileProblem(
+            "control point {number} is not an object", "Save the file again with 3D Slicer", number=number
+        )
     label = str(control.get("label") or control.get("id") or number)
     if control.get("positionStatus", "defined") in ("undefined", "preview", "missing"):
         return None
@@ -218,7 +237,9 @@ def _from_scalismo(content: list[dict[str, Any]]) -> LabelledPoints:
     for number, item in enumerate(content, 1):
         if "id" not in item or "coordinates" not in item:
             raise FileProblem(
-                f"entry {number} of the list has no 'id' or no 'coordinates'", "Export the file again"
+                "entry {number} of the list has no 'id' or no 'coordinates'",
+                "Export the file again",
+                number=number,
             )
         label = str(item["id"])
         points.append((label, point_of(label, item["coordinates"])))
@@ -283,7 +304,9 @@ def read_picked_points(text: str) -> LabelledPoints:
     root = parse_xml(text.encode(), allow_bare_doctype=True)
     if root.tag != "PickedPoints":
         raise FileProblem(
-            f"the XML text holds {root.tag[:40]!r}, not MeshLab's PickedPoints", "Save the points as .pp"
+            "the XML text holds {tag!r}, not MeshLab's PickedPoints",
+            "Save the points as .pp",
+            tag=root.tag[:40],
         )
     points = []
     for number, point in enumerate(root.iter("point"), 1):
@@ -330,7 +353,9 @@ def read_fcsv(text: str) -> LabelledPoints:
                 space = space_of(value)
                 if not space:
                     raise LandmarkProblem(
-                        f"the coordinate system {value.strip()[:40]!r} is not known", "Use LPS or RAS"
+                        "the coordinate system {value!r} is not known",
+                        "Use LPS or RAS",
+                        value=value.strip()[:40],
                     )
             elif equals and key.strip().lower() == "columns":
                 columns = [name.strip() for name in value.split(",")]
@@ -372,8 +397,9 @@ def read_table(text: str) -> LabelledPoints:
         axes = next((axes for axes in _AXES if set(axes) <= set(header)), None)
         if axes is None:
             raise FileProblem(
-                f"the table begins with {', '.join(header)[:60]!r}, which are not the columns name, x, y, z",
+                "the table begins with {header!r}, which are not the columns name, x, y, z",
                 "Write lines of name,x,y,z",
+                header=", ".join(header)[:60],
             )
         space, axes_at = _AXES[axes], [header.index(axis) for axis in axes]
         named = [header.index(name) for name in _LABELS if name in header]
@@ -386,8 +412,11 @@ def read_table(text: str) -> LabelledPoints:
         label = row[label_at] if 0 <= label_at < len(row) else ""
         if len(row) <= max(axes_at):
             raise LandmarkProblem(
-                f"line {number} of the table ({(label or row[0])[:40]!r}) has {len(row)} fields",
+                "line {number} of the table ({label!r}) has {n_row} fields",
                 "Write lines of name,x,y,z",
+                number=number,
+                label=(label or row[0])[:40],
+                n_row=len(row),
             )
         values = [row[at] for at in axes_at]
         not_placed = defined_at is not None and defined_at < len(row) and row[defined_at] == "0"
@@ -476,7 +505,7 @@ class LandmarkFile:
     def labels_not_understood(self) -> Finding | str:
         """The unknown labels as the end of a message; empty where there are none."""
         labels = [repr(label[:40]) for label in self.unknown[:8]]
-        return Finding("but-found", {"labels": labels}) if labels else ""
+        return note("but-found", "; labels not understood: {labels}", labels=labels) if labels else ""
 
 
 def load_landmarks(path: AnyPath, order: Sequence[str] | None = None) -> Landmarks:
@@ -523,7 +552,11 @@ def read_landmarks(path: AnyPath, order: Sequence[str] | None = None) -> Landmar
             assumed = RBSM_ORDER[: len(found.points)]
             found = _named(found, assumed)
         elif any(not label for label, _ in found.points):
-            raise LandmarkProblem.of("unusable-landmarks/bare-list")
+            raise LandmarkProblem(
+                "the file is a bare list of coordinates without names",
+                "Give the order of the names, or write lines of name,x,y,z",
+                code="unusable-landmarks/bare-list",
+            )
         return replace(_recognised(found), assumed_order=assumed)
 
 
@@ -536,7 +569,9 @@ def _vertices(mesh: TriangleMesh) -> LabelledPoints:
     if mesh.n_faces or mesh.n_vertices > _MOST_POINTS:
         what = "a surface" if mesh.n_faces else f"{mesh.n_vertices:,} points"
         raise FileProblem(
-            f"the file holds {what}, not landmarks", "Give a .ply with the landmarks alone, as its vertices"
+            "the file holds {what}, not landmarks",
+            "Give a .ply with the landmarks alone, as its vertices",
+            what=what,
         )
     return LabelledPoints(
         tuple(("", point_of(f"number {number}", row)) for number, row in enumerate(mesh.vertices.tolist(), 1))
@@ -568,12 +603,17 @@ def _named(found: LabelledPoints, order: Sequence[str]) -> LabelledPoints:
     strange = [name for name in order if canonical_name(name) is None]
     if strange:
         raise LandmarkProblem(
-            f"the order names {strange[0]!r}, which is no landmark", f"Known are {', '.join(NAMES)}"
+            "the order names {strange!r}, which is no landmark",
+            "Known are {names}",
+            strange=strange[0],
+            names=", ".join(NAMES),
         )
     if len(order) != len(found.points):
         raise LandmarkProblem(
-            f"the order names {len(order)} landmarks, the file has {len(found.points)} points",
+            "the order names {n_order} landmarks, the file has {n_points} points",
             "Give one name per point",
+            n_order=len(order),
+            n_points=len(found.points),
         )
     points = tuple((name, point) for name, (_, point) in zip(order, found.points, strict=True))
     return LabelledPoints(points, found.space, found.unit)
@@ -589,7 +629,9 @@ def _recognised(found: LabelledPoints) -> LandmarkFile:
         elif name in points:
             first, second = printable(label_of[name]), printable(label)
             both = f"{first!r} and {second!r}" if first != second else f"as {first!r}"
-            raise LandmarkProblem(f"landmark {name} is given twice ({both})", "Keep one point per name")
+            raise LandmarkProblem(
+                "landmark {name} is given twice ({both})", "Keep one point per name", name=name, both=both
+            )
         else:
             points[name], label_of[name] = point, label
     known = {name: found.found[label] for name, label in label_of.items() if label in found.found}
@@ -625,13 +667,15 @@ def save_landmarks(
     chosen = format or (known[0] if known else "")
     if chosen not in _WRITERS:
         raise FileProblem(
-            f"landmarks are not written as {format or path.suffix or 'names without extension'}",
-            f"Choose one of {', '.join(_WRITERS)}",
+            "landmarks are not written as {format}",
+            "Choose one of {writers}",
             path,
+            format=format or path.suffix or Message("names without extension"),
+            writers=", ".join(_WRITERS),
         )
     if space not in ("LPS", "RAS"):
-        raise LandmarkProblem(f"the axes {space!r} are not known", "Use LPS or RAS", path)
+        raise LandmarkProblem("the axes {space!r} are not known", "Use LPS or RAS", path, space=space)
     bad = [name for name, point in landmarks.items() if not np.all(np.isfinite(point))]
     if bad:
-        raise LandmarkProblem(f"landmark {bad[0]} is not finite", "Remove it or place it again", path)
+        raise LandmarkProblem("landmark {bad} is not finite", "Remove it or place it again", path, bad=bad[0])
     write_file(path, _WRITERS[chosen](landmarks, space).encode())

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import csv
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 from scipy.spatial import cKDTree
 
 from breastmorph.foundation.arrays import Bools, Floats
-from breastmorph.foundation.errors import (
-    FileProblem,
-    Finding,
-    LandmarkProblem,
-    MeshProblem,
-    error_context,
-    name_of,
-)
+from breastmorph.foundation.errors import FileProblem, LandmarkProblem, MeshProblem, error_context
 from breastmorph.foundation.files import printable, read_bytes
+from breastmorph.foundation.language import N_
+from breastmorph.foundation.messages import Finding, note, repair
+from breastmorph.foundation.text import name_of
 from breastmorph.mesh.files import load_mesh_or_points
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -42,7 +38,7 @@ _POINT_SUFFIXES = (".xyz", ".csv", ".txt", ".asc", ".pts")
 _LEAST_FINITE = 0.98  # of a cloud's points
 _FEWEST = 100  # points
 _NO_FACES = np.zeros((0, 3), np.int64)
-_EXAMPLE = "Write one point a line: x y z, or x,y,z"
+_EXAMPLE = N_("Write one point a line: x y z, or x,y,z")
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +99,12 @@ def load_target(
     findings: list[Finding] = []
     with error_context(path), error_context(where, LandmarkProblem):
         if landmarks is not None and not given.landmarks:
-            raise LandmarkProblem.of("missing-landmarks/none-known", but_found=given.labels_not_understood)
+            raise LandmarkProblem(
+                "no landmark of the file is known{but_found}",
+                "Rename the labels as in docs/landmarks.md",
+                code="missing-landmarks/none-known",
+                but_found=given.labels_not_understood,
+            )
         mesh = _read(path)
         if not mesh.n_faces:
             return _cloud(name, mesh, given, p, findings)
@@ -134,17 +135,21 @@ def target_of(shape: TriangleMesh | Floats, landmarks: Landmarks | None = None) 
 def _sound(shape: TriangleMesh | Floats) -> TriangleMesh | Floats:
     if isinstance(shape, TriangleMesh):
         if not shape.n_faces or not np.isfinite(shape.vertices).all():
-            raise MeshProblem.of("unusable-surface/empty")
+            raise MeshProblem(
+                "the surface has no faces or is not finite", "Check the scan", code="unusable-surface/empty"
+            )
         return shape
     points = np.asarray(shape, dtype=np.float64)
     if points.ndim != 2 or points.shape[1:] != (3,):
-        raise MeshProblem(f"points have shape {points.shape}, expected (m, 3)")
+        raise MeshProblem("points have shape {shape}, expected (m, 3)", shape=points.shape)
     finite = np.isfinite(points).sum(axis=1) == 3
     if finite.mean() < 0.9 if len(points) else True:
         raise MeshProblem(
-            f"{int(finite.sum()):,} of {len(points):,} points have finite coordinates",
+            "{finite:,} of {n_points:,} points have finite coordinates",
             "Export the point cloud again",
             code="non-finite-vertices",
+            finite=int(finite.sum()),
+            n_points=len(points),
         )
     return _enough_points(points[finite])
 
@@ -154,20 +159,23 @@ def _enough_points(points: Floats) -> Floats:
     points = points[np.sort(np.unique(points, axis=0, return_index=True)[1])]
     if len(points) < _FEWEST:
         raise MeshProblem(
-            f"{len(points)} different points are too few (at least {_FEWEST})", "Give a denser point cloud",
+            "{n_points} different points are too few (at least {fewest})",
+            "Give a denser point cloud",
             code="too-few-points",
-        )  # fmt: skip
+            n_points=len(points),
+            fewest=_FEWEST,
+        )
     return points
 
 
-def _completed(mesh: TriangleMesh, given: LandmarkFile, p: CheckParameters, note: Note) -> LandmarkFile:
+def _completed(mesh: TriangleMesh, given: LandmarkFile, p: CheckParameters, add: Note) -> LandmarkFile:
     """The landmarks as given and as found; where none can be found, three that are given are enough for a fit."""
     try:
-        return with_found(mesh, given, p, note)
+        return with_found(mesh, given, p, add)
     except MeshProblem as error:
         if len(given.landmarks) < 3:
             raise
-        note(Finding.of(error, "note"))
+        add(replace(error.finding, level="note"))
         return given
 
 
@@ -186,7 +194,7 @@ def load_points(path: Path) -> Floats:
     try:  # columns may be set apart by any number of blanks
         header = next(csv.reader(lines[:1], delimiter=mark)) if mark else lines[0].split()
     except csv.Error as error:
-        raise FileProblem(f"the file is no table of points ({error})", _EXAMPLE, path) from error
+        raise FileProblem("the file is no table of points ({why})", _EXAMPLE, path, why=str(error)) from error
     header = [name.strip().strip('"').lower() for name in header]
     if {"x", "y", "z"} <= set(header):
         columns, lines = (header.index("x"), header.index("y"), header.index("z")), lines[1:]
@@ -196,7 +204,9 @@ def load_points(path: Path) -> Floats:
             points = np.loadtxt(lines, delimiter=mark, usecols=columns, ndmin=2, dtype=np.float64)
     except (ValueError, IndexError) as error:
         reason = printable(str(error).split("(")[0].strip().rstrip(".;"), 160)
-        raise FileProblem(f"the file is no table of points ({reason})", _EXAMPLE, path) from error
+        raise FileProblem(
+            "the file is no table of points ({reason})", _EXAMPLE, path, reason=reason
+        ) from error
     return points.reshape(-1, 3)
 
 
@@ -231,33 +241,35 @@ def _cloud(
     return RawTarget(name, points, landmarks, Similarity(scale=1.0 / mm), tuple(findings))
 
 
-def _finite(points: Floats, note: Note) -> Bools:
+def _finite(points: Floats, add: Note) -> Bools:
     if not len(points):
         raise MeshProblem("the file holds no points", _EXAMPLE, code="too-few-points")
     finite: Bools = np.isfinite(points).sum(axis=1) == 3
     bad = int((~finite).sum())
     if bad > (1.0 - _LEAST_FINITE) * len(points):
         raise MeshProblem(
-            f"{bad:,} of {len(points):,} points are not finite",
+            "{bad:,} of {n_points:,} points are not finite",
             "Export the point cloud again",
             code="non-finite-vertices",
+            bad=bad,
+            n_points=len(points),
         )
     if bad:
-        note(Finding("non-finite-vertices/points", {"n": bad}, "repair"))
+        add(repair("non-finite-vertices/points", "{n:,} points that are not finite removed", n=bad))
     return finite
 
 
-def _mm_per_unit(points: Floats, given: LandmarkFile, p: CheckParameters, note: Note) -> float:
+def _mm_per_unit(points: Floats, given: LandmarkFile, p: CheckParameters, add: Note) -> float:
     """By a measured distance, or the unit as the user says it; for "auto" by the sternum or, without it, the size."""
     if given.assumed_order:
-        note_landmarks(given, note)
+        note_landmarks(given, add)
     if p.scale_by:
-        return scale_by(p.scale_by, given.landmarks, note)
+        return scale_by(p.scale_by, given.landmarks, add)
     if all(name in given.landmarks for name in STERNUM):
-        return scale_of(given.landmarks, p, note)[0]
+        return scale_of(given.landmarks, p, add)[0]
     unit = _unit_by_size(points) if p.unit == "auto" else p.unit
     if p.unit == "auto" and unit != "mm":
-        note(Finding("unit/size", {"unit": unit}))
+        add(note("unit/size", "unit taken as {unit} from the size", unit=unit))
     return UNITS[unit]
 
 
@@ -267,8 +279,16 @@ def _unit_by_size(points: Floats) -> str:
     unit = unit_of_extent(extent)
     if unit is None:
         least, most = BODY_EXTENT
-        raise MeshProblem.of(
-            "unknown-unit/extent", extent=extent, least=least, most=most, scale_by=MEASURE_IT
+        raise MeshProblem(
+            "the data extend over {extent:.3g} in the file's unit; a torso's {least:.0f}-{most:.0f} "
+            "mm fit neither mm, cm nor m",
+            "Check that it is a torso, or give its unit; where the scale of the file is not known, "
+            "set two landmarks, {scale_by}",
+            code="unknown-unit/extent",
+            extent=extent,
+            least=least,
+            most=most,
+            scale_by=MEASURE_IT,
         )
     return unit
 
@@ -281,6 +301,10 @@ def _require_near(points: Floats, landmarks: Landmarks, allowed: float) -> None:
     limit = allowed + 2.0 * spacing
     if np.median(distances) > limit:
         worst = int(distances.argmax())
-        raise LandmarkProblem.of(
-            "landmark-off-surface/points", name=landmarks.names[worst], distance=float(distances[worst])
+        raise LandmarkProblem(
+            "most landmarks lie off the points, {name:landmark} by {distance:.0f} mm",
+            "Check that they belong to this scan and were picked in its coordinates",
+            code="landmark-off-surface/points",
+            name=landmarks.names[worst],
+            distance=float(distances[worst]),
         )

@@ -11,7 +11,8 @@ import numpy as np
 
 from breastmorph.foundation.arrays import Floats, Shown, doubted
 from breastmorph.foundation.checks import check_type
-from breastmorph.foundation.errors import BreastMorphError, Finding, LandmarkProblem
+from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
+from breastmorph.foundation.messages import Finding
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 
@@ -130,10 +131,16 @@ class Landmarks(Mapping[str, Floats]):
                 "landmarks are no points of three numbers", "Give x, y, z for each"
             ) from error
         if len(points) != len(self.names):
-            raise LandmarkProblem(f"{len(self.names)} landmark names but {len(points)} points")
+            raise LandmarkProblem(
+                "{n_names} landmark names but {n_points} points",
+                n_names=len(self.names),
+                n_points=len(points),
+            )
         twice = sorted({name for name in self.names if self.names.count(name) > 1})
         if twice:
-            raise LandmarkProblem(f"landmark {twice[0]} is given twice", "Keep one point per name")
+            raise LandmarkProblem(
+                "landmark {twice} is given twice", "Keep one point per name", twice=twice[0]
+            )
         points.flags.writeable = False
         object.__setattr__(self, "points", points)
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints
-from breastmorph.foundation.errors import Finding, warning
+from breastmorph.foundation.messages import Finding, warning
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import distances_from, lengths, vertex_normals
 from breastmorph.mesh.topology import edge_table, faces_with_all
@@ -137,15 +137,54 @@ def suspicions(
     s = signs(mesh, landmarks)
     layered = s.layered > p.layered or s.facing > p.facing
     if s.ragged > p.ragged or (s.rough > p.rough and not layered):
-        return [warning("rough-surface", rough=s.rough, usual=p.rough)]
+        return [
+            warning(
+                "rough-surface",
+                "the surface is rough: {rough:.1f} mm off smooth skin (scanners: below {usual:g})",
+                "Look for a failed capture or unit, or export the scan again",
+                rough=s.rough,
+                usual=p.rough,
+            )
+        ]
     if s.stretched > p.stretched:
-        return [warning("covered-breasts", stretched=s.stretched)]
+        return [
+            warning(
+                "covered-breasts",
+                "the surface at the nipples is drawn out ({stretched:.1f} times the triangles around): "
+                "pushed outwards, or a garment",
+                "Check that the skin was bare; volumes of a covered breast are too large",
+                stretched=s.stretched,
+            )
+        ]
     if layered:
-        return [warning("layered-surface", within=_GAPS[1], share=max(s.layered, s.facing))]
+        return [
+            warning(
+                "layered-surface",
+                "a second surface lies within {within:.0f} mm of {share:.0%} of the front: the same skin "
+                "twice",
+                "Align the views of the scan again, or keep one layer",
+                within=_GAPS[1],
+                share=max(s.layered, s.facing),
+            )
+        ]
     if s.off > p.off:
-        return [warning("landmarks-off-skin", off=s.off)]
+        return [
+            warning(
+                "landmarks-off-skin",
+                "a quarter of the landmarks lie more than {off:.1f} mm off the skin: mesh and landmarks "
+                "are not of one size",
+                "Check that both were exported together; a mesh scaled by a few per cent looks like this",
+                off=s.off,
+            )
+        ]
     if any(evidence < p.nipple for evidence in s.evidence):
-        return [warning("landmarks-of-another")]
+        return [
+            warning(
+                "landmarks-of-another",
+                "the skin at the nipples' landmarks has not the shape of a nipple",
+                "Check that the landmarks are this scan's, and that the breasts are bare",
+            )
+        ]
     return []
 
 

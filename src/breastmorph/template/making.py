@@ -204,14 +204,16 @@ def border_distance(one: TriangleMesh, other: TriangleMesh) -> float:
 
 def _check(scan: Scan, p: TemplateParameters) -> None:
     if p.side not in SIDES:
-        raise LandmarkProblem(f"there is no side {p.side!r}", "Say left or right, the patient's")
+        raise LandmarkProblem("there is no side {side!r}", "Say left or right, the patient's", side=p.side)
     missing = [name for name in STERNUM if name not in scan.landmarks]
     missing += [f"{part}_{p.side}" for part in OF_A_BREAST if f"{part}_{p.side}" not in scan.landmarks]
     if missing:
         raise LandmarkProblem(
-            f"a template of the {p.side} half needs the landmark {missing[0]}",
+            "a template of the {side} half needs the landmark {missing}",
             "Choose the side of the healthy breast or add the landmark",
             scan.id,
+            side=p.side,
+            missing=missing[0],
         )
     if p.edge <= 0 or p.coarse_vertices < 50:
         raise MeshProblem("a template needs an edge length above 0 and at least 50 coarse vertices")
@@ -344,8 +346,9 @@ def _with_landmarks(
             if name in OPTIONAL:
                 continue
             raise MeshProblem(
-                f"the surface does not reach the landmark {name}",
+                "the surface does not reach the landmark {name}",
                 "The scan is too small for a template, or its holes are open to the side",
+                name=name,
             )
         places[name] = place
     half, ids = insert_points(half, np.array(list(places.values())))

@@ -34,6 +34,8 @@ from breastmorph.foundation.files import (
     truncated,
     write_file,
 )
+from breastmorph.foundation.language import N_
+from breastmorph.foundation.messages import Message
 from breastmorph.mesh.files import gltf, ply, vtk
 from breastmorph.mesh.files.corners import rgba, triangulated
 from breastmorph.mesh.geometry import face_normals
@@ -78,7 +80,11 @@ def read_obj(data: bytes, path: Path) -> TriangleMesh:
     texture = None
     if found.uv and np.any(corner_uv != _NONE):
         if corner_uv.max() >= len(found.uv) or corner_uv.min() < _NONE:
-            raise damaged(f"a face names texture coordinate {corner_uv.max() + 1:,} of {len(found.uv):,}")
+            raise damaged(
+                "a face names texture coordinate {corner_uv:,} of {n_uv:,}",
+                corner_uv=corner_uv.max() + 1,
+                n_uv=len(found.uv),
+            )
         uv = np.vstack([_uv(found.uv), [[0.0, 0.0]]])
         texture = Texture(uv[corner_uv], _picture(found, path))
     comments = b"\n".join(re.findall(rb"#[^\r\n]*", data[:4096])).decode("latin-1")
@@ -149,7 +155,7 @@ def _triangles(lines: list[bytes], n_vertices: int, n_uv: int, vertices: Floats)
     corners = [[word for word in line.split()[1:] if not word.startswith(b"#")] for line in lines]
     counts = np.array([len(face) for face in corners])
     if counts.min() < 3:
-        raise damaged(f"a face has {counts.min()} corners")
+        raise damaged("a face has {counts} corners", counts=counts.min())
     known: dict[bytes, tuple[int, int]] = {}  # a corner stands in about six faces
     for word in (word for face in corners for word in face):
         if word not in known:
@@ -180,7 +186,7 @@ def _index(token: bytes, count: int) -> int:
     # From 1, or backwards from the last one read so far.
     number = int(token) if re.fullmatch(rb"-?\d{1,15}", token) else 0
     if number == 0 or number < -count:
-        raise damaged(f"a face names {token[:20].decode('latin-1')!r}, which is no vertex")
+        raise damaged("a face names {token!r}, which is no vertex", token=token[:20].decode("latin-1"))
     return number - 1 if number > 0 else count + number
 
 
@@ -289,11 +295,15 @@ def read_stl(data: bytes, path: Path) -> TriangleMesh:
 
 def _binary_corners(data: bytes) -> NDArray[np.float32]:
     if len(data) < _HEADER:
-        raise truncated(f"a binary STL header has {_HEADER} bytes, the file has {len(data)}")
+        raise truncated(
+            "a binary STL header has {header} bytes, the file has {n_data}", header=_HEADER, n_data=len(data)
+        )
     count = _announced(data)
     there = (len(data) - _HEADER) // _RECORD.itemsize
     if there < count:
-        raise truncated(f"the STL header announces {count:,} triangles, {there:,} are there")
+        raise truncated(
+            "the STL header announces {count:,} triangles, {there:,} are there", count=count, there=there
+        )
     return np.frombuffer(data, _RECORD, count, _HEADER)["corners"].reshape(-1, 3)
 
 
@@ -347,7 +357,9 @@ def read_off(data: bytes, path: Path) -> TriangleMesh:
         raise damaged("the number of vertices or faces is negative")
     if len(rows) - 1 < n_vertices + n_faces:
         raise truncated(
-            f"{n_vertices + n_faces:,} vertices and faces are announced, {len(rows) - 1:,} are there"
+            "{n_vertices:,} vertices and faces are announced, {n_rows:,} are there",
+            n_vertices=n_vertices + n_faces,
+            n_rows=len(rows) - 1,
         )
 
     vertex_rows, face_rows = rows[1 : 1 + n_vertices], rows[1 + n_vertices : 1 + n_vertices + n_faces]
@@ -406,18 +418,18 @@ _WRITERS: dict[str, Callable[[TriangleMesh, Path], None]] = {
 READABLE = tuple(f".{kind.lower()}" for kind in _READERS)
 WRITABLE = tuple(_WRITERS)
 
-_SUPPORTED = "Meshes are read from PLY, OBJ, STL, OFF, VTK/VTP (PolyData) and glTF (.glb, .gltf) files"
+_SUPPORTED = N_("Meshes are read from PLY, OBJ, STL, OFF, VTK/VTP (PolyData) and glTF (.glb, .gltf) files")
 _FOREIGN = {
-    b"\x1f\x8b": "a gzip archive",
-    b"PK\x03\x04": "a zip archive (or 3MF)",
-    b"\x89HDF": "an HDF5 file",
-    b"Kaydara FBX": "an FBX file",
-    b"\x89PNG": "a picture",
-    b"\xff\xd8\xff": "a picture",
-    b"%PDF": "a PDF",
-    b"NRRD": "an NRRD volume",
-    b"{": "a JSON text, but not glTF's",
-    b"<": "an XML text, but not VTK's",
+    b"\x1f\x8b": N_("a gzip archive"),
+    b"PK\x03\x04": N_("a zip archive (or 3MF)"),
+    b"\x89HDF": N_("an HDF5 file"),
+    b"Kaydara FBX": N_("an FBX file"),
+    b"\x89PNG": N_("a picture"),
+    b"\xff\xd8\xff": N_("a picture"),
+    b"%PDF": N_("a PDF"),
+    b"NRRD": N_("an NRRD volume"),
+    b"{": N_("a JSON text, but not glTF's"),
+    b"<": N_("an XML text, but not VTK's"),
 }
 
 
@@ -444,10 +456,11 @@ def load_mesh(path: AnyPath) -> TriangleMesh:
     mesh = load_mesh_or_points(path)
     if mesh.n_faces == 0:
         raise MeshProblem(
-            f"the file has {mesh.n_vertices:,} points but no faces (a point cloud)",
+            "the file has {n_vertices:,} points but no faces (a point cloud)",
             "Export a surface with triangles",
             Path(path),
             code="no-faces",
+            n_vertices=mesh.n_vertices,
         )
     return mesh
 
@@ -482,9 +495,11 @@ def save_mesh(mesh: TriangleMesh, path: AnyPath) -> None:
     suffix = path.suffix.lower()
     if suffix not in _WRITERS:
         raise FileProblem(
-            f"meshes are not written to {suffix or 'names without extension'}",
-            f"Choose one of {', '.join(WRITABLE)}",
+            "meshes are not written to {suffix}",
+            "Choose one of {writable}",
             path,
+            suffix=suffix or Message("names without extension"),
+            writable=", ".join(WRITABLE),
         )
     _WRITERS[suffix](mesh, path)
 
@@ -508,7 +523,9 @@ def _kind(data: bytes, path: Path) -> str:
         return "GLTF"
     foreign = next((name for start, name in _FOREIGN.items() if data[:64].lstrip().startswith(start)), None)
     if foreign:
-        raise FileProblem(f"this is {foreign}, not a mesh file that can be read", _SUPPORTED, path)
+        raise FileProblem(
+            "this is {foreign}, not a mesh file that can be read", _SUPPORTED, path, foreign=Message(foreign)
+        )
     is_text = b"\0" not in data[:4096]
     if is_text and LOOKS_LIKE_OBJ.search(data):  # OBJ has no signature
         return "OBJ"
@@ -517,8 +534,10 @@ def _kind(data: bytes, path: Path) -> str:
         return "STL"  # a binary one that is cut off
     if suffix in READABLE:
         raise FileProblem(
-            f"the content does not begin as that of a {suffix[1:].upper()} file does",
-            f"The file is damaged, cut off or misnamed. {_SUPPORTED}",
+            "the content does not begin as that of a {suffix} file does",
+            "The file is damaged, cut off or misnamed. {supported}",
             path,
+            suffix=suffix[1:].upper(),
+            supported=_SUPPORTED,
         )
     raise FileProblem("the format of this file is not known", _SUPPORTED, path)

@@ -249,7 +249,11 @@ def mesh_of(pieces: list[PolyData], space: str) -> TriangleMesh:
         ]
         own = np.concatenate(triangles)
         if own.size and (own.min() < 0 or own.max() >= len(piece.points)):
-            raise damaged(f"a face names vertex {own.max():,}, but there are only {len(piece.points):,}")
+            raise damaged(
+                "a face names vertex {own:,}, but there are only {n_points:,}",
+                own=own.max(),
+                n_points=len(piece.points),
+            )
         faces.append(own + start)
         uvs.append(_uv(piece, own, counts))
         colors.append(_colors(piece))

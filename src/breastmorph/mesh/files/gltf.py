@@ -92,8 +92,9 @@ def _beside(path: Path, uri: str) -> Path:
     name = unquote(uri).removeprefix("./")
     if not name.strip(".") or any(mark in name for mark in "/\\:\0"):
         raise FileProblem(
-            f"the data lie in another file, {printable(uri)!r}, which is not in the scan's folder",
+            "the data lie in another file, {uri!r}, which is not in the scan's folder",
             "Export one self-contained .glb file",
+            uri=printable(uri),
         )
     return path.with_name(name)
 
@@ -106,8 +107,9 @@ def _mesh_of(scene: _Document) -> TriangleMesh:
         most = _SMALL + scene.size  # nodes may show a mesh again and again
         if total > most:
             raise FileProblem(
-                f"the scene shows more than {most:,} vertices and corners: it repeats its meshes",
+                "the scene shows more than {most:,} vertices and corners: it repeats its meshes",
                 "Export the surface once",
+                most=most,
             )
     if not parts:
         return TriangleMesh(np.empty((0, 3)), np.empty((0, 3), np.int64))
@@ -138,9 +140,15 @@ def _chunks(data: bytes) -> tuple[dict[str, Any], bytes]:
         raise truncated("the header")
     version, length = struct.unpack_from("<II", data, 4)
     if version != 2:
-        raise FileProblem(f"this is glTF version {version}; version 2 is read", "Export the file as glTF 2.0")
+        raise FileProblem(
+            "this is glTF version {version}; version 2 is read",
+            "Export the file as glTF 2.0",
+            version=version,
+        )
     if length > len(data):
-        raise truncated(f"the header announces {length:,} bytes, {len(data):,} are there")
+        raise truncated(
+            "the header announces {length:,} bytes, {n_data:,} are there", length=length, n_data=len(data)
+        )
     chunks: dict[int, bytes] = {}
     at = 12
     while at + 8 <= length:
@@ -161,8 +169,9 @@ def _description(text: bytes) -> dict[str, Any]:
     version = document.get("asset", {}).get("version", "2.0")
     if not str(version).startswith("2"):
         raise FileProblem(
-            f"this is glTF version {printable(str(version))}; version 2 is read",
+            "this is glTF version {version}; version 2 is read",
             "Export the file as glTF 2.0",
+            version=printable(str(version)),
         )
     return document
 
@@ -178,7 +187,9 @@ class _Document:
         compression = [name for name in document.get("extensionsRequired", []) if name in _COMPRESSION]
         if compression:
             raise FileProblem(
-                f"the compression {compression[0]} is not read", "Export the file without compression"
+                "the compression {compression} is not read",
+                "Export the file without compression",
+                compression=compression[0],
             )
 
     @property
@@ -189,7 +200,12 @@ class _Document:
     def _item(self, kind: str, index: Any) -> dict[str, Any]:
         items = self.document.get(kind, [])
         if not isinstance(index, int) or not 0 <= index < len(items):
-            raise damaged(f"number {printable(repr(index))} of '{kind}' is named, there are {len(items)}")
+            raise damaged(
+                "number {index} of '{kind}' is named, there are {n_items}",
+                index=printable(repr(index)),
+                kind=kind,
+                n_items=len(items),
+            )
         return items[index]
 
     def parts(self) -> Iterator[_Part]:
@@ -217,7 +233,9 @@ class _Document:
                 raise damaged("the nodes are nested without end")
             if seen + len(waiting) + len(children) > _MOST_NODES:
                 raise FileProblem(
-                    f"the scene shows more than {_MOST_NODES:,} parts", "Export the surface once"
+                    "the scene shows more than {most_nodes:,} parts",
+                    "Export the surface once",
+                    most_nodes=_MOST_NODES,
                 )
             transform = parent @ _transform(node)
             waiting += [(child, transform, depth + 1) for child in reversed(children)]
@@ -262,7 +280,11 @@ class _Document:
             if len(corners) % 3:
                 raise damaged("the corners are not a multiple of three")
             if corners.size and corners.max() >= len(vertices):
-                raise damaged(f"a face names vertex {corners.max():,} of {len(vertices):,}")
+                raise damaged(
+                    "a face names vertex {corners:,} of {n_vertices:,}",
+                    corners=corners.max(),
+                    n_vertices=len(vertices),
+                )
             colors = uv = None
             if "COLOR_0" in attributes:
                 colors = _levels(self.array(attributes["COLOR_0"], None))
@@ -271,7 +293,12 @@ class _Document:
                 uv = np.stack([uv[:, 0], 1.0 - uv[:, 1]], axis=1)  # glTF counts from the upper left
             for name, values in (("COLOR_0", colors), ("TEXCOORD_0", uv)):
                 if values is not None and len(values) != len(vertices):
-                    raise damaged(f"{name} has {len(values):,} rows for {len(vertices):,} vertices")
+                    raise damaged(
+                        "{name} has {n_values:,} rows for {n_vertices:,} vertices",
+                        name=name,
+                        n_values=len(values),
+                        n_vertices=len(vertices),
+                    )
             yield _Part(vertices, corners.reshape(-1, 3), colors, uv, self._image_of(primitive))
 
     def scaled(self, accessor: int, width: int) -> Floats:
@@ -294,7 +321,7 @@ class _Document:
         dtype = np.dtype(_COMPONENTS[accessor["componentType"]])
         columns = _WIDTHS[accessor["type"]]
         if width is not None and columns != width:
-            raise damaged(f"an array has {columns} columns instead of {width}")
+            raise damaged("an array has {columns} columns instead of {width}", columns=columns, width=width)
         view = self._item("bufferViews", accessor["bufferView"])
         source = self._view(view)
         count, start = int(accessor["count"]), int(accessor.get("byteOffset", 0))
@@ -302,7 +329,7 @@ class _Document:
         if count < 0 or start < 0 or stride < columns * dtype.itemsize:
             raise damaged("an array has impossible sizes")
         if count and start + (count - 1) * stride + columns * dtype.itemsize > len(source):
-            raise truncated(f"an array announces {count:,} rows, fewer are there")
+            raise truncated("an array announces {count:,} rows, fewer are there", count=count)
         rows: NDArray[Any] = np.ndarray((count, columns), dtype, source, start, (stride, dtype.itemsize))
         return rows.astype(dtype.newbyteorder("="))
 
@@ -317,7 +344,7 @@ class _Document:
         uri = self._item("buffers", index).get("uri")
         if index not in self._buffers:
             if uri is None:
-                raise damaged(f"number {index} of 'buffers' has no data")
+                raise damaged("number {index} of 'buffers' has no data", index=index)
             data = _decoded(uri) if uri.startswith("data:") else read_bytes(_beside(self.path, uri))
             if self.size + len(data) > LARGEST_MESH_FILE:
                 raise FileProblem("the file's arrays are too large", "Export a smaller file")

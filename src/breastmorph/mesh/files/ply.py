@@ -153,9 +153,12 @@ def _header(data: bytes) -> tuple[str, list[_Element], list[str], int]:
             case []:
                 pass
             case _:
-                raise damaged(f"the PLY header has the line {line[:60]!r}")
+                raise damaged("the PLY header has the line {line!r}", line=line[:60])
     if any(len(element.properties) > _MOST_PROPERTIES for element in elements):
-        raise damaged(f"an element of the PLY header has more than {_MOST_PROPERTIES:,} properties")
+        raise damaged(
+            "an element of the PLY header has more than {most_properties:,} properties",
+            most_properties=_MOST_PROPERTIES,
+        )
     if not layout:
         raise damaged("the PLY header names no known 'format'")
     return layout, elements, comments, end.end()
@@ -163,13 +166,15 @@ def _header(data: bytes) -> tuple[str, list[_Element], list[str], int]:
 
 def _type(name: str) -> str:
     if name not in _TYPES:
-        raise damaged(f"the PLY header names the unknown type {name[:40]!r}")
+        raise damaged("the PLY header names the unknown type {name!r}", name=name[:40])
     return _TYPES[name]
 
 
 def _short(element: _Element) -> FileProblem:
     return truncated(
-        f"the header announces {element.count:,} of '{printable(element.name)}', fewer are there"
+        "the header announces {count:,} of '{name}', fewer are there",
+        count=element.count,
+        name=printable(element.name),
     )
 
 

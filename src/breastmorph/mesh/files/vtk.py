@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from breastmorph.foundation.arrays import Ints
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.foundation.files import damaged, floats, integers, printable, space_in, truncated, write_file
+from breastmorph.foundation.messages import Message
 from breastmorph.foundation.safe_parsing import parse_xml
 from breastmorph.mesh.files.corners import NO_CELLS, SEAM_ARRAY, PolyData, mesh_of, rgba, split_by_offsets
 from breastmorph.mesh.triangle_mesh import TriangleMesh, uv_by_vertex
@@ -94,19 +95,24 @@ class _LegacyReader:
     def numbers(self, kind: str, count: int, what: str) -> NDArray[Any]:
         """The next ``count`` numbers of a VTK type, (count,)."""
         if kind.lower() not in _LEGACY_TYPES:
-            raise damaged(f"{what} has the unknown type {kind[:40]!r}")
+            raise damaged("{what} has the unknown type {kind!r}", what=what, kind=kind[:40])
         dtype = np.dtype(">" + _LEGACY_TYPES[kind.lower()])
         rest = len(self.data) - self.at
         least = count * dtype.itemsize if self.binary else 2 * count - 1
         if count < 0 or least > rest:  # before anything is allocated
-            raise truncated(f"{what} announces {count:,} numbers, fewer are there")
+            raise truncated("{what} announces {count:,} numbers, fewer are there", what=what, count=count)
         if self.binary:
             values = np.frombuffer(self.data, dtype, count, self.at)
             self.at += least
             return values.astype(dtype.newbyteorder("="))
         tokens = self._words(count)
         if len(tokens) < count:
-            raise truncated(f"{what} announces {count:,} numbers, {len(tokens):,} are there")
+            raise truncated(
+                "{what} announces {count:,} numbers, {n_tokens:,} are there",
+                what=what,
+                count=count,
+                n_tokens=len(tokens),
+            )
         if dtype.kind == "f":
             return floats(tokens, what)
         return integers(tokens, what).astype(np.uint8 if dtype == np.uint8 else np.int64)
@@ -134,8 +140,9 @@ class _LegacyReader:
             raise damaged("the line 'DATASET ...' is missing")
         if kind[1].upper() != "POLYDATA":
             raise FileProblem(
-                f"the VTK file holds {printable(kind[1])}, not a surface (POLYDATA)",
+                "the VTK file holds {kind}, not a surface (POLYDATA)",
                 "Extract the surface and save it as PolyData",
+                kind=printable(kind[1]),
             )
         section, rows = "FIELD", 1
         while words := self._words_or_end():
@@ -149,7 +156,7 @@ class _LegacyReader:
             elif keyword == "METADATA":
                 self._skip_metadata()
             elif not self._attribute(section, rows, keyword, words):
-                raise damaged(f"the VTK file has the line {' '.join(words)[:60]!r}")
+                raise damaged("the VTK file has the line {words!r}", words=" ".join(words)[:60])
         if "POLYGONS" not in self.cells and "TRIANGLE_STRIPS" not in self.cells and not len(self.points):
             raise truncated("POINTS are missing")
         space = self.arrays["FIELD"].get("SPACE")
@@ -176,7 +183,7 @@ class _LegacyReader:
             offsets = self.numbers(words[1], first, f"offsets of {keyword}").astype(np.int64)
             words = self.next_line(f"CONNECTIVITY of {keyword}")
             if words[0].upper() != "CONNECTIVITY" or len(words) != 2:
-                raise damaged(f"CONNECTIVITY of {keyword} is missing")
+                raise damaged("CONNECTIVITY of {keyword} is missing", keyword=keyword)
             corners = self.numbers(words[1], second, f"corners of {keyword}").astype(np.int64)
             return split_by_offsets(offsets[1:], corners)
         self.at = before
@@ -192,7 +199,12 @@ class _LegacyReader:
         parts, at = [], 0
         for _ in range(first):
             if at >= len(flat) or flat[at] < 0 or at + 1 + flat[at] > len(flat):
-                raise damaged(f"{keyword} announces {first:,} cells that do not fit its {second:,} numbers")
+                raise damaged(
+                    "{keyword} announces {first:,} cells that do not fit its {second:,} numbers",
+                    keyword=keyword,
+                    first=first,
+                    second=second,
+                )
             counts.append(int(flat[at]))
             parts.append(flat[at + 1 : at + 1 + counts[-1]])
             at += 1 + counts[-1]
@@ -231,7 +243,9 @@ class _LegacyReader:
 
     def _table(self, kind: str, rows: int, width: int, what: str) -> NDArray[Any]:
         if width < 1 or rows < 0:
-            raise damaged(f"{what} announces {rows} rows of {width} numbers")
+            raise damaged(
+                "{what} announces {rows} rows of {width} numbers", what=what, rows=rows, width=width
+            )
         return self.numbers(kind, rows * width, what).reshape(rows, width)
 
     def _field_array(self, store: dict[str, NDArray[Any]]) -> None:
@@ -240,7 +254,7 @@ class _LegacyReader:
             self._skip_metadata()
             words = self.next_line("an array of a FIELD")
         if len(words) < 4:
-            raise damaged(f"a FIELD has the array {' '.join(words)[:60]!r}")
+            raise damaged("a FIELD has the array {words!r}", words=" ".join(words)[:60])
         name, width, rows, kind = unquote(words[0]), int(words[1]), int(words[2]), words[3]
         if kind.lower() == "string":
             texts = [self._string() for _ in range(min(width * rows, len(self.data) - self.at))]
@@ -308,19 +322,22 @@ class _XmlReader:
         kind = self.root.get("type", "")
         if self.root.tag != "VTKFile" or kind != "PolyData":
             raise FileProblem(
-                f"the VTK file holds {printable(kind) or 'an unknown dataset'}, not a surface (PolyData)",
+                "the VTK file holds {kind}, not a surface (PolyData)",
                 "Extract the surface and save it as PolyData (.vtp)",
+                kind=printable(kind) or Message("an unknown dataset"),
             )
         order = ">" if self.root.get("byte_order") == "BigEndian" else "<"
         self.order = order
         lengths = self.root.get("header_type", "UInt32")
         if lengths not in _LENGTHS:
-            raise damaged(f"its header_type {printable(lengths)!r} is not known")
+            raise damaged("its header_type {lengths!r} is not known", lengths=printable(lengths))
         self.length = np.dtype(order + _LENGTHS[lengths])
         compressor = self.root.get("compressor", "")
         if compressor not in ("", "vtkZLibDataCompressor"):
             raise FileProblem(
-                f"the compression {printable(compressor)} is not read", "Save the file with zlib or none"
+                "the compression {compressor} is not read",
+                "Save the file with zlib or none",
+                compressor=printable(compressor),
             )
         self.compressed = bool(compressor)
 
@@ -362,7 +379,7 @@ class _XmlReader:
     def _number(self, element: Element, name: str) -> int:
         text = element.get(name, "0").strip()
         if not text.isdecimal() or len(text) > 15:
-            raise damaged(f"{name} is {text[:30]!r}")
+            raise damaged("{name} is {text!r}", name=name, text=text[:30])
         return int(text)
 
     def _attributes(self, data: Element, rows: int) -> dict[str, NDArray[Any]]:
@@ -381,7 +398,7 @@ class _XmlReader:
         if count == 0:
             return NO_CELLS
         if not {"connectivity", "offsets"} <= arrays.keys():
-            raise damaged(f"connectivity or offsets of {tag} are missing")
+            raise damaged("connectivity or offsets of {tag} are missing", tag=tag)
         offsets = self.table(arrays["offsets"], count, 1).ravel().astype(np.int64)
         return split_by_offsets(
             offsets, self.table(arrays["connectivity"], int(offsets[-1]), 1).ravel().astype(np.int64)
@@ -391,7 +408,12 @@ class _XmlReader:
         """The values of an array that must have this shape, (rows, width)."""
         values = self.array(array, rows * width)
         if len(values) < rows * width:
-            raise truncated(f"{_name(array)} has {len(values):,} of {rows * width:,} numbers")
+            raise truncated(
+                "{array} has {n_values:,} of {rows:,} numbers",
+                array=_name(array),
+                n_values=len(values),
+                rows=rows * width,
+            )
         return values[: rows * width].reshape(rows, width)
 
     def array(self, array: Element, expected: int) -> NDArray[Any]:
@@ -399,10 +421,12 @@ class _XmlReader:
         kind = _XML_TYPES.get(array.get("type", ""))
         name = _name(array)
         if kind is None:
-            raise damaged(f"{name} has the unknown type {printable(array.get('type', ''))!r}")
+            raise damaged(
+                "{name} has the unknown type {array!r}", name=name, array=printable(array.get("type", ""))
+            )
         dtype = np.dtype(self.order + kind)
         if not 0 <= expected * dtype.itemsize <= _LARGEST_ARRAY:
-            raise damaged(f"{name} announces {expected:,} numbers")
+            raise damaged("{name} announces {expected:,} numbers", name=name, expected=expected)
         layout = array.get("format", "ascii")
         if layout == "ascii":
             tokens = (array.text or "").encode().split()
@@ -413,15 +437,15 @@ class _XmlReader:
         elif layout == "appended":
             at = self._number(array, "offset")
             if at >= len(self.appended):
-                raise truncated(f"{name} lies behind the end of the file")
+                raise truncated("{name} lies behind the end of the file", name=name)
             source, is_base64 = self.appended[at:], self.appended_is_base64
         else:
-            raise damaged(f"{name} has the unknown format {layout[:30]!r}")
+            raise damaged("{name} has the unknown format {layout!r}", name=name, layout=layout[:30])
         largest = min(expected * dtype.itemsize, self.left)
         raw = self._decode(_Stream(source, is_base64, name), largest, name)
         self.left -= len(raw)
         if len(raw) % dtype.itemsize:
-            raise damaged(f"{name} ends within a number")
+            raise damaged("{name} ends within a number", name=name)
         return np.frombuffer(raw, dtype).astype(dtype.newbyteorder("="))
 
     def _decode(self, stream: _Stream, largest: int, name: str) -> bytes:
@@ -429,27 +453,37 @@ class _XmlReader:
         if not self.compressed:
             length = int(np.frombuffer(stream.peek(size), self.length)[0])
             if length > largest:
-                raise damaged(f"{name} announces {length:,} bytes where {largest:,} are expected")
+                raise damaged(
+                    "{name} announces {length:,} bytes where {largest:,} are expected",
+                    name=name,
+                    length=length,
+                    largest=largest,
+                )
             return stream.behind_header(size, length)
         blocks = int(np.frombuffer(stream.peek(size), self.length)[0])
         if blocks == 0:
             return b""
         if blocks > largest + 1:  # every block holds at least a byte
-            raise damaged(f"{name} announces {blocks:,} blocks")
+            raise damaged("{name} announces {blocks:,} blocks", name=name, blocks=blocks)
         header = np.frombuffer(stream.peek((3 + blocks) * size), self.length).astype(object)
         block_size, last_size, sizes = header[1], header[2], header[3:]
         lengths = [block_size] * blocks
         lengths[-1] = last_size or block_size
         packed = sum(sizes)
         if sum(lengths) > largest or sum(lengths) > _BEST_RATIO * packed:
-            raise damaged(f"{name} announces {sum(lengths):,} bytes where {largest:,} are expected")
+            raise damaged(
+                "{name} announces {lengths:,} bytes where {largest:,} are expected",
+                name=name,
+                lengths=sum(lengths),
+                largest=largest,
+            )
         body = stream.behind_header((3 + blocks) * size, packed)
         parts, at = [], 0
         for length, packed_size in zip(lengths, sizes, strict=True):
             # Never more than announced; a limit of 0 would mean none.
             part = zlib.decompressobj().decompress(body[at : at + packed_size], length or 1)
             if len(part) != length:
-                raise damaged(f"a compressed block of {name} has the wrong size")
+                raise damaged("a compressed block of {name} has the wrong size", name=name)
             parts.append(part)
             at += packed_size
         return b"".join(parts)

@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.checks import AnyPath, check_path
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, warning
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.foundation.files import damaged, make_folder, printable, problems_of, read_bytes, write_file
+from breastmorph.foundation.language import N_
 from breastmorph.foundation.machine import in_one_thread
+from breastmorph.foundation.messages import Finding, Message, note, warning
 from breastmorph.foundation.safe_parsing import open_archive
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.files.gltf import Blob, packed
@@ -88,30 +90,43 @@ def checked_model(
     """
     for name, values in (("mean", mean), ("basis", basis), ("variances", variances), ("triangles", faces)):
         if not _are_numbers(values):
-            raise damaged(f"the {name} are not numbers")
+            raise damaged("the {name} are not numbers", name=name)
     variances = variances.reshape(-1).astype(np.float64)
     q, size = len(variances), mean.size
     if size == 0 or size % 3 or (mean.ndim == 2 and mean.shape[1] != 3 and 1 not in mean.shape):
-        raise damaged(f"a mean of shape {mean.shape} is no shape of points in space")
+        raise damaged("a mean of shape {shape} is no shape of points in space", shape=mean.shape)
     if basis.ndim != 2 or basis.shape != (size, q):
-        raise damaged(f"a basis of shape {basis.shape} does not fit {size // 3:,} points and {q} variances")
+        raise damaged(
+            "a basis of shape {shape} does not fit {size:,} points and {q} variances",
+            shape=basis.shape,
+            size=size // 3,
+            q=q,
+        )
     if faces.ndim != 2 or faces.shape[1] != 3 or not len(faces):
         raise FileProblem(
-            f"the file's cells of shape {faces.shape} are no triangles", "Give a model of a triangle mesh"
+            "the file's cells of shape {shape} are no triangles",
+            "Give a model of a triangle mesh",
+            shape=faces.shape,
         )
     if faces.min() < 0 or faces.max() >= size // 3 or (faces != np.floor(faces)).any():
-        raise damaged(f"a triangle names a vertex that the model's {size // 3:,} vertices do not have")
+        raise damaged(
+            "a triangle names a vertex that the model's {size:,} vertices do not have", size=size // 3
+        )
     for name, values in (("mean", mean), ("variances", variances)):
         if not np.isfinite(values).all():
-            raise damaged(f"the {name} holds numbers that are not finite")
+            raise damaged("the {name} holds numbers that are not finite", name=name)
     if (variances < -max(_ROUNDING * variances.max(initial=0.0), 1e-9)).any():
-        raise damaged(f"a variance is negative ({variances.min():g})")
+        raise damaged("a variance is negative ({variances:g})", variances=variances.min())
     variances = np.maximum(variances, 0.0)
     if not (math.isfinite(noise_variance) and noise_variance >= 0.0):
-        raise damaged(f"a noise variance of {noise_variance:g} is impossible")
+        raise damaged("a noise variance of {noise_variance:g} is impossible", noise_variance=noise_variance)
     for label, vertex in (landmark_ids or {}).items():
         if not (isinstance(label, str) and isinstance(vertex, int) and 0 <= vertex < size // 3):
-            raise damaged(f"landmark {printable(str(label))!r} names no vertex of the model's {size // 3:,}")
+            raise damaged(
+                "landmark {label!r} names no vertex of the model's {size:,}",
+                label=printable(str(label)),
+                size=size // 3,
+            )
     kept, as_kept, turn = _orthonormal(_as_float(basis), variances, scaled_basis)
     if not (as_kept <= np.finfo(np.float32).max).all():
         raise damaged("its variances are beyond the range")
@@ -480,10 +495,13 @@ _SPREAD = (
     1e-3,
     200.0,
 )  # mm: root mean square of the vertices' standard deviations in models that may be of bodies
-_TELL_THE_UNIT = Finding("model/tell-the-unit")
-_NAME_THE_SIDES = Finding("model/name-the-sides")
+_TELL_THE_UNIT = note("model/tell-the-unit", "Five landmarks tell the unit (landmark_ids)")
+_NAME_THE_SIDES = note(
+    "model/name-the-sides",
+    "If names were exchanged, name the vertices with landmark_ids; sides are the patient's",
+)
 _HDF5, _ZIP = b"\x89HDF\r\n\x1a\n", b"PK\x03\x04"
-_SUPPORTED = "Models are read from statismo/Scalismo files (HDF5 or HDF5-JSON) and from our NPZ files"
+_SUPPORTED = N_("Models are read from statismo/Scalismo files (HDF5 or HDF5-JSON) and from our NPZ files")
 # A model without landmarks but with this many vertices is the published Regensburg model; by its authors' reader:
 _PUBLISHED_VERTICES = 30_924
 _PUBLISHED_LANDMARKS = {
@@ -548,7 +566,13 @@ def _upright_in_mm(model: ShapeModel) -> ShapeModel:
     how = [f"in {frame.unit}"] if frame.unit != "mm" else []
     how += ["along other axes"] if (frame.axes != np.eye(3)).any() else []
     how += ["inside out"] if turned else []
-    _log.warning(warning("model/another-frame", how=how))
+    _log.warning(
+        warning(
+            "model/another-frame",
+            "The model is {how:| and }: it is read in mm, upright and looking outwards",
+            how=how,
+        )
+    )
     faces = model.faces[:, ::-1] if turned else model.faces
     # Its numbers are no longer those that the file's hash was taken of.
     said = {key: value for key, value in model.info.items() if key != CONTENT}
@@ -561,20 +585,50 @@ def _doubts(model: ShapeModel) -> Iterator[Finding]:
         extent = float(np.ptp(model.mean, axis=0).max())
         spread = float(np.sqrt(model.variances.sum() / model.n_vertices))
     if not model.mean.any():
-        yield warning("model/mean-zero")
+        yield warning(
+            "model/mean-zero",
+            "The model's mean is all zero: the file may hold deformations instead of shapes",
+        )
     elif not BODY_PART_EXTENT[0] <= extent <= BODY_PART_EXTENT[1]:
-        yield warning("model/no-torso", extent=extent, tell_the_unit=_TELL_THE_UNIT)
+        yield warning(
+            "model/no-torso",
+            "The model's mean is {extent:.3g} mm large, which is no torso: is it in another unit? "
+            "{tell_the_unit}",
+            extent=extent,
+            tell_the_unit=_TELL_THE_UNIT,
+        )
     if not spread:
-        yield warning("model/no-variance")
+        yield warning("model/no-variance", "The model has no variance: all its shapes are the mean")
     elif not _SPREAD[0] <= spread <= _SPREAD[1]:
-        yield warning("model/no-body", spread=spread, tell_the_unit=_TELL_THE_UNIT)
+        yield warning(
+            "model/no-body",
+            "The model's vertices vary by {spread:.3g} mm (standard deviation), which no body does: "
+            "is it in another unit, or its basis of another kind? {tell_the_unit}",
+            spread=spread,
+            tell_the_unit=_TELL_THE_UNIT,
+        )
     if not model.landmark_ids:
-        yield warning("model/no-landmarks")
+        yield warning(
+            "model/no-landmarks",
+            "The model has no landmarks: nothing tells that it is a torso, upright and in mm. "
+            "Measures, edits and predictions need them (landmark_ids)",
+        )
     frame = landmark_frame(model.landmarks)
     if frame is not None and frame.swapped:
-        yield warning("model/mirrored", name_the_sides=_NAME_THE_SIDES)
+        yield warning(
+            "model/mirrored",
+            "The model's landmarks fit the mirror image of a body: sides swapped or model mirrored. "
+            "Do not rely on sides, regions and volumes. {name_the_sides}",
+            name_the_sides=_NAME_THE_SIDES,
+        )
     elif exchanged := exchanged_sides(model.landmarks):
-        yield warning("model/exchanged", names=list(exchanged), name_the_sides=_NAME_THE_SIDES)
+        yield warning(
+            "model/exchanged",
+            "Left and right of the model's landmarks are exchanged ({names:landmark}), or it looks "
+            "backwards: do not rely on sides. {name_the_sides}",
+            names=list(exchanged),
+            name_the_sides=_NAME_THE_SIDES,
+        )
 
 
 def save_model(model: ShapeModel, path: AnyPath) -> None:
@@ -592,9 +646,11 @@ def save_model(model: ShapeModel, path: AnyPath) -> None:
         write_morph_targets(model, path)
     else:
         raise FileProblem(
-            f"models are not written to {suffix or 'names without extension'}",
-            f"Choose one of {', '.join(WRITABLE)}",
+            "models are not written to {suffix}",
+            "Choose one of {writable}",
             path,
+            suffix=suffix or Message("names without extension"),
+            writable=", ".join(WRITABLE),
         )
 
 
@@ -616,11 +672,13 @@ def load_landmark_ids(path: str | Path) -> dict[str, int]:
     except (ValueError, RecursionError) as error:
         if isinstance(error, BreastMorphError):
             raise
-        raise FileProblem(f"this is no JSON ({error})", 'Write {"xiphoid": 15120, ...}', path) from error
+        raise FileProblem(
+            "this is no JSON ({why})", 'Write {{"xiphoid": 15120, ...}}', path, why=str(error)
+        ) from error
     if not isinstance(content, dict) or not all(
         type(vertex) is int and abs(vertex) < 2**31 and len(label) < 100 for label, vertex in content.items()
     ):
         raise FileProblem(
-            "this file does not map names to vertex numbers", 'Write {"xiphoid": 15120, ...}', path
+            "this file does not map names to vertex numbers", 'Write {{"xiphoid": 15120, ...}}', path
         )
     return content

@@ -100,7 +100,9 @@ class Hdf5Tree:
         if h5py.check_string_dtype(found.dtype) is not None:
             return self._texts(found, path)
         if found.dtype.kind not in "iuf":
-            raise damaged(f"{printable(path, 100)} holds {str(found.dtype)[:40]}, not numbers")
+            raise damaged(
+                "{path} holds {dtype}, not numbers", path=printable(path, 100), dtype=str(found.dtype)[:40]
+            )
         self._take(found.nbytes, path)
         return np.asarray(found[()])
 
@@ -108,14 +110,18 @@ class Hdf5Tree:
         """Before memory is taken: a file cannot hold more than so much."""
         if size > self.left:
             raise damaged(
-                f"{printable(path, 100)} announces {size / 1024**2:,.0f} MB, more than the file can hold"
+                "{path} announces {size:,.0f} MB, more than the file can hold",
+                path=printable(path, 100),
+                size=size / 1024**2,
             )
         self.left -= size
 
     def _texts(self, found: Any, path: str) -> NDArray[Any]:
         # One after the other: of texts of any length, each may name the same long one.
         if found.size > _MOST_TEXTS or found.dtype.itemsize > _LARGEST_TEXT:
-            raise damaged(f"{printable(path, 100)} holds text, more than any model has, not numbers")
+            raise damaged(
+                "{path} holds text, more than any model has, not numbers", path=printable(path, 100)
+            )
         if found.dtype.kind == "O":
             _check_heaps(self.data)
         texts = np.empty(found.shape, dtype=object)
@@ -129,9 +135,13 @@ class Hdf5Tree:
         count = math.prod(-(-n // k) for n, k in zip(found.shape, found.chunks, strict=True))
         size = math.prod(found.chunks) * found.dtype.itemsize
         if count > _MOST_CHUNKS + self.size // 16:
-            raise damaged(f"{printable(path, 100)} announces {count:,} chunks, more than the file can hold")
+            raise damaged(
+                "{path} announces {count:,} chunks, more than the file can hold",
+                path=printable(path, 100),
+                count=count,
+            )
         if size > max(_LARGEST_TEXT, 2 * found.nbytes):
-            raise damaged(f"{printable(path, 100)} has chunks larger than itself")
+            raise damaged("{path} has chunks larger than itself", path=printable(path, 100))
         pipeline = found.id.get_create_plist()
         filters = [pipeline.get_filter(k)[0] for k in range(pipeline.get_nfilters())]
         if not set(filters) <= set(_FILTERS) or filters != [
@@ -147,7 +157,7 @@ class Hdf5Tree:
             skipped, packed = found.id.read_direct_chunk(offset)
             # The library itself unpacks without a limit.
             if not skipped and len(zlib.decompressobj().decompress(packed, size + 1)) > size:
-                raise damaged(f"{printable(path, 100)} unpacks to more than it announces")
+                raise damaged("{path} unpacks to more than it announces", path=printable(path, 100))
 
     def text(self, path: str) -> str | None:
         """The text at a path, or None where there is none."""
@@ -161,7 +171,11 @@ class Hdf5Tree:
             return None
         attribute = found.attrs.get_id(name)
         if math.prod(attribute.shape or ()) * attribute.dtype.itemsize > _LARGEST_TEXT:
-            raise damaged(f"the attribute {name} of {printable(path, 100)} holds more text than a model has")
+            raise damaged(
+                "the attribute {name} of {path} holds more text than a model has",
+                name=name,
+                path=printable(path, 100),
+            )
         if attribute.dtype.kind == "O":
             _check_heaps(self.data)
         value = np.asarray(found.attrs[name]).reshape(-1)
@@ -249,10 +263,10 @@ class JsonTree:
         if kinds == {str}:
             return np.array(value, dtype=object)  # else every text would take as much as the longest
         if not kinds <= {int, float}:
-            raise damaged(f"{printable(path, 100)} does not hold numbers")
+            raise damaged("{path} does not hold numbers", path=printable(path, 100))
         array = np.array(value)  # rows of different lengths raise ValueError
         if array.dtype.kind not in "iuf":
-            raise damaged(f"{printable(path, 100)} holds numbers beyond the range")
+            raise damaged("{path} holds numbers beyond the range", path=printable(path, 100))
         return array
 
     def text(self, path: str) -> str | None:
@@ -310,8 +324,10 @@ def parts_of(data: bytes, kind: str) -> dict[str, Any]:
     version = _version(tree, root)
     if version not in ((0, 8), (0, 9)) and version[0] != 1:
         raise FileProblem(
-            f"this is statismo version {version[0]}.{version[1]}; 0.8, 0.9 and 1.x are read",
+            "this is statismo version {version}.{version2}; 0.8, 0.9 and 1.x are read",
             "Write the model again with Scalismo",
+            version=version[0],
+            version2=version[1],
         )
     noise = tree.array(f"{root}/model/noiseVariance")
     names, vertices = tree.array(f"{_OURS}/landmark_names"), tree.array(f"{_OURS}/landmark_vertices")
@@ -382,7 +398,7 @@ def _version(tree: Tree, root: str) -> tuple[int, int]:
 def _needed(tree: Tree, path: str) -> NDArray[Any]:
     found = tree.array(path)
     if found is None:
-        raise damaged(f"{printable(path, 100)} is missing")
+        raise damaged("{path} is missing", path=printable(path, 100))
     return found
 
 
@@ -400,14 +416,16 @@ def _faces(tree: Tree, root: str) -> NDArray[Any]:
         raise _of_tetrahedra()
     if kind not in (None, "POLYGON_MESH"):
         raise FileProblem(
-            f"this is a model of a {printable(kind)}, not of a surface", "Give a POLYGON_MESH model"
+            "this is a model of a {kind}, not of a surface", "Give a POLYGON_MESH model", kind=printable(kind)
         )
     cells = _needed(tree, f"{root}/representer/cells")
     if cells.ndim == 2 and cells.shape[0] == 4:  # older writers call these a POLYGON_MESH too
         raise _of_tetrahedra()
     if cells.ndim != 2 or cells.shape[0] != 3:
         raise FileProblem(
-            f"the file's cells of shape {cells.shape} are no triangles", "Give a model of a triangle mesh"
+            "the file's cells of shape {shape} are no triangles",
+            "Give a model of a triangle mesh",
+            shape=cells.shape,
         )
     return cells.T
 
