@@ -31,6 +31,8 @@ export class Measures extends EventTarget {
   }
 
   follow(spec) {
+    // Figures of another kind of shape are not seen beside this one while its own are awaited.
+    part("strip").classList.toggle("waiting", this.shown !== null && this.asking?.kind !== spec.kind);
     this.spec = spec;
     return this.ask(spec);
   }
@@ -45,6 +47,7 @@ export class Measures extends EventTarget {
 
   clear(text) {
     this.spec = this.asking = this.shown = null;
+    part("strip").classList.remove("waiting");
     part("strip").replaceChildren(make("p", { className: "hint" }, text));
   }
 
@@ -59,6 +62,7 @@ export class Measures extends EventTarget {
       const shown = await ask(spec);
       if (this.asking !== spec) return;
       this.shown = shown;
+      part("strip").classList.toggle("waiting", this.spec?.kind !== spec.kind);
       this._strip();
       this._gauge();
       this._table();
