@@ -18,7 +18,7 @@ from breastmorph.batch.product import FailedScan
 from breastmorph.batch.registered_folder import RegisteredFolder
 from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.patient import mean_patient
-from breastmorph.explorer.answers import as_record, spoken
+from breastmorph.explorer.answers import error_record, spoken
 from breastmorph.explorer.patients import failure
 from breastmorph.explorer.settings import Settings
 from breastmorph.foundation.errors import MeshProblem
@@ -162,14 +162,14 @@ def test_why_a_registration_failed_uses_the_pages_words_from_its_record(tmp_path
     kept.store(failed)
     again = kept.outcome("a")
     assert again.code == "too-large"
-    assert spoken(as_record(failure(again)), "en") == {
+    assert spoken(error_record(failure(again)), "en") == {
         "cause": "too large: 9,000,000 faces (at most 5,000,000)",
         "remedy": "Decimate it first (300,000 faces are plenty)",
         "where": "a",
         "code": "too-large",
     }
     older = replace(again, finding={})  # a folder of an earlier version has the words alone
-    told = spoken(as_record(failure(older)), "en")
+    told = spoken(error_record(failure(older)), "en")
     assert told["cause"] == failed.message
     assert told["code"] == "too-large"
 

@@ -12,7 +12,8 @@ import pytest
 
 from breastmorph.explorer.answers import RequestProblem
 from breastmorph.explorer.folders import ScanQueue
-from breastmorph.explorer.picking import ORDER, Picks, doubts, guide, most_caudal, pick, rings
+from breastmorph.explorer.picking import doubts, most_caudal, pick, rings
+from breastmorph.explorer.picks import ORDER, Picks, guide
 from breastmorph.explorer.proposing import Proposal
 from breastmorph.explorer.reading import clustered, guessed_pose, shown_scan
 from breastmorph.explorer.settings import Settings

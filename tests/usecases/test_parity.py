@@ -12,7 +12,7 @@ import pytest
 import breastmorph
 from breastmorph.cli import main
 from breastmorph.evaluation.model_evaluation import EvaluationParameters
-from breastmorph.explorer.app import FIELDS
+from breastmorph.explorer.asked import FIELDS
 from breastmorph.model.building import BuildParameters
 from breastmorph.model.procrustes import ProcrustesParameters
 from breastmorph.scan.check import CheckParameters

@@ -1,12 +1,12 @@
-"""What the page gets for an answer: arrays, and problems in words."""
+"""What goes wrong in a request and what was found, as the page gets it: cause, remedy, where, and an HTTP status.
+
+The language is chosen when the page asks: it may be another one than when an error was raised.
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
-
-import numpy as np
 
 from breastmorph.explorer.wording import PAGE
 from breastmorph.foundation.errors import BreastMorphError
@@ -14,37 +14,7 @@ from breastmorph.foundation.files import plain
 from breastmorph.foundation.language import language as language_of
 from breastmorph.foundation.messages import Finding, Message
 
-# --------------------------------------------------------------------------------------------------------------------
-# Arrays for the page: one container of named 32-bit and 8-bit arrays, which a browser maps without copying
-# --------------------------------------------------------------------------------------------------------------------
-
 T = TypeVar("T")
-
-_MAGIC = b"BMA1"
-_KINDS = {"f": "<f4", "i": "<u4", "u": "<u4", "b": "u1"}
-_NAMES = {"<f4": "float32", "<u4": "uint32", "u1": "uint8"}
-_ALIGNED = 8
-
-
-def packed(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Arrays as bytes; floats become float32, whole numbers uint32, truth values and bytes uint8."""
-    listed, parts, offset = [], [], 0
-    for name, array in arrays.items():
-        kind = "u1" if array.dtype == np.uint8 else _KINDS[array.dtype.kind]
-        data = np.ascontiguousarray(array, dtype=kind)
-        listed.append({"name": name, "dtype": _NAMES[kind], "shape": list(data.shape), "offset": offset})
-        gap = -data.nbytes % _ALIGNED
-        parts += [data.tobytes(), b"\0" * gap]
-        offset += data.nbytes + gap
-    header = json.dumps(listed).encode()
-    header += b" " * (-len(header) % _ALIGNED)
-    return b"".join([_MAGIC, len(header).to_bytes(4, "little"), header, *parts])
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# What goes wrong in a request, as the page gets it: cause, remedy, where, and an HTTP status
-# --------------------------------------------------------------------------------------------------------------------
-
 _REFUSED = 422  # input that was understood but cannot be used
 
 
@@ -90,17 +60,12 @@ def preparing(what: str) -> RequestProblem:
     return RequestProblem(503, f"{what} is still being prepared", "Wait a moment", code="preparing")
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# Words of findings and errors are chosen when the page asks, in its language: it may be another one by then
-# --------------------------------------------------------------------------------------------------------------------
-
-
 def sentences(findings: Iterable[Finding]) -> list[Message]:
     """What findings say, without their remedies."""
     return [finding.cause for finding in findings]
 
 
-def told(finding: Finding) -> dict[str, Any]:
+def finding_record(finding: Finding) -> dict[str, Any]:
     """Code, level and words of a finding."""
     return {
         "code": finding.code,
@@ -128,7 +93,7 @@ def status_of(error: Exception) -> int:
     return _REFUSED if isinstance(error, BreastMorphError) else 500
 
 
-def as_record(error: Exception) -> dict[str, Any]:
+def error_record(error: Exception) -> dict[str, Any]:
     """An error for the page; folders of this computer are not told, only names of files."""
     if not isinstance(error, BreastMorphError):
         return {

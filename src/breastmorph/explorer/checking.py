@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from breastmorph.explorer.answers import told
+from breastmorph.explorer.answers import finding_record
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.worker_calls import WorkerCalls
 from breastmorph.foundation.errors import BreastMorphError, Finding
@@ -40,6 +40,6 @@ def check_scans(chosen: Mapping[str, ScanFiles], limits: Limits, job: Job) -> di
                 verdict, findings = calls.call(files, lambda: job.is_cancelled)
             except BreastMorphError as error:
                 verdict, findings = "refused", (Finding.of(error),)
-            records = [told(finding) for finding in findings]
+            records = [finding_record(finding) for finding in findings]
             checks.append({"scan": key, "name": files.id, "verdict": verdict, "findings": records})
     return {"checks": checks}

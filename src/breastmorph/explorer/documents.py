@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from breastmorph.clinical.examination import Examination, as_row
 from breastmorph.clinical.predicted_measures import predicted_nipples
 from breastmorph.explorer.answers import bad_request, not_now
-from breastmorph.explorer.app import Download
+from breastmorph.explorer.asked import Download
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.open_scans import landmark_json
 from breastmorph.explorer.predicting import planned

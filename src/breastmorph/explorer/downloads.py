@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from breastmorph.explorer.answers import bad_request
-from breastmorph.explorer.app import Asked, Download
+from breastmorph.explorer.asked import Asked, Download
 from breastmorph.explorer.documents import (
     handout_file,
     landmark_file,

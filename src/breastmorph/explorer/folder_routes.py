@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from breastmorph.explorer.answers import as_record, bad_request, not_now, unknown
-from breastmorph.explorer.app import Asked
+from breastmorph.explorer.answers import bad_request, error_record, not_now, unknown
+from breastmorph.explorer.asked import Asked
 from breastmorph.explorer.checking import check_scans
+from breastmorph.explorer.folder_results import built_view, quality_rows
 from breastmorph.explorer.folders import Folders, ScanQueue
 from breastmorph.explorer.jobs import Job
-from breastmorph.explorer.patients import built_view, failure, quality_rows, register_scans
+from breastmorph.explorer.patients import failure, register_scans
 from breastmorph.foundation.machine import cores
 
 _NO_FOLDER = "Start with a folder of scans: breastmorph explore FOLDER"
@@ -99,7 +100,7 @@ def register_queue(asked: Asked) -> Job:
         outcomes = register_scans(session, chosen, line.registration, job, jobs)
         return {
             "registered": [
-                {"name": one.id, "error": as_record(failure(one)) if one.status == "failed" else None}
+                {"name": one.id, "error": error_record(failure(one)) if one.status == "failed" else None}
                 for one in outcomes
             ]
         }

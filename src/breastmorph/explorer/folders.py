@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from breastmorph.explorer.answers import unknown
 from breastmorph.explorer.open_scans import declared_absent, landmark_json
-from breastmorph.explorer.picking import Picks
+from breastmorph.explorer.picks import Picks
 from breastmorph.explorer.proposing import Background, Proposal, settled
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, name_of
 from breastmorph.foundation.files import make_folder, write_file
@@ -100,8 +100,6 @@ class ScanQueue:
     def is_registered(self, key: str) -> bool:
         """Whether a scan has a result."""
         return (self.registration / "registered" / f"{self.scans[key].id}.json").is_file()
-
-    # --- what the program proposes ------------------------------------------------------------------------------------
 
     def proposal(self, key: str) -> Proposal | None:
         """What the program found on a scan, as its file is now."""

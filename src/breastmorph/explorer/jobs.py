@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from breastmorph.explorer.answers import as_record, not_now, unknown
+from breastmorph.explorer.answers import error_record, not_now, unknown
 from breastmorph.foundation.messages import Message
 
 _KEPT = 20  # finished jobs that can still be asked about
@@ -80,7 +80,7 @@ class Job:
         except Cancelled:
             state = "cancelled"
         except Exception as error:
-            self.error = as_record(error)
+            self.error = error_record(error)
             if self.error["code"] == "unexpected":
                 _log.exception("%s failed", self.kind)
             state = "failed"

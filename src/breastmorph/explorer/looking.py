@@ -13,8 +13,9 @@ from breastmorph.clinical.ptosis import UNKNOWN, both_sides
 from breastmorph.clinical.skin_points import SkinPoints
 from breastmorph.clinical.symmetry import SymmetryGauge
 from breastmorph.clinical.tape_lines import densely, tape_lines
-from breastmorph.explorer.answers import bad_request, not_now, packed
-from breastmorph.explorer.app import Asked
+from breastmorph.explorer.answers import bad_request, not_now
+from breastmorph.explorer.arrays import packed
+from breastmorph.explorer.asked import Asked
 from breastmorph.explorer.model_view import measured
 from breastmorph.explorer.shapes import NamedShape, patient_shape, shape_of, skin_arrays
 from breastmorph.foundation.arrays import Bools, Floats

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from breastmorph.explorer.answers import bad_request, packed
-from breastmorph.explorer.app import Asked, Download
+from breastmorph.explorer.answers import bad_request
+from breastmorph.explorer.arrays import packed
+from breastmorph.explorer.asked import Asked, Download
 from breastmorph.explorer.open_scans import picked_vertices
 from breastmorph.explorer.shapes import shape_of
 from breastmorph.model.files import save_model

@@ -18,14 +18,8 @@ from breastmorph.clinical.edit import FOLDED, Edit
 from breastmorph.clinical.examiner import Examiner, examiner_of
 from breastmorph.clinical.measure_table import Measure, asymmetries, measure_record
 from breastmorph.clinical.patient import mean_patient
-from breastmorph.explorer.answers import (
-    RequestProblem,
-    as_record,
-    bad_request,
-    packed,
-    preparing,
-    sentences,
-)
+from breastmorph.explorer.answers import RequestProblem, bad_request, error_record, preparing, sentences
+from breastmorph.explorer.arrays import packed
 from breastmorph.explorer.shapes import NamedShape
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import BreastMorphError
@@ -117,7 +111,7 @@ class ModelSource:
         if view is not None:
             return {"status": "ready", **view.as_record()}
         if self._error is not None:
-            return {"status": "failed", "error": as_record(self._error)}
+            return {"status": "failed", "error": error_record(self._error)}
         return {"status": "loading"}
 
     def _read(self) -> None:

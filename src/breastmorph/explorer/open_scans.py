@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from breastmorph.explorer.answers import not_now, packed, told
-from breastmorph.explorer.picking import Picks, doubts, rings
+from breastmorph.explorer.answers import finding_record, not_now
+from breastmorph.explorer.arrays import packed
+from breastmorph.explorer.picking import doubts, rings
+from breastmorph.explorer.picks import Picks
 from breastmorph.explorer.reading import ReadScan, read_scan, shown_scan
 from breastmorph.explorer.workspace import Case, day_in
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
@@ -173,7 +175,7 @@ def scan_record(case: Case, *, has_result: bool) -> dict[str, Any]:
     unusual = []  # what a person set otherwise than the program would
     if proposal is not None:
         found = proposal.found.landmarks.transformed(to_file.inverse())
-        unusual = [told(finding) for finding in improbable(picks.placed_by_hand, found, to_file)]
+        unusual = [finding_record(finding) for finding in improbable(picks.placed_by_hand, found, to_file)]
     return {
         "scan": case.key,
         "name": case.name,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from breastmorph.explorer.answers import bad_request, packed
-from breastmorph.explorer.app import Asked
+from breastmorph.explorer.answers import bad_request
+from breastmorph.explorer.arrays import packed
+from breastmorph.explorer.asked import Asked
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.predicting import planned
 from breastmorph.explorer.predicting import predict as predicted

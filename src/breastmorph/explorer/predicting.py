@@ -13,7 +13,8 @@ from breastmorph.clinical.missing_region import BOTH
 from breastmorph.clinical.patient import Patient
 from breastmorph.clinical.planning import TARGETS
 from breastmorph.clinical.prediction import Prediction
-from breastmorph.explorer.answers import bad_request, not_now, packed, sentences
+from breastmorph.explorer.answers import bad_request, not_now, sentences
+from breastmorph.explorer.arrays import packed
 from breastmorph.explorer.editing import requests_of
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.model_view import ModelOrigin

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from breastmorph.explorer.answers import told
+from breastmorph.explorer.answers import finding_record
 from breastmorph.explorer.jobs import Cancelled, Job
 from breastmorph.explorer.worker_calls import WorkerCalls
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, MeshProblem
@@ -55,8 +55,8 @@ class Proposal:
     def as_record(self) -> dict[str, Any]:
         """What was not found, for the page."""
         return {
-            "refused": told(self.refused) if self.refused is not None else None,
-            "left_out": [told(one) for one in self.found.left_out.values()],
+            "refused": finding_record(self.refused) if self.refused is not None else None,
+            "left_out": [finding_record(one) for one in self.found.left_out.values()],
             "absent": self.found.absent,
         }
 

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from breastmorph.explorer import picking
-from breastmorph.explorer.answers import not_now, packed, unknown
-from breastmorph.explorer.app import Asked, Created, Download
+from breastmorph.explorer.answers import not_now, unknown
+from breastmorph.explorer.arrays import packed
+from breastmorph.explorer.asked import Asked, Created, Download
 from breastmorph.explorer.example import NAME, example_scan
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.open_scans import scan_record, taken_from, uploaded_case, with_proposal
 from breastmorph.explorer.patients import ShownPatient, computed_patient, registered
-from breastmorph.explorer.picking import Picks, landmark_name, optional_landmark, side_or_none
+from breastmorph.explorer.picks import Picks, landmark_name, optional_landmark, side_or_none
 from breastmorph.explorer.proposing import found_on
 from breastmorph.explorer.shapes import skin_arrays
 from breastmorph.explorer.workspace import Case

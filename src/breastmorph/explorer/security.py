@@ -12,7 +12,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from breastmorph.explorer.answers import RequestProblem, as_record, spoken
+from breastmorph.explorer.answers import RequestProblem, error_record, spoken
 from breastmorph.explorer.settings import EVERYWHERE, is_loopback
 
 HEADERS = {
@@ -123,7 +123,9 @@ class Doorkeeper:
                 self.require_origin(headers)
             answer = await self._entry(scope, headers)
         except RequestProblem as problem:
-            answer = JSONResponse(spoken(as_record(problem), headers.get("x-language", "en")), problem.status)
+            answer = JSONResponse(
+                spoken(error_record(problem), headers.get("x-language", "en")), problem.status
+            )
         await (self.app if answer is None else answer)(scope, receive, with_headers)
 
     def require_host(self, headers: Headers) -> None:
@@ -185,7 +187,9 @@ class Doorkeeper:
 def _is_of_the_page(scope: Scope) -> bool:
     """Whether a request is for a file of the page: these come with the software and hold no data."""
     path: str = scope["path"]
-    return scope["method"] in ("GET", "HEAD") and (path == "/" or path.startswith(("/page/", "/viewer/")))
+    return scope["method"] in ("GET", "HEAD") and (
+        path in ("/", "/words.json") or path.startswith(("/page/", "/viewer/"))
+    )
 
 
 def _is_visit(scope: Scope, headers: Headers) -> bool:

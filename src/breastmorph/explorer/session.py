@@ -16,7 +16,7 @@ import numpy as np
 
 from breastmorph.explorer.answers import RequestProblem, bad_request, not_now, unknown
 from breastmorph.explorer.jobs import Cancelled, Job, Jobs
-from breastmorph.explorer.picking import told_once
+from breastmorph.explorer.picks import page_facts
 from breastmorph.explorer.settings import MEGABYTE
 from breastmorph.explorer.uploads import UploadFolder
 from breastmorph.explorer.workspace import Case, Change, History, Workspace
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from breastmorph.explorer.explorer import Explorer
     from breastmorph.explorer.model_view import ModelView
     from breastmorph.explorer.patients import ShownPatient
-    from breastmorph.explorer.picking import Picks
+    from breastmorph.explorer.picks import Picks
     from breastmorph.explorer.predicting import Predicted
 
 _ABANDONED = 180.0  # seconds: pages that are open ask every minute, so this one was closed
@@ -301,7 +301,7 @@ class Session:
             "folders": self.explorer.folders is not None,
             "propose": settings.propose,
             "upload_mb": settings.max_upload / MEGABYTE,
-            **told_once(),
+            **page_facts(),
             "patient": case.patient.as_record(case.name) if case.patient is not None else None,
             "edit": case.edited.record if case.edited is not None else None,
             "prediction": case.predicted.record if case.predicted is not None else None,

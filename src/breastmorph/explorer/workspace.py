@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from breastmorph.explorer.answers import bad_request, there, unknown
-from breastmorph.explorer.picking import Picks
+from breastmorph.explorer.picks import Picks
 
 if TYPE_CHECKING:
     from breastmorph.explorer.editing import Edited

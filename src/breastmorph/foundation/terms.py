@@ -74,6 +74,8 @@ LANDMARKS = {
     "coracoid_right": N_("right coracoid"),
     "imf_left": N_("fold under the left breast"),
     "imf_right": N_("fold under the right breast"),
+    "medial_border_left": N_("inner border of the left breast"),
+    "medial_border_right": N_("inner border of the right breast"),
 }
 SIDES_IN_WORDS = in_context("side", "left", "right", "both")  # adjectives of a breast
 WORDS = in_context(  # words of the program that stand in sentences
