@@ -180,9 +180,6 @@ def _reference(target: Path) -> str:
     return names.get(kind_of(target), target.name)
 
 
-# --- what to show -----------------------------------------------------------------------------------------------------
-
-
 def _print_one(one: Examination) -> None:
     by_name = {(m.name, m.kind): m for m in one.measures}
     sided = {name for pair in PAIRS.values() for name in pair}
