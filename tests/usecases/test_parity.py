@@ -60,9 +60,9 @@ USE_CASES = {
     "predict": UseCase("predict.PredictRequest", "predict", ("predict",), ("patient_routes.predict",)),
 }
 # Parameters whose fields are fields of the request; others count as one field.
-OPENED = (
-    CheckParameters, BuildParameters, ProcrustesParameters, EvaluationParameters, TemplateParameters, Subjects
-)  # fmt: skip
+OPENED = (BuildParameters, Subjects)
+# Parameters of a method: only those of their fields are meant that some interface offers.
+OF_A_METHOD = (CheckParameters, ProcrustesParameters, EvaluationParameters, TemplateParameters)
 # What an interface calls a field of the request: "" for every use case. Several names may make up one field.
 SPELLED = {
     ("", "model_file"): "model",
@@ -110,26 +110,12 @@ SPELLED = {
     ("predict", "subjects"): "cohort",
 }
 # (use case, kind of interface, name): why only the request, or only the interface, has it; "" for all of them.
-_METHOD = "part of the method, which a user does not choose"
 _SHOWN = "how the result is shown or written, not what it is"
 _SESSION = "the session knows it"
 _AUTOMATIC = "the page reads files by itself and asks where it is not sure"
 _SUBJECT = "part of the subject's file"
 _FILE = "the Python function takes what a function that reads files made: load_scan, load_scans, load_cohort"
 DIFFERENCES = {
-    ("", "", "doubts"): _METHOD,
-    ("", "", "landmark_distance"): _METHOD,
-    ("", "", "loose_share"): _METHOD,
-    ("", "", "lost_share"): _METHOD,
-    ("", "", "mean_edge"): _METHOD,
-    ("", "", "max_iterations"): _METHOD,
-    ("", "", "tolerance"): _METHOD,
-    ("", "", "most_counts"): _METHOD,
-    ("", "", "surface_samples"): _METHOD,
-    ("", "", "surface_vertices"): _METHOD,
-    ("", "", "outline"): _METHOD,
-    ("", "", "seam"): _METHOD,
-    ("", "", "smoothing"): _METHOD,
     ("", "", "reasons"): "how the interface words why a subject is left out",
     ("", "command", "as_json"): _SHOWN,
     ("", "command", "csv_file"): _SHOWN,
@@ -267,18 +253,21 @@ DIFFERENCES = {
 }
 
 
-def fields_of(request: type) -> set[str]:
+def fields_of(request: type, offered: set[str]) -> set[str]:
     """Names of a request's fields, those of opened parameters in their place."""
     hints = get_type_hints(request)
     found: set[str] = set()
     for field in fields(request):
-        kinds = [
-            kind
-            for kind in OPENED
-            if kind in (hints[field.name], *getattr(hints[field.name], "__args__", ()))
-        ]
-        found |= fields_of(kinds[0]) if kinds else {field.name}
+        kinds = {hints[field.name], *getattr(hints[field.name], "__args__", ())}
+        opened = next((kind for kind in (*OPENED, *OF_A_METHOD) if kind in kinds), None)
+        inner = fields_of(opened, offered) if opened else {field.name}
+        found |= inner & offered if opened in OF_A_METHOD else inner
     return found
+
+
+def spelled(case: str, names: list[str]) -> set[str]:
+    """The fields of the request that an interface's names stand for."""
+    return {SPELLED.get((case, name), SPELLED.get(("", name), name)) for name in names}
 
 
 def interfaces() -> list[tuple[str, str, str, list[str]]]:
@@ -300,10 +289,10 @@ def interfaces() -> list[tuple[str, str, str, list[str]]]:
 def differences(case: str, kind: str, names: list[str]) -> set[tuple[str, str, str]]:
     """Names that the request or the interface alone has, as keys of ``DIFFERENCES``: the widest that is there."""
     module, _, request = USE_CASES[case].request.partition(".")
-    wanted = fields_of(getattr(import_module(f"breastmorph.usecases.{module}"), request))
-    spelled = {SPELLED.get((case, name), SPELLED.get(("", name), name)) for name in names}
+    offered = set().union(*(spelled(name, taken) for name, _, _, taken in interfaces()))
+    wanted = fields_of(getattr(import_module(f"breastmorph.usecases.{module}"), request), offered)
     found = set()
-    for name in wanted ^ spelled:
+    for name in wanted ^ spelled(case, names):
         keys = [(a, b, name) for a in ("", case) for b in ("", kind)]
         found.add(next((key for key in keys if key in DIFFERENCES), (case, kind, name)))
     return found
