@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from breastmorph.foundation.errors import FileProblem
+from breastmorph.paper.export import write_archive
 from breastmorph.paper.significance import BOOTSTRAP, RANK_SUM, RELEVANT, SIGNED_RANKS
 from breastmorph.paper.statement import NO, SMALL, YES, Statement
 from breastmorph.paper.summary import StudyResults
-from breastmorph.report.document import Block, Figure, Section, Table, Text, Verdict
+from breastmorph.report.document import Block, Figure, Page, Section, Table, Text, Verdict
+from breastmorph.report.page.writing import write_page
 
 _VERDICTS = {YES: Verdict.HOLDS, NO: Verdict.FAILS, SMALL: Verdict.SMALL}
 _TESTS = {SIGNED_RANKS: "S", RANK_SUM: "R", BOOTSTRAP: "B"}
@@ -86,3 +91,32 @@ def mean_sd(values: Sequence[float] | np.ndarray, digits: int = 2) -> str:
     if len(known) == 1:
         return f"{known[0]:.{digits}f}"
     return f"{known.mean():.{digits}f} ± {known.std(ddof=1):.{digits}f}"
+
+
+def write_with_archive(
+    path: Path, page: Page, texts: dict[str, str], title: str, *, with_files: bool
+) -> Path:
+    """Write a page, and beside it the archive of its figures and tables that it links to; returns the page.
+
+    Parameters
+    ----------
+    path : Path
+    page : Page
+    texts : mapping from name to text
+        Further files of the archive.
+    title : str
+        Of the link.
+    with_files : bool
+        Single files of figures are offered too: they lie beside the page.
+    """
+    archive = path.with_name(f"{path.stem}-figures.zip")
+    write_archive(archive, page, texts)
+    blocks = page.blocks if with_files else tuple(map(_without_files, page.blocks))
+    write_page(path, replace(page, blocks=blocks, downloads=((title, archive.name),)))
+    return path
+
+
+def _without_files(block: Any) -> Any:
+    if isinstance(block, Section):
+        return replace(block, blocks=tuple(map(_without_files, block.blocks)))
+    return replace(block, file=None) if isinstance(block, Figure) else block

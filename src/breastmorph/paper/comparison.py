@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,18 +12,16 @@ import numpy as np
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.phrases import plural
-from breastmorph.paper.blocks import mean_sd
+from breastmorph.paper.blocks import mean_sd, section, write_with_archive
 from breastmorph.paper.cohort_table import PAPER
 from breastmorph.paper.experiment_sections import BANDS
-from breastmorph.paper.export import write_archive
 from breastmorph.paper.figure_parts import mask_curves
 from breastmorph.paper.figures.curves import save_model_curves, save_series
 from breastmorph.paper.report import command_of
 from breastmorph.paper.running import StudyRun
 from breastmorph.paper.significance import RELEVANT, SIGNED_RANKS, Comparison, paired, unpaired
 from breastmorph.paper.summary import StudyResults, key_figures
-from breastmorph.report.document import Block, Cell, Column, Figure, Page, Section, Table, Text
-from breastmorph.report.page.writing import write_page
+from breastmorph.report.document import Block, Cell, Column, Figure, Page, Table, Text
 
 _METRICS = {  # of a registration's record: title, unit, digits
     "distance_inside": ("template to scan, breast", "mm", 3),
@@ -83,14 +81,7 @@ def compare_studies(first: StudyRun, second: StudyRun, output: Path) -> Path:
             )
     with TemporaryDirectory() as folder:
         page = _page(both, names, Path(folder))
-        archive = output.with_name(f"{output.stem}-figures.zip")
-        write_archive(archive, page, {})
-        bare = tuple(
-            replace(section, blocks=tuple(_bare(block) for block in section.blocks))
-            for section in page.sections
-        )
-        write_page(output, replace(page, blocks=bare, downloads=(("Figure and tables (ZIP)", archive.name),)))
-    return output
+        return write_with_archive(output, page, {}, "Figure and tables (ZIP)", with_files=False)
 
 
 def same_scans(first: StudyRun, second: StudyRun) -> set[str]:
@@ -150,6 +141,7 @@ def _names(first: StudyRun, second: StudyRun) -> tuple[str, str]:
 def _page(both: tuple[StudyResults, StudyResults], names: tuple[str, str], folder: Path) -> Page:
     same = same_scans(both[0].run, both[1].run)
     counts = [len(one.run.result("scans").get("files", {})) for one in both]
+    commands = [f"{name}: {command_of(one)}" for name, one in zip(names, both, strict=True)]
     pairing = (
         f"{plural(len(same), 'scan')} are the same files in both studies; where all subjects are, they are compared in "
         "pairs."
@@ -159,14 +151,10 @@ def _page(both: tuple[StudyResults, StudyResults], names: tuple[str, str], folde
     return Page(
         "Two studies side by side",
         (
-            Section("Compared", (Text((pairing,)), _tests(both, names, same), *_table_1(both, names))),
-            Section("Curves", (_curves(both, names, folder),)),
-            Section("Key figures", (_key(both, names),)),
-            Section(
-                "How to get these studies again",
-                (Text(tuple(f"{n}: {command_of(one)}" for n, one in zip(names, both, strict=True))),),
-                appendix=True,
-            ),
+            section("Compared", pairing, _tests(both, names, same), *_table_1(both, names)),
+            section("Curves", _curves(both, names, folder)),
+            section("Key figures", _key(both, names)),
+            section("How to get these studies again", *commands, appendix=True),
         ),
         f"{names[0]}: {plural(counts[0], 'scan')}; {names[1]}: {plural(counts[1], 'scan')}",
     )
@@ -251,11 +239,6 @@ def _curves(both: tuple[StudyResults, StudyResults], names: tuple[str, str], fol
     save_series(place, {kind: {name: getattr(one, kind) for name, one in curves.items()} for kind in kinds})
     words = "Compactness (a), generalization (b) and specificity (c) of both studies' models with masks."
     return Figure.load(place, f"{words} {BANDS}")
-
-
-def _bare(block: Block) -> Block:
-    """Without links to files that are in the archive only."""
-    return replace(block, file=None) if isinstance(block, Figure) else block
 
 
 def _key(both: tuple[StudyResults, StudyResults], names: tuple[str, str]) -> Table:

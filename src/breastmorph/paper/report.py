@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from shlex import quote
@@ -15,7 +15,7 @@ from breastmorph.foundation.files import plain
 from breastmorph.foundation.phrases import plural
 from breastmorph.model.files import load_model
 from breastmorph.paper.application_sections import editing_section, model_section, prediction_section
-from breastmorph.paper.blocks import statement_table
+from breastmorph.paper.blocks import section, statement_table, write_with_archive
 from breastmorph.paper.cohort_section import cohort_section
 from breastmorph.paper.experiment_sections import (
     clinical_section,
@@ -23,11 +23,11 @@ from breastmorph.paper.experiment_sections import (
     masks_section,
     operated_section,
 )
-from breastmorph.paper.export import write_archive
 from breastmorph.paper.parameters import making_command
 from breastmorph.paper.plan import EXPERIMENTS
 from breastmorph.paper.running import StudyRun
 from breastmorph.paper.significance import RELEVANT
+from breastmorph.paper.statement import Statement
 from breastmorph.paper.summary import (
     StudyResults,
     facts,
@@ -38,8 +38,8 @@ from breastmorph.paper.summary import (
 )
 from breastmorph.registration.parameters import preset
 from breastmorph.report.cards import PHANTOM
-from breastmorph.report.document import Block, Code, Figure, Page, Reproducibility, Section, Table, Text
-from breastmorph.report.page.writing import mean_png, write_page
+from breastmorph.report.document import Code, Figure, Page, Reproducibility, Section, Table
+from breastmorph.report.page.writing import mean_png
 from breastmorph.scan.check import CheckParameters
 
 _LIBRARIES = ("numpy", "scipy", "numba", "libigl", "potpourri3d", "qdldl", "h5py", "matplotlib")
@@ -57,14 +57,9 @@ def write_report(run: StudyRun, output: Path | None = None) -> Path:
     Beside it goes an archive with every figure for print, the numbers behind it, the tables, and the methods paragraph.
     """
     path = output or run.study.report
-    archive = path.with_name(f"{path.stem}-figures.zip")
-    page = report_page(run)
-    write_archive(archive, page, {"methods.txt": methods(StudyResults(run)) + "\n"})
-    # Single files are offered where the page lies beside them.
+    texts = {"methods.txt": methods(StudyResults(run)) + "\n"}
     beside = path.resolve().parent == run.study.path.resolve()
-    downloads = ((_ARCHIVE, archive.name),)
-    write_page(path, replace(page if beside else without_files(page), downloads=downloads))
-    return path
+    return write_with_archive(path, report_page(run), texts, _ARCHIVE, with_files=beside)
 
 
 def methods(results: StudyResults) -> str:
@@ -146,18 +141,6 @@ def report_page(run: StudyRun) -> Page:
     )
 
 
-def without_files(page: Page) -> Page:
-    """The page without links to the figures' files."""
-
-    def bare(block: Block) -> Block:
-        if isinstance(block, Section):
-            return replace(block, blocks=tuple(bare(inner) for inner in block.blocks))
-        return replace(block, file=None) if isinstance(block, Figure) else block
-
-    sections = tuple(bare(section) for section in page.sections)
-    return replace(page, blocks=tuple(one for one in sections if isinstance(one, Section)))
-
-
 def _first_picture(results: StudyResults) -> Figure | None:
     """What the study is about: the mean shape, or the template where there is no model yet."""
     if results.why_not("model-masks"):
@@ -170,90 +153,78 @@ def _first_picture(results: StudyResults) -> Figure | None:
 
 
 def _statements(results: StudyResults) -> Section:
-    found = results.statements
+    title, found = "The paper beside this study", results.statements
     if not found:
-        return Section("The paper beside this study", (Text(("No experiment is finished yet.",)),))
+        return section(title, "No experiment is finished yet.")
+    tallies = {what: tally_text(some) for what, some in statements_by_method(results).items()}
     against = sum(one.by_truth == "contradicts" for one in found)
-    texts = [
-        "The cohort is not the paper's, so the numbers differ. What can be compared are statements: does what the "
-        "paper says hold here too, by a test where one is possible? "
-        + " ".join(
-            f"{what[0].upper()}{what[1:]}: {tally_text(some)}."
-            for what, some in statements_by_method(results).items()
-        ),
-    ]
-    if against:
-        texts.append(
-            f"In {against} of them the measure prefers the registration that is worse by truth. The "
-            "sections below say how, and docs/paper-notes.md analyses why."
-        )
-    groups = dict.fromkeys((one.experiment, one.preset) for one in found)
+    by_method: dict[tuple[int, str], list[Statement]] = {}
+    for one in found:
+        by_method.setdefault((one.experiment, one.preset), []).append(one)
     tables = [
         statement_table(
-            [one for one in found if (one.experiment, one.preset) == (experiment, method)],
-            EXPERIMENTS[experiment] + (f", {_METHODS.get(method, method)}" if method else ""),
+            some, EXPERIMENTS[experiment] + (f", {_METHODS.get(method, method)}" if method else "")
         )
-        for experiment, method in groups
+        for (experiment, method), some in by_method.items()
     ]
-    numbers = Table(
-        "Key figures beside the paper's",
-        ("", "here", "paper"),
-        tuple(key_figures(results)),
+    return section(
+        title,
+        "The cohort is not the paper's, so the numbers differ. What can be compared are statements: does what the "
+        "paper says hold here too, by a test where one is possible? "
+        + " ".join(f"{what[0].upper()}{what[1:]}: {tally}." for what, tally in tallies.items()),
+        f"In {against} of them the measure prefers the registration that is worse by truth. The "
+        "sections below say how, and docs/paper-notes.md analyses why."
+        if against
+        else None,
+        Table("Key figures beside the paper's", ("", "here", "paper"), tuple(key_figures(results))),
+        *tables,
     )
-    return Section("The paper beside this study", (Text(tuple(texts)), numbers, *tables))
 
 
 def _what_was_done(results: StudyResults) -> Section:
-    run = results.run
-    ways = len(results.parameters.variants)
-    blocks: list[Block] = [
-        Text(
-            (
-                f"The scans were checked and registered {ways} times: with and without breast masks"
-                + (", by the default method and by the method as the paper prints it" if ways > 2 else "")
-                + ". A shape model was built from each. The four experiments of the paper's section 4 and its two "
-                "applications of section 5 follow. Default and printed method differ where the print cannot be taken "
-                "literally or can be done better; docs/paper-notes.md lists every departure.",
-            )
-        ),
-        Section("Methods, for a paper", (Text((methods(results),)),)),
-    ]
-    other = [part for part in run.plan if run.states[part.name].status != "done"]
-    if other:
-        rows = tuple((part.title, run.states[part.name].status, run.states[part.name].why) for part in other)
-        blocks.append(Table("Parts without a result", ("part", "state", "why"), rows))
-        if any(not run.states[part.name].settled for part in other):
-            blocks.append(Text(("Missing and failed parts are computed by running the same command again:",)))
-            blocks.append(Code(command_of(results)))
-    return Section("What was done", tuple(blocks))
+    run, ways = results.run, len(results.parameters.variants)
+    other = {part.title: run.states[part.name] for part in run.plan if run.states[part.name].status != "done"}
+    rows = tuple((title, state.status, state.why) for title, state in other.items())
+    unsettled = not all(state.settled for state in other.values())
+    return section(
+        "What was done",
+        f"The scans were checked and registered {ways} times: with and without breast masks"
+        + (", by the default method and by the method as the paper prints it" if ways > 2 else "")
+        + ". A shape model was built from each. The four experiments of the paper's section 4 and its two "
+        "applications of section 5 follow. Default and printed method differ where the print cannot be taken "
+        "literally or can be done better; docs/paper-notes.md lists every departure.",
+        section("Methods, for a paper", methods(results)),
+        Table("Parts without a result", ("part", "state", "why"), rows) if rows else None,
+        "Missing and failed parts are computed by running the same command again:" if unsettled else None,
+        Code(command_of(results)) if unsettled else None,
+    )
 
 
 def _cards(results: StudyResults) -> list[Section]:
     """What a synthetic cohort is and is not."""
     if results.parameters.phantom is None:
         return []
-    return [Section("What the synthetic cohort is, and is not", (Table(PHANTOM.name, ("", ""), tuple(PHANTOM.rows())),),
-                    appendix=True)]  # fmt: skip
+    card = Table(PHANTOM.name, ("", ""), tuple(PHANTOM.rows()))
+    return [section("What the synthetic cohort is, and is not", card, appendix=True)]
 
 
 def _parameters(results: StudyResults) -> Section:
-    return Section(
+    return section(
         "How to get these results again",
-        (
-            Text(
-                (
-                    f"With BreastMorph {results.description['version']} and the same inputs, this command gives the "
-                    "same numbers; the record below has all parameters, seeds, versions and hashes of the inputs.",
-                )
-            ),
-            Code(command_of(results)),
-            Reproducibility(record_of(results), "study-record.json"),
-        ),
+        f"With BreastMorph {results.description['version']} and the same inputs, this command gives the "
+        "same numbers; the record below has all parameters, seeds, versions and hashes of the inputs.",
+        Code(command_of(results)),
+        Reproducibility(record_of(results), "study-record.json"),
         appendix=True,
     )
 
 
-_TOLD = ("unit", "scale_by", "landmark_order", "max_faces")  # of the check's parameters: those with an option
+_WITH_OPTION = (
+    "unit",
+    "scale_by",
+    "landmark_order",
+    "max_faces",
+)  # of the check's parameters: those with an option
 
 
 def command_of(results: StudyResults) -> str:
@@ -268,7 +239,7 @@ def command_of(results: StudyResults) -> str:
     more += [
         Finding(f"study/paper-{name.replace('_', '-')}", {"value": value})
         for name, value in asdict(p.check).items()
-        if name in _TOLD and value != getattr(CheckParameters(), name)
+        if name in _WITH_OPTION and value != getattr(CheckParameters(), name)
     ]
     of = Finding("study/paper-own", {"folder": cohort})
     of = of if own else Finding("study/paper-phantom", {"n": p.phantom})
