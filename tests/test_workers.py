@@ -109,8 +109,12 @@ ORPHAN = """
 import os, sys, time
 from breastmorph.foundation.workers import run_each
 def setup():
-    os.write(1, b"%d\\n" % os.getpid())  # whole lines: two processes say it at once
-    return time.sleep
+    os.write(1, b"%d\\n" % os.getpid())  # whole lines: two processes write at once
+    return work
+def work(seconds):
+    if seconds:
+        os.write(1, b"begun\\n")
+    time.sleep(seconds)
 if __name__ == "__main__":
     if sys.argv[1] == "stop":
         for _ in run_each(setup, [0, 600], 2):
@@ -145,11 +149,11 @@ def test_no_process_outlives_its_parent_or_its_run(tmp_path):
         for line in lines:
             if line == "stopped\n":
                 break
-            stopped.append(int(line))
+            stopped += [int(line)] if line != "begun\n" else []
         assert stopped
         assert all(gone(pid) for pid in stopped)
         busy = int(next(lines))
-        time.sleep(0.2)
+        assert next(lines) == "begun\n"
         parent.kill()
         assert gone(busy)
 

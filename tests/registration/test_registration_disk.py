@@ -41,13 +41,12 @@ def small_disk(tmp_path):
     subprocess.run(["umount", place], check=True)
 
 
-@pytest.mark.parametrize("executor", [InProcess(), LocalProcesses(2)], ids=["in process", "processes"])
-def test_a_full_disk_stops_the_run_and_keeps_what_is_done(executor, small_disk, tmp_path):
+def test_a_full_disk_stops_the_run_and_keeps_what_is_done(small_disk, tmp_path):
     disk, mount = small_disk
     found = write_scans(tmp_path / "scans", 8)
     rules, out = tiny_recipe(Troubles()), disk / "out"
     with pytest.raises(FileProblem, match=r"No space left") as caught:
-        register_batch(found, rules, out, executor)
+        register_batch(found, rules, out, LocalProcesses(2))
     assert "run the same command again" in caught.value.text("command")
     assert caught.value.code == "unwritable"
     n_done = require_whole(out)

@@ -15,7 +15,7 @@ from breastmorph.batch.engine import register_batch
 from breastmorph.batch.executors import InProcess, LocalProcesses
 from breastmorph.batch.product import ProductMaker, input_hashes
 from breastmorph.batch.registered_folder import RegisteredFolder
-from breastmorph.foundation import files as lock_module
+from breastmorph.foundation import locks as lock_module
 from breastmorph.foundation.errors import FileProblem, warning
 from breastmorph.foundation.locks import locked_folder
 from breastmorph.foundation.workers import Limits

@@ -1,6 +1,6 @@
 """kill -9 of a whole run at random moments, again and again: nothing half-written, and the same result in the end.
 
-BREASTMORPH_SOAK=1 kills twenty times, else a few times.
+BREASTMORPH_SOAK=1 kills twenty times, else twice: before a scan is done, and just after one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from breastmorph.batch.engine import register_batch
 from breastmorph.batch.executors import InProcess
 from tiny_cohort import Troubles, meshes, metrics, require_whole, tiny_recipe, write_scans
 
-KILLS = 20 if os.environ.get("BREASTMORPH_SOAK") else 3
+KILLS = 20 if os.environ.get("BREASTMORPH_SOAK") else 2
 SCANS = 3 * KILLS
 RUN = """
 import sys

@@ -205,17 +205,18 @@ def test_what_the_warp_knows_mends_a_start_by_a_vaguely_found_sternum(registrar,
     points = Surface(scan.mesh).closest(marks.points + high).points
     vague = {name: Found("shape", 12.0, np.diag([9.0, 225.0, 9.0])) for name in STERNUM}
     wrong = replace(scan, landmarks=Landmarks(marks.names, points, found=vague))
+    without_warp = Registrar(registrar.template, replace(preset("default"), warp=None))
+    again, log = aligned(registrar, wrong)
     before, after, right = (
         transform.apply(registrar.template.landmarks["sternal_notch"][None])[0][1]
-        for transform in (
-            aligned(Registrar(registrar.template, replace(preset("default"), warp=None)), wrong)[0],
-            aligned(registrar, wrong)[0],
-            result.transform,
-        )
+        for transform in (aligned(without_warp, wrong)[0], again, result.transform)
     )
     assert before - right > 2.0
     assert abs(after - right) < 0.7 * (before - right)
-    assert [stage.name for stage in aligned(registrar, wrong)[1].stages] == ["rigid"]
+    assert [stage.name for stage in log.stages] == ["rigid"]
+    assert registrar.register(wrong).transform.translation == pytest.approx(again.translation)
+    # What a person set is kept: the template stays where the sternum puts it.
+    assert result.transform.translation == pytest.approx(aligned(without_warp, scan)[0].translation)
 
 
 def test_other_templates_are_told_how_bodies_vary(registrar):
