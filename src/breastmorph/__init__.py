@@ -102,9 +102,9 @@ _HOME = {
     "MissingRegion": "breastmorph.clinical.missing_region",
     "Choice": "breastmorph.clinical.left_out",
     # to look at, and to try with
-    "picture": "breastmorph.api.models",
-    "demo_model": "breastmorph.api.models",
-    "make_phantoms": "breastmorph.api.models",
+    "picture": "breastmorph.api.pictures",
+    "demo_model": "breastmorph.api.synthetic",
+    "make_phantoms": "breastmorph.api.synthetic",
 }
 _NOW = {  # what earlier versions called it
     "Registrar": "register",
@@ -120,7 +120,8 @@ __all__ = ["__version__", *_HOME]
 
 if TYPE_CHECKING:
     from breastmorph.api.clinic import compare, compare_repeated, edit, measure, plan, predict
-    from breastmorph.api.models import build_model, demo_model, evaluate, fit, make_phantoms, picture
+    from breastmorph.api.models import build_model, evaluate, fit
+    from breastmorph.api.pictures import picture
     from breastmorph.api.scans import (
         check_scan,
         find_landmarks,
@@ -129,6 +130,7 @@ if TYPE_CHECKING:
         register,
         register_folder,
     )
+    from breastmorph.api.synthetic import demo_model, make_phantoms
     from breastmorph.clinical.comparison import (
         Comparison,
         GradeChange,

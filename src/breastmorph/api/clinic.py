@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from breastmorph.api import (
+from breastmorph.api.arguments import (
     GIVE_MODEL,
     GIVE_SUBJECT,
     Subject,
@@ -15,6 +15,8 @@ from breastmorph.api import (
     as_cohort,
     as_template,
     several_of,
+)
+from breastmorph.api.notices import (
     warn,
 )
 from breastmorph.clinical.comparison import Comparison

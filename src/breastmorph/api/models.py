@@ -1,29 +1,29 @@
-"""Models: built, judged, fitted; and what to look at and to try with."""
+"""Models: built, evaluated, fitted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from breastmorph.api import (
+from breastmorph.api.arguments import (
     GIVE_MODEL,
     Subjects,
     Unit,
     as_cohort,
-    bar,
     landmarks_path,
     rules_of,
+)
+from breastmorph.api.notices import (
+    bar,
     warn,
 )
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.checks import (
     AnyPath,
     check_choice,
-    check_float,
     check_int,
     check_path,
     check_texts,
@@ -34,7 +34,6 @@ from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import BuildParameters
 from breastmorph.model.procrustes import ProcrustesParameters
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.registration.result import Registration
 from breastmorph.scan.scan import SIDES, Landmarks, Scan
 from breastmorph.usecases.build import BuildRequest, build
 from breastmorph.usecases.build import Subjects as ChosenFrom
@@ -42,11 +41,6 @@ from breastmorph.usecases.build import Subjects as ChosenFrom
 if TYPE_CHECKING:
     from breastmorph.evaluation.model_evaluation import Evaluation
     from breastmorph.model.fitting import Fit
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Models
-# --------------------------------------------------------------------------------------------------------------------
 
 
 def build_model(
@@ -206,112 +200,3 @@ def fit(
     if landmarks is not None and not isinstance(landmarks, Landmarks):
         landmarks = check_path(landmarks)
     return fitted(FitRequest(model, target, landmarks, components, rules_of(unit, "", None))).fit
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# To look at, and to try with
-# --------------------------------------------------------------------------------------------------------------------
-
-
-def picture(
-    mesh: TriangleMesh | Scan | Registration,
-    values: Floats | None = None,
-    *,
-    low: float = 0.0,
-    high: float | None = None,
-    colours: str = "",
-    yaw: float = 0.0,
-    pitch: float = 0.0,
-    size: tuple[int, int] = (360, 400),
-) -> np.ndarray:
-    """A shaded picture, (height, width, 3) uint8; for example for matplotlib's ``imshow``.
-
-    Parameters
-    ----------
-    mesh : TriangleMesh, Scan or Registration
-        Upright.
-    values : (n,) float, optional
-        Of the vertices, shown as colours.
-    low, high : float
-        Where the colours begin and end; the largest value when not given.
-    colours : str
-        A colour map of matplotlib; that of all our pictures of amounts when not given.
-    yaw, pitch : float
-        Degrees: 45 shows the patient's left side; -45 looks up from below.
-    size : (width, height) in pixels
-    """
-    from breastmorph.report.render import AMOUNT, View, colormap, render
-
-    surface = mesh.mesh if isinstance(mesh, (Scan, Registration)) else mesh
-    check_type(surface, TriangleMesh, "what shall be drawn", "Give a mesh, as the .mesh of a scan or result")
-    view = View(check_float(yaw, "the yaw"), check_float(pitch, "the pitch"))
-    if not isinstance(size, Sequence) or isinstance(size, str) or len(size) != 2:
-        raise BreastMorphError(f"a picture has no size {size!r}", "Give its width and height in pixels")
-    width, height = (check_int(one, "a side of the picture") for one in size)
-    colors = None
-    if values is not None:
-        try:
-            shown = np.asarray(values, dtype=float)
-        except (TypeError, ValueError):
-            raise MeshProblem("the values are no numbers", "Give one number a vertex") from None
-        if shown.shape != (surface.n_vertices,):
-            raise MeshProblem(
-                f"{shown.shape} values for {surface.n_vertices} vertices", "Give one number a vertex"
-            )
-        begin, end = (
-            check_float(low, "low"),
-            float(np.nanmax(shown)) if high is None else check_float(high, "high"),
-        )
-        colors = colormap(shown, begin, end, colours or AMOUNT)
-    return render(surface, view, size=(width, height), colors=colors, relief=1.0 if colors is None else 0.5)
-
-
-def demo_model() -> ShapeModel:
-    """The synthetic model that comes with the package: nobody was scanned for it."""
-    from breastmorph.model.demo_model import demo_model as packaged
-
-    return packaged()
-
-
-def make_phantoms(
-    folder: AnyPath,
-    n: int,
-    *,
-    seed: int = 1,
-    one_sided: int = 0,
-    jobs: int = 1,
-    colour: bool = False,
-    visits: int = 1,
-) -> Path:
-    """Make scans of synthetic adults with known truth, as `breastmorph phantom` does; returns the folder.
-
-    Parameters
-    ----------
-    folder : path
-        New or empty; gets ``scans/``, ``landmarks/`` and ``truth/``.
-    n : int
-        How many.
-    seed : int
-        Same seed, same scans.
-    one_sided : int
-        So many of them, the last ones, lack the right breast.
-    jobs : int
-        Worker processes; 1 works in this process.
-    colour : bool
-        Whether the scans have vertex colours; their shapes are the same with and without.
-    visits : int
-        How often everybody is scanned; from the second visit on one breast of half of the people has changed.
-    """
-    from breastmorph.phantom.scanner import write_cohort
-
-    place = check_path(folder, "the name of the folder")
-    write_cohort(
-        place,
-        check_int(n, "the number of subjects"),
-        check_int(seed, "the seed", 0),
-        check_int(jobs, "the number of worker processes"),
-        check_int(one_sided, "the number of one-sided subjects", 0, n),
-        colour=colour,
-        visits=check_int(visits, "the number of visits"),
-    )
-    return place

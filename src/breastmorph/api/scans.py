@@ -6,14 +6,16 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import overload
 
-from breastmorph.api import (
+from breastmorph.api.arguments import (
     Unit,
     as_template,
-    bar,
     landmarks_path,
     require_names,
     rules_of,
     several_of,
+)
+from breastmorph.api.notices import (
+    bar,
     those_that_worked,
     warn,
 )

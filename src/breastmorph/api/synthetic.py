@@ -1,0 +1,67 @@
+"""What to try BreastMorph with: a synthetic model, and synthetic scans with known truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from breastmorph.foundation.checks import (
+    AnyPath,
+    check_int,
+    check_path,
+)
+from breastmorph.model.shape_model import ShapeModel
+
+if TYPE_CHECKING:
+    pass
+
+
+def demo_model() -> ShapeModel:
+    """The synthetic model that comes with the package: nobody was scanned for it."""
+    from breastmorph.model.demo_model import demo_model as packaged
+
+    return packaged()
+
+
+def make_phantoms(
+    folder: AnyPath,
+    n: int,
+    *,
+    seed: int = 1,
+    one_sided: int = 0,
+    jobs: int = 1,
+    colour: bool = False,
+    visits: int = 1,
+) -> Path:
+    """Make scans of synthetic adults with known truth, as `breastmorph phantom` does; returns the folder.
+
+    Parameters
+    ----------
+    folder : path
+        New or empty; gets ``scans/``, ``landmarks/`` and ``truth/``.
+    n : int
+        How many.
+    seed : int
+        Same seed, same scans.
+    one_sided : int
+        So many of them, the last ones, lack the right breast.
+    jobs : int
+        Worker processes; 1 works in this process.
+    colour : bool
+        Whether the scans have vertex colours; their shapes are the same with and without.
+    visits : int
+        How often everybody is scanned; from the second visit on one breast of half of the people has changed.
+    """
+    from breastmorph.phantom.scanner import write_cohort
+
+    place = check_path(folder, "the name of the folder")
+    write_cohort(
+        place,
+        check_int(n, "the number of subjects"),
+        check_int(seed, "the seed", 0),
+        check_int(jobs, "the number of worker processes"),
+        check_int(one_sided, "the number of one-sided subjects", 0, n),
+        colour=colour,
+        visits=check_int(visits, "the number of visits"),
+    )
+    return place
