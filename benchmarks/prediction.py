@@ -38,7 +38,7 @@ from breastmorph.clinical.missing_region import missing_region
 from breastmorph.clinical.missing_volume import lacking
 from breastmorph.clinical.operated_skin import OperatedSkin
 from breastmorph.clinical.predicted_measures import predicted_measures
-from breastmorph.clinical.predicting import predict_breast
+from breastmorph.clinical.predicting import predicted_by
 from breastmorph.clinical.prediction import Prediction, deviation_of
 from breastmorph.clinical.predictor import BreastPredictor, PredictionParameters, learnt_predictor
 from breastmorph.clinical.stated_measures import with_measures
@@ -500,9 +500,8 @@ def by_earlier_scans(
         with np.load(folder / "truth" / f"{name}.npz") as truth:
             back, faces = now.to_file[i].inverse(), truth["faces"].astype(int)
             whole, points = (back.apply(truth[part].astype(float)) for part in ("points", "points_scanned"))
-        found = predict_breast(
-            model, now.shape(i), side, absent=side, subjects=subjects, earlier=before.shape(k)
-        )
+        predictor = learnt_predictor(model, side, "surface", None, subjects)
+        found = predicted_by(predictor, model, now.shape(i), before.shape(k))
         lost = LostSkin.of(TriangleMesh(whole, faces), points)
         ours, theirs = (lost.errors(one, model.faces)[0] for one in (found.shape, found.mirrored))
         print(f"{name}: with an earlier scan {ours:.2f} mm, mirror image {theirs:.2f} mm")

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from breastmorph.clinical.left_out import LeftOut, best_choice
-from breastmorph.clinical.predicting import predict_breast
 from breastmorph.clinical.prediction import deviation_of
 from breastmorph.clinical.predictor import learnt_predictor
 from breastmorph.clinical.skin_points import Reading
@@ -97,7 +96,7 @@ def test_a_left_out_subject_leaves_no_trace(breast_template, predictor):
     others = build_model(
         Cohort.of(np.delete(alike(30, 1), 4, axis=0), breast_template), BuildParameters(keep_scores=True)
     )
-    refitted = predict_breast(others, shape, "right", absent=False)
+    refitted = learnt_predictor(others, "right", "points").predict(shape)
     apart = np.linalg.norm(refitted.shape - without_her.predict(shape).shape, axis=1)[breast].mean()
     assert apart < 0.15 * off[1]  # the common mean differs by one of thirty
 
@@ -172,9 +171,8 @@ def test_without_stored_subjects_the_uncertainty_is_about_the_same(predictor, st
 def test_a_cohort_counts_as_the_models_own_subjects(breast_template, predictor, strangers):
     cohort = Cohort.of(alike(30, 1), breast_template)
     shape = strangers[3]
-    by_cohort = predict_breast(
-        model(), shape, "right", absent=False, subjects=training_shapes(model(), cohort)
-    )
+    subjects = training_shapes(model(), cohort)
+    by_cohort = learnt_predictor(model(), "right", "points", subjects=subjects).predict(shape)
     assert np.allclose(by_cohort.shape, predictor.predict(shape).shape, atol=0.05)
 
 

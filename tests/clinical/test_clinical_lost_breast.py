@@ -13,7 +13,7 @@ from breastmorph.clinical.features import measured_features
 from breastmorph.clinical.mirror_frame import plane_between, plane_by_surface
 from breastmorph.clinical.missing_volume import lacking
 from breastmorph.clinical.operated_skin import OperatedSkin, OperationLimits
-from breastmorph.clinical.predicting import predict_breast
+from breastmorph.clinical.predicting import predicted_by
 from breastmorph.clinical.prediction import deviation_of
 from breastmorph.clinical.predictor import PredictionParameters, learnt_predictor
 from breastmorph.clinical.stated_measures import with_measures
@@ -163,7 +163,7 @@ def test_an_earlier_scan_in_any_pose_brings_her_own_breast_back(strangers):
     assert off.mean() < 0.5 * without.mean()
     assert found.given == ("an earlier scan",)
     with pytest.raises(BreastMorphError, match="no right breast either"):
-        predict_breast(model(), now, "right", absent=True, earlier=flattened(now, "right"))
+        predicted_by(predictor("surface"), model(), now, flattened(now, "right"))
 
 
 def test_what_it_would_take_is_a_closed_solid_of_that_volume(strangers):
@@ -224,11 +224,11 @@ def test_weight_tells_of_both_breasts_where_the_models_subjects_have_it(stranger
     weights[3] = np.nan  # nobody asked her
     known = replace(plain, training=replace(plain.training, columns={"weight": weights}))
     feature = next(one for one in measured_features(known) if one.name == "volume-left")
-    errors = []
+    errors, fitted = [], learnt_predictor(known, "both")
     for shape in strangers[:3]:
         flat = flattened(flattened(shape, "left"), "right")
         told = parse_request(f"weight={weight(shape):.3f}")
-        both = [predict_breast(known, flat, "both", absent=True, stated=some) for some in ((), (told,))]
+        both = [predicted_by(fitted, known, flat, stated=some) for some in ((), (told,))]
         errors.append([abs(weight(one.shape) - weight(shape)) for one in both])
         spread = [deviation_of(feature.read(one.shape), one) for one in both]
         assert spread[1] < 0.9 * spread[0]
@@ -236,4 +236,4 @@ def test_weight_tells_of_both_breasts_where_the_models_subjects_have_it(stranger
     without, with_weight = np.mean(errors, axis=0)
     assert with_weight < 0.8 * without
     with pytest.raises(BreastMorphError, match="does not know 'weight'"):
-        predict_breast(plain, flat, "both", absent=True, stated=(told,))
+        predicted_by(learnt_predictor(plain, "both"), plain, flat, stated=(told,))

@@ -11,7 +11,6 @@ from scipy.spatial.transform import Rotation
 from breastmorph.clinical.absent_breast import counts_as_gone, is_gone
 from breastmorph.clinical.mirror_frame import mirror_frame
 from breastmorph.clinical.predicted_measures import predicted_measures
-from breastmorph.clinical.predicting import predict_breast
 from breastmorph.clinical.prediction import deviation_of
 from breastmorph.clinical.predictor import PredictionParameters, learnt_predictor
 from breastmorph.clinical.training_shapes import training_shapes
@@ -165,7 +164,6 @@ def test_a_flat_side_is_recognised_by_its_volume(strangers):
     shape = strangers[3]
     assert not is_gone(model(), shape, "right")
     assert is_gone(model(), flattened(shape, "right"), "right")
-    assert predict_breast(model(), flattened(shape, "right"), "right").evidence == "surface"
     with pytest.raises(BreastMorphError, match="no breast either"):
         is_gone(model(), flattened(flattened(shape, "right"), "left"), "right")
 
@@ -194,7 +192,7 @@ def test_a_breast_grows_where_there_was_none(strangers):
     volumes = BreastVolumes.of_model(model())
     for shape in strangers[:4]:
         flat = flattened(shape, "right")
-        found = predict_breast(model(), flat, "right", absent=True)
+        found = predictor("surface").predict(flat)
         assert volumes.cc(flat, "right") < 0.3 * volumes.cc(shape, "right")
         true, mirrored = volumes.cc(shape, "right"), volumes.cc(found.mirrored, "right")
         off = abs(volumes.cc(found.shape, "right") - true)
@@ -238,6 +236,5 @@ def test_a_foreign_model_with_five_landmarks_will_do(strangers):
     foreign = replace(
         model(), landmark_ids={name: model().landmark_ids[name] for name in five}, info={}, training=None
     )
-    found = predict_breast(foreign, strangers[0], "right")
-    assert found.evidence == "points"
+    found = learnt_predictor(foreign, "right", "points").predict(strangers[0])
     assert found.region.missing[foreign.landmark_ids["nipple_right"]]

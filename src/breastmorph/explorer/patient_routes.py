@@ -8,8 +8,7 @@ from breastmorph.explorer.answers import bad_request
 from breastmorph.explorer.arrays import packed
 from breastmorph.explorer.asked import Asked
 from breastmorph.explorer.jobs import Job
-from breastmorph.explorer.predicting import planned
-from breastmorph.explorer.predicting import predict as predicted
+from breastmorph.explorer.predicting import planned, predict_patient
 from breastmorph.explorer.shapes import shape_of
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.scan.scan import SIDES
@@ -23,7 +22,7 @@ def predict(asked: Asked) -> Job:
     _ = case.required_patient
 
     def work(job: Job) -> dict[str, Any]:
-        found = predicted(session, case, asked.values, job)
+        found = predict_patient(session, case, asked.values, job)
         session.take_prediction(found, case, job)
         return found.record
 

@@ -25,8 +25,7 @@ from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.scan import SIDES
 from breastmorph.usecases.plan import PlanRequest, PlanResult, plan
-from breastmorph.usecases.predict import PredictorCache, PredictRequest, PredictResult
-from breastmorph.usecases.predict import predict as predict_breast
+from breastmorph.usecases.predict import PredictorCache, PredictRequest, PredictResult, predict
 
 if TYPE_CHECKING:
     from breastmorph.explorer.session import Session
@@ -70,7 +69,7 @@ class Predicted:
         return shape
 
 
-def predict(session: Session, case: Case, asked: Mapping[str, Any], job: Job) -> Predicted:
+def predict_patient(session: Session, case: Case, asked: Mapping[str, Any], job: Job) -> Predicted:
     """Predict as the page asks: ``side``, or painted ``vertices``; by what is known of the lost breast, if anything.
 
     ``known`` are measures as wishes of an edit are, ``earlier`` is the key of an open scan from before the operation,
@@ -146,7 +145,7 @@ def predictor() -> Callable[[tuple[ModelOrigin, Callable[[ShapeModel], PredictRe
 
     def answer(task: tuple[ModelOrigin, Callable[[ShapeModel], PredictRequest]]) -> PredictResult:
         origin, request = task
-        return predict_breast(request(load(origin)), cache)
+        return predict(request(load(origin)), cache)
 
     return answer
 

@@ -15,7 +15,7 @@ from breastmorph.explorer.editing import edit_shape
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.open_scans import taken_from, uploaded_case
 from breastmorph.explorer.patients import ShownPatient, computed_patient
-from breastmorph.explorer.predicting import predict
+from breastmorph.explorer.predicting import predict_patient
 from breastmorph.explorer.session_file import SavedPatient, SavedSession, fingerprint, opened
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, warning
 from breastmorph.foundation.messages import Message
@@ -76,7 +76,7 @@ def _compute_again(session: Session, key: str, found: SavedSession, job: Job) ->
         )
     elif prediction is not None:
         job.at("predicting", 0.9)
-        predicted = predict(session, case, prediction, job)
+        predicted = predict_patient(session, case, prediction, job)
         session.step("predict", lambda now: now.changed(key, predicted=predicted))
     job.settle()
     return notices
