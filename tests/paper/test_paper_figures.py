@@ -95,9 +95,6 @@ def left_only(model):
     )  # some 10 mm at the nipple
 
 
-# --- what all of them keep to -------------------------------------------------------------------------------------
-
-
 def test_what_is_seen_is_what_rays_hit():
     sphere = trimesh.creation.icosphere(3, 100)
     ball = TriangleMesh(sphere.vertices, sphere.faces)
@@ -158,9 +155,6 @@ def test_a_tilted_shape_is_levelled_without_changing_its_size(model):
 )
 def test_colours_end_at_round_numbers(most, end):
     assert round_end(np.array([0.0, -most, np.nan, most]), 1.0) == pytest.approx(end)
-
-
-# --- the figures --------------------------------------------------------------------------------------------------
 
 
 def test_masks_of_three_kinds(tmp_path, breast_template):

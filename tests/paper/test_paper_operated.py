@@ -10,11 +10,7 @@ from breast_cohort import breast_shapes
 from breastmorph.cohort import Cohort
 from breastmorph.evaluation.training_set import training_set
 from breastmorph.model.building import build_model
-from breastmorph.paper.data_amount import (
-    OperatedExperiment,
-    OperatedParameters,
-    compare_operated,
-)
+from breastmorph.paper.operated import OperatedExperiment, OperatedParameters, compare_operated
 from breastmorph.paper.statements import operated_statements
 from small_cohort import small_cohort
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from breastmorph.foundation.errors import BreastMorphError
-from breastmorph.paper.data_amount import OperatedExperiment
+from breastmorph.paper.operated import OperatedExperiment
 from breastmorph.paper.records import rounded
 from breastmorph.paper.significance import Comparison, paired, resampled, resamples, unpaired
 from breastmorph.paper.statements import all_statements

@@ -8,17 +8,13 @@ from breastmorph.paper.clinical_generalization import (
     clinical_generalization,
 )
 from breastmorph.paper.cohort_source import open_cohort, source_of
-from breastmorph.paper.data_amount import (
-    DataAmountParameters,
-    OperatedParameters,
-    compare_amounts,
-    compare_operated,
-)
+from breastmorph.paper.data_amount import DataAmountParameters, compare_amounts
 from breastmorph.paper.masks import (
     MaskParameters,
     compare_masks,
 )
 from breastmorph.paper.modelled_cohort import CohortExperiment
+from breastmorph.paper.operated import OperatedParameters, compare_operated
 from breastmorph.paper.parameters import MASKS
 from breastmorph.paper.part import Made, NotPossible, PartJob
 

@@ -14,11 +14,7 @@ from breastmorph.model.shape_model import ShapeModel
 from breastmorph.paper.clinical_generalization import (
     ClinicalGeneralization,
 )
-from breastmorph.paper.data_amount import (
-    Amount,
-    DataAmountExperiment,
-    OperatedExperiment,
-)
+from breastmorph.paper.data_amount import Amount, DataAmountExperiment
 from breastmorph.paper.figures.boxes import save_registration_boxes
 from breastmorph.paper.figures.curves import (
     ModelCurves,
@@ -33,6 +29,7 @@ from breastmorph.paper.masks import (
     MaskExperiment,
     MaskVariant,
 )
+from breastmorph.paper.operated import OperatedExperiment
 from breastmorph.paper.part import Made, NotPossible, PartJob
 from breastmorph.paper.significance import mean_band
 from breastmorph.report.printing import save_rows

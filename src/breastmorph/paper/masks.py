@@ -32,10 +32,6 @@ from breastmorph.paper.significance import drawn_shares, resamples
 from breastmorph.scan.check import CheckParameters, ScanFiles
 from breastmorph.scan.scan import Scan
 
-# --------------------------------------------------------------------------------------------------------------------
-# The true shapes of a phantom cohort at the template's vertices: what a perfect registration would give
-# --------------------------------------------------------------------------------------------------------------------
-
 
 @dataclass(frozen=True, eq=False)
 class VariantTruth(Recorded):
@@ -80,10 +76,6 @@ def true_cohort(cohort: Cohort, folder: Path) -> Cohort:
     ]
     return replace(cohort, packed=np.stack(shapes).astype(np.float32), rows=np.arange(len(shapes)))
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Registered shapes and the model's reconstructions against the raw scans; every scan is read once for all variants
-# --------------------------------------------------------------------------------------------------------------------
 
 _FACING = 0.5  # cosine between normals: 60 degrees, as in registration
 _DOUBTFUL = 5.0  # mm: beyond it a scan's point must not have its closest point where the scan has another one
@@ -206,11 +198,6 @@ def _off_template(registered: TriangleMesh, scan: Scan, surface: Surface) -> tup
     return found.distances, covered
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# How a cohort's variances would differ with other subjects of the same kind: subjects drawn anew, with replacement
-# --------------------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class ResampledVariation(Recorded):
     """A cohort's variation in resampled cohorts; the same seed draws the same subjects for every variant.
@@ -259,10 +246,6 @@ def _sums(gram: Floats, drawn: Floats) -> Floats:
     sums: Floats = drawn @ np.diag(gram) - ((drawn @ gram) * drawn).sum(axis=1) / n
     return sums
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Experiment 1: what breast probability masks change, by the paper's measures and, where it is known, by truth
-# --------------------------------------------------------------------------------------------------------------------
 
 _FEWEST = 4  # subjects, for a leave-one-out with two components
 _BATCH = 50  # samples at a time

@@ -8,9 +8,10 @@ from itertools import pairwise
 import numpy as np
 
 from breastmorph.paper.clinical_generalization import ClinicalGeneralization
-from breastmorph.paper.data_amount import DataAmountExperiment, OperatedExperiment
+from breastmorph.paper.data_amount import DataAmountExperiment
 from breastmorph.paper.mask_statements import mask_statements
 from breastmorph.paper.masks import MaskExperiment
+from breastmorph.paper.operated import OperatedExperiment
 from breastmorph.paper.significance import paired, unpaired
 from breastmorph.paper.statement import Statement, not_testable, verdict, verdict_of
 

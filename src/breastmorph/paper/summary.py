@@ -13,8 +13,9 @@ import numpy as np
 from breastmorph.paper.application_parts import step_text
 from breastmorph.paper.clinical_generalization import ClinicalGeneralization
 from breastmorph.paper.cohort_table import missing_rows
-from breastmorph.paper.data_amount import DataAmountExperiment, OperatedExperiment
+from breastmorph.paper.data_amount import DataAmountExperiment
 from breastmorph.paper.masks import MaskExperiment
+from breastmorph.paper.operated import OperatedExperiment
 from breastmorph.paper.parameters import PAPER_MASKS, StudyParameters
 from breastmorph.paper.plan import mask_pairs
 from breastmorph.paper.records import Recorded
@@ -22,10 +23,6 @@ from breastmorph.paper.running import StudyRun
 from breastmorph.paper.significance import smallest_p
 from breastmorph.paper.statement import FEW_SUBJECTS, NOT_TESTABLE, SMALL, YES, Statement
 from breastmorph.paper.statements import all_statements
-
-# --------------------------------------------------------------------------------------------------------------------
-# The results of a study as values, where they exist
-# --------------------------------------------------------------------------------------------------------------------
 
 Result = TypeVar("Result", bound=Recorded)
 
@@ -97,10 +94,6 @@ class StudyResults:
         }
         return f"{word[state.status]}: {state.why}."
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# A study in a few figures, beside the paper's
-# --------------------------------------------------------------------------------------------------------------------
 
 Line = tuple[str, str, str]  # what, ours, paper's
 

@@ -31,10 +31,6 @@ from breastmorph.report.render import AMOUNT, Camera, View, render
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# --------------------------------------------------------------------------------------------------------------------
-# Edited breasts beside the original: one row a subject, the edited distances drawn and written in cm
-# --------------------------------------------------------------------------------------------------------------------
-
 _ENDS = {name: DISTANCES[name].landmarks for name in PAPER}
 _EDITS_VIEW = View()
 _EDITS = Margins(left=0.78, gap=0.05, top=0.22, line=0.13, between=0.08, foot=0.14)
@@ -164,10 +160,6 @@ def _draw_distances(
     axes.set(xlim=(0, camera.size[0]), ylim=(camera.size[1], 0))
     return lengths
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Predicted breasts beside the truth, their uncertainty and the mirror image: one row an example
-# --------------------------------------------------------------------------------------------------------------------
 
 _PAIRS = Margins(left=0.25, gap=0.06, top=0.24, below=0.18, foot=0.12, bar=0.62)
 _RELIEF = 0.85

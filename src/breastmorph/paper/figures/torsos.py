@@ -52,10 +52,6 @@ class Margins(NamedTuple):
     below: float = 0.0  # a row of pictures
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# Three ways to say where the breast is: a radial function, an ellipsoid, and two ellipsoids (the mask itself)
-# --------------------------------------------------------------------------------------------------------------------
-
 _LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 _FINE = 2  # points looked at per pixel along each side
 _MASKS = Margins(left=0.05, gap=0.10, top=0.22, foot=0.16, bar=0.55)
@@ -137,10 +133,6 @@ def _masks(mask: BreastMask) -> Mapping[str, BreastMask]:
         "two ellipsoids: the mask": mask,
     }
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# The first modes of a model: what each does to the body, from three sides and in measures
-# --------------------------------------------------------------------------------------------------------------------
 
 _MODE_VIEWS = {"front": View(), "oblique": View(yaw=40.0), "side": View(yaw=90.0)}
 _MODES = Margins(left=0.20, gap=0.02, top=0.36, foot=0.16, bar=0.76, between=0.06)
@@ -340,10 +332,6 @@ def _moved(model: ShapeModel, mode: int, deviations: float) -> Floats:
     return model.instance(coefficients)
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# Where shapes vary: the standard deviation of every vertex, drawn on the means of several models
-# --------------------------------------------------------------------------------------------------------------------
-
 _VIEWS = (View(), View(yaw=45.0))
 _VARIATION = Margins(left=0.05, gap=0.05, top=0.22, foot=0.32, bar=0.68, between=0.15)
 
@@ -425,10 +413,6 @@ def _inside_and_outside(spread: Floats, breast: Bools) -> str:
     inside, outside = (float(np.sqrt((spread[part] ** 2).mean())) for part in (breast, ~breast))
     return f"breast {inside:.1f} mm, elsewhere {outside:.1f} mm"
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Random shapes of several models, coloured by their distance from the mean
-# --------------------------------------------------------------------------------------------------------------------
 
 _SAMPLES_VIEW = View(yaw=15.0)
 _SAMPLES = Margins(left=0.25, gap=0.05, top=0.05, foot=0.16, bar=0.68, below=0.17)
