@@ -95,7 +95,7 @@ def compare_repeated(
     Parameters
     ----------
     people : mapping from name to sequence of Scan
-        Everybody's scans, two or more each.
+        The scans of each person, two or more.
     template : Template, optional
         The default one when not given.
     source : str
@@ -273,11 +273,6 @@ def _request(name: str, value: str | float) -> Request:
     return parse_request(
         f"{name}={check_type(value, str, f'the value of {name}', 'Give a number or a text as +1 cm')}"
     )
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Whom it is about
-# --------------------------------------------------------------------------------------------------------------------
 
 
 def _patient(model: ShapeModel, subject: Subject | None) -> Patient:

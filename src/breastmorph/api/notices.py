@@ -10,14 +10,14 @@ from typing import Any
 from breastmorph.foundation.errors import BreastMorphError, BreastMorphWarning
 
 
-def warn(said: Iterable[object], depth: int = 3) -> None:
+def warn(warnings: Iterable[object], depth: int = 3) -> None:
     """Say what the user should know; the warning points to her own line, ``depth`` calls up."""
-    for one in said:
-        python_warnings.warn(str(one), BreastMorphWarning, stacklevel=depth)
+    for warning in warnings:
+        python_warnings.warn(str(warning), BreastMorphWarning, stacklevel=depth)
 
 
 def those_that_worked(results: Sequence[tuple[str, Any]]) -> list[Any]:
-    """The results; those that are errors are told, and raised where there is nothing else."""
+    """The results; errors become warnings, and are raised where there is nothing else."""
     errors = [(name, found) for name, found in results if isinstance(found, BreastMorphError)]
     if errors and len(errors) == len(results):
         raise errors[0][1]

@@ -204,7 +204,7 @@ def register(
     use_masks : bool
         False fits the whole torso alike.
     learn : bool
-        Register several scans twice: what the first pass shows of how the others differ is told to the second pass of
+        Register several scans twice: what the first pass shows of how the others differ is given to the second pass of
         each. Fewer than 20 are registered once, with a BreastMorphWarning.
     jobs : int
         Worker processes; 1 works in this process. The result does not depend on it.

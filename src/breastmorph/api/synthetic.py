@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def demo_model() -> ShapeModel:
-    """The synthetic model that comes with the package: nobody was scanned for it."""
+    """The synthetic model that comes with the package: no person was scanned for it."""
     from breastmorph.model.demo_model import demo_model as packaged
 
     return packaged()
@@ -50,7 +50,7 @@ def make_phantoms(
     colour : bool
         Whether the scans have vertex colours; their shapes are the same with and without.
     visits : int
-        How often everybody is scanned; from the second visit on one breast of half of the people has changed.
+        How often each person is scanned; from the second visit on one breast of half of the people has changed.
     """
     from breastmorph.phantom.scanner import write_cohort
 

@@ -65,7 +65,7 @@ class Recipe:
     learnt : bytes
         What a first pass taught, as the content of ``learnt.npz``; empty for a first pass.
     doubts : mapping from scan to (hashes, doubts)
-        What an earlier check by the same rules said of scans, and of which files; saves time and changes no result.
+        What an earlier check by the same rules found in scans, and of which files; saves time and changes no result.
     """
 
     template: bytes
@@ -143,7 +143,7 @@ class FailedScan:
     inputs : dict
         Hashes of the input files by name; empty where they cannot be read.
     trace : str
-        Where in the program it happened, for errors that nobody foresaw.
+        Where in the program it happened, for unforeseen errors.
     finding : dict
         What :meth:`breastmorph.foundation.errors.Finding.from_dict` reads, so that others can phrase it anew.
     """
@@ -206,14 +206,14 @@ class ProductMaker:
         except BreastMorphError as error:
             return FailedScan.of(files, error, inputs)
         except MemoryError:
-            raise  # how much there was is known to whoever set the limit
+            raise  # the process that set the limit knows how much there was
         except Exception as error:
-            said = BreastMorphError.of("unexpected", files.mesh, why=f"{type(error).__name__}: {error}")
-            return FailedScan.of(files, said, inputs, traceback.format_exc())
+            unforeseen = BreastMorphError.of("unexpected", files.mesh, why=f"{type(error).__name__}: {error}")
+            return FailedScan.of(files, unforeseen, inputs, traceback.format_exc())
 
     def _product(self, judged: Check, scan: Scan, inputs: Hashes) -> Product:
-        told = () if self._learnt is None else self._learnt.for_scan(scan.id)
-        result = self._registrar.register(scan, told)
+        priors = () if self._learnt is None else self._learnt.for_scan(scan.id)
+        result = self._registrar.register(scan, priors)
         mesh = encoded(result.mesh.with_vertices(scan.to_file.apply(result.vertices)))
         warnings = [*(one for one in judged.findings if one.level == "repair"), *result.warnings]
         outputs = {f"{scan.id}.ply": hashlib.sha256(mesh).hexdigest()}

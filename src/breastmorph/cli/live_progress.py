@@ -18,7 +18,7 @@ _LINE_SECONDS = 15.0  # between two lines of a log at least ...
 _LINE_SHARE = 0.05  # ... and this share of the scans ...
 _SILENT_SECONDS = 300.0  # ... but never a longer silence
 _RECENT = 64  # scans the speed is measured over: long enough to be calm, short enough to follow the machine
-_NAMED_FAILURES = 10  # a log full of failures helps nobody; all of them are in the summary
+_NAMED_FAILURES = 10  # more would fill the log; all of them are in the summary
 _ACCEPTED = AcceptanceParameters()
 _WARNING_AT = (  # figure, value that deserves a warning, unit
     ("distance_inside", _ACCEPTED.breast_off, "mm from the breast"),

@@ -183,7 +183,7 @@ def scan_options(command: Callable[..., Any]) -> Callable[..., Any]:
         *args: Any, unit: str, scale_by: str, landmark_order: str | None, max_faces: int, **others: Any
     ) -> Any:
         if scale_by:
-            KnownDistance.of(scale_by)  # a slip of the pen is told before any scan is read
+            KnownDistance.of(scale_by)  # a typing error is refused before any scan is read
             if unit != "auto":
                 raise click.UsageError("--scale-by and --unit exclude each other.")
         order = tuple(name.strip() for name in landmark_order.split(",")) if landmark_order else None

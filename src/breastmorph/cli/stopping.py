@@ -19,7 +19,7 @@ STOPPED = "Stopped. What is done is kept: run the same command again to go on."
 def ended_like_ctrl_c() -> Iterator[None]:
     """Let a polite request to end (SIGTERM, a closed terminal) stop a run as Ctrl-C does: in order.
 
-    What whoever started the run wants to be ignored stays ignored: under ``nohup`` a closed terminal stops nothing.
+    A signal that was ignored before stays ignored: under ``nohup`` a closed terminal stops nothing.
     """
 
     def stop(number: int, frame: FrameType | None) -> None:
