@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import threading
 
 import numpy as np
@@ -230,7 +231,8 @@ def test_a_patient_is_saved_reloaded_predicted_painted_and_removed(
     page.wait_for_selector("body[data-ready]")
     assert page.evaluate("explorer.state.patient") is None
     assert page.is_hidden("#error")
-    tab.errors[:] = [text for text in tab.errors if "status of 422" not in text]
+    # She was deleted behind the page's back: what it still asked of her was refused.
+    tab.errors[:] = [text for text in tab.errors if not re.search("status of 4(22|04)", text)]
 
 
 def test_edits_and_quick_hands_and_reloads_keep_the_page_true(tab, folder, textured, tmp_path):
