@@ -47,7 +47,9 @@ def rules_of(unit: str, scale_by: str, landmark_order: Sequence[str] | None) -> 
     """How files are read."""
     known = ("auto", "mm", "cm", "m")
     if unit not in known:
-        raise BreastMorphError(f"the unit {unit!r} is not known", f"Choose one of {', '.join(known)}")
+        raise BreastMorphError(
+            "the unit {unit!r} is not known", "Choose one of {known}", unit=unit, known=", ".join(known)
+        )
     if scale_by and unit != "auto":
         raise BreastMorphError("a unit and a measured distance contradict each other", "Give one of the two")
     order = None if landmark_order is None else tuple(landmark_order)
@@ -58,7 +60,9 @@ def several_of(given: Any, kind: type[Any], remedy: str) -> list[Any]:
     """Several values of one kind; refuses anything else, also a single one and none at all."""
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         what = f"of the kind {type(given).__name__}"
-        raise BreastMorphError(f"what was given is {what}, not a list", remedy, code="wrong-argument")
+        raise BreastMorphError(
+            "what was given is {what}, not a list", remedy, code="wrong-argument", what=what
+        )
     found = [check_type(one, kind, "one of those given", remedy) for one in given]
     if not found:
         raise BreastMorphError("the list is empty", remedy, code="wrong-argument")
@@ -70,7 +74,7 @@ def require_names(ids: Sequence[str]) -> None:
     twice = sorted({name for name in ids if ids.count(name) > 1})
     if twice:
         raise BreastMorphError(
-            f"two of them are called {twice[0]!r}", "Give every subject once, under her own name"
+            "two of them are called {twice!r}", "Give every subject once, under her own name", twice=twice[0]
         )
 
 
@@ -86,7 +90,10 @@ def as_cohort(subjects: Subjects) -> Cohort:
     strange = [one.id for one in fits if not np.array_equal(one.mesh.faces, template.mesh.faces)]
     if strange:
         raise BreastMorphError(
-            f"{strange[0]} and {fits[0].id} were registered with different templates", "Register all with one"
+            "{strange} and {id} were registered with different templates",
+            "Register all with one",
+            strange=strange[0],
+            id=fits[0].id,
         )
     return Cohort(
         tuple(one.id for one in fits),

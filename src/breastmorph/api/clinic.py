@@ -243,7 +243,9 @@ def plan(model: ShapeModel, subject: Subject, target: Prediction | Edit, *, mirr
 def _side(missing: str) -> str:
     if missing not in (*SIDES, "both"):
         raise BreastMorphError(
-            f"there is no side {missing!r}", 'Say missing="left" or "right", the patient\'s side, or "both"'
+            "there is no side {missing!r}",
+            'Say missing="left" or "right", the patient\'s side, or "both"',
+            missing=missing,
         )
     return missing
 
@@ -259,8 +261,9 @@ def _vertices(model: ShapeModel, missing: Bools | Ints) -> Bools:
         or not 0 <= given.min() <= given.max() < model.n_vertices
     ):
         raise BreastMorphError(
-            f"the missing skin is neither a side nor vertices of a model of {model.n_vertices}",
+            "the missing skin is neither a side nor vertices of a model of {n_vertices}",
             'Say "left" or "right", or give vertex numbers or one truth value a vertex',
+            n_vertices=model.n_vertices,
         )
     painted = np.zeros(model.n_vertices, bool)
     painted[given] = True

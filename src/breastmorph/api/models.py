@@ -194,7 +194,9 @@ def fit(
     if components is not None:
         components = check_int(components, "the number of components", 1, model.n_components)
     if isinstance(target, np.ndarray) and target.dtype.kind not in "fiu":
-        raise MeshProblem(f"the points are an array of {target.dtype}", "Give numbers of shape (m, 3), in mm")
+        raise MeshProblem(
+            "the points are an array of {dtype}", "Give numbers of shape (m, 3), in mm", dtype=target.dtype
+        )
     if not isinstance(target, (TriangleMesh, Scan, np.ndarray)):
         target = check_path(target, "the target")
     if landmarks is not None and not isinstance(landmarks, Landmarks):

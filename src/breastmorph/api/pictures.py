@@ -55,7 +55,9 @@ def picture(
     check_type(surface, TriangleMesh, "what shall be drawn", "Give a mesh, as the .mesh of a scan or result")
     view = View(check_float(yaw, "the yaw"), check_float(pitch, "the pitch"))
     if not isinstance(size, Sequence) or isinstance(size, str) or len(size) != 2:
-        raise BreastMorphError(f"a picture has no size {size!r}", "Give its width and height in pixels")
+        raise BreastMorphError(
+            "a picture has no size {size!r}", "Give its width and height in pixels", size=size
+        )
     width, height = (check_int(one, "a side of the picture") for one in size)
     colors = None
     if values is not None:
@@ -65,7 +67,10 @@ def picture(
             raise MeshProblem("the values are no numbers", "Give one number a vertex") from None
         if shown.shape != (surface.n_vertices,):
             raise MeshProblem(
-                f"{shown.shape} values for {surface.n_vertices} vertices", "Give one number a vertex"
+                "{shape} values for {n_vertices} vertices",
+                "Give one number a vertex",
+                shape=shown.shape,
+                n_vertices=surface.n_vertices,
             )
         begin, end = (
             check_float(low, "low"),

@@ -27,10 +27,12 @@ from breastmorph import __version__
 from breastmorph.batch.executors import TIME_LIMIT, Outcomes, failed_scan
 from breastmorph.batch.product import FailedScan, Hashes, Product, ProductMaker, Recipe, input_hashes
 from breastmorph.batch.registered_folder import RegisteredFolder
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, name_of
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.foundation.files import read_bytes
+from breastmorph.foundation.language import N_
 from breastmorph.foundation.locks import FolderLock
 from breastmorph.foundation.machine import memory_share
+from breastmorph.foundation.text import name_of
 from breastmorph.foundation.workers import Failure, Limits, Worker
 from breastmorph.scan.check import ScanFiles
 
@@ -46,7 +48,7 @@ _CONNECTING = 10.0  # seconds
 _AHEAD = 2  # scans submitted per thread of the cluster: enough to keep it busy, few enough for the memory
 _RECOUNT = 5.0  # seconds between two looks at the size of the cluster
 _IDLE = 60.0  # seconds after which a worker without scans frees its memory
-_AGAIN = "Run the same command again to go on: what is done is kept"
+_AGAIN = N_("Run the same command again to go on: what is done is kept")
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,9 @@ def _products(
                 yield failed_scan(task.files, answer, task.inputs) if isinstance(answer, Failure) else answer
     except Exception as error:
         if isinstance(error, (CancelledError, OSError)) or client.status != "running":
-            raise BreastMorphError(f"the connection to the cluster was lost ({error})", _AGAIN) from error
+            raise BreastMorphError(
+                "the connection to the cluster was lost ({why})", _AGAIN, why=str(error)
+            ) from error
         raise
     finally:
         with suppress(Exception):  # the connection may be what failed
@@ -157,7 +161,10 @@ def _answer(future: Any) -> _Answer:
         raise
     except Exception as error:
         raise BreastMorphError(
-            f"a worker cannot register scans ({type(error).__name__}: {error})", _AGAIN
+            "a worker cannot register scans ({name}: {why})",
+            _AGAIN,
+            name=type(error).__name__,
+            why=str(error),
         ) from error
     return answer
 
@@ -168,8 +175,9 @@ def _connected(scheduler: str) -> Iterator[Client]:
     settings = {"distributed.admin.large-graph-warning-threshold": "1TB"}
     logging.getLogger("distributed").setLevel(logging.CRITICAL)  # errors that matter are raised as ours
     unreachable = BreastMorphError(
-        f"no Dask scheduler answers at {scheduler}",
+        "no Dask scheduler answers at {scheduler}",
         "Check the address (tcp://host:port) and that `dask scheduler` runs there",
+        scheduler=scheduler,
     )
     if not re.fullmatch(r"(\w+://)?[^/\s]+:\d+/?", scheduler):
         raise unreachable
@@ -219,8 +227,11 @@ def _require_same_version(client: Client) -> None:
 
 def _wrong_version(worker: str, found: str) -> BreastMorphError:
     return BreastMorphError(
-        f"worker {worker} has breastmorph {found}, this is {__version__}",
-        f"Install the same version there: pip install breastmorph=={__version__}",
+        "worker {worker} has breastmorph {found}, this is {version}",
+        "Install the same version there: pip install breastmorph=={version}",
+        worker=worker,
+        found=found,
+        version=__version__,
     )
 
 
@@ -279,8 +290,10 @@ def _on_worker(plugin: str, task: _Task) -> _Answer:
     recipe = worker.plugins.get(plugin)
     if recipe is None or not hasattr(recipe, "_guard"):
         raise BreastMorphError(
-            f"worker {worker.address} did not accept the template (see its log)",
-            f"Take that worker away. {_AGAIN}",
+            "worker {address} did not accept the template (see its log)",
+            "Take that worker away. {again}",
+            address=worker.address,
+            again=_AGAIN,
         )
     answer: _Answer = recipe.run(task)
     return answer

@@ -96,9 +96,19 @@ class CohortPrior:
                     and all(bool((np.abs(values) <= _FARTHEST).all()) for values in (means, roots))
                 )
         except FileProblem as error:
-            raise FileProblem.of("unreadable/learnt", path) from error
+            raise FileProblem(
+                "what the cohort's first pass taught is damaged, so nobody can be told the same again",
+                "Delete it and register again with learn=True",
+                path,
+                code="unreadable/learnt",
+            ) from error
         if not sound:
-            raise FileProblem.of("unreadable/learnt", path)
+            raise FileProblem(
+                "what the cohort's first pass taught is damaged, so nobody can be told the same again",
+                "Delete it and register again with learn=True",
+                path,
+                code="unreadable/learnt",
+            )
         of_groups = tuple(
             tuple(map(ScorePrior, group_means.astype(float), group_roots.astype(float)))
             for group_means, group_roots in zip(means, roots, strict=True)

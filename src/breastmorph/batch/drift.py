@@ -8,12 +8,14 @@ from pathlib import Path
 from breastmorph.batch.cohort_prior import digest
 from breastmorph.batch.product import input_hashes
 from breastmorph.batch.registered_folder import RegisteredFolder
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, name_of
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.foundation.files import file_hash
+from breastmorph.foundation.messages import Finding, note
+from breastmorph.foundation.text import name_of
 from breastmorph.scan.check import ScanFiles
 from breastmorph.template import from_npz
 
-_AGAIN = Finding("register-again")
+_AGAIN = note("register-again", "Register this scan again")
 
 
 def folder_drift(path: Path, scans: Mapping[str, ScanFiles] | None = None) -> Iterator[FileProblem]:
@@ -31,7 +33,9 @@ def folder_drift(path: Path, scans: Mapping[str, ScanFiles] | None = None) -> It
     try:
         from_npz(kept.read_bytes())
     except (OSError, BreastMorphError) as error:
-        yield FileProblem(f"the template cannot be read ({error})", "Register the scans again", kept)
+        yield FileProblem(
+            "the template cannot be read ({why})", "Register the scans again", kept, why=str(error)
+        )
     prior = folder.learnt.read_bytes() if folder.learnt.exists() else b""
     ids, templates = folder.ids(), set()
     for scan_id in ids:
@@ -41,13 +45,21 @@ def folder_drift(path: Path, scans: Mapping[str, ScanFiles] | None = None) -> It
         record = folder.record(scan_id)
         outputs = record.get("outputs")
         if not isinstance(outputs, dict):
-            yield FileProblem.of("unreadable/no-record", file, again=_AGAIN)
+            yield FileProblem(
+                "the record cannot be read", "{again}", file, code="unreadable/no-record", again=_AGAIN
+            )
             continue
         templates.add(str(record.get("template")))
         if len(templates) > 1:
             yield FileProblem("it names another template than records before it", "Register it again", file)
         if record.get("learnt") and record["learnt"] != digest(prior):
-            yield FileProblem.of("unreadable/other-learnt", file, again=_AGAIN)
+            yield FileProblem(
+                "it was told something else than learnt.npz holds",
+                "{again}",
+                file,
+                code="unreadable/other-learnt",
+                again=_AGAIN,
+            )
         for name, content in outputs.items():
             yield from compared(folder.output(name), content, _AGAIN)
         if scans is not None:
@@ -63,9 +75,15 @@ def compared(path: Path, digest: object, again: Finding) -> Iterator[FileProblem
         return  # a picture that could not be drawn
     try:
         if not path.exists():
-            yield FileProblem.of("missing/file", path, again=again)
+            yield FileProblem("the file is missing", "{again}", path, code="missing/file", again=again)
         elif file_hash(path) != digest:
-            yield FileProblem.of("unreadable/other-content", path, again=again)
+            yield FileProblem(
+                "its content is not what the record says",
+                "{again}",
+                path,
+                code="unreadable/other-content",
+                again=again,
+            )
     except FileProblem as problem:
         yield problem
 
@@ -74,7 +92,9 @@ def _input_drift(
     scan_id: str, recorded: object, scans: Mapping[str, ScanFiles], file: Path
 ) -> Iterator[FileProblem]:
     if scan_id not in scans:
-        yield FileProblem.of("not-among-inputs", file)
+        yield FileProblem(
+            "its scan is not among the inputs", "Check the folder of scans", file, code="not-among-inputs"
+        )
         return
     try:
         now = input_hashes(scans[scan_id])
@@ -84,4 +104,6 @@ def _input_drift(
     before = recorded if isinstance(recorded, dict) else {}
     for name in sorted({*now, *before}):
         if now.get(name) != before.get(name):
-            yield FileProblem(f"the input {name} is not the one it was made from", "Register it again", file)
+            yield FileProblem(
+                "the input {name} is not the one it was made from", "Register it again", file, name=name
+            )

@@ -17,7 +17,7 @@ from breastmorph.batch.product import Recipe
 from breastmorph.batch.registered_folder import Outcome, RegisteredFolder
 from breastmorph.batch.summary import write_summary
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import FileProblem, Finding
+from breastmorph.foundation.errors import FileProblem
 from breastmorph.foundation.files import make_folder, write_file
 from breastmorph.foundation.locks import FolderLock, locked_folder
 from breastmorph.foundation.machine import cores
@@ -136,7 +136,13 @@ class _Batch:
                 if isinstance(error, KeyboardInterrupt):
                     self._end(known)
             if isinstance(error, FileProblem) and error.code == "unwritable":
-                raise FileProblem.of("unwritable/stopped", error.where, what=Finding.of(error)) from error
+                raise FileProblem(
+                    "{what}",
+                    "{what:remedy}, then try again: what is done is kept",
+                    error.where,
+                    code="unwritable/stopped",
+                    what=error.finding,
+                ) from error
             raise
         return [done[files.id] for files in self.found if files.id in done]
 
@@ -195,7 +201,13 @@ def _keep_one_template(
     others = [o.id for o in known.values() if o.record and o.record.get("template") != template]
     staying = [scan_id for scan_id in others if scan_id not in todo]
     if staying:
-        raise FileProblem.of("other-template", folder.path, id=staying[0])
+        raise FileProblem(
+            "this folder holds results of another template (of {id})",
+            "Choose another folder: one folder, one template",
+            folder.path,
+            code="other-template",
+            id=staying[0],
+        )
     for scan_id in others:
         folder.supersede(scan_id)
         del known[scan_id]

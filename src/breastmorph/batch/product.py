@@ -14,20 +14,15 @@ import numpy as np
 
 from breastmorph import __version__
 from breastmorph.batch.cohort_prior import CohortPrior, digest
-from breastmorph.foundation.errors import (
-    BreastMorphError,
-    Finding,
-    name_of,
-    sentences,
-    shown,
-    warning,
-)
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import (
     file_hash,
     json_text,
     plain,
 )
 from breastmorph.foundation.machine import one_thread
+from breastmorph.foundation.messages import Finding, sentences, warning
+from breastmorph.foundation.text import name_of, shown
 from breastmorph.mesh.files.ply import encoded
 from breastmorph.mesh.skin import share_seen
 from breastmorph.registration.parameters import RegistrationParameters
@@ -160,7 +155,7 @@ class FailedScan:
         cls, files: ScanFiles, error: BreastMorphError, inputs: Hashes | None = None, trace: str = ""
     ) -> Self:
         """The failure of some files, without saying where on this machine they or the program lie."""
-        parts = (error.text("command", folders=False), trace, Finding.of(error).as_dict())
+        parts = (error.text("command", folders=False), trace, error.finding.as_dict())
         message, trace, finding = (_by_name(part, files) for part in parts)
         return cls(
             files.id, message, error.code, inputs or {}, _PROGRAM_FOLDER.sub(r'File "\1"', trace), finding
@@ -208,7 +203,13 @@ class ProductMaker:
         except MemoryError:
             raise  # the process that set the limit knows how much there was
         except Exception as error:
-            unforeseen = BreastMorphError.of("unexpected", files.mesh, why=f"{type(error).__name__}: {error}")
+            unforeseen = BreastMorphError(
+                "unexpected error ({why})",
+                "Please report it",
+                files.mesh,
+                code="unexpected",
+                why=f"{type(error).__name__}: {error}",
+            )
             return FailedScan.of(files, unforeseen, inputs, traceback.format_exc())
 
     def _product(self, judged: Check, scan: Scan, inputs: Hashes) -> Product:
@@ -251,7 +252,13 @@ class ProductMaker:
         except MemoryError:
             raise
         except Exception as error:  # a good registration must not be lost for a picture
-            warnings.append(warning("no-pictures", why=f"{type(error).__name__}: {error}"))
+            warnings.append(
+                warning(
+                    "no-pictures",
+                    "its pictures could not be drawn ({why})",
+                    why=f"{type(error).__name__}: {error}",
+                )
+            )
             outputs |= dict.fromkeys(draw.places(scan.id), "")
             return {}
         return pictures

@@ -12,13 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from breastmorph.batch.product import FailedScan, Product, Recipe, input_hashes
-from breastmorph.foundation.errors import (
-    BreastMorphError,
-    FileProblem,
-    Finding,
-    name_of,
-    recorded,
-)
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.foundation.files import (
     PART_FILES,
     file_hash,
@@ -29,6 +23,8 @@ from breastmorph.foundation.files import (
     write_files,
     write_if_new,
 )
+from breastmorph.foundation.messages import Finding, recorded
+from breastmorph.foundation.text import name_of
 from breastmorph.scan.check import ScanFiles
 
 Status = Literal["registered", "unchanged", "failed"]
@@ -199,10 +195,11 @@ class RegisteredFolder:
                 path.unlink(missing_ok=True)
         except OSError as error:
             raise FileProblem(
-                f"an old result cannot be put aside ({error.strerror})",
+                "an old result cannot be put aside ({why})",
                 "Check the folder's permissions and free space",
                 self.superseded,
                 code="unwritable",
+                why=error.strerror,
             ) from error
 
     @property

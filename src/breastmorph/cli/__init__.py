@@ -40,7 +40,9 @@ with silent_ctrl_c():
     from click.shell_completion import CompletionItem
 
     from breastmorph import __version__
-    from breastmorph.foundation.errors import SHOWN, BreastMorphError, Finding
+    from breastmorph.foundation.errors import BreastMorphError
+    from breastmorph.foundation.messages import Finding
+    from breastmorph.foundation.text import SHOWN
 
 # Name of the command: the module that exports it as ``command``, and its line in the overview.
 _COMMANDS = {

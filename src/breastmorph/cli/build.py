@@ -25,8 +25,9 @@ from breastmorph.cli.printing import (
     warn,
 )
 from breastmorph.cli.provenance import provenance
-from breastmorph.foundation.errors import name_of, sentences
+from breastmorph.foundation.messages import sentences
 from breastmorph.foundation.phrases import short_list
+from breastmorph.foundation.text import name_of
 from breastmorph.model.building import BuildParameters
 from breastmorph.model.files import save_model
 from breastmorph.model.procrustes import ProcrustesParameters

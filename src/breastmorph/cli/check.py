@@ -23,7 +23,7 @@ from breastmorph.cli.printing import (
     warn,
 )
 from breastmorph.cli.provenance import provenance
-from breastmorph.foundation.errors import shown
+from breastmorph.foundation.text import shown
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.scan import Check
 from breastmorph.usecases.check import CheckRequest, check_files

@@ -21,8 +21,8 @@ from breastmorph.cli.printing import (
     warn,
 )
 from breastmorph.cli.provenance import provenance
-from breastmorph.foundation.errors import sentences
 from breastmorph.foundation.files import csv_text, json_text, make_folder, write_file
+from breastmorph.foundation.messages import sentences
 from breastmorph.scan.check import CheckParameters
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ from breastmorph.cli.provenance import provenance
 from breastmorph.clinical.distances import DISTANCES, KINDS, PAIRS, PAPER, STRAIGHT
 from breastmorph.clinical.feature_requests import REGIONS, parse_request
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import sentences
 from breastmorph.foundation.files import csv_text, json_text, make_folder, write_file
+from breastmorph.foundation.messages import sentences
 from breastmorph.mesh.files import save_mesh
 from breastmorph.scan.check import CheckParameters
 from breastmorph.usecases.edit import EditRequest, EditResult, GridRequest, edit, edit_grid

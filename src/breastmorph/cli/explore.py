@@ -29,7 +29,9 @@ def _require_model(path: Path) -> None:
         with path.open("rb") as file:
             begin = file.read(8)
     except OSError as error:
-        raise FileProblem(f"it cannot be read ({error.strerror})", "Check its permissions", path) from error
+        raise FileProblem(
+            "it cannot be read ({why})", "Check its permissions", path, why=error.strerror
+        ) from error
     if not begin.startswith(_MODELS):
         raise FileProblem(
             "this is not a model (.h5 or .npz)",

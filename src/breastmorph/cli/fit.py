@@ -19,8 +19,8 @@ from breastmorph.cli.options import (
 )
 from breastmorph.cli.printing import print_json, print_table
 from breastmorph.cli.provenance import provenance
-from breastmorph.foundation.errors import sentences
 from breastmorph.foundation.files import json_text, make_folder, write_file
+from breastmorph.foundation.messages import sentences
 from breastmorph.mesh.files import save_mesh
 from breastmorph.model.fitting import Fit
 from breastmorph.model.shape_model import ShapeModel

@@ -25,8 +25,9 @@ from breastmorph.cli.printing import (
     warn,
 )
 from breastmorph.cli.provenance import provenance
-from breastmorph.foundation.errors import BreastMorphError, Finding
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import make_folder
+from breastmorph.foundation.messages import Finding
 from breastmorph.foundation.workers import Failure
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.check import CheckParameters, ScanFiles

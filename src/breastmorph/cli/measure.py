@@ -28,8 +28,9 @@ from breastmorph.clinical.distances import PAIRS, PAPER
 from breastmorph.clinical.examination import Examination, as_record, as_row
 from breastmorph.clinical.measure_table import Measure
 from breastmorph.clinical.ptosis import UNKNOWN
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, sentences
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.foundation.files import csv_text, make_folder, write_file
+from breastmorph.foundation.messages import Finding, sentences
 from breastmorph.report.measure_tables import in_cm, shown_measure
 from breastmorph.scan.check import CheckParameters
 from breastmorph.usecases.measure import (

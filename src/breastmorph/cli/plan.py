@@ -20,8 +20,9 @@ from breastmorph.cli.printing import print_json, print_table, warn
 from breastmorph.cli.provenance import provenance
 from breastmorph.clinical.feature_requests import parse_request
 from breastmorph.clinical.missing_region import BOTH
-from breastmorph.foundation.errors import error_context, sentences
+from breastmorph.foundation.errors import error_context
 from breastmorph.foundation.files import json_text, make_folder, write_file
+from breastmorph.foundation.messages import sentences
 from breastmorph.mesh.files import save_mesh
 from breastmorph.scan.scan import SIDES
 from breastmorph.usecases.plan import PlanRequest, PlanResult, plan

@@ -31,8 +31,8 @@ from breastmorph.clinical.patient import Patient
 from breastmorph.clinical.predicted_measures import PredictedNipple
 from breastmorph.cohort import load_cohort
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import sentences
 from breastmorph.foundation.files import csv_text, json_text, make_folder, write_file
+from breastmorph.foundation.messages import sentences
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.scan import SIDES

@@ -10,8 +10,8 @@ import click
 
 from breastmorph import __version__
 from breastmorph.batch.registered_folder import RegisteredFolder
-from breastmorph.foundation.errors import shown
 from breastmorph.foundation.files import file_hash
+from breastmorph.foundation.text import shown
 
 if TYPE_CHECKING:
     pass

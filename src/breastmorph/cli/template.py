@@ -14,7 +14,7 @@ from breastmorph.cli.options import (
 )
 from breastmorph.cli.printing import print_json, print_table
 from breastmorph.cli.provenance import provenance
-from breastmorph.foundation.errors import Finding, sentences
+from breastmorph.foundation.messages import Message, sentences
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.scan import SIDES
 from breastmorph.template import save_template
@@ -92,9 +92,8 @@ def command(
         return
     print_table("Template", ["figure", "value"], [[_LABELS[key], _shown(figures[key])] for key in _LABELS])
     if value.landmarks.found:
-        click.echo(
-            f"Note: {Finding('landmarks-found', {'names': list(value.landmarks.found), 'but_found': ''})}"
-        )
+        note = Message("found by the program: {names:landmark}", {"names": list(value.landmarks.found)})
+        click.echo(f"Note: {note}")
     for sentence in sentences(value.warnings):
         click.echo(f"Note: {sentence}")
     click.echo(f"Written to {out}: {', '.join(path.name for path in written)}")

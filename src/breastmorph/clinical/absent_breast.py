@@ -41,14 +41,25 @@ def counts_as_gone(
     """
     side = missing if isinstance(missing, str) else (absent_side and painted_side(model, missing))
     if side in SIDES and absent_side == other_side(side):
-        raise BreastMorphError.of("other-side-absent", absent=absent_side, side=side)
+        raise BreastMorphError(
+            "the {absent} side is the one without a breast, not the {side}",
+            "Predict the {absent} side",
+            code="other-side-absent",
+            absent=absent_side,
+            side=side,
+        )
     if not isinstance(missing, str):
         return bool(absent_side)
     if missing == BOTH:
         volumes = BreastVolumes.of_model(model)
         there = [one for one in SIDES if volumes.cc(shape, one) > _NO_BREAST + _FLAT]
         if there and not replace:
-            raise BreastMorphError.of("breast-there", side=there[0])
+            raise BreastMorphError(
+                "the {side} breast is there",
+                "Give replace=True to predict it nevertheless, as if it were missing",
+                code="breast-there",
+                side=there[0],
+            )
         return not there
     gone = is_gone(model, shape, missing, stated=bool(absent_side))
     if not gone and not replace:
@@ -76,9 +87,10 @@ def is_gone(model: ShapeModel, shape: Floats, side: str, *, stated: bool = False
     own, other = volumes.cc(shape, side), volumes.cc(shape, other_side(side))
     if other < _NO_BREAST:
         raise BreastMorphError(
-            f"the {other_side(side)} side has no breast either ({max(other, 0.0):.0f} cc), so there is nothing to "
-            "predict from",
+            "the {side} side has no breast either ({other:.0f} cc), so there is nothing to predict from",
             "A prediction needs one breast",
             code="no-breast",
+            side=other_side(side),
+            other=max(other, 0.0),
         )
     return own < (max(_STATED_GONE * other, _FLAT) if stated else max(_GONE * other, _NO_BREAST))

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from breastmorph.clinical.feature_requests import REGIONS, Feature, Request, named
 from breastmorph.clinical.model_features import ModelFeatures
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import BreastMorphError, Finding
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.messages import Finding, note
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +52,17 @@ class Wishes:
         """What is asked for."""
         parts = [valued(f, self.targets[f.name]) for f in self.features if f.name in self.targets]
         parts += [
-            Finding("asked/column", {"name": column, "shift": shift}) for column, shift in self.shifts.items()
+            note("asked/column", "{name} {shift:+g}", name=column, shift=shift)
+            for column, shift in self.shifts.items()
         ]
         itself = {f"volume-{region}" for region in self.regions}  # nobody asks for what a held breast keeps
         names = [name for name in (*self.held, *self.regions) if name not in itself]
-        stay = Finding("asked/stays" if len(names) == 1 else "asked/stay", {"names": names})
-        return Finding("asked", {"parts": parts, "stay": stay if names else ""})
+        stay = note(
+            "asked/stays" if len(names) == 1 else "asked/stay",
+            " while {names:measure} stays" if len(names) == 1 else " while {names:measure} stay",
+            names=names,
+        )
+        return note("asked", "{parts:| with }{stay}", parts=parts, stay=stay if names else "")
 
 
 def valued(feature: Feature, value: float) -> Finding:
@@ -97,17 +103,30 @@ def resolve(
     def add(feature: Feature) -> str:
         value = feature.value(shape)
         if not value == value:  # NaN
-            raise BreastMorphError.of("not-determinable", name=feature.name)
+            raise BreastMorphError(
+                "{name:measure} cannot be determined on this shape",
+                "Choose another measure",
+                code="not-determinable",
+                name=feature.name,
+            )
         chosen[feature.name], before[feature.name] = feature, value
         return feature.name
 
     for request in requests:
         feature, column = features.find(request.name), named(request.name, columns)
         if feature is None and column is None:
-            raise BreastMorphError.of("unknown-measure", name=request.name, known=known(features, columns))
+            raise BreastMorphError(
+                "{name!r} is not known here",
+                "{known}",
+                code="unknown-measure",
+                name=request.name,
+                known=known(features, columns),
+            )
         name = feature.name if feature is not None else str(column)
         if name in targets or name in shifts:
-            raise BreastMorphError.of("asked-twice", name=name)
+            raise BreastMorphError(
+                "{name:measure} is asked for twice", "Keep one value", code="asked-twice", name=name
+            )
         if feature is None:
             shifts[name] = _shift(name, request, columns[name])
             continue
@@ -124,11 +143,21 @@ def resolve(
         if region is not None:
             regions.append(region)
         elif feature is None:
-            raise BreastMorphError.of(
-                "cannot-be-held", name=wish, regions=list(REGIONS), known=known(features, {})
+            raise BreastMorphError(
+                "{name!r} cannot be held",
+                "Regions are {regions}. {known}",
+                code="cannot-be-held",
+                name=wish,
+                regions=list(REGIONS),
+                known=known(features, {}),
             )
         elif feature.name in targets:
-            raise BreastMorphError.of("changed-and-held", name=feature.name)
+            raise BreastMorphError(
+                "{name:measure} is both to be changed and to be held",
+                "Choose one of the two",
+                code="changed-and-held",
+                name=feature.name,
+            )
         else:
             held.append(add(feature))
     return Wishes(
@@ -148,7 +177,9 @@ def _shift(column: str, request: Request, own: float | None) -> float:
         return amount
     if own is None:
         raise BreastMorphError(
-            f"no shape tells its {column}", f"Say by how much it shall change, for example {column}=+3"
+            "no shape tells its {column}",
+            "Say by how much it shall change, for example {column}=+3",
+            column=column,
         )
     return amount - own
 
@@ -156,11 +187,15 @@ def _shift(column: str, request: Request, own: float | None) -> float:
 def known(features: ModelFeatures, columns: Mapping[str, float | None]) -> Finding:
     """The names that can be used."""
     names, side = list(features.names), features.absent_side
-    return Finding(
+    return note(
         "known-measures" if names else "known-measures/none",
-        {
-            "names": names,
-            "absent": Finding("known-measures/absent", {"side": side}) if side else "",
-            "columns": Finding("known-measures/columns", {"names": list(columns)}) if columns else "",
-        },
+        "Measures are {names:measure}{absent}{columns}"
+        if names
+        else "Measures are none: the model has too few landmarks (complete them with "
+        "landmark_ids){absent}{columns}",
+        names=names,
+        absent=note("known-measures/absent", " (the {side} breast is absent)", side=side) if side else "",
+        columns=note("known-measures/columns", "; columns of the table are {names}", names=list(columns))
+        if columns
+        else "",
     )

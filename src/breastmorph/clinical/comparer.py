@@ -30,8 +30,9 @@ from breastmorph.clinical.repeatability import Repeatability, builtin_repeatabil
 from breastmorph.clinical.skin_points import SkinPoints
 from breastmorph.clinical.volume import VOLUME
 from breastmorph.foundation.arrays import Bools, Floats
-from breastmorph.foundation.errors import BreastMorphError, Finding, warning
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.machine import one_thread
+from breastmorph.foundation.messages import Finding, note, warning
 from breastmorph.mask import Footprint
 from breastmorph.mesh.geometry import Similarity, vertex_areas, vertex_normals
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
@@ -181,7 +182,9 @@ class Comparer:
             Fewer than two scans; a scan that is certainly not of this person in this unit.
         """
         if len(scans) < 2:
-            raise BreastMorphError.of("too-few-visits")
+            raise BreastMorphError(
+                "there is only one scan", "Give two or more scans of one person", code="too-few-visits"
+            )
         scans = _told_apart(scans)
         with one_thread():
             start = self._first(scans[0], first)
@@ -195,7 +198,14 @@ class Comparer:
                 changes.append(change)
                 warnings += found
         if absent:
-            warnings.append(warning("side-not-compared", side=_one(absent)))
+            warnings.append(
+                warning(
+                    "side-not-compared",
+                    "the {side} breast is absent at one visit at least; its volume and the symmetry are not "
+                    "compared",
+                    side=_one(absent),
+                )
+            )
         mesh = self.template.mesh.with_vertices(start.shape)
         return Comparison(tuple(visits), tuple(changes), mesh, self.repeatability, tuple(_unique(warnings)))
 
@@ -265,14 +275,47 @@ class Comparer:
         p, found = self.parameters, []
         off = abs(math.log(lay.scale))
         if off > p.other_scale:
-            raise BreastMorphError.of("other-size", scan.id, percent=100 * (lay.scale - 1))
+            raise BreastMorphError(
+                "the chest is {percent:+.0f} % larger than at the first visit: another unit, or another "
+                "person",
+                "Check the unit of both files, and that they are of the same person",
+                scan.id,
+                code="other-size",
+                percent=100 * (lay.scale - 1),
+            )
         if off > p.odd_scale:
-            found.append(warning("odd-size", visit=scan.id, percent=100 * (lay.scale - 1)))
+            found.append(
+                warning(
+                    "odd-size",
+                    "the chest of {visit} is {percent:+.1f} % larger than at the first visit: perhaps "
+                    "another scale or person",
+                    "Check that both scans are of the same person",
+                    visit=scan.id,
+                    percent=100 * (lay.scale - 1),
+                )
+            )
         own, mirrored = (self._breast_misfit(first, one, marks) for one, marks in _both_ways(scan))
         if misfit > p.odd_misfit or (own > p.odd_breasts[0] and misfit > p.odd_breasts[1]):
-            found.append(warning("odd-person", visit=scan.id, misfit=misfit))
+            found.append(
+                warning(
+                    "odd-person",
+                    "the chest of {visit} lies {misfit:.1f} mm off that of the first visit: perhaps another "
+                    "person",
+                    "Check that both scans are of the same person",
+                    visit=scan.id,
+                    misfit=misfit,
+                )
+            )
         if mirrored < p.mirrored * own:
-            found.append(warning("odd-sides", visit=scan.id))
+            found.append(
+                warning(
+                    "odd-sides",
+                    "{visit} looks like the mirror image of the first visit: sides exchanged, or a mirrored "
+                    "file",
+                    "Check left and right of both scans",
+                    visit=scan.id,
+                )
+            )
         return found
 
     def _breast_misfit(self, first: _First, mesh: TriangleMesh, marks: Landmarks) -> float:
@@ -320,7 +363,7 @@ class Comparer:
     ) -> Measure:
         name = f"volume-{side}"
         if side in absent:
-            why = Finding("side-absent", {"side": side})
+            why = note("side-absent", "{side} side absent", side=side)
             return Measure.compared(name, "volume", "cc", math.nan, math.nan, math.nan, why)
         before, after = (self._volumes.cc(one, side) for one in (first.shape, lay.apply(shape)))
         sd = self.repeatability.volume.sd(0.5 * (before + after), hidden[side], stance.posture)

@@ -13,8 +13,8 @@ from breastmorph.clinical.examination import Examination
 from breastmorph.clinical.measure_table import Measure, format_measure
 from breastmorph.clinical.repeatability import Repeatability
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import Finding, sentences
 from breastmorph.foundation.files import plain
+from breastmorph.foundation.messages import Finding, sentences
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 
 

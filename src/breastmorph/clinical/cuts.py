@@ -76,7 +76,7 @@ def sections(model: ShapeModel, shapes: Mapping[str, Floats], side: str) -> tupl
     """
     name = f"nipple_{side}"
     if name not in model.landmark_ids:
-        raise BreastMorphError.of("needs-landmarks", names=[name])
+        raise BreastMorphError("needs {names:landmark| and }", code="needs-landmarks", names=[name])
     nipple = list(shapes.values())[-1][model.landmark_ids[name]]
     cuts = []
     for kind, axis in (("level", 1), ("upright", 0)):

@@ -20,7 +20,8 @@ from breastmorph.clinical.straight_distances import (
 )
 from breastmorph.clinical.tape_lines import TapeLine, tape_lines
 from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.errors import BreastMorphError, Finding
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.messages import Finding, note
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.scan import Landmarks
@@ -49,8 +50,10 @@ class Gauge:
         missing = [one for one in DISTANCES[name].landmarks if one not in self.landmarks]
         if not missing:
             return None
-        return Finding(
-            "needs-fold" if missing[0].startswith("imf") else "needs-landmarks", {"names": missing}
+        return note(
+            "needs-fold" if missing[0].startswith("imf") else "needs-landmarks",
+            "needs {names:landmark| and }",
+            names=missing,
         )
 
     def measures(
@@ -78,7 +81,13 @@ class Gauge:
         """
         one = self._readings(vertices, [(name, kind)], with_gradient=True)[0]
         if isinstance(one, Finding):
-            raise BreastMorphError.of("not-determinable/why", name=name, why=one)
+            raise BreastMorphError(
+                "{name:measure} cannot be determined: {why}",
+                "Choose another measure",
+                code="not-determinable/why",
+                name=name,
+                why=one,
+            )
         return one
 
     def reads(
@@ -102,7 +111,7 @@ class Gauge:
                 surface = surface or Surface(TriangleMesh(vertices, self.faces))
                 ends = self._ends(vertices, surface, distance)
                 if ends is None:
-                    reason = Finding("no-midline")
+                    reason = note("no-midline", "no skin at the midline at the height of the nipple")
                 elif kind == TAPE:
                     taped.append((k, ends))
                 else:
@@ -111,7 +120,9 @@ class Gauge:
             elif reason is None:
                 out.append(self._plain(vertices, distance, with_gradient))
                 continue
-            out.append(reason or Finding("no-line"))  # a tape line is laid below
+            out.append(
+                reason or note("no-line", "no way over the skin joins its ends")
+            )  # a tape line is laid below
         if taped and surface is not None:
             lines = tape_lines(
                 surface,

@@ -148,9 +148,17 @@ def parse_measure(text: str) -> tuple[str, str]:
     kind = kinds[0] if kinds else STRAIGHT
     name = next((name for name in DISTANCES if same_name(name, label)), None) or _by_ends(label)
     if name is None or len(kinds) > 1:
-        raise BreastMorphError(f"{text!r} is no measure", f"Known are {', '.join(DISTANCES)}")
+        raise BreastMorphError(
+            "{text!r} is no measure", "Known are {distances}", text=text, distances=", ".join(DISTANCES)
+        )
     if kind not in DISTANCES[name].kinds:
-        raise BreastMorphError(f"{name} has no {kind} measure", f"It is {' or '.join(DISTANCES[name].kinds)}")
+        raise BreastMorphError(
+            "{name} has no {kind} measure",
+            "It is {kinds}",
+            name=name,
+            kind=kind,
+            kinds=" or ".join(DISTANCES[name].kinds),
+        )
     return name, kind
 
 

@@ -12,8 +12,8 @@ from scipy.special import chdtri, ndtr
 
 from breastmorph.clinical.measure_table import Measure
 from breastmorph.foundation.arrays import Floats, Ints, Shown, doubted
-from breastmorph.foundation.errors import Finding, sentences, warning
 from breastmorph.foundation.files import plain
+from breastmorph.foundation.messages import Finding, sentences, warning
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.model.standing import LEVELS, Standing
@@ -135,6 +135,11 @@ def unusual_about(edit: Edit, before: Standing | None, deviations: float) -> lis
     found = [
         warning(
             "unusual-value/above" if change.deviations > 0 else "unusual-value/below",
+            "{name:measure}: the value asked for lies {deviations:.1f} standard deviations above the "
+            "model's mean at this size"
+            if change.deviations > 0
+            else "{name:measure}: the value asked for lies {deviations:.1f} standard deviations below the "
+            "model's mean at this size",
             name=change.name,
             deviations=abs(change.deviations),
         )
@@ -143,5 +148,12 @@ def unusual_about(edit: Edit, before: Standing | None, deviations: float) -> lis
     ]
     now = edit.standing
     if now is not None and now.level != LEVELS[0] and (before is None or now.share > before.share + _WORSE):
-        found.append(warning("unusual-shape", level=now.level, standing=now.finding))
+        found.append(
+            warning(
+                "unusual-shape",
+                "the edited shape is {level}: {standing}",
+                level=now.level,
+                standing=now.finding,
+            )
+        )
     return found

@@ -22,8 +22,9 @@ from breastmorph.clinical.model_features import ModelFeatures
 from breastmorph.clinical.patient import Patient, place
 from breastmorph.clinical.seam import Seam
 from breastmorph.foundation.arrays import Bools, Floats
-from breastmorph.foundation.errors import BreastMorphError, Finding, LandmarkProblem, warning
+from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.foundation.machine import in_one_thread
+from breastmorph.foundation.messages import Finding, note, warning
 from breastmorph.mask import breast_regions
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.model.standing import Standing, population_of
@@ -125,7 +126,13 @@ class Editor:
         """A feature with its mean and standard deviation in the model, at this patient's size."""
         feature = self.features.find(name)
         if feature is None:
-            raise BreastMorphError.of("unknown-measure", name=name, known=known(self.features, {}))
+            raise BreastMorphError(
+                "{name!r} is not known here",
+                "{known}",
+                code="unknown-measure",
+                name=name,
+                known=known(self.features, {}),
+            )
         return feature, *self._population(feature)
 
     def _population(self, feature: Feature) -> tuple[float, float]:
@@ -168,7 +175,7 @@ class Editor:
         for name in sorted(fixed):
             if abs(wishes.targets[name] - wishes.before[name]) > self.parameters.tolerance:
                 self._refuse(wishes, "unattainable/on-held", name=name)
-        refusal = BreastMorphError.of("unattainable/nothing")
+        refusal = BreastMorphError("nothing can be held", "Hold less", code="unattainable/nothing")
         for miss in self.parameters.misses:
             try:
                 edit = self._attempt(wishes, held.space, free, held.movements, miss)
@@ -187,7 +194,16 @@ class Editor:
             self._refuse(wishes, "unattainable/bent", bend=bend)
         warnings = edit.warnings
         if bend > self.parameters.bent:
-            warnings = (*warnings, warning("edit-bent", regions=wishes.regions, bend=bend))
+            warnings = (
+                *warnings,
+                warning(
+                    "edit-bent",
+                    "along the border of what is held ({regions:measure}) the skin is bent {bend:.1f} times "
+                    "as much as any two of the model's people differ there; look at the border",
+                    regions=wishes.regions,
+                    bend=bend,
+                ),
+            )
         return replace(edit, warnings=warnings, coefficients=place(self.model, edit.shape).coefficients)
 
     def _attempt(
@@ -214,7 +230,12 @@ class Editor:
         scales = np.array([self._population(feature)[1] for feature in features])
         if (scales <= 0.0).any():
             stiff = features[int(np.argmin(scales))].name
-            raise BreastMorphError.of("same-in-all", name=stiff)
+            raise BreastMorphError(
+                "{name:measure} is the same in all shapes of this model",
+                "Choose another measure",
+                code="same-in-all",
+                name=stiff,
+            )
         start, basis = np.zeros(space.dimension), ""
         if wishes.shifts:
             regression = self._regression((), tuple(wishes.shifts))
@@ -238,7 +259,7 @@ class Editor:
         try:
             found = most_likely(read, wanted, start, list(held.values()), miss, solver)
         except BreastMorphError as error:  # on the way the shape lost what a measure needs
-            self._refuse(wishes, "unattainable/lost", why=Finding.of(error))
+            self._refuse(wishes, "unattainable/lost", why=error.finding)
         self._require_attained(found, scales, wishes, features, held, miss)
         u = found.coordinates
         shape = space.displaced(u) if u.any() else self.patient.shape
@@ -252,7 +273,12 @@ class Editor:
         """
         wishes = self._resolved(requests, hold)
         if wishes.regions:
-            raise BreastMorphError.of("linear-hold", region=wishes.regions[0])
+            raise BreastMorphError(
+                "the linear version cannot hold the {region}",
+                "Use the exact version, or do not hold it",
+                code="linear-hold",
+                region=wishes.regions[0],
+            )
         regression = self._regression(wishes.features, tuple(wishes.shifts))
         deltas = {name: value - wishes.before[name] for name, value in wishes.targets.items()}
         deltas = {**deltas, **dict.fromkeys(wishes.held, 0.0), **wishes.shifts}
@@ -294,14 +320,20 @@ class Editor:
         deviation = float(np.nanstd(self._columns()[column]))
         if deviation <= 0.0:
             raise BreastMorphError(
-                f"{column} is the same in all subjects of this model", "Choose another measure"
+                "{column} is the same in all subjects of this model", "Choose another measure", column=column
             )
         return deviation
 
     def _region(self, name: str) -> Bools:
         if self._no_regions is not None:
             error = self._no_regions
-            raise LandmarkProblem.of("region-not-held", region=name, why=Finding.of(error))
+            raise LandmarkProblem(
+                "the {region} cannot be held: {why}",
+                "{why:remedy}",
+                code="region-not-held",
+                region=name,
+                why=error.finding,
+            )
         return self._regions[name]
 
     def _space(self, *, with_size: bool) -> EditSpace:
@@ -428,7 +460,7 @@ class Editor:
             mean, sd = self._population(feature)
             told = {"name": feature.name, "mean": mean, "sd": sd}
             usual.append(Finding(f"usual/{feature.unit}", told))
-        measures = Finding("usual", {"measures": usual}) if usual else ""
+        measures = note("usual", ". Usual at this size: {measures}", measures=usual) if usual else ""
         raise BreastMorphError.of(name, asked=wishes.described(), usual=measures, **values)
 
     def _changes(self, shape: Floats, wishes: Wishes) -> tuple[Measure, ...]:

@@ -16,8 +16,8 @@ from breastmorph.clinical.measure_table import (
 from breastmorph.clinical.ptosis import Ptosis
 from breastmorph.clinical.symmetry import Symmetry
 from breastmorph.foundation.arrays import Ints
-from breastmorph.foundation.errors import Finding, sentences
 from breastmorph.foundation.files import plain
+from breastmorph.foundation.messages import Finding, sentences
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.scan import Landmarks
 

@@ -23,7 +23,8 @@ from breastmorph.clinical.symmetry import Symmetry, SymmetryGauge
 from breastmorph.clinical.tape_lines import section_length
 from breastmorph.clinical.volume import DEFINITIONS, VOLUME, BreastVolumes, reference_of
 from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.errors import BreastMorphError, Finding, warning
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.messages import Finding, note, warning
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
@@ -153,7 +154,7 @@ class Examiner:
         mesh = self.mesh.with_vertices(shape)
         landmarks = landmarks or self.landmarks(shape, absent, annotated)
         warnings = tuple(
-            warning("not-reached", name=mark)
+            warning("not-reached", "the mesh does not reach {name:landmark}", name=mark)
             for mark in annotated or ()
             if mark.startswith("lateral_pole") and mark not in landmarks.skin
         )
@@ -187,7 +188,7 @@ class Examiner:
 
     def distances(self, scan: Scan) -> Examination:
         """What a scan's landmarks tell without a registration, on its own surface."""
-        reason = Finding("needs-registration")
+        reason = note("needs-registration", "needs a registration")
         nan = float("nan")
         sd = spreads(scan.landmarks)
         return Examination(
@@ -213,7 +214,7 @@ class Examiner:
         try:
             return BorderFinder(self.mesh, self._landmarks)
         except BreastMorphError as error:
-            return Finding.of(error)
+            return error.finding
 
     def _drawn(self, absent: str) -> tuple[Ints, ...]:
         if isinstance(self._volumes, Finding):
@@ -237,7 +238,7 @@ class Examiner:
         out = list(measure_heights(places, landmarks.sd))
         nan = float("nan")
         for side in SIDES:
-            reason = Finding("side-absent", {"side": side}) if side == absent else None
+            reason = note("side-absent", "{side} side absent", side=side) if side == absent else None
             if reason is None and isinstance(self._volumes, Finding):
                 reason = self._volumes
             if reason is None and isinstance(self._volumes, BreastVolumes):
@@ -250,7 +251,11 @@ class Examiner:
                 ]
         folds = [places[f"imf_{side}"][1] for side in SIDES if f"imf_{side}" in places]
         length = section_length(shape, self.mesh.faces, min(folds) - _UNDER) if folds else nan
-        reason = None if length == length else Finding("needs-fold", {"names": ["imf_left", "imf_right"]})
+        reason = (
+            None
+            if length == length
+            else note("needs-fold", "needs {names:landmark| and }", names=["imf_left", "imf_right"])
+        )
         out.append(
             Measure("under-bust-seen", "tape", length, "mm", reason, _GIRTH if not reason else nan, "surface")
         )
@@ -294,14 +299,14 @@ class Examiner:
         try:
             return self.volumes
         except BreastMorphError as error:
-            return Finding.of(error)
+            return error.finding
 
     @cached_property
     def _symmetry(self) -> SymmetryGauge | Finding:
         try:
             return SymmetryGauge(self.mesh, self._landmarks, self._mirror)
         except BreastMorphError as error:
-            return Finding.of(error)
+            return error.finding
 
     def _measured_volumes(self, shape: Floats, absent: str, walls: _Walls) -> tuple[Measure, ...]:
         """By every definition; the one that is meant where nobody says which comes last."""
@@ -310,7 +315,11 @@ class Examiner:
             for side in SIDES:
                 name, nan = f"{definition}-{side}", float("nan")
                 if side == absent:
-                    out.append(Measure(name, "volume", nan, "cc", Finding("side-absent", {"side": side})))
+                    out.append(
+                        Measure(
+                            name, "volume", nan, "cc", note("side-absent", "{side} side absent", side=side)
+                        )
+                    )
                 elif isinstance(self._volumes, Finding):
                     out.append(Measure(name, "volume", nan, "cc", self._volumes))
                 else:
@@ -321,7 +330,7 @@ class Examiner:
 
     def _measured_symmetry(self, shape: Floats, absent: str) -> tuple[Symmetry | None, Finding | None]:
         if absent:
-            return None, Finding("side-absent", {"side": absent})
+            return None, note("side-absent", "{side} side absent", side=absent)
         if isinstance(self._symmetry, Finding):
             return None, self._symmetry
         return self._symmetry.of(np.asarray(shape)), None

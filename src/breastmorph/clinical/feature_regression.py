@@ -84,7 +84,13 @@ def regress(
         scores, source = training.scores, f"the {len(training.scores)} subjects of the model"
     elif columns:
         count = 0 if training is None else len(training.scores)
-        raise BreastMorphError.of("too-few-subjects", n=count, column=columns[0])
+        raise BreastMorphError(
+            "{n} subjects are too few to learn {column} from",
+            "Build the model of more subjects, keeping their scores and their table",
+            code="too-few-subjects",
+            n=count,
+            column=columns[0],
+        )
     else:
         few = all(support is not None for support in supports)
         count = max(p.samples if few else p.costly_samples, model.n_components + 50)
@@ -98,7 +104,10 @@ def regress(
     known = np.isfinite(table).all(axis=0)
     if known.sum() <= len(table) + 1:
         raise BreastMorphError(
-            f"only {known.sum()} subjects have all of {', '.join(columns)}", "Give a fuller table"
+            "only {known} subjects have all of {columns}",
+            "Give a fuller table",
+            known=known.sum(),
+            columns=", ".join(columns),
         )
     # Centred rows stand for the constant entry of f; scaled rows keep the pseudo-inverse well conditioned.
     table = table[:, known] - table[:, known].mean(axis=1, keepdims=True)

@@ -67,7 +67,13 @@ class Request:
         factors = _UNITS[unit]
         if self.unit.lower() not in factors:
             known = ", ".join(name for name in factors if name) or "no unit"
-            raise BreastMorphError(f"{self.name} is not measured in {self.unit}", f"Write it with {known}")
+            raise BreastMorphError(
+                "{name} is not measured in {unit}",
+                "Write it with {known}",
+                name=self.name,
+                unit=self.unit,
+                known=known,
+            )
         return self.amount * factors[self.unit.lower()]
 
 
@@ -76,7 +82,9 @@ def parse_request(text: str) -> Request:
     found = _REQUEST.fullmatch(text.strip())
     if not found or not found["name"].strip():
         raise BreastMorphError(
-            f"{text!r} is no request", "Write for example SN-NL=21.5cm, volume-left=400cc or NL-NR=+8mm"
+            "{text!r} is no request",
+            "Write for example SN-NL=21.5cm, volume-left=400cc or NL-NR=+8mm",
+            text=text,
         )
     amount = float(found["number"].replace(",", "."))
     return Request(

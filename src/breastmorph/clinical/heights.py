@@ -11,7 +11,7 @@ from breastmorph.clinical.distances import DISTANCES
 from breastmorph.clinical.measure_table import (
     Measure,
 )
-from breastmorph.foundation.errors import Finding
+from breastmorph.foundation.messages import Finding
 from breastmorph.scan.scan import SIDES, Landmarks
 
 _SURFACE = 0.5  # mm (sd) that a registered surface lies beside the skin

@@ -12,8 +12,9 @@ import numpy as np
 from breastmorph.clinical.distances import PAIRS, STRAIGHT
 from breastmorph.clinical.feature_requests import same_name
 from breastmorph.foundation.arrays import templates
-from breastmorph.foundation.errors import BreastMorphError, Finding
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import plain
+from breastmorph.foundation.messages import Finding
 from breastmorph.foundation.words import Audience
 from breastmorph.scan.scan import SIDES
 
@@ -225,7 +226,9 @@ class MeasureTable(Sequence[Measure]):
                 if same_name(words, f"{one.name} {one.kind}") or same_name(words, one.name):
                     return one
         names = ", ".join(dict.fromkeys(one.name for one in self.measures))
-        raise BreastMorphError(f"there is no measure {which!r} here", f"Measures are {names}")
+        raise BreastMorphError(
+            "there is no measure {which!r} here", "Measures are {names}", which=which, names=names
+        )
 
     def __repr__(self) -> str:
         return f"MeasureTable({self.title!r}, {sum(one.known for one in self.measures)} measures)"

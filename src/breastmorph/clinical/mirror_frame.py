@@ -94,8 +94,9 @@ def mirror_frame(model: ShapeModel) -> MirrorFrame:
         off = float(np.linalg.norm(twin.at(mean) - across, axis=1).mean())
         if off > NOT_SYMMETRIC:
             raise MeshProblem(
-                f"the model's mean cannot be mirrored: it lies {off:.0f} mm from its mirror image",
+                "the model's mean cannot be mirrored: it lies {off:.0f} mm from its mirror image",
                 "Predicting a breast needs a model of whole torsos, upright and in mm",
+                off=off,
             )
     to_frame = plane.to_sagittal()
     upright = to_frame.apply(mean)

@@ -83,7 +83,9 @@ def missing_region(
     p = limits or RegionLimits()
     if isinstance(missing, str):
         if missing not in (*SIDES, BOTH):
-            raise BreastMorphError(f"there is no side {missing!r}", "Choose left, right or both")
+            raise BreastMorphError(
+                "there is no side {missing!r}", "Choose left, right or both", missing=missing
+            )
         footprint = Footprint.of(frame.mesh, model.landmarks.transformed(frame.to_frame))
         side, region, breast = missing, np.zeros(model.n_vertices, bool), np.zeros(model.n_vertices, bool)
         for one in SIDES if missing == BOTH else (missing,):
@@ -109,8 +111,9 @@ def missing_region(
         return MissingRegion(side, region, breast, np.zeros_like(region), thorax, thorax, midline)
     if not healthy.any():
         raise BreastMorphError(
-            f"nothing is left on the {other_side(side)} side to predict from",
+            "nothing is left on the {side} side to predict from",
             "Paint the missing breast on one side only",
+            side=other_side(side),
         )
     untouched = ~(region | healthy) & (SIGN[side] * frame.mean[:, 0] < p.sternum)
     if untouched.sum() < _FEWEST:
@@ -127,8 +130,10 @@ def _checked(painted: Bools, n: int) -> Bools:
     region = np.asarray(painted, dtype=bool)
     if region.shape != (n,):
         raise BreastMorphError(
-            f"{region.size} painted vertices for a model of {n}",
+            "{size} painted vertices for a model of {n}",
             "Paint the region on the model's own topology",
+            size=region.size,
+            n=n,
         )
     if not region.any():
         raise BreastMorphError("the painted region is empty", "Paint the vertices that are missing")

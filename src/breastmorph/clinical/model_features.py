@@ -43,7 +43,9 @@ class ModelFeatures:
         landmarks: SubjectLandmarks | None = None,
     ) -> None:
         if kind not in KINDS:
-            raise BreastMorphError(f"distances are not measured {kind!r}", f"Choose {' or '.join(KINDS)}")
+            raise BreastMorphError(
+                "distances are not measured {kind!r}", "Choose {kinds}", kind=kind, kinds=" or ".join(KINDS)
+            )
         self._kind, self.absent_side = kind, absent_side
         places = landmarks or examiner_of(model).landmarks(model.mean)
         self._spreads = places.sd

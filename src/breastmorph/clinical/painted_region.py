@@ -34,23 +34,29 @@ def load_painted(path: Path, n_vertices: int) -> Bools:
         words = re.findall(r"[^\s,;\[\]]+", text)
         bad = next((word for word in words if not re.fullmatch(r"[-+]?\d{1,18}", word)), None)
         if bad is not None:
-            raise FileProblem(f"{bad[:40]!r} is no vertex number", "List whole numbers, counted from 0", path)
+            raise FileProblem(
+                "{bad!r} is no vertex number", "List whole numbers, counted from 0", path, bad=bad[:40]
+            )
         ids = np.array([int(word) for word in words], dtype=np.int64)
         beyond = ids[(ids < 0) | (ids >= n_vertices)]
         if len(beyond):
             raise FileProblem(
-                f"vertex {beyond[0]} does not exist: the model has {n_vertices}",
+                "vertex {beyond} does not exist: the model has {n_vertices}",
                 "Count from 0, on the model's own vertices",
                 path,
+                beyond=beyond[0],
+                n_vertices=n_vertices,
             )
         painted[ids] = True
     else:
         mesh = load_mesh(path)
         if mesh.n_vertices != n_vertices:
             raise FileProblem(
-                f"the painted mesh has {mesh.n_vertices} vertices, the model {n_vertices}",
+                "the painted mesh has {n_vertices} vertices, the model {n_vertices2}",
                 "Paint on a registered mesh (OUT/registered/<id>.ply)",
                 path,
+                n_vertices=mesh.n_vertices,
+                n_vertices2=n_vertices,
             )
         if mesh.colors is None:
             raise FileProblem(

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import BreastMorphError, Finding
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.messages import Finding
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.scan import Landmarks
@@ -79,8 +80,10 @@ def place(model: ShapeModel, shape: Floats) -> Place:
     """
     if shape.shape != model.mean.shape:
         raise BreastMorphError(
-            f"a shape of {len(shape)} vertices for a model of {model.n_vertices}",
+            "a shape of {n_shape} vertices for a model of {n_vertices}",
             "Register the scan with the template that the model was built with",
+            n_shape=len(shape),
+            n_vertices=model.n_vertices,
         )
     if shape is model.mean or np.array_equal(shape, model.mean):
         return Place(Similarity(), np.zeros(model.n_components))

@@ -20,8 +20,9 @@ from breastmorph.clinical.missing_region import BOTH
 from breastmorph.clinical.prediction import Prediction, deviation_of
 from breastmorph.clinical.skin_points import Reading
 from breastmorph.foundation.arrays import Bools, Floats, Ints, Shown
-from breastmorph.foundation.errors import BreastMorphError, Finding
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import plain
+from breastmorph.foundation.messages import Finding
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import enclosed_volume, face_cross, face_normals, solid_between
 from breastmorph.mesh.topology import faces_with_any
@@ -131,8 +132,12 @@ class Plan(Shown):
         for one in self.sides:
             if one.side == name:
                 return one
-        raise BreastMorphError.of(
-            "not-planned", side=name, sides=" and ".join(one.side for one in self.sides)
+        raise BreastMorphError(
+            "nothing was planned for the {side} side",
+            "Ask for {sides}",
+            code="not-planned",
+            side=name,
+            sides=" and ".join(one.side for one in self.sides),
         )
 
     @cached_property
@@ -177,7 +182,11 @@ def plan_of(model: ShapeModel, before: Floats, target: Prediction | Edit, *, mir
             model, before, target.shape, "edited", dict.fromkeys(SIDES, np.ones(len(before), bool)), None
         )
     if mirrored and target.region.side == BOTH:
-        raise BreastMorphError.of("no-mirror-image")
+        raise BreastMorphError(
+            "both breasts are missing, so there is no mirror image",
+            "Plan with the predicted breasts",
+            code="no-mirror-image",
+        )
     region = {side: target.region.missing for side in target.region.sides}
     if mirrored:
         return _planned(model, before, target.mirrored, "mirrored", region, None)

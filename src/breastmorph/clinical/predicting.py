@@ -50,7 +50,12 @@ def predicted_by(
     """
     for side in predictor.region.sides:
         if earlier is not None and is_gone(model, earlier, side):
-            raise BreastMorphError.of("earlier-without-breast", side=side)
+            raise BreastMorphError(
+                "the earlier scan has no {side} breast either",
+                "Give a scan from before the operation",
+                code="earlier-without-breast",
+                side=side,
+            )
     columns = [one for one in stated if one.name in predictor.columns and not one.relative]
     told = {one.name: one.in_unit("") for one in columns}
     found = predictor.predict(shape, earlier, told)

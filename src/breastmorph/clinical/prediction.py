@@ -14,7 +14,7 @@ from breastmorph.clinical.missing_region import MissingRegion
 from breastmorph.clinical.skin_points import Reading
 from breastmorph.clinical.torso_view import Evidence
 from breastmorph.foundation.arrays import Floats, Ints, Shown, doubted
-from breastmorph.foundation.errors import Finding
+from breastmorph.foundation.messages import Finding
 from breastmorph.mesh.geometry import vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 

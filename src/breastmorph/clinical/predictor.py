@@ -44,7 +44,8 @@ from breastmorph.clinical.seam import Seam
 from breastmorph.clinical.torso_view import Evidence, TorsoView
 from breastmorph.clinical.training_shapes import TrainingShapes, training_shapes
 from breastmorph.foundation.arrays import Bools, Floats, Ints
-from breastmorph.foundation.errors import BreastMorphError, Finding, MeshProblem, warning
+from breastmorph.foundation.errors import BreastMorphError, MeshProblem
+from breastmorph.foundation.messages import Finding, warning
 from breastmorph.mesh.geometry import Similarity, face_cross, vertex_areas, vertex_normals
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.anatomy import SIZES_IN_MM
@@ -320,13 +321,17 @@ class BreastPredictor:
         """A shape on the mean; refuses one of another model or unit."""
         if shape.shape != self.frame.mean.shape:
             raise BreastMorphError(
-                f"a shape of {len(shape)} vertices for a model of {len(self.frame.mean)}",
+                "a shape of {n_shape} vertices for a model of {n_mean}",
                 "Register the scan with the template that the model was built with",
+                n_shape=len(shape),
+                n_mean=len(self.frame.mean),
             )
         lay, laid = self.view.laid(shape)
         if not SIZES_IN_MM[0] < lay.scale < SIZES_IN_MM[1]:
             raise MeshProblem(
-                f"the scan is {1.0 / lay.scale:.2g} times as large as the model's mean", "Give it in mm"
+                "the scan is {scale:.2g} times as large as the model's mean",
+                "Give it in mm",
+                scale=1.0 / lay.scale,
             )
         return lay, laid
 
@@ -359,7 +364,12 @@ class BreastPredictor:
         }
         what, worst = max(ratios.items(), key=lambda item: item[1])
         if not worst <= p.refused:
-            raise MeshProblem.of("unusable-surface/fits-worse", why=Finding(what, {"ratio": worst}))
+            raise MeshProblem(
+                "this scan does not look like the model: {why}",
+                "Check its landmarks and its registration, or use a model that knows such torsos",
+                code="unusable-surface/fits-worse",
+                why=Finding(what, {"ratio": worst}),
+            )
         warnings = tuple(warning(what, ratio=ratio) for what, ratio in ratios.items() if ratio > p.unusual)
         return warnings, max(1.0, worst)
 
@@ -386,7 +396,9 @@ def learnt_predictor(
     """
     p = parameters or PredictionParameters()
     if not model.of_whole_torsos:
-        raise BreastMorphError.of("part-of-torso")
+        raise BreastMorphError(
+            "this model is not one of whole torsos", "Use a model of whole torsos", code="part-of-torso"
+        )
     found = subjects or training_shapes(model, seed=p.synthetic_seed)
     if isinstance(missing, str) and missing == BOTH:
         evidence = "surface"

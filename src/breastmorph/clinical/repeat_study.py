@@ -16,7 +16,8 @@ from breastmorph.clinical.measure_table import Measure
 from breastmorph.clinical.repeatability import Repeatability, VolumeNoise, builtin_repeatability
 from breastmorph.clinical.volume import VOLUME
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, warning
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
+from breastmorph.foundation.messages import Finding, warning
 from breastmorph.mesh.files import READABLE
 from breastmorph.scan.check import ScanFiles, find_scans
 
@@ -106,7 +107,12 @@ def repeated_people(folder: Path, landmarks: Path | None = None) -> dict[str, li
         people = {path.name: find_scans(path, landmarks) for path in inside}
     people = {person: visits for person, visits in people.items() if len(visits) > 1}
     if not people:
-        raise BreastMorphError.of("nothing-repeated", folder)
+        raise BreastMorphError(
+            "nobody was scanned twice",
+            "Put the scans of a person into a folder of her own, or call them NAME_1, NAME_2 and so on",
+            folder,
+            code="nothing-repeated",
+        )
     return people
 
 
@@ -124,7 +130,11 @@ def repeat_study(
         How the spread of volumes depends on what can be seen, known up to a factor; the built-in one when not given.
     """
     if not comparisons:
-        raise BreastMorphError.of("nothing-repeated")
+        raise BreastMorphError(
+            "nobody was scanned twice",
+            "Put the scans of a person into a folder of her own, or call them NAME_1, NAME_2 and so on",
+            code="nothing-repeated",
+        )
     form = form or builtin_repeatability().volume
     values: dict[tuple[str, str, str], list[tuple[str, float, float]]] = {}
     squares = []
@@ -145,7 +155,18 @@ def repeat_study(
     # A volume's spread depends on its size and on what is seen of it; see VolumeNoise.
     within = {f"{one.name} {one.kind}": one.within_sd for one in measures if one.name not in PAIRS[VOLUME]}
     factor = math.sqrt(float(np.mean(squares))) if squares else 1.0
-    found_warnings = (warning("few-repeated", n=len(comparisons)),) if len(comparisons) < FEW else ()
+    found_warnings = (
+        (
+            warning(
+                "few-repeated",
+                "only {n} people were scanned again; their spread is known poorly",
+                "Scan ten people or more",
+                n=len(comparisons),
+            ),
+        )
+        if len(comparisons) < FEW
+        else ()
+    )
     return RepeatStudy(
         measures, Repeatability(within, form.times(factor), len(comparisons), source), found_warnings
     )

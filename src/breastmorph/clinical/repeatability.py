@@ -123,8 +123,18 @@ def _read_repeatability(record: Mapping[str, Any], path: Path) -> Repeatability:
         measures = {str(name): float(sd) for name, sd in spread.items()}
         found = Repeatability(measures, volume, int(record["people"]), str(record["source"]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise FileProblem.of("no-repeatability", path) from error
+        raise FileProblem(
+            "this is not the result of a repeatability study",
+            "Make one with compare_repeated and give its repeatability.json",
+            path,
+            code="no-repeatability",
+        ) from error
     numbers = [*measures.values(), volume.floor, volume.share, volume.hidden, volume.posture]
     if not all(math.isfinite(number) and number >= 0.0 for number in numbers) or not volume.floor > 0.0:
-        raise FileProblem.of("no-repeatability", path)
+        raise FileProblem(
+            "this is not the result of a repeatability study",
+            "Make one with compare_repeated and give its repeatability.json",
+            path,
+            code="no-repeatability",
+        )
     return found

@@ -117,8 +117,12 @@ class SkinLandmarks:
             set_ones = {name: d for name, d in off.items() if name not in landmarks.found}
             if set_ones:
                 name = max(set_ones, key=lambda one: float(set_ones[one]))
-                raise LandmarkProblem.of(
-                    "unusable-landmarks/off-mesh", name=name, distance=float(set_ones[name])
+                raise LandmarkProblem(
+                    "landmark {name:landmark} lies {distance:.0f} mm off the surface",
+                    "Give the landmarks of this mesh, in its unit and frame",
+                    code="unusable-landmarks/off-mesh",
+                    name=name,
+                    distance=float(set_ones[name]),
                 )
             landmarks = landmarks.only(name for name in landmarks.names if name not in off)
         return cls(landmarks.names, SkinPoints.on(surface, landmarks.points))

@@ -11,7 +11,8 @@ from breastmorph.clinical.feature_requests import Feature, Request, named
 from breastmorph.clinical.features import measured_features
 from breastmorph.clinical.prediction import Prediction
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import BreastMorphError, warning
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.messages import warning
 from breastmorph.model.shape_model import ShapeModel
 
 _EXACT = 0.02  # of a value: how exactly a stated one is taken
@@ -50,7 +51,13 @@ def with_measures(model: ShapeModel, prediction: Prediction, stated: Sequence[Re
             reading = feature.read(shape)
             inside = (reading.gradient[region[reading.vertices]] ** 2).sum()
             if inside < _OWN * (reading.gradient**2).sum():
-                raise BreastMorphError.of("not-of-missing", name=feature.name, what=prediction.region.called)
+                raise BreastMorphError(
+                    "{name} tells nothing of the {what}",
+                    "State measures of the side that is predicted",
+                    code="not-of-missing",
+                    name=feature.name,
+                    what=prediction.region.called,
+                )
             gradient = np.zeros_like(shape)
             gradient[reading.vertices] = reading.gradient
             values.append(reading.value)
@@ -79,7 +86,12 @@ def with_measures(model: ShapeModel, prediction: Prediction, stated: Sequence[Re
     values_left, vectors = np.linalg.eigh(np.eye(len(flat)) - told)
     root = (vectors * np.sqrt(np.maximum(values_left, 0.0))) @ vectors.T
     far = [
-        warning("stated-far", name=request.name, deviations=abs(want - value) / sd)
+        warning(
+            "stated-far",
+            "the stated {name} is {deviations:.1f} standard deviations from what was predicted",
+            name=request.name,
+            deviations=abs(want - value) / sd,
+        )
         for request, want, value, sd in zip(stated, wanted, values, doubt, strict=True)
         if abs(want - value) > _WORTH_A_WORD * sd
     ]
@@ -98,5 +110,10 @@ def with_measures(model: ShapeModel, prediction: Prediction, stated: Sequence[Re
 def _found(known: Mapping[str, Feature], request: Request) -> Feature:
     name = named(request.name, known)
     if name is None:
-        raise BreastMorphError(f"this model does not know {request.name!r}", f"Choose of {', '.join(known)}")
+        raise BreastMorphError(
+            "this model does not know {name!r}",
+            "Choose of {known}",
+            name=request.name,
+            known=", ".join(known),
+        )
     return known[name]

@@ -95,7 +95,8 @@ def _twins(mesh: TriangleMesh, landmarks: Landmarks) -> SkinPoints:
     found = surface.closest(across)
     if found.distances.mean() > NOT_SYMMETRIC:
         raise MeshProblem(
-            f"the mesh is not symmetric: it lies {found.distances.mean():.0f} mm from its mirror image",
+            "the mesh is not symmetric: it lies {distances:.0f} mm from its mirror image",
             "Symmetry needs a symmetric template, upright and centred on the sternum",
+            distances=found.distances.mean(),
         )
     return SkinPoints(mesh.faces[found.faces], found.weights)

@@ -79,8 +79,11 @@ def training_shapes(model: ShapeModel, cohort: Cohort | None = None, seed: int =
     if subjects.count < _FEWEST_SUBJECTS:
         enough = "a model of" if cohort is None else "a cohort with both breasts of"
         raise BreastMorphError(
-            f"{subjects.count} subjects are too few to predict from",
-            f"Use {enough} at least {_FEWEST_SUBJECTS}",
+            "{count} subjects are too few to predict from",
+            "Use {enough} at least {fewest_subjects}",
+            count=subjects.count,
+            enough=enough,
+            fewest_subjects=_FEWEST_SUBJECTS,
         )
     return subjects
 

@@ -89,9 +89,12 @@ def landmark_vertices(path: Path, mesh: TriangleMesh) -> Vertices:
     for name, vertex in listed.items():
         if not 0 <= vertex < mesh.n_vertices:
             raise LandmarkProblem(
-                f"landmark {name} names vertex {printable(str(vertex))}, the meshes have {mesh.n_vertices}",
+                "landmark {name} names vertex {vertex}, the meshes have {n_vertices}",
                 "Vertices are counted from 0",
                 path,
+                name=name,
+                vertex=printable(str(vertex)),
+                n_vertices=mesh.n_vertices,
             )
     with error_context(path):
         require_complete(Landmarks.at_vertices(listed, mesh.vertices))
@@ -115,7 +118,9 @@ def _listed(path: Path) -> dict[str, int] | None:
         if name is None:
             continue
         if name in found:
-            raise LandmarkProblem(f"landmark {name} is given twice", "Keep one vertex per name", path)
+            raise LandmarkProblem(
+                "landmark {name} is given twice", "Keep one vertex per name", path, name=name
+            )
         found[name] = vertex
     return found
 
@@ -138,9 +143,10 @@ def _nearest(points: Landmarks, mesh: TriangleMesh, path: Path) -> dict[str, int
             away = np.linalg.norm(mesh.vertices - point, axis=1)
         if not away.min() <= allowed:
             raise LandmarkProblem(
-                f"landmark {name} does not lie on the first mesh",
+                "landmark {name} does not lie on the first mesh",
                 "Give points of the first mesh by name, or list the landmarks' vertices",
                 path,
+                name=name,
             )
         found[name] = int(away.argmin())
     return found

@@ -8,7 +8,7 @@ import numpy as np
 
 from breastmorph.cohort.cohort import Cohort
 from breastmorph.foundation.arrays import Bools, Floats, Ints
-from breastmorph.foundation.errors import Finding, warning
+from breastmorph.foundation.messages import Finding, warning
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.topology import linked
 from breastmorph.mesh.triangle_mesh import MIRROR
@@ -49,11 +49,31 @@ class CohortReview:
 
     def warnings(self) -> list[Finding]:
         """What was found, one by one."""
-        found = [warning("copies", ids=ids, times=len(ids)) for ids in self.copies]
+        found = [
+            warning(
+                "copies",
+                "the same shape in {ids}: leave it in once, or the model counts this person {times} times",
+                ids=ids,
+                times=len(ids),
+            )
+            for ids in self.copies
+        ]
         if self.mirrored:
-            found.append(warning("mirrored", ids=self.mirrored))
+            found.append(
+                warning(
+                    "mirrored",
+                    "mirrored: {ids}; check the sides of the landmarks and register again",
+                    ids=self.mirrored,
+                )
+            )
         if self.unlike:
-            found.append(warning("unlike-others", ids=self.unlike))
+            found.append(
+                warning(
+                    "unlike-others",
+                    "unlike all others: {ids}; look at the registration, or leave out",
+                    ids=self.unlike,
+                )
+            )
         return found
 
 

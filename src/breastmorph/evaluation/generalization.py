@@ -57,8 +57,10 @@ class LeaveOneOut:
         self.most_components = len(shapes) - int(sizes.max()) - 1 if len(first) > 1 else -1
         if self.most_components < 0:
             raise BreastMorphError(
-                f"leaving one out of {len(first)} subject{'s' if len(first) != 1 else ''} leaves nobody",
+                "leaving one out of {n_first} subject{value} leaves nobody",
                 "Give at least 2, better 10 or more",
+                n_first=len(first),
+                value="s" if len(first) != 1 else "",
             )
         self.mean = shapes.mean(axis=0, dtype=np.float64)
 

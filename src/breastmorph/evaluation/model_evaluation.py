@@ -162,8 +162,11 @@ def raw_scan_generalization(
         on_fold()
     if not rows:
         raise BreastMorphError(
-            f"none of the {len(failures)} subjects has a readable scan ({failures[0][0]}: {failures[0][1]})",
+            "none of the {n_failures} subjects has a readable scan ({failures}: {failures2})",
             "Give the folder of the scans that were registered, and their landmarks",
+            n_failures=len(failures),
+            failures=failures[0][0],
+            failures2=failures[0][1],
         )
     values = np.array(rows)  # (k, c, 2)
     return RawScans(

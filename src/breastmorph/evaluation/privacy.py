@@ -12,9 +12,10 @@ from breastmorph.evaluation.generalization import LeaveOneOut
 from breastmorph.evaluation.specificity import specificity
 from breastmorph.evaluation.training_set import TrainingSet, counts_of, training_set, whole
 from breastmorph.foundation.arrays import Bools, Floats, Ints
-from breastmorph.foundation.errors import BreastMorphError, Finding
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import plain
 from breastmorph.foundation.machine import one_thread
+from breastmorph.foundation.messages import note
 from breastmorph.foundation.words import Audience
 from breastmorph.model.shape_model import ShapeModel
 
@@ -129,7 +130,15 @@ class Privacy:
         """What it means, in plain words of a door."""
         said = []
         if self.keeps_scores:
-            said.append(Finding("privacy/keeps-scores").said(audience).cause)
+            said.append(
+                note(
+                    "privacy/keeps-scores",
+                    "The model keeps the scores of its subjects: every one of their shapes can be read from "
+                    "it. Do not release it; build it again without them.",
+                )
+                .said(audience)
+                .cause
+            )
         if self.subjects < _FEW:
             said.append(
                 f"The model has {self.subjects} subjects only: its mean and components say much about each of them."
@@ -153,7 +162,15 @@ class Privacy:
         safer = [one for one in self.recognition if one.chance < 0.75 and one.components < last.components]
         if last.chance >= 0.75 and safer:
             fewer = {"components": safer[-1].components, "chance": 100 * safer[-1].chance}
-            said.append(Finding("privacy/fewer-components", fewer).said(audience).cause)
+            said.append(
+                note(
+                    "privacy/fewer-components",
+                    "With {components} components it would be {chance:.0f} %.",
+                    **fewer,
+                )
+                .said(audience)
+                .cause
+            )
         return said
 
 
@@ -190,7 +207,10 @@ def measure_privacy(
         training = training_set(model, cohort)
         if len(np.unique(training.groups)) < _FEWEST:
             raise BreastMorphError(
-                f"{len(cohort)} subjects are too few to compare", f"Give at least {_FEWEST} different ones"
+                "{n_cohort} subjects are too few to compare",
+                "Give at least {fewest} different ones",
+                n_cohort=len(cohort),
+                fewest=_FEWEST,
             )
         if not model.n_components:
             raise BreastMorphError(

@@ -172,7 +172,7 @@ def specificity(
     dict from region to Curve
     """
     if samples < 1:
-        raise BreastMorphError(f"{samples} samples", "Draw at least 1")
+        raise BreastMorphError("{samples} samples", "Draw at least 1", samples=samples)
     counts = np.arange(1, model.n_components + 1) if components is None else np.asarray(components)
     drawn = draw_coefficients(model, samples, seed)
     scores = drawn / np.where(model.deviations > 0.0, model.deviations, 1.0)

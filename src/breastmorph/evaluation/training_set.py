@@ -256,8 +256,10 @@ def training_set(model: ShapeModel, cohort: Cohort) -> TrainingSet:
     used = usable(cohort, with_absent=p.with_absent)
     if len(used) < 2:
         raise BreastMorphError(
-            f"{len(used)} of the cohort's {len(cohort)} subjects can be used",
+            "{n_used} of the cohort's {n_cohort} subjects can be used",
             "Evaluating needs at least 2 subjects with both sides",
+            n_used=len(used),
+            n_cohort=len(cohort),
         )
     template = used.template
     mirror = template.mirror if p.symmetric or p.asymmetry else None
@@ -317,9 +319,13 @@ def _require_topology(model: ShapeModel, faces: Ints, vertices: Ints) -> None:
     expected = expected[(expected >= 0).all(axis=1)]
     if model.n_vertices != len(vertices) or not np.array_equal(model.faces, expected):
         raise BreastMorphError(
-            f"the model has {model.n_vertices:,} vertices and {len(model.faces):,} triangles, the cohort "
-            f"{len(vertices):,} and {len(expected):,}, or they are joined otherwise",
+            "the model has {n_vertices:,} vertices and {n_faces:,} triangles, the cohort "
+            "{n_vertices2:,} and {n_expected:,}, or they are joined otherwise",
             "Give the folder of registrations that the model was built from",
+            n_vertices=model.n_vertices,
+            n_faces=len(model.faces),
+            n_vertices2=len(vertices),
+            n_expected=len(expected),
         )
 
 
@@ -327,7 +333,12 @@ def _require_one_unit(model: ShapeModel, mean: Floats) -> None:
     """All figures are in the model's unit: one in metres would give them a thousand times too small."""
     ratio = float(np.ptp(model.mean, axis=0).max() / np.ptp(mean, axis=0).max())
     if not SIZES_IN_A_COHORT[0] <= ratio <= SIZES_IN_A_COHORT[1]:
-        raise BreastMorphError.of("unit-of-model", ratio=ratio)
+        raise BreastMorphError(
+            "the model is {ratio:.3g} times as large as the cohort, so its unit is not mm",
+            "Give it landmarks, which tell its unit",
+            code="unit-of-model",
+            ratio=ratio,
+        )
 
 
 def _said_of_copies(copies: int) -> tuple[str, ...]:

@@ -98,16 +98,19 @@ def load_tie(folder: Path, template: Template) -> Tie:
             )
     except _DAMAGED as error:
         raise FileProblem(
-            f"this is no truth of a phantom cohort ({error})",
+            "this is no truth of a phantom cohort ({why})",
             "Give the truth/ folder of `breastmorph phantom`",
             path,
+            why=str(error),
         ) from error
     tie = Tie.of(template, mean, landmarks)
     if tie.off > _TIED:
         raise FileProblem(
-            f"the template lies {tie.off:.1f} mm off the phantom's mean torso, so its vertices have no known place",
+            "the template lies {off:.1f} mm off the phantom's mean torso, so its vertices have no "
+            "known place",
             "Truth is known for cohorts registered with the default template",
             folder,
+            off=tie.off,
         )
     return tie
 
@@ -124,7 +127,7 @@ def load_truth(path: Path, tie: Tie) -> SubjectTruth:
             )
     except _DAMAGED as error:
         raise FileProblem(
-            f"this is no truth file ({error})", "Make it with `breastmorph phantom`", path
+            "this is no truth file ({why})", "Make it with `breastmorph phantom`", path, why=str(error)
         ) from error
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from breastmorph.explorer.wording import PAGE
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import plain
+from breastmorph.foundation.language import N_
 from breastmorph.foundation.language import language as language_of
 from breastmorph.foundation.messages import Finding, Message
 
@@ -26,26 +27,30 @@ class RequestProblem(BreastMorphError):
     status : int
         Of HTTP.
     cause, remedy, code : str
+    **values
+        What the sentences speak of.
     """
 
-    def __init__(self, status: int, cause: str, remedy: str = "", *, code: str = "") -> None:
-        super().__init__(cause, remedy, code=code or "bad-request")
+    def __init__(self, status: int, cause: str, remedy: str = "", *, code: str = "", **values: Any) -> None:
+        super().__init__(cause, remedy, code=code or "bad-request", **values)
         self.status = status
 
 
-def bad_request(cause: str, remedy: str = "Reload the page and try again") -> RequestProblem:
+def bad_request(
+    cause: str, remedy: str = N_("Reload the page and try again"), **values: Any
+) -> RequestProblem:
     """For what the page would never send."""
-    return RequestProblem(400, cause, remedy)
+    return RequestProblem(400, cause, remedy, **values)
 
 
-def unknown(what: str, remedy: str = "Reload the page", code: str = "unknown") -> RequestProblem:
+def unknown(what: str, remedy: str = N_("Reload the page"), code: str = "unknown") -> RequestProblem:
     """For an id that is not in this session's table."""
-    return RequestProblem(404, f"there is no such {what}", remedy, code=code)
+    return RequestProblem(404, "there is no such {what}", remedy, code=code, what=Message(what))
 
 
-def not_now(cause: str, remedy: str, code: str = "not-now") -> RequestProblem:
+def not_now(cause: str, remedy: str, code: str = "not-now", **values: Any) -> RequestProblem:
     """For what needs another step first."""
-    return RequestProblem(409, cause, remedy, code=code)
+    return RequestProblem(409, cause, remedy, code=code, **values)
 
 
 def there(found: T | None, cause: str, remedy: str, *, code: str) -> T:
@@ -57,7 +62,9 @@ def there(found: T | None, cause: str, remedy: str, *, code: str) -> T:
 
 def preparing(what: str) -> RequestProblem:
     """For what is still being made ready."""
-    return RequestProblem(503, f"{what} is still being prepared", "Wait a moment", code="preparing")
+    return RequestProblem(
+        503, "{what} is still being prepared", "Wait a moment", code="preparing", what=Message(what)
+    )
 
 
 def sentences(findings: Iterable[Finding]) -> list[Message]:

@@ -31,6 +31,7 @@ from breastmorph.explorer.asked import endpoint, language_of, refusal
 from breastmorph.explorer.explorer import Explorer
 from breastmorph.explorer.security import Doorkeeper
 from breastmorph.explorer.wording import page_texts
+from breastmorph.foundation.language import N_
 
 _ENDPOINTS = {  # handlers are functions of these modules, loaded when first asked for
     "GET /api/state": "session_routes.session_state",
@@ -121,7 +122,7 @@ _MEDIA = {
     ".svg": "image/svg+xml",
 }
 _FOLDERS = {"page": files("breastmorph.explorer").joinpath("page"), "viewer": files("breastmorph.viewer")}
-_REMEDY = "Open the address that the command printed"
+_REMEDY = N_("Open the address that the command printed")
 
 
 def application(explorer: Explorer) -> Starlette:

@@ -199,7 +199,7 @@ def _response(result: Any, language: str) -> Response:
 def _run(handler: str, asked: Asked) -> Any:
     strange = set(asked.values) - set(FIELDS.get(handler, asked.values))
     if strange:
-        raise bad_request(f"the request has a field {min(strange)!r} that it does not know")
+        raise bad_request("the request has a field {strange!r} that it does not know", strange=min(strange))
     module, _, name = handler.partition(".")
     function: Handler = getattr(import_module(f"breastmorph.explorer.{module}"), name)
     return function(asked)

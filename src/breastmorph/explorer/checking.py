@@ -8,7 +8,8 @@ from typing import Any
 from breastmorph.explorer.answers import finding_record
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.worker_calls import WorkerCalls
-from breastmorph.foundation.errors import BreastMorphError, Finding
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.messages import Finding
 from breastmorph.foundation.workers import Limits
 from breastmorph.scan.check import ScanFiles
 from breastmorph.scan.scan import Verdict
@@ -39,7 +40,7 @@ def check_scans(chosen: Mapping[str, ScanFiles], limits: Limits, job: Job) -> di
             try:
                 verdict, findings = calls.call(files, lambda: job.is_cancelled)
             except BreastMorphError as error:
-                verdict, findings = "refused", (Finding.of(error),)
+                verdict, findings = "refused", (error.finding,)
             records = [finding_record(finding) for finding in findings]
             checks.append({"scan": key, "name": files.id, "verdict": verdict, "findings": records})
     return {"checks": checks}

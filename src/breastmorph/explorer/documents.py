@@ -51,7 +51,7 @@ def mesh_file(session: Session, case: Case, spec: Any, kind: Any, *, plain: bool
     the scan shows it, unless a ``plain`` one is asked for.
     """
     if kind not in MESHES:
-        raise bad_request(f"meshes are written as {', '.join(MESHES)}")
+        raise bad_request("meshes are written as {meshes}", meshes=", ".join(MESHES))
     shape = shape_of(session, case, spec)
     vertices = shape.to_file.apply(shape.vertices)
     if kind == "glb":  # glTF means metres and upright, whatever the scan was
@@ -119,7 +119,7 @@ def solid_file(session: Session, case: Case, target: Any, side: Any, part: Any, 
 def measures_file(session: Session, case: Case, specs: Any) -> Download:
     """A table of measures, one row a shape."""
     if not isinstance(specs, list) or not 0 < len(specs) <= _MOST_SHAPES:
-        raise bad_request(f"ask for one to {_MOST_SHAPES} shapes")
+        raise bad_request("ask for one to {most_shapes} shapes", most_shapes=_MOST_SHAPES)
     shapes = [shape_of(session, case, spec) for spec in specs]
     rows = [as_row(_examined(session, one)) for one in shapes]
     return Download("measures.csv", "text/csv; charset=utf-8", csv_text(list(rows[0]), rows).encode())
@@ -139,7 +139,7 @@ def _examined(session: Session, shape: NamedShape) -> Examination:
 def landmark_file(session: Session, case: Case, kind: Any) -> Download:
     """A landmark file, in the scan's own coordinates."""
     if kind not in WRITABLE:
-        raise bad_request(f"landmarks are written as {', '.join(WRITABLE)}")
+        raise bad_request("landmarks are written as {writable}", writable=", ".join(WRITABLE))
     name, to_file = named(case.name, kind), case.required_scan.read.to_file
     if kind == ".json":
         return Download(name, "application/json", landmark_json(case.picks, to_file))

@@ -16,8 +16,9 @@ from breastmorph.clinical.feature_requests import REGIONS, Request, named
 from breastmorph.clinical.patient import Patient
 from breastmorph.explorer.answers import bad_request, preparing, sentences
 from breastmorph.explorer.shapes import shape_of
-from breastmorph.foundation.errors import BreastMorphError, Finding
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import plain
+from breastmorph.foundation.messages import note
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.scan import SIDES, other_side
 from breastmorph.usecases.edit import EditRequest, EditResult, edit, prepare_editor
@@ -113,7 +114,7 @@ class Editing:
     ) -> tuple[EditResult, list[str]]:
         """The edit and what was held: also the other breast, where that succeeds."""
         plans = [[*hold, other], list(hold)] if other else [list(hold)]
-        refusal = BreastMorphError.of("unattainable/nothing")
+        refusal = BreastMorphError("nothing can be held", "Hold less", code="unattainable/nothing")
         for regions in plans:
             request = EditRequest(self.model, tuple(requests), self.patient, tuple(regions))
             try:
@@ -124,9 +125,9 @@ class Editing:
                     raise
         held = [side for side in SIDES if side in hold]
         if held:
-            breasts = [Finding("unattainable/breast", {"side": side}) for side in held]
+            breasts = [note("unattainable/breast", "the {side} breast", side=side) for side in held]
             raise BreastMorphError.of(
-                f"{refusal.code}/held", why=Finding.of(refusal), breasts=breasts
+                f"{refusal.code}/held", why=refusal.finding, breasts=breasts
             ) from refusal
         raise refusal
 
@@ -199,7 +200,9 @@ def _record(base: str, result: EditResult) -> dict[str, Any]:
 def requests_of(wishes: Any) -> list[Request]:
     """Measures with their values as the page sends them."""
     if not isinstance(wishes, list) or not 0 < len(wishes) <= _MOST_WISHES:
-        raise bad_request("nothing is wished for", f"Change one to {_MOST_WISHES} measures")
+        raise bad_request(
+            "nothing is wished for", "Change one to {most_wishes} measures", most_wishes=_MOST_WISHES
+        )
     requests = []
     for wish in wishes:
         if not isinstance(wish, dict):

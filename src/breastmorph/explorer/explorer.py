@@ -72,9 +72,10 @@ class Explorer:
                 if not idle:
                     raise RequestProblem(
                         429,
-                        f"{len(self._sessions)} other tabs are at work, and there is no place for one more",
+                        "{n_sessions} other tabs are at work, and there is no place for one more",
                         "Close one of them: its place is free then",
                         code="too-many-sessions",
+                        n_sessions=len(self._sessions),
                     )
                 ending = min(idle, key=lambda session: (not session.is_empty, session.seen))
                 del self._sessions[ending.id]

@@ -11,9 +11,10 @@ from breastmorph.explorer.folder_results import built_view, quality_rows
 from breastmorph.explorer.folders import Folders, ScanQueue
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.patients import failure, register_scans
+from breastmorph.foundation.language import N_
 from breastmorph.foundation.machine import cores
 
-_NO_FOLDER = "Start with a folder of scans: breastmorph explore FOLDER"
+_NO_FOLDER = N_("Start with a folder of scans: breastmorph explore FOLDER")
 
 
 def queue(asked: Asked) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from breastmorph.explorer.answers import unknown
 from breastmorph.explorer.open_scans import declared_absent, landmark_json
 from breastmorph.explorer.picks import Picks
 from breastmorph.explorer.proposing import Background, Proposal, settled
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, name_of
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.foundation.files import make_folder, write_file
 from breastmorph.foundation.messages import Message
+from breastmorph.foundation.text import name_of
 from breastmorph.mesh.files import READABLE
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.scan.check import ScanFiles, find_scans, folders_of_scans

@@ -206,7 +206,10 @@ class ModelView:
     def scores(self, values: Any) -> Floats:
         """Scores from the page, checked; in standard deviations."""
         if not isinstance(values, list) or len(values) > self.model.n_components:
-            raise bad_request(f"scores must be a list of at most {self.model.n_components} numbers")
+            raise bad_request(
+                "scores must be a list of at most {n_components} numbers",
+                n_components=self.model.n_components,
+            )
         if not all(isinstance(one, (int, float)) and abs(one) <= 1e3 for one in values):
             raise bad_request("a score is not a number")
         scores: Floats = np.clip(np.array(values, dtype=float), -_MOST_DEVIATIONS, _MOST_DEVIATIONS)

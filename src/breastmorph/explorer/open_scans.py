@@ -214,9 +214,11 @@ def taken_from(case: Case, path: Path) -> tuple[Picks, list[str]]:
     if np.median(off) > _OFF_SURFACE:
         worst = int(off.argmax())
         raise FileProblem(
-            f"the landmarks do not lie on this scan ({marks.names[worst]} is {off[worst]:.0f} mm off)",
+            "the landmarks do not lie on this scan ({names} is {off:.0f} mm off)",
             "Check that they belong to this scan, in its coordinates and unit",
             code="landmark-off-surface",
+            names=marks.names[worst],
+            off=off[worst],
         )
     return replace(Picks.given(marks, declared_absent(path, marks.names)), previous=case.picks), list(
         found.unknown

@@ -61,7 +61,9 @@ def cuts(asked: Asked) -> dict[str, Any]:
     session, case = asked.session, asked.case
     specs, side = asked.values.get("shapes"), asked.values.get("side")
     if not isinstance(specs, list) or not 0 < len(specs) <= _MOST_CUT or side not in SIDES:
-        raise bad_request(f"a cut goes through one to {_MOST_CUT} shapes, on the left or on the right")
+        raise bad_request(
+            "a cut goes through one to {most_cut} shapes, on the left or on the right", most_cut=_MOST_CUT
+        )
     to_shown = case.patient.to_shown if case.patient is not None else Similarity()
     shapes = [shape_of(session, case, spec) for spec in specs]
     placed = {

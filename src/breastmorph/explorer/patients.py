@@ -22,8 +22,9 @@ from breastmorph.explorer.model_view import ModelOrigin, ModelView
 from breastmorph.explorer.open_scans import landmark_json, scan_files
 from breastmorph.explorer.worker_calls import WorkerCalls
 from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.errors import BreastMorphError, Finding
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.locks import FolderLock
+from breastmorph.foundation.messages import Finding
 from breastmorph.foundation.workers import Limits
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, vertex_normals

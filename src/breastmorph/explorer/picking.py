@@ -11,7 +11,8 @@ import numpy as np
 from breastmorph.explorer.answers import bad_request, finding_record
 from breastmorph.explorer.picks import Picks, landmark_name
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import Finding, LandmarkProblem, warning
+from breastmorph.foundation.errors import LandmarkProblem
+from breastmorph.foundation.messages import Finding, warning
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, face_cross, face_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -151,6 +152,8 @@ def doubts(picks: Picks, extent: float) -> list[dict[str, str]]:
             found.append(
                 warning(
                     "implausible-anatomy/sternum",
+                    "sternal notch to xiphoid measures {length:.0f} mm (an adult's {least:.0f}-{most:.0f})",
+                    "Check these two points and the unit of the file",
                     length=length,
                     least=STERNUM_LENGTH[0],
                     most=STERNUM_LENGTH[1],
@@ -158,14 +161,22 @@ def doubts(picks: Picks, extent: float) -> list[dict[str, str]]:
             )
         swapped = _on_the_wrong_side(picks)
         if swapped:
-            found.append(warning("sides-swapped/picked", name=swapped))
+            found.append(
+                warning(
+                    "sides-swapped/picked",
+                    "{name:landmark} lies on the patient's other side",
+                    "Sides are the patient's: her left is on your right when she faces you. Exchange left "
+                    "and right; if the points are right, the file is mirrored",
+                    name=swapped,
+                )
+            )
     if picks.complete and not found:
         try:
             landmarks = picks.landmarks
             axes = landmark_axes(landmarks)
             require_adult_anatomy(landmarks.transformed(Similarity(axes)), extent)
         except LandmarkProblem as error:
-            found.append(Finding.of(error))
+            found.append(error.finding)
     return [finding_record(one) for one in found]
 
 
@@ -236,7 +247,7 @@ def _along_ray(surface: Surface, ray: Any) -> tuple[Floats, int, Floats]:
 def _vector(value: Any, what: str) -> Floats:
     sound = isinstance(value, list) and len(value) == 3
     if not sound or not all(isinstance(one, (int, float)) and abs(one) < 1e6 for one in value):
-        raise bad_request(f"{what} must be three numbers")
+        raise bad_request("{what} must be three numbers", what=what)
     return np.array(value, dtype=float)
 
 

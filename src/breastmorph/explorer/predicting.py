@@ -112,7 +112,7 @@ def _earlier(session: Session, key: Any, job: Job) -> Patient:
 def planned(model: ShapeModel, case: Case, target: Any) -> PlanResult:
     """What is to be added or taken away to get to a target: "predicted", "mirrored" or "edited"."""
     if target not in TARGETS:
-        raise bad_request(f"a plan is for one of {', '.join(TARGETS)}")
+        raise bad_request("a plan is for one of {targets}", targets=", ".join(TARGETS))
     if target == "edited":
         edited = case.required_edit
         patient = replace(edited.patient, id=edited_name(case))

@@ -15,7 +15,8 @@ import numpy as np
 from breastmorph.explorer.answers import finding_record
 from breastmorph.explorer.jobs import Cancelled, Job
 from breastmorph.explorer.worker_calls import WorkerCalls
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, MeshProblem
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, MeshProblem
+from breastmorph.foundation.messages import Finding
 from breastmorph.foundation.workers import Limits
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.scan.check import landmarks_in
@@ -72,7 +73,7 @@ def propose(path: Path) -> Proposal:
     try:
         return Proposal(landmarks_in(path)[1])
     except MeshProblem as error:
-        return Proposal(refused=Finding.of(error))
+        return Proposal(refused=error.finding)
 
 
 def proposer() -> Callable[[Path], Proposal]:
@@ -174,4 +175,4 @@ def settled(find: Callable[[Path], Proposal], path: Path) -> Proposal:
     except FileProblem:
         raise
     except BreastMorphError as error:  # its process died or took too long
-        return Proposal(refused=Finding.of(error))
+        return Proposal(refused=error.finding)

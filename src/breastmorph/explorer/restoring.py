@@ -17,8 +17,8 @@ from breastmorph.explorer.open_scans import taken_from, uploaded_case
 from breastmorph.explorer.patients import ShownPatient, computed_patient
 from breastmorph.explorer.predicting import predict_patient
 from breastmorph.explorer.session_file import SavedPatient, SavedSession, fingerprint, opened
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, Finding, warning
-from breastmorph.foundation.messages import Message
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
+from breastmorph.foundation.messages import Finding, Message, warning
 
 if TYPE_CHECKING:
     from breastmorph.explorer.session import Session
@@ -101,7 +101,17 @@ def _difference(saved: SavedPatient, patient: ShownPatient) -> list[Finding]:
     off = float(np.linalg.norm(saved.shape - patient.patient.shape, axis=1).max())
     if off <= _SAME:
         return []
-    return [warning("session-differs", off=off, saved=saved.version, opened=__version__)]
+    return [
+        warning(
+            "session-differs",
+            "the shape in the session file is not what its scan and landmarks give (they differ by "
+            "up to {off:.1f} mm), so the computed one is shown: the file was changed, or made by "
+            "another version (saved with {saved}, opened with {opened})",
+            off=off,
+            saved=saved.version,
+            opened=__version__,
+        )
+    ]
 
 
 def _take_landmark_ids(session: Session, found: SavedSession) -> None:

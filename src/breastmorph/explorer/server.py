@@ -49,8 +49,10 @@ def bound_socket(host: str, port: int) -> socket.socket:
         found.listen(128)
     except OSError as error:
         taken = error.errno in (errno.EADDRINUSE, errno.EACCES)
-        raise BreastMorphError.of(
-            "cannot-listen/taken" if taken else "cannot-listen/host",
+        raise BreastMorphError(
+            "cannot listen on {host} port {port} ({why})",
+            "Choose another port, or 0 for a free one" if taken else "Give an address of this computer",
+            code="cannot-listen/taken" if taken else "cannot-listen/host",
             host=host,
             port=port,
             why=error.strerror or str(error),

@@ -204,7 +204,7 @@ class Session:
     def _require_place(self) -> None:
         most = self.explorer.settings.max_scans
         if len(self.workspace.cases) > most:
-            raise RequestProblem(429, f"{most} scans are open", "Close one first", code="too-many")
+            raise RequestProblem(429, "{most} scans are open", "Close one first", code="too-many", most=most)
 
     def switch(self, key: str) -> None:
         """Work on another case, or (empty) on none of a patient."""

@@ -18,6 +18,7 @@ from breastmorph.explorer.uploads import harmless_name
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.foundation.files import printable
+from breastmorph.foundation.language import N_
 from breastmorph.model.shape_model import ShapeModel
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _LARGEST_NOTES = 2 * 1024**2  # bytes of session.json
 _LARGEST_ARRAY = 64 * 1024**2
 _MOST_MEMBERS = 24
 _MOST_COMPRESSED = 200  # times: more is an archive made to burst
-_REMEDY = "Save the session again from the explorer"
+_REMEDY = N_("Save the session again from the explorer")
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,12 +158,14 @@ def opened(path: Path, model: str, n_vertices: int, largest: int) -> SavedSessio
             return SavedSession(notes, files, *scan, _patient(notes, archive, members, n_vertices))
     except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError, OSError) as error:
         raise FileProblem(
-            f"this is no session file, or it is damaged ({printable(str(error), 160)})", _REMEDY
+            "this is no session file, or it is damaged ({why})", _REMEDY, why=printable(str(error), 160)
         ) from error
     except Exception as error:  # a damaged archive raises more kinds than can be listed
         if isinstance(error, FileProblem):
             raise
-        raise FileProblem(f"the session file is damaged ({type(error).__name__})", _REMEDY) from error
+        raise FileProblem(
+            "the session file is damaged ({name})", _REMEDY, name=type(error).__name__
+        ) from error
 
 
 def _checked_members(archive: zipfile.ZipFile, largest: int) -> dict[str, zipfile.ZipInfo]:
@@ -179,14 +182,19 @@ def _checked_members(archive: zipfile.ZipFile, largest: int) -> dict[str, zipfil
         if info.flag_bits & 0x1 or info.file_size > _MOST_COMPRESSED * max(info.compress_size, 1024):
             raise FileProblem("the session file announces more than it can hold", _REMEDY)
     if sum(info.file_size for info in infos) > largest:
-        raise FileProblem.of("unreadable/large-session", most=largest / 1024**2)
+        raise FileProblem(
+            "the session file unpacks to more than {most:,.0f} MB",
+            "Start the explorer so that it takes larger files",
+            code="unreadable/large-session",
+            most=largest / 1024**2,
+        )
     return members
 
 
 def _content(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], name: str) -> bytes:
     info = members.get(name)
     if info is None:
-        raise FileProblem(f"the session file lacks {name}", _REMEDY)
+        raise FileProblem("the session file lacks {name}", _REMEDY, name=name)
     with archive.open(info) as stream:
         data = stream.read(info.file_size + 1)
     if len(data) != info.file_size:
@@ -202,7 +210,7 @@ def _notes(data: bytes) -> dict[str, Any]:
         raise FileProblem("this is no session file", "Give a file that the explorer saved")
     for part in ("edit", "prediction", "scan", "patient"):
         if not isinstance(notes.get(part), (dict, type(None))):
-            raise FileProblem(f"the session file is damaged: {part}", _REMEDY)
+            raise FileProblem("the session file is damaged: {part}", _REMEDY, part=part)
     return notes
 
 
@@ -211,9 +219,10 @@ def _require_model(notes: dict[str, Any], model: str) -> None:
     if wanted.get("fingerprint") != model:
         name = str(wanted.get("name", "another model"))[:80]
         raise FileProblem(
-            f"the session was saved with another model ({name})",
-            f"Start the explorer with this model: {name}",
+            "the session was saved with another model ({name})",
+            "Start the explorer with this model: {name}",
             code="other-model",
+            name=name,
         )
 
 

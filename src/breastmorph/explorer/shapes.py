@@ -87,7 +87,7 @@ def shape_of(session: Session, case: Case, spec: Any) -> NamedShape:
     """The shape of a case that a request means; all of them but another ``case`` are made from this one value."""
     kind = spec.get("kind") if isinstance(spec, Mapping) else None
     if kind not in SHAPE_KINDS:
-        raise bad_request(f"a shape is one of {', '.join(KINDS)}")
+        raise bad_request("a shape is one of {kinds}", kinds=", ".join(KINDS))
     if kind == "mean":
         return NamedShape("mean", session.view.model.mean)
     if kind == "model":

@@ -97,9 +97,10 @@ def too_large(limit: int) -> RequestProblem:
     """The refusal of a body that is too large."""
     return RequestProblem(
         413,
-        f"the file is larger than the {limit / MEGABYTE:,.0f} MB allowed",
+        "the file is larger than the {limit:,.0f} MB allowed",
         "Export a smaller file, for example one with fewer triangles",
         code="too-large",
+        limit=limit / MEGABYTE,
     )
 
 
@@ -189,7 +190,7 @@ class UploadFolder:
         for other in map(self.find, others):
             target = main.path.parent / other.path.name
             if target.exists():
-                raise bad_request(f"two files are called {target.name}", "Rename one of them")
+                raise bad_request("two files are called {name}", "Rename one of them", name=target.name)
             self._files[other.id] = replace(other, path=other.path.rename(target))
 
     def drop(self, key: str) -> None:

@@ -77,9 +77,10 @@ class WorkerCalls:
             raise answer.error
         if answer.error is not None:
             raise BreastMorphError(
-                f"it cannot be read or computed ({answer.reason[:160]})",
+                "it cannot be read or computed ({reason})",
                 "The file may be damaged: export it again",
                 code="unexpected-content",
+                reason=answer.reason[:160],
             )
         raise BreastMorphError(answer.reason, _REMEDIES.get(answer.code, ""), code=answer.code)
 

@@ -136,7 +136,7 @@ class Case:
         if not name:
             raise bad_request("a scan needs a name", "Type one")
         if day and (_DAY.fullmatch(day) is None or not _is_day(day)):
-            raise bad_request(f"{day[:20]} is no date", "Type year, month and day")
+            raise bad_request("{day} is no date", "Type year, month and day", day=day[:20])
         return replace(self, name=name, person=person, day=day)
 
 

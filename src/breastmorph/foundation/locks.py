@@ -49,9 +49,21 @@ def locked_folder(folder: Path) -> Iterator[FolderLock]:
             os.write(descriptor, f"process {os.getpid()} on {platform.node()}".encode())
         except TimeoutError as error:
             who = path.read_text(errors="replace")[:200]
-            raise FileProblem.of("busy", folder, who=who) from error
+            raise FileProblem(
+                "another run works in this folder ({who})",
+                "Wait for it to end, or choose another folder",
+                folder,
+                code="busy",
+                who=who,
+            ) from error
         except OSError as error:
-            raise FileProblem.of("unwritable/folder", folder, why=error.strerror) from error
+            raise FileProblem(
+                "the folder cannot be written to ({why})",
+                "Check its permissions and free space, or choose another folder",
+                folder,
+                code="unwritable/folder",
+                why=error.strerror,
+            ) from error
         yield FolderLock(descriptor)
 
 

@@ -36,10 +36,14 @@ def open_archive(data: bytes) -> Iterator[Mapping[str, NDArray[Any]]]:
         members = archive.infolist()
         size = sum(member.file_size for member in members)
         if size > max(_SMALL, _MOST_COMPRESSED * len(data)):
-            raise damaged(f"it announces arrays of {size / 1024**2:,.0f} MB, more than the file can hold")
+            raise damaged(
+                "it announces arrays of {size:,.0f} MB, more than the file can hold", size=size / 1024**2
+            )
         for member in members:
             if member.compress_type not in _METHODS:
-                raise damaged(f"{printable(member.filename)} is compressed as NumPy does not compress")
+                raise damaged(
+                    "{filename} is compressed as NumPy does not compress", filename=printable(member.filename)
+                )
             with archive.open(member) as stream:
                 _check_header(stream, member)
     with np.load(io.BytesIO(data), allow_pickle=False) as parts:
@@ -55,7 +59,11 @@ def _check_header(stream: IO[bytes], member: zipfile.ZipInfo) -> None:
     for length in shape:
         size *= int(length)
     if size > member.file_size:
-        raise damaged(f"{printable(member.filename)} announces {size:,} bytes, fewer are there")
+        raise damaged(
+            "{filename} announces {size:,} bytes, fewer are there",
+            filename=printable(member.filename),
+            size=size,
+        )
 
 
 _DEEPEST = 64
@@ -102,5 +110,5 @@ def parse_xml(data: bytes, allow_bare_doctype: bool = False) -> Element:
     try:
         parser.Parse(data, True)
     except expat.ExpatError as error:
-        raise damaged(f"the XML breaks off or is not well formed ({error})") from error
+        raise damaged("the XML breaks off or is not well formed ({why})", why=str(error)) from error
     return builder.close()

@@ -17,8 +17,9 @@ from breastmorph import __version__
 from breastmorph.cohort import Cohort
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.checks import check_float, check_int
-from breastmorph.foundation.errors import BreastMorphError, name_of
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.machine import in_one_thread
+from breastmorph.foundation.text import name_of
 from breastmorph.mask import breast_regions
 from breastmorph.mesh.geometry import vertex_areas, vertex_normals
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
@@ -97,14 +98,14 @@ def _complete(table: Sequence[Row]) -> list[Row]:
     """Rows with the same columns each, named as they can be written: BMI (kg/m2) is bmi_kg_m2."""
     columns = list(dict.fromkeys(name for row in table for name in row))
     if not columns:
-        raise BreastMorphError.of("no-table")
+        raise BreastMorphError("there is no table to choose subjects by", "Give it", code="no-table")
     written = {name: re.sub(r"\W+", "_", name).strip("_").lower() for name in columns}
     return [{written[name]: (row.get(name) or "").strip() for name in columns} for row in table]
 
 
 def _misunderstood(part: str | ast.AST, remedy: str = _REMEDY) -> BreastMorphError:
     text = part if isinstance(part, str) else ast.unparse(part)
-    return BreastMorphError(f"the condition {text!r} is not understood", remedy, code="condition")
+    return BreastMorphError("the condition {text!r} is not understood", remedy, code="condition", text=text)
 
 
 def _other_language(expression: str) -> str:
@@ -140,9 +141,11 @@ def _truth(node: ast.expr, row: Row) -> bool | None:
         found = as_number(str(value))
         if math.isnan(found):
             raise BreastMorphError(
-                f"column {node.id!r} holds text ({value!r}), not yes or no",
-                f"Compare it with a text: {node.id} == {value!r}",
+                "column {id!r} holds text ({value!r}), not yes or no",
+                "Compare it with a text: {id} == {value!r}",
                 code="condition",
+                id=node.id,
+                value=value,
             )
         return found != 0.0
     raise _misunderstood(node)
@@ -176,9 +179,11 @@ def _pair(first: float | str, op: ast.cmpop, second: float | str, column: ast.ex
     if float in (type(first), type(second)):
         text = first if isinstance(first, str) else second
         raise BreastMorphError(
-            f"column {ast.unparse(column)!r} holds text ({text!r}) where a number is needed",
+            "column {unparse!r} holds text ({text!r}) where a number is needed",
             "Compare it with a text in quotes",
             code="condition",
+            unparse=ast.unparse(column),
+            text=text,
         )
     return compare(str(first).lower(), str(second).lower())
 
@@ -190,7 +195,11 @@ def _value(node: ast.expr, row: Row) -> float | str:
             if name in _TRUTH:  # operated == yes
                 return name
             raise BreastMorphError(
-                f"the table has no column {node.id!r}", f"Its columns are {', '.join(row)}", code="condition"
+                "the table has no column {id!r}",
+                "Its columns are {row}",
+                code="condition",
+                id=node.id,
+                row=", ".join(row),
             )
         return row[name]
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):

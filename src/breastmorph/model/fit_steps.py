@@ -468,7 +468,13 @@ def shared_landmarks(model: ShapeModel, landmarks: Landmarks) -> tuple[str, ...]
     names = tuple(name for name in landmarks if name in model.landmark_ids)
     if len(names) < 3:
         known = list(model.landmark_ids) or ["none"]
-        raise LandmarkProblem.of("missing-landmarks/shared", n=len(names), known=known)
+        raise LandmarkProblem(
+            "model and target share only {n} landmarks; a pose needs three",
+            "The model knows {known:landmark}; landmark_ids adds more. Or leave the landmarks out",
+            code="missing-landmarks/shared",
+            n=len(names),
+            known=known,
+        )
     source = model.mean[[model.landmark_ids[name] for name in names]]
     places = landmarks.array(names)
     if not np.isfinite(places).all():

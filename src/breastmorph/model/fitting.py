@@ -16,8 +16,9 @@ from scipy.linalg import cho_factor, solve_triangular
 from scipy.spatial import cKDTree
 
 from breastmorph.foundation.arrays import Floats, Shown, doubted
-from breastmorph.foundation.errors import BreastMorphError, Finding, MeshProblem, warning
+from breastmorph.foundation.errors import BreastMorphError, MeshProblem
 from breastmorph.foundation.machine import in_one_thread
+from breastmorph.foundation.messages import Finding, note, warning
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, face_normals
 from breastmorph.mesh.skin import carried
@@ -189,37 +190,104 @@ def require_likeness(fit: Fit, limits: FitLimits) -> None:
     """
     reasons = []
     if fit.explained < limits.explained:
-        reasons.append(Finding("unlike-model/explained", {"share": fit.explained}))
+        reasons.append(
+            note(
+                "unlike-model/explained",
+                "only {share:.0%} of the points over the model are explained",
+                share=fit.explained,
+            )
+        )
     if fit.covered < limits.covered:
-        reasons.append(Finding("unlike-model/covered", {"share": fit.covered}))
+        reasons.append(
+            note("unlike-model/covered", "it shows only {share:.0%} of the model", share=fit.covered)
+        )
     if fit.misfit > limits.misfit:
-        reasons.append(Finding("unlike-model/misfit", {"misfit": fit.misfit}))
+        reasons.append(
+            note("unlike-model/misfit", "the surface stays {misfit:.1f} mm off", misfit=fit.misfit)
+        )
     if fit.unusual > limits.unusual:
-        reasons.append(Finding("unlike-model/unusual", {"unusual": fit.unusual}))
+        reasons.append(
+            note(
+                "unlike-model/unusual",
+                "its shape would be {unusual:.1f} times as unusual as the model's population",
+                unusual=fit.unusual,
+            )
+        )
     if not ADULT_SIZES[0] <= fit.transform.scale / fit.unit <= ADULT_SIZES[1]:
-        reasons.append(Finding("unlike-model/size", {"ratio": fit.transform.scale / fit.unit}))
+        reasons.append(
+            note(
+                "unlike-model/size",
+                "its size would be {ratio:.2g} times the model's",
+                ratio=fit.transform.scale / fit.unit,
+            )
+        )
     if reasons:
-        hint = Finding("unlike-model/hint") if fit.landmarks.found else ""
-        raise MeshProblem.of("unlike-model", reasons=reasons, hint=hint)
+        hint = (
+            note("unlike-model/hint", "; landmarks set by hand give a surer start")
+            if fit.landmarks.found
+            else ""
+        )
+        raise MeshProblem(
+            "the scan does not look like the model: {reasons:|; }",
+            "Check that it is a torso seen from the front, its unit and its sides{hint}",
+            code="unlike-model",
+            reasons=reasons,
+            hint=hint,
+        )
 
 
 def warnings_of(fit: Fit, scores: Floats) -> tuple[Finding, ...]:
     """What a user should know about a fit."""
     said = []
     if not _sides_set(fit.landmarks):
-        said.append(warning("pose-without-landmarks"))
+        said.append(
+            warning(
+                "pose-without-landmarks",
+                "begun from landmarks that the program found: a mirrored file would not be noticed",
+            )
+        )
     if fit.landmarks.doubtful:
-        said.append(warning("landmarks-doubtful", names=fit.landmarks.doubtful))
+        said.append(
+            warning(
+                "landmarks-doubtful",
+                "found, but doubtful: {names:landmark}",
+                "Look at them on the scan, and set them by hand where they are wrong",
+                names=fit.landmarks.doubtful,
+            )
+        )
     if fit.covered < 0.7:
-        said.append(warning("predicted-by-model", share=1 - fit.covered))
+        said.append(
+            warning(
+                "predicted-by-model",
+                "{share:.0%} of the shape is not seen in the scan but predicted by the model",
+                share=1 - fit.covered,
+            )
+        )
     far = np.flatnonzero(np.abs(scores) > 3.0)
     if len(far):
         listed, more = [int(k) + 1 for k in far[:6]], " ..." if len(far) > 6 else ""
-        said.append(warning("coefficients-far", n=len(far), all=len(scores), listed=listed, more=more))
+        said.append(
+            warning(
+                "coefficients-far",
+                "{n} of {all} coefficients lie beyond 3 standard deviations ({listed}{more})",
+                n=len(far),
+                all=len(scores),
+                listed=listed,
+                more=more,
+            )
+        )
     if fit.misfit > 1.5:
-        said.append(warning("misfit", misfit=fit.misfit))
+        said.append(
+            warning("misfit", "the model follows this surface only to {misfit:.1f} mm", misfit=fit.misfit)
+        )
     if fit.explained < 0.85:
-        said.append(warning("not-explained", share=1 - fit.explained))
+        said.append(
+            warning(
+                "not-explained",
+                "{share:.0%} of the points over the model are not explained",
+                share=1 - fit.explained,
+            )
+        )
     return tuple(said)
 
 
@@ -328,7 +396,13 @@ def _fitted(
     anchors = _anchors(used, landmarks, names, p)
     pose = pose_by_landmarks(used, landmarks, names)
     if not SIZES_IN_MM[0] <= pose.scale <= SIZES_IN_MM[1]:
-        raise MeshProblem.of("wrong-unit/size", by="the landmarks", ratio=pose.scale)
+        raise MeshProblem(
+            "judged by {by}, the target is {ratio:.3g} times as large as the model",
+            "Check its unit: mm are expected",
+            code="wrong-unit/size",
+            by="the landmarks",
+            ratio=pose.scale,
+        )
     if not with_scale:
         pose = pose_by_landmarks(used, landmarks, names, with_scale=False)
     state = settle_on_landmarks(State(pose, np.zeros(used.n_components)), prior, anchors)

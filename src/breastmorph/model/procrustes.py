@@ -214,8 +214,11 @@ def _require_one_unit(sizes: Floats, names: Sequence[str]) -> None:
     if len(odd):
         named = ", ".join(f"{names[i]} ({sizes[i] / usual:.3g} times)" for i in odd[:5])
         raise BreastMorphError(
-            f"{len(odd)} of {len(sizes)} shapes are not of the others' size: {named} the median",
+            "{n_odd} of {n_sizes} shapes are not of the others' size: {named} the median",
             "Their files are in another unit or damaged: register them again, or leave them out",
+            n_odd=len(odd),
+            n_sizes=len(sizes),
+            named=named,
         )
 
 

@@ -20,12 +20,13 @@ from scipy.spatial import cKDTree
 from breastmorph.foundation.arrays import Bools, Floats, Ints, Shown
 from breastmorph.foundation.checks import AnyPath, check_float, check_int
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
+from breastmorph.foundation.language import N_
 from breastmorph.mesh.geometry import Similarity, face_cross
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 from breastmorph.scan.anatomy import SIZES_IN_MM, UNITS
 from breastmorph.scan.scan import NAMES, SIDES, Landmarks, canonical_name
 
-_REGISTER = "Register the scan with the template that the model was built with, or fit the model to it"
+_REGISTER = N_("Register the scan with the template that the model was built with, or fit the model to it")
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -239,24 +240,36 @@ class ShapeModel(Shown):
         n, q = len(self.mean), len(self.variances)
         if self.mean.shape != (n, 3) or self.basis.shape != (3 * n, q) or self.variances.shape != (q,):
             raise BreastMorphError(
-                f"mean {self.mean.shape}, basis {self.basis.shape} and variances {self.variances.shape} do not fit"
+                "mean {shape}, basis {shape2} and variances {shape3} do not fit",
+                shape=self.mean.shape,
+                shape2=self.basis.shape,
+                shape3=self.variances.shape,
             )
         if not (np.isfinite(self.variances).all() and (self.variances >= 0.0).all()):
             raise BreastMorphError("a variance is negative or not finite", "Give one from 0 on a mode")
         if len(self.faces) and not (self.faces.min() >= 0 and self.faces.max() < n):
             raise BreastMorphError(
-                f"a face names a vertex that the model's {n} vertices do not have",
-                f"They go from 0 to {n - 1}",
+                "a face names a vertex that the model's {n} vertices do not have",
+                "They go from 0 to {n2}",
+                n=n,
+                n2=n - 1,
             )
         if self.mirror is not None and self.mirror.shape != (n,):
             raise BreastMorphError(
-                f"a mirror of {len(self.mirror)} vertices for a model of {n}", "Give one a vertex"
+                "a mirror of {n_mirror} vertices for a model of {n}",
+                "Give one a vertex",
+                n_mirror=len(self.mirror),
+                n=n,
             )
         for name, vertex in self.landmark_ids.items():
             if not 0 <= vertex < n:
                 raise LandmarkProblem(
-                    f"landmark {name} is vertex {vertex} of a model with {n} vertices",
-                    f"Vertices are numbered from 0 to {n - 1}",
+                    "landmark {name} is vertex {vertex} of a model with {n} vertices",
+                    "Vertices are numbered from 0 to {n2}",
+                    name=name,
+                    vertex=vertex,
+                    n=n,
+                    n2=n - 1,
                 )
         for name in ("mean", "basis", "variances", "faces", "mirror"):
             if (array := getattr(self, name)) is not None:
@@ -321,9 +334,11 @@ class ShapeModel(Shown):
             if isinstance(given, np.ndarray):
                 what = f"an array of shape {given.shape}"
             raise BreastMorphError(
-                f"{what} is no shape of a model of {self.n_vertices} vertices",
+                "{what} is no shape of a model of {n_vertices} vertices",
                 _REGISTER,
                 code="wrong-argument",
+                what=what,
+                n_vertices=self.n_vertices,
             )
         return given
 
@@ -374,8 +389,10 @@ class ShapeModel(Shown):
             raise BreastMorphError("coefficients are no list of numbers", "Give one number a mode") from error
         if c.ndim != 1 or len(c) > self.n_components:
             raise BreastMorphError(
-                f"{c.shape} coefficients for a model of {self.n_components} components",
+                "{shape} coefficients for a model of {n_components} components",
                 "Give one number a mode, or fewer",
+                shape=c.shape,
+                n_components=self.n_components,
             )
         if not (np.abs(c) < np.finfo(np.float32).max).all():  # also NaN
             raise BreastMorphError(
@@ -465,7 +482,12 @@ class ShapeModel(Shown):
         for label, vertex in landmark_ids.items():
             name = canonical_name(label)
             if name is None:
-                raise LandmarkProblem(f"landmark {label!r} is not known", f"Names are {', '.join(NAMES)}")
+                raise LandmarkProblem(
+                    "landmark {label!r} is not known",
+                    "Names are {names}",
+                    label=label,
+                    names=", ".join(NAMES),
+                )
             known[name] = int(vertex)
         completed = replace(self, landmark_ids={**self.landmark_ids, **known})
         frame = landmark_frame(completed.landmarks)
@@ -526,8 +548,11 @@ class ShapeModel(Shown):
         noise = np.asarray(noise, dtype=float)
         if np.shape(points) != (len(ids), 3) or noise.shape not in ((), (len(ids),)):
             raise BreastMorphError(
-                f"{np.shape(points)} points with noise {noise.shape} for {len(ids)} vertices",
+                "{shape} points with noise {shape2} for {n_ids} vertices",
                 "Give one point a vertex, and one variance for all or one a vertex",
+                shape=np.shape(points),
+                shape2=noise.shape,
+                n_ids=len(ids),
             )
         if not (np.isfinite(points).all() and np.isfinite(noise).all() and (noise > 0.0).all()):
             raise BreastMorphError(
@@ -595,13 +620,19 @@ class ShapeModel(Shown):
             return np.flatnonzero(given)
         if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
             raise BreastMorphError(
-                f"vertices are whole numbers, not {given.dtype} of shape {given.shape}",
+                "vertices are whole numbers, not {dtype} of shape {shape}",
                 "Give their numbers, or one truth value a vertex",
+                dtype=given.dtype,
+                shape=given.shape,
             )
         if given.size and not (given.min() >= 0 and given.max() < self.n_vertices):
             raise BreastMorphError(
-                f"vertices {given.min()} to {given.max()} of a model with {self.n_vertices} vertices",
-                f"Their numbers go from 0 to {self.n_vertices - 1}",
+                "vertices {given} to {given2} of a model with {n_vertices} vertices",
+                "Their numbers go from 0 to {n_vertices2}",
+                given=given.min(),
+                given2=given.max(),
+                n_vertices=self.n_vertices,
+                n_vertices2=self.n_vertices - 1,
             )
         return given.astype(np.int64)
 

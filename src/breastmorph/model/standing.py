@@ -18,8 +18,9 @@ from scipy.linalg import eigh
 from scipy.special import gammaincc, ndtr
 
 from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.errors import BreastMorphError, Finding
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.machine import in_one_thread
+from breastmorph.foundation.messages import Finding, note
 from breastmorph.mask import breast_regions
 from breastmorph.mesh.geometry import vertex_areas, vertex_normals
 from breastmorph.model.shape_model import ShapeModel
@@ -175,19 +176,23 @@ class Population:
 
     def _said(self, share: float, trait: str, rare: float, more: bool) -> Finding:
         n = self.subjects
-        of = Finding("standing/subjects", {"n": n}) if n else Finding("standing/population")
-        whole = Finding("standing/part", {"percent": _percent(share)})
+        of = (
+            note("standing/subjects", "the model's {n} subjects", n=n)
+            if n
+            else note("standing/population", "the model's population")
+        )
+        whole = note("standing/part", "more unusual than {percent} %", percent=_percent(share))
         if n and share > n / (n + 1.0):
-            whole = Finding("standing/all")
+            whole = note("standing/all", "more unusual than all")
         beyond = 1.0 - rare if trait == "rest" else 1.0 - rare / 2.0
         if beyond < _NOTABLE:
-            return Finding("standing", {"whole": whole, "of": of})
+            return note("standing", "{whole} of {of}", whole=whole, of=of)
         kind, _, which = trait.partition(" ")
         if kind not in _OWN_WORDS:
             kind, which = "measure", trait
         told = {"which": which, "percent": _percent(beyond), "of": of}
         first = Finding(f"standing/{kind}/{'more' if more else 'less'}", told)
-        return Finding("standing/because", {"first": first, "whole": whole})
+        return note("standing/because", "{first}; all in all {whole} of them", first=first, whole=whole)
 
 
 _OWN_WORDS = ("mode", "size", "sizes", "heights", "notch", "rest")  # all others are measures

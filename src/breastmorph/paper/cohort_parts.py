@@ -16,8 +16,9 @@ from breastmorph.batch.executors import LocalProcesses
 from breastmorph.batch.product import Hashes, input_hashes, recipe
 from breastmorph.batch.registered_folder import Outcome, RegisteredFolder
 from breastmorph.cohort import load_cohort
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, sentences
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.foundation.machine import one_thread
+from breastmorph.foundation.messages import sentences
 from breastmorph.foundation.phrases import short_list
 from breastmorph.foundation.workers import Failure, run_each
 from breastmorph.paper.cohort_source import open_cohort, source_of

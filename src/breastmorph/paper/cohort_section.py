@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from breastmorph.foundation.errors import Finding
+from breastmorph.foundation.messages import note
 from breastmorph.paper.blocks import bullets, mean_sd, section
 from breastmorph.paper.cohort_table import PAPER, PAPER_COUNTS, PAPER_SUBJECTS, missing_rows
 from breastmorph.paper.summary import StudyResults
@@ -30,7 +30,15 @@ def _described(results: StudyResults) -> str:
     phantom = results.parameters.phantom
     if phantom is None:
         scans = results.run.result("scans").get("files", {})
-        return Finding("study/own-scans", {"n": len(scans)}).said("command").cause
+        return (
+            note(
+                "study/own-scans",
+                "{n} scans from the folder given with --cohort; their hashes are at the end.",
+                n=len(scans),
+            )
+            .said("command")
+            .cause
+        )
     return (
         f"{phantom} synthetic adult torsos, drawn with seed {results.parameters.seed} from ranges of age, size "
         "and breast volume like those of the paper's table 1, and scanned by a simulated scanner from three "

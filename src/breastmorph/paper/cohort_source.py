@@ -45,7 +45,9 @@ class Source:
     def found(self) -> list[ScanFiles]:
         """The scans with their landmark files."""
         if not self.path.is_dir():
-            raise FileProblem.of("study/no-cohort", self.path)
+            raise FileProblem(
+                "there is no such folder", "Check the path of the cohort", self.path, code="study/no-cohort"
+            )
         landmarks = self.path / "landmarks"
         return find_scans(self.scans, landmarks if landmarks.is_dir() else None)
 

@@ -75,9 +75,10 @@ def compare_studies(first: StudyRun, second: StudyRun, output: Path) -> Path:
     for results, name in zip(both, names, strict=True):
         if results.why_not("model-masks"):
             raise BreastMorphError(
-                f"the study {name} has no model yet",
+                "the study {name} has no model yet",
                 "Finish it: `breastmorph paper` into the same folder goes on where it was",
                 results.run.study.path,
+                name=name,
             )
     with TemporaryDirectory() as folder:
         page = _page(both, names, Path(folder))

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from breastmorph.batch.drift import compared
-from breastmorph.foundation.errors import FileProblem, Finding
+from breastmorph.foundation.errors import FileProblem
+from breastmorph.foundation.messages import note
 from breastmorph.paper.folder import StudyFolder
 from breastmorph.paper.parameters import StudyParameters, making_command
 from breastmorph.paper.part import digest
@@ -29,7 +30,11 @@ def study_drift(path: Path) -> Iterator[FileProblem]:
     folder = StudyFolder(path)
     described = folder.description()
     parameters = StudyParameters.from_dict(described["parameters"])
-    again = Finding("study/again", {"command": making_command(parameters, described.get("cohort"))})
+    again = note(
+        "study/again",
+        "Make the study again in the same folder: only this part and what depends on it is redone",
+        command=making_command(parameters, described.get("cohort")),
+    )
     known_files: set[str] = set()
     for record in sorted(folder.parts.glob("*.json")):
         said = folder.record(record.stem)
@@ -38,10 +43,14 @@ def study_drift(path: Path) -> Iterator[FileProblem]:
             files = {**said["outputs"], **said.get("timed", {})}
             known_files.update(files)
         except (KeyError, TypeError):
-            yield FileProblem.of("unreadable/no-record", record, again=again)
+            yield FileProblem(
+                "the record cannot be read", "{again}", record, code="unreadable/no-record", again=again
+            )
             continue
         if said.get("digest") != digest(known):
-            yield FileProblem.of("unreadable/changed-record", record, again=again)
+            yield FileProblem(
+                "the record was changed", "{again}", record, code="unreadable/changed-record", again=again
+            )
         for name, expected in files.items():
             yield from compared(path / name, expected, again)
     for other in _others(path, known_files):

@@ -76,20 +76,38 @@ class StudyFolder:
         """
         path = self.path / "study.json"
         if not self.path.is_dir():
-            raise FileProblem.of("study/no-folder", self.path, out=str(self.path))
+            raise FileProblem(
+                "there is no such folder",
+                "Make one of a synthetic cohort, or of your own scans",
+                self.path,
+                code="study/no-folder",
+                out=str(self.path),
+            )
         try:
             found = json.loads(path.read_bytes())
             known = isinstance(found, dict) and isinstance(found["parameters"], dict) and "program" in found
         except FileNotFoundError as error:
-            raise FileProblem.of("study/none", self.path, out="study/") from error
+            raise FileProblem(
+                "this folder holds no study",
+                "Make one of a synthetic cohort, or of your own scans",
+                self.path,
+                code="study/none",
+                out="study/",
+            ) from error
         except (OSError, ValueError, KeyError) as error:
             raise FileProblem(
-                f"this file cannot be read ({error})",
+                "this file cannot be read ({why})",
                 "Run `breastmorph paper` again: it writes a new one",
                 path,
+                why=str(error),
             ) from error
         if not known or found.get("format") != FORMAT:
-            raise FileProblem.of("study/other-version", path)
+            raise FileProblem(
+                "this study was made by another version of BreastMorph",
+                "Make it again in another folder",
+                path,
+                code="study/other-version",
+            )
         return dict(found)
 
     def record(self, part: str) -> dict[str, Any]:
@@ -136,7 +154,10 @@ class StudyFolder:
         others = sorted(path.name for path in self.path.iterdir() if path.name not in _FIRST)
         if others:
             raise FileProblem(
-                f"this folder holds other files ({others[0]})", "Choose a new or empty folder", self.path
+                "this folder holds other files ({others})",
+                "Choose a new or empty folder",
+                self.path,
+                others=others[0],
             )
 
     def require_same_cohort(
@@ -173,7 +194,13 @@ class StudyFolder:
                 else any(old.get(name) == files for name, files in scans.items())
             )
         if not same:
-            raise FileProblem.of("other-cohort", self.path, why=why)
+            raise FileProblem(
+                "this folder holds the study of another cohort ({why})",
+                "Choose another folder; nothing was changed",
+                self.path,
+                code="other-cohort",
+                why=why,
+            )
 
     def prepare(self) -> None:
         """Make the folders, and clear away what killed processes left half-written."""

@@ -401,8 +401,10 @@ def compare_masks(
     ids = cohorts[0].ids
     if len(ids) < _FEWEST:
         raise BreastMorphError(
-            f"{len(ids)} subjects with both sides are in both cohorts",
-            f"Register the same scans with and without masks, at least {_FEWEST}",
+            "{n_ids} subjects with both sides are in both cohorts",
+            "Register the same scans with and without masks, at least {fewest}",
+            n_ids=len(ids),
+            fewest=_FEWEST,
         )
     if not np.array_equal(cohorts[0].template.mesh.faces, cohorts[1].template.mesh.faces):
         raise BreastMorphError(

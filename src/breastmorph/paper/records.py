@@ -39,7 +39,10 @@ class Recorded:
             return cls(**{name: _read(kinds[name], record[name]) for name in names})
         except (KeyError, TypeError, ValueError) as error:
             raise BreastMorphError(
-                f"this is no record of {cls.__name__} ({error!r})", "Compute this part again"
+                "this is no record of {name} ({why!r})",
+                "Compute this part again",
+                name=cls.__name__,
+                why=str(error),
             ) from error
 
 

@@ -10,8 +10,8 @@ from shlex import quote
 from typing import Any
 
 from breastmorph import __version__
-from breastmorph.foundation.errors import Finding
 from breastmorph.foundation.files import plain
+from breastmorph.foundation.messages import Finding, note
 from breastmorph.foundation.phrases import plural
 from breastmorph.model.files import load_model
 from breastmorph.paper.application_sections import editing_section, model_section, prediction_section
@@ -235,14 +235,14 @@ def command_of(results: StudyResults) -> str:
     if making_command(p, own) == "demo":
         return _command("demo", n=p.phantom, seed=p.seed, out=out)
     cohort = quote(f"{Path(own).name}/") if own else ""
-    more = [] if p.printed_method else [Finding("study/paper-no-printed")]
+    more = [] if p.printed_method else [note("study/paper-no-printed", " --no-printed-method")]
     more += [
         Finding(f"study/paper-{name.replace('_', '-')}", {"value": value})
         for name, value in asdict(p.check).items()
         if name in _WITH_OPTION and value != getattr(CheckParameters(), name)
     ]
-    of = Finding("study/paper-own", {"folder": cohort})
-    of = of if own else Finding("study/paper-phantom", {"n": p.phantom})
+    of = note("study/paper-own", "--cohort {folder}", folder=cohort)
+    of = of if own else note("study/paper-phantom", "--phantom {n}", n=p.phantom)
     return _command("paper", cohort=of, out=out, seed=p.seed, samples=p.samples, more=more)
 
 

@@ -197,7 +197,10 @@ def _wanted(plan: Sequence[Part], only: Iterable[str]) -> set[str]:
         name = waiting.pop()
         if name not in by_name:
             raise BreastMorphError(
-                f"a study of this kind has no part {name!r}", f"Its parts are {', '.join(by_name)}"
+                "a study of this kind has no part {name!r}",
+                "Its parts are {by_name}",
+                name=name,
+                by_name=", ".join(by_name),
             )
         if name not in wanted:
             wanted.add(name)
@@ -328,10 +331,11 @@ def _computed(study: StudyFolder, part: Part, key: str, jobs: int = 1, steps: St
     except Exception as error:
         if isinstance(error, OSError) and error.errno in _NO_PLACE:
             raise FileProblem(
-                f"the folder cannot be written to ({error.strerror})",
+                "the folder cannot be written to ({why})",
                 "Check its permissions and free space, then run the same command again: what is done is kept",
                 study.path,
                 code="unwritable",
+                why=error.strerror,
             ) from error
         why = f"unexpected error ({type(error).__name__}: {error})"
         return study.store_failure(part, key, why, traceback.format_exc())

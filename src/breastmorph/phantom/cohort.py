@@ -244,9 +244,11 @@ def draw_cohort(
     parameters : PhantomParameters, optional
     """
     if n < 1:
-        raise BreastMorphError(f"a cohort of {n} subjects cannot be drawn", "Ask for at least one")
+        raise BreastMorphError("a cohort of {n} subjects cannot be drawn", "Ask for at least one", n=n)
     if not 0 <= one_sided <= n:
-        raise BreastMorphError(f"{one_sided} of {n} subjects cannot be one-sided", f"Choose 0 to {n}")
+        raise BreastMorphError(
+            "{one_sided} of {n} subjects cannot be one-sided", "Choose 0 to {n}", one_sided=one_sided, n=n
+        )
     p = parameters or PhantomParameters()
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     size, age, bmi, gap = _linked_scores(rng, n, p)

@@ -444,7 +444,7 @@ def write_cohort(
     """
     out = Path(out)
     if visits < 1:
-        raise BreastMorphError(f"{visits} visits cannot be made", "Ask for at least one")
+        raise BreastMorphError("{visits} visits cannot be made", "Ask for at least one", visits=visits)
     subjects = draw_cohort(n, seed, one_sided, parameters)
     calls = [_Call(index, visit, visits > 1) for index in range(n) for visit in range(1, visits + 1)]
     _make_folders(out, {call.name_of(subjects[call.index]) for call in calls})
@@ -455,7 +455,13 @@ def write_cohort(
     with closing(work) as results:
         for index, row in results:
             if isinstance(row, Failure):
-                raise row.error or BreastMorphError.of("subject-not-made", index=index, why=row.reason)
+                raise row.error or BreastMorphError(
+                    "subject {index} could not be made: {why}",
+                    "Try again with fewer processes",
+                    code="subject-not-made",
+                    index=index,
+                    why=row.reason,
+                )
             if index != _TOPOLOGY:
                 rows[index] = row
                 if on_done:
@@ -628,7 +634,10 @@ def _make_folders(out: Path, ids: set[str]) -> None:
     others = sorted(path.name for path in (out / "scans").glob("[!.]*") if path.stem not in ids)
     if others:
         raise FileProblem(
-            f"the folder already holds other scans ({others[0]})", "Choose a new or empty folder", out
+            "the folder already holds other scans ({others})",
+            "Choose a new or empty folder",
+            out,
+            others=others[0],
         )
     for name in ("scans", "landmarks", "truth"):
         make_folder(out / name)

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import Finding, LandmarkProblem, MeshProblem, warning
+from breastmorph.foundation.errors import LandmarkProblem, MeshProblem
+from breastmorph.foundation.messages import Finding, warning
 from breastmorph.registration.parameters import AcceptanceParameters
 from breastmorph.registration.target import Target
 from breastmorph.scan.scan import OF_A_BREAST, SIDES, SIGN, STERNUM, Landmarks
@@ -38,12 +39,22 @@ def landmarks_on_surface(
     worst = int(found.distances.argmax())
     if found.distances[worst] > parameters.landmark_refused:
         distance = float(found.distances[worst])
-        raise LandmarkProblem.of(
-            "unusable-landmarks/off-scan", scan_id, name=landmarks.names[worst], distance=distance
+        raise LandmarkProblem(
+            "landmark {name:landmark} lies {distance:.0f} mm off the scan's surface",
+            "These look like the landmarks of another scan, or of another unit or frame",
+            scan_id,
+            code="unusable-landmarks/off-scan",
+            name=landmarks.names[worst],
+            distance=distance,
         )
     _require_sides(landmarks, target.normals_at(found).sum(axis=0), scan_id)
     warnings = [
-        warning("landmark-moved", name=name, distance=float(distance))
+        warning(
+            "landmark-moved",
+            "landmark {name:landmark} lies {distance:.0f} mm off the surface; moved onto it",
+            name=name,
+            distance=float(distance),
+        )
         for name, distance in zip(landmarks.names, found.distances, strict=True)
         if distance > parameters.landmark_moved
     ]
@@ -53,7 +64,13 @@ def landmarks_on_surface(
 def judge_landmarks(landmarks: Landmarks) -> list[Finding]:
     """Warnings of landmarks that contradict each other; they are given upright, as the template sees them."""
     return [
-        warning("pole-above-nipple", pole=f"lower_pole_{side}", nipple=f"nipple_{side}")
+        warning(
+            "pole-above-nipple",
+            "landmark {pole:landmark} lies above {nipple:landmark}, yet it is the lowest point of "
+            "the breast; are the two exchanged?",
+            pole=f"lower_pole_{side}",
+            nipple=f"nipple_{side}",
+        )
         for side in landmarks.nipple_sides
         if f"lower_pole_{side}" in landmarks
         and landmarks[f"lower_pole_{side}"][1] > landmarks[f"nipple_{side}"][1]
@@ -71,11 +88,22 @@ def judge_thorax(gap: float, scan_id: str, parameters: AcceptanceParameters) -> 
     if not gap < parameters.thorax_refused:
         how = f"it stays {gap:.0f} mm away" if np.isfinite(gap) else "no part of it faces the scan"
         raise MeshProblem(
-            f"the template does not find the thorax ({how})",
+            "the template does not find the thorax ({how})",
             "This does not look like a torso seen from the front, or the landmarks are not its own",
             scan_id,
+            how=how,
         )
-    return [warning("unusual-thorax", gap=gap)] if gap > parameters.thorax_unusual else []
+    return (
+        [
+            warning(
+                "unusual-thorax",
+                "unusual thorax: {gap:.0f} mm from the template after rigid alignment",
+                gap=gap,
+            )
+        ]
+        if gap > parameters.thorax_unusual
+        else []
+    )
 
 
 def judge_result(
@@ -101,23 +129,52 @@ def judge_result(
     share = metrics["overlap"]
     if share < parameters.overlap_refused:
         raise MeshProblem(
-            f"only {100 * share:.0f} % of the template finds the scan's surface",
+            "only {share:.0f} % of the template finds the scan's surface",
             "The scan shows too little of the chest, or the landmarks are not its own",
             scan_id,
+            share=100 * share,
         )
     warnings = []
     if share < parameters.overlap_poor:
-        warnings.append(warning("poor-overlap", share=100 * share))
+        warnings.append(
+            warning(
+                "poor-overlap",
+                "poor overlap: {share:.0f} % of the template finds the scan",
+                share=100 * share,
+            )
+        )
     if fitted and metrics["distance_inside"] > parameters.breast_off:
-        warnings.append(warning("breasts-off", distance=metrics["distance_inside"]))
+        warnings.append(
+            warning(
+                "breasts-off",
+                "breasts end {distance:.1f} mm from the scan on average",
+                distance=metrics["distance_inside"],
+            )
+        )
     for side in SIDES:
         residual = metrics.get(f"residual_nipple_{side}", 0.0)
         if fitted and residual > parameters.nipple_off:
-            warnings.append(warning("nipple-off", name=f"nipple_{side}", distance=residual))
+            warnings.append(
+                warning(
+                    "nipple-off",
+                    "landmark {name:landmark} ends {distance:.1f} mm off",
+                    name=f"nipple_{side}",
+                    distance=residual,
+                )
+            )
     if metrics["flipped_percent"] > parameters.folded:
-        warnings.append(warning("folded", percent=metrics["flipped_percent"]))
+        warnings.append(
+            warning("folded", "folded triangles: {percent:.2f} %", percent=metrics["flipped_percent"])
+        )
     if metrics["angle_distortion"] > parameters.distorted:
-        warnings.append(warning("distorted", degrees=metrics["angle_distortion"]))
+        warnings.append(
+            warning(
+                "distorted",
+                "strong distortion: angles change by {degrees:.0f} degrees on average; are these the "
+                "landmarks of this scan?",
+                degrees=metrics["angle_distortion"],
+            )
+        )
     return warnings
 
 
@@ -131,7 +188,12 @@ def judge_breasts(shares: Mapping[str, float], parameters: AcceptanceParameters)
     parameters : AcceptanceParameters
     """
     return [
-        warning("breast-not-seen", share=100 * share, side=side)
+        warning(
+            "breast-not-seen",
+            "only {share:.0f} % of the {side} breast is in the scan; the rest of it is a guess",
+            share=100 * share,
+            side=side,
+        )
         for side, share in shares.items()
         if share < parameters.breast_overlap
     ]

@@ -236,5 +236,7 @@ def preset(name: str, *, use_masks: bool = True) -> RegistrationParameters:
         False fits the whole torso alike (``--no-mask``).
     """
     if name not in PRESETS:
-        raise BreastMorphError(f"unknown preset {name!r}", f"Choose one of {', '.join(PRESETS)}")
+        raise BreastMorphError(
+            "unknown preset {name!r}", "Choose one of {presets}", name=name, presets=", ".join(PRESETS)
+        )
     return replace(PRESETS[name], use_masks=use_masks)

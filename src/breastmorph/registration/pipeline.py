@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from breastmorph.foundation.arrays import Bools, Floats
-from breastmorph.foundation.errors import Finding, warning
 from breastmorph.foundation.machine import one_thread
+from breastmorph.foundation.messages import Finding, warning
 from breastmorph.mask import IN_BREAST, BreastLengths, BreastMask, measure_breasts
 from breastmorph.mesh.geometry import Similarity, without_pinches
 from breastmorph.mesh.remeshing import thinned
@@ -235,7 +235,16 @@ def prepare_scan(prepared: PreparedTemplate, scan: Scan, log: RegistrationLog) -
     log.count("closest-point tree")
     landmarks = with_estimates(prepared, target, given)
     if len(landmarks) > len(given):
-        log.warn([warning("landmarks-estimated", names=list(landmarks.only(scan.landmarks.unset)))])
+        log.warn(
+            [
+                warning(
+                    "landmarks-estimated",
+                    "landmarks not set: {names:landmark}; estimated with the template, for the mask and the "
+                    "start only",
+                    names=list(landmarks.only(scan.landmarks.unset)),
+                )
+            ]
+        )
         log.count("estimated landmarks")
     lengths = measure_breasts(scan.mesh, landmarks, _thinning(scan.mesh, parameters), parameters.mask)
     log.count("geodesics")
@@ -261,7 +270,15 @@ def align_rigidly(
     rigid = RigidResult.of(taken, transform, taken.given.transformed(transform.inverse()))
     log.warn(judge_landmarks(rigid.marks))
     if rigid.mask.mirrored_side:
-        log.warn([warning("side-mirrored", side=rigid.mask.mirrored_side)])
+        log.warn(
+            [
+                warning(
+                    "side-mirrored",
+                    "the {side} breast is absent: that side follows the skin of the scan only",
+                    side=rigid.mask.mirrored_side,
+                )
+            ]
+        )
     log.count("rigid")
     acceptance = prepared.parameters.acceptance
     distance = rigid.distance_of(coarse, coarse.mesh.vertices, acceptance.facing)
@@ -303,7 +320,16 @@ def warp(
     """The smooth start: a warp that slides along the scan; the template itself where the parameters have none."""
     start, breast_without_landmarks = _start(prepared, rigid)
     if breast_without_landmarks:
-        log.warn([warning("breast-without-landmarks", side=rigid.mask.mirrored_side)])
+        log.warn(
+            [
+                warning(
+                    "breast-without-landmarks",
+                    "the {side} side has no landmarks, yet its surface looks like a breast; annotate it if "
+                    "it is there",
+                    side=rigid.mask.mirrored_side,
+                )
+            ]
+        )
     basis, scale = prepared.basis, rigid.transform.scale
     if basis is None:
         return WarpResult(start[0].vertices, start[1].vertices)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from breastmorph.foundation.arrays import Floats, Ints, Shown, doubted
-from breastmorph.foundation.errors import Finding
+from breastmorph.foundation.messages import Finding
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.parameters import RegistrationParameters

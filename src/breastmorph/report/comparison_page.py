@@ -12,7 +12,8 @@ from breastmorph.clinical.distances import TAPE
 from breastmorph.clinical.measure_table import SURE, Measure
 from breastmorph.clinical.repeat_study import RepeatStudy
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import measure_in_words, sentences
+from breastmorph.foundation.messages import sentences
+from breastmorph.foundation.terms import measure_in_words
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.report.document import (
     TO_FILL_IN,

@@ -13,7 +13,7 @@ from breastmorph.clinical.skin_points import SkinPoints
 from breastmorph.clinical.symmetry import Symmetry
 from breastmorph.clinical.tape_lines import densely, tape_lines
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import sentences
+from breastmorph.foundation.messages import sentences
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel

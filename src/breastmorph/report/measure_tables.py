@@ -11,8 +11,8 @@ from breastmorph.clinical.distances import KINDS, PAIRS, TAPE
 from breastmorph.clinical.examination import Examination
 from breastmorph.clinical.measure_table import Measure
 from breastmorph.clinical.repeat_study import RepeatedMeasure
-from breastmorph.foundation.errors import Finding, measure_in_words
-from breastmorph.foundation.terms import PAIRS_IN_WORDS
+from breastmorph.foundation.messages import note
+from breastmorph.foundation.terms import PAIRS_IN_WORDS, measure_in_words
 from breastmorph.report.document import Cell, Column, Table
 from breastmorph.scan.scan import SIDES
 
@@ -184,7 +184,7 @@ def in_pairs(measures: Iterable[Measure]) -> list[tuple[str, Measure, Measure]]:
 def _unknown(other: Measure | None, name: str) -> Measure:
     """The measure of a side that has none."""
     kind, unit = (other.kind, other.unit) if other is not None else ("", "")
-    return Measure(name, kind, math.nan, unit, Finding("side-absent"))
+    return Measure(name, kind, math.nan, unit, note("side-absent", "{side} side absent"))
 
 
 _PAIRED = {name for pair in PAIRS.values() for name in pair}

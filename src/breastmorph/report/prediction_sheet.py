@@ -13,7 +13,7 @@ from breastmorph.clinical.missing_region import BOTH
 from breastmorph.clinical.predicted_measures import PredictedNipple
 from breastmorph.clinical.prediction import Prediction
 from breastmorph.foundation.arrays import Bools, Floats
-from breastmorph.foundation.errors import sentences
+from breastmorph.foundation.messages import sentences
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.report.document import Identity, Page, Panels, Text
 from breastmorph.report.examination_sheet import SIDES_NOTE

@@ -9,7 +9,8 @@ import numpy as np
 
 from breastmorph.clinical.edit import Edit
 from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.errors import measure_in_words, sentences
+from breastmorph.foundation.messages import sentences
+from breastmorph.foundation.terms import measure_in_words
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.fitting import Fit

@@ -74,9 +74,10 @@ def _sound(path: Path) -> TriangleMesh:
         problem = "several pieces"
     if problem:
         raise MeshProblem(
-            f"the template's surface has {problem}",
+            "the template's surface has {problem}",
             "Clean it (for example in MeshLab), or make a template with `breastmorph template`",
             path,
+            problem=problem,
         )
     return mesh
 
@@ -91,9 +92,10 @@ def _require_twin(mesh: TriangleMesh, twin: TriangleMesh, path: Path | None) -> 
     if away > _TWIN_OFF or np.median(agree) < 0.0:
         how = f"up to {away:.0f} mm away" if away > _TWIN_OFF else "inside out"
         raise MeshProblem(
-            f"the coarse twin is not the template's surface ({how})",
+            "the coarse twin is not the template's surface ({how})",
             "Give the same surface in the same unit and frame with fewer vertices, or leave it to be derived",
             path,
+            how=how,
         )
 
 
@@ -103,10 +105,13 @@ def _require_upright(landmarks: Landmarks) -> None:
     length = float(np.linalg.norm(notch - xiphoid))
     if not STERNUM_LENGTH[0] <= length <= STERNUM_LENGTH[1]:
         raise LandmarkProblem(
-            f"the template's sternal notch and xiphoid lie {length:.4g} mm apart "
-            f"(an adult's {STERNUM_LENGTH[0]:.0f}-{STERNUM_LENGTH[1]:.0f})",
+            "the template's sternal notch and xiphoid lie {length:.4g} mm apart (an adult's "
+            "{sternum_length:.0f}-{sternum_length2:.0f})",
             "Templates are read in mm: scale mesh and landmarks, or check these two landmarks",
             code="wrong-unit",
+            length=length,
+            sternum_length=STERNUM_LENGTH[0],
+            sternum_length2=STERNUM_LENGTH[1],
         )
     if (np.diag(landmark_axes(landmarks)) < np.cos(np.radians(_UPRIGHT))).any():
         raise LandmarkProblem(
@@ -179,14 +184,14 @@ def _checked(
     }
     for part, values in found.items():
         if values.size and values.dtype.kind not in wanted[part]:
-            raise damaged(f"{name}_{part} holds {str(values.dtype)[:40]}")
+            raise damaged("{name}_{part} holds {dtype}", name=name, part=part, dtype=str(values.dtype)[:40])
     mesh = TriangleMesh(found["vertices"], found["faces"])
     ids = dict(zip(found["landmarks"].tolist(), found["landmark_ids"].tolist(), strict=True))
     n, mirror = mesh.n_vertices, found.get("mirror")
     if not np.isfinite(mesh.vertices).all() or not all(0 <= vertex < n for vertex in ids.values()):
-        raise damaged(f"vertices or landmarks of {name} are out of range")
+        raise damaged("vertices or landmarks of {name} are out of range", name=name)
     if mirror is not None and not np.array_equal(np.sort(mirror), np.arange(n)):
-        raise damaged(f"{name}_mirror is no permutation of the vertices")
+        raise damaged("{name}_mirror is no permutation of the vertices", name=name)
     return mesh, ids, mirror
 
 

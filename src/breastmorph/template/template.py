@@ -65,8 +65,17 @@ def template_from(mesh: TriangleMesh, landmarks: Landmarks, coarse: TriangleMesh
     missing = [name for name in STERNUM if name not in landmarks]
     if missing or not landmarks.complete_sides:
         if missing:
-            raise LandmarkProblem.of("unusable-landmarks/template-lacks", name=missing[0])
-        raise LandmarkProblem.of("unusable-landmarks/template-lacks-breast")
+            raise LandmarkProblem(
+                "the template lacks {name:landmark}",
+                "A template needs sternal notch, xiphoid, nipples, lower and lateral poles",
+                code="unusable-landmarks/template-lacks",
+                name=missing[0],
+            )
+        raise LandmarkProblem(
+            "the template lacks a complete breast",
+            "A template needs sternal notch, xiphoid, nipples, lower and lateral poles",
+            code="unusable-landmarks/template-lacks-breast",
+        )
     twin = _decimated(mesh) if coarse is None else coarse
     return Template(
         mesh, _nearest_vertices(mesh, landmarks, _OFF_MESH), twin, _nearest_vertices(twin, landmarks)
@@ -81,7 +90,13 @@ def _nearest_vertices(
         distances = np.linalg.norm(mesh.vertices - landmarks[name], axis=1)
         if distances.min() > limit:
             distance = float(distances.min())
-            raise LandmarkProblem.of("unusable-landmarks/template-off", name=name, distance=distance)
+            raise LandmarkProblem(
+                "template landmark {name:landmark} lies {distance:.0f} mm from the template",
+                "Give the landmarks that belong to this template, in its unit and frame",
+                code="unusable-landmarks/template-off",
+                name=name,
+                distance=distance,
+            )
         ids[name] = int(distances.argmin())
     return MappingProxyType(ids)
 

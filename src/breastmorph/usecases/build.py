@@ -13,8 +13,9 @@ import numpy as np
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.cohort.review import CohortReview, review_cohort
 from breastmorph.foundation.arrays import Bools
-from breastmorph.foundation.errors import BreastMorphError, name_of
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import without_quote
+from breastmorph.foundation.text import name_of
 from breastmorph.model.building import BuildParameters, build_model, chosen_rows
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.usecases import Progress, no_progress
@@ -141,7 +142,10 @@ def choose_subjects(
     unknown = [name for name in subjects.exclude if name not in cohort.ids]
     if unknown:
         raise BreastMorphError(
-            f"there is no subject {unknown[0]!r} to leave out", f"Subjects are {', '.join(cohort.ids[:12])}"
+            "there is no subject {unknown!r} to leave out",
+            "Subjects are {ids}",
+            unknown=unknown[0],
+            ids=", ".join(cohort.ids[:12]),
         )
     leave_out(np.isin(cohort.ids, list(subjects.exclude)), "excluded")
     if subjects.where is not None:
@@ -156,7 +160,7 @@ def choose_subjects(
         remedy = (
             "Take those with an absent breast too" if "absent breast" in left_out else "Choose more subjects"
         )
-        raise BreastMorphError(f"no subject is left ({reasons})", remedy)
+        raise BreastMorphError("no subject is left ({reasons})", remedy, reasons=reasons)
     return ChosenSubjects(cohort.chosen(keep), left_out)
 
 

@@ -78,5 +78,5 @@ def one_scan(path: Path, landmarks: Path | None, remedy: str) -> ScanFiles:
     """
     found = find_scans(path, landmarks)
     if len(found) > 1:
-        raise FileProblem(f"the folder has {len(found)} scans", remedy, path)
+        raise FileProblem("the folder has {n_found} scans", remedy, path, n_found=len(found))
     return found[0]

@@ -117,7 +117,9 @@ def compare_repeated(request: CompareRepeatedRequest, progress: Progress = no_pr
 
 def _compared(comparer: Comparer, visits: Sequence[Visit], check: CheckParameters) -> Comparison:
     if len(visits) < 2:
-        raise BreastMorphError.of("too-few-visits")
+        raise BreastMorphError(
+            "there is only one scan", "Give two or more scans of one person", code="too-few-visits"
+        )
     upright = comparer.template.as_reference
     scans = [
         visit if isinstance(visit, Scan) else check_scan(visit, check, upright).accepted() for visit in visits

@@ -11,7 +11,8 @@ from breastmorph.clinical.examiner import landmarks_of
 from breastmorph.clinical.feature_requests import REGIONS, Request, named
 from breastmorph.clinical.model_features import ModelFeatures
 from breastmorph.clinical.patient import Patient, mean_patient
-from breastmorph.foundation.errors import BreastMorphError, Finding
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.messages import Finding
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.usecases import Progress, no_progress
 from breastmorph.usecases.subject import Subject, open_subject

@@ -78,7 +78,9 @@ def evaluate(
         where = request.subjects.where or (stated if isinstance(stated, str) else None)
         if where and request.subjects.table is None and isinstance(request.subjects.of, Path):
             raise BreastMorphError(
-                f'the subjects are those with "{where}", which only a table can tell', "Give the table too"
+                'the subjects are those with "{wheres}", which only a table can tell',
+                "Give the table too",
+                wheres=where,
             )
         subjects = replace(request.subjects, where=where if isinstance(request.subjects.of, Path) else None)
         # An absent side does not matter here: the training set leaves out what the model left out.

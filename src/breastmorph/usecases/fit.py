@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import Finding, error_context
+from breastmorph.foundation.errors import error_context
+from breastmorph.foundation.messages import Finding
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.fitting import Fit, FitParameters, fit_model
 from breastmorph.model.shape_model import ShapeModel

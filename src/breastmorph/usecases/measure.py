@@ -12,7 +12,8 @@ import numpy as np
 from breastmorph.clinical.examination import Examination
 from breastmorph.clinical.examiner import examiner_of
 from breastmorph.cohort import Cohort, load_cohort
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, MeshProblem, name_of
+from breastmorph.foundation.errors import BreastMorphError, FileProblem, MeshProblem
+from breastmorph.foundation.text import name_of
 from breastmorph.mesh.files import READABLE
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -175,8 +176,9 @@ def _of_mesh(mesh: TriangleMesh, model: ShapeModel | None) -> Examination:
     if not np.array_equal(mesh.faces, reference.faces):
         whose = "the default template's" if model is None else "the model's"
         raise MeshProblem(
-            f"the mesh does not have {whose} triangles, so nobody knows where its landmarks are",
+            "the mesh does not have {whose} triangles, so nobody knows where its landmarks are",
             "Give the model that it belongs to as model=, or a scan with its landmarks",
+            whose=whose,
         )
     if isinstance(known, ShapeModel):
         _with_landmarks(known)

@@ -18,8 +18,9 @@ from breastmorph.clinical.torso_view import Evidence
 from breastmorph.clinical.training_shapes import training_shapes
 from breastmorph.cohort import Cohort
 from breastmorph.foundation.arrays import Bools
-from breastmorph.foundation.errors import Finding, error_context
+from breastmorph.foundation.errors import error_context
 from breastmorph.foundation.machine import in_one_thread
+from breastmorph.foundation.messages import Finding
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.usecases.subject import Subject, open_subject, path_of
 

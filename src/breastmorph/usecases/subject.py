@@ -13,15 +13,10 @@ from breastmorph.clinical.patient import Patient
 from breastmorph.cohort.correspondence import OTHER_TRIANGLES, mesh_in_correspondence
 from breastmorph.cohort.reading import recorded_landmarks
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.errors import (
-    FileProblem,
-    Finding,
-    LandmarkProblem,
-    MeshProblem,
-    name_of,
-    warning,
-)
+from breastmorph.foundation.errors import FileProblem, LandmarkProblem, MeshProblem
 from breastmorph.foundation.files import printable
+from breastmorph.foundation.messages import Finding, note, warning
+from breastmorph.foundation.text import name_of
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
@@ -116,7 +111,13 @@ def template_of(model: ShapeModel) -> Template:
     try:
         return template_from(model.mean_mesh, model.landmarks)
     except LandmarkProblem as error:
-        raise LandmarkProblem.of("unusable-landmarks/of-model", why=Finding.of(error)) from error
+        raise LandmarkProblem(
+            "scans cannot be registered with this model ({why})",
+            "Complete its landmarks with landmark_ids, or give a registered mesh (one with its "
+            "triangles) instead",
+            code="unusable-landmarks/of-model",
+            why=error.finding,
+        ) from error
 
 
 def check_upright_in_mm(to_mean: Similarity, mean: str) -> None:
@@ -132,13 +133,19 @@ def check_upright_in_mm(to_mean: Similarity, mean: str) -> None:
     size = 1.0 / to_mean.scale
     if not SIZES_IN_MM[0] <= size <= SIZES_IN_MM[1]:
         raise MeshProblem(
-            f"the mesh is {size:.3g} times as large as {mean}", "Give it in mm", code="wrong-unit"
+            "the mesh is {size:.3g} times as large as {mean}",
+            "Give it in mm",
+            code="wrong-unit",
+            size=size,
+            mean=mean,
         )
     turn = np.degrees(np.arccos(np.clip((np.trace(to_mean.rotation) - 1.0) / 2.0, -1.0, 1.0)))
     if turn > _UPRIGHT:
         raise MeshProblem(
-            f"the mesh is turned by {turn:.0f} degrees against {mean}",
+            "the mesh is turned by {turn:.0f} degrees against {mean}",
             "Give it upright: x to the patient's left, y up, z forward; or register the scan",
+            turn=turn,
+            mean=mean,
         )
 
 
@@ -174,7 +181,9 @@ def scanned_patient(model: ShapeModel, file: SubjectFile) -> Patient:
     """A patient from the file of a raw scan, which is checked and registered."""
     found = find_scans(file.path, file.landmarks)
     if len(found) > 1:
-        raise FileProblem(f"the folder has {len(found)} scans", "Name the file of one scan", file.path)
+        raise FileProblem(
+            "the folder has {n_found} scans", "Name the file of one scan", file.path, n_found=len(found)
+        )
     template = file.template
     if template is None:
         template = template_of(model)
@@ -211,11 +220,22 @@ def _moved_landmarks(shape: Floats, template: Template, annotated: Landmarks) ->
         if name in annotated
     }
     far = [
-        Finding("landmarks-moved/one", {"name": name, "distance": distance})
+        note("landmarks-moved/one", "{name:landmark} {distance:.0f} mm", name=name, distance=distance)
         for name, distance in sorted(off.items())
         if distance > _MOVED
     ]
-    return (warning("landmarks-moved", far=far),) if far else ()
+    return (
+        (
+            warning(
+                "landmarks-moved",
+                "measures here run between points of the registered shape, which lie off those annotated "
+                "on the scan ({far}); `measure` of the scan itself will differ",
+                far=far,
+            ),
+        )
+        if far
+        else ()
+    )
 
 
 def _record(path: Path) -> tuple[Similarity, str, Landmarks | None] | None:
@@ -230,4 +250,10 @@ def _record(path: Path) -> tuple[Similarity, str, Landmarks | None] | None:
         to_file = Similarity.from_dict(record["to_file"])
         return to_file, str(record["absent_side"]), landmarks if len(landmarks) else None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise FileProblem.of("unreadable/record", path, why=printable(str(error), 160)) from error
+        raise FileProblem(
+            "this record cannot be read ({why})",
+            "Register the scan again, or move it away",
+            path,
+            code="unreadable/record",
+            why=printable(str(error), 160),
+        ) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from breastmorph.foundation.errors import name_of
+from breastmorph.foundation.text import name_of
 from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan
 from breastmorph.scan.scan import Scan
 from breastmorph.template.making import MadeTemplate, TemplateParameters, make_template

@@ -100,7 +100,12 @@ def save_editing_grid(
         )
     missing = sorted({end for ends in _ENDS.values() for end in ends} - set(landmark_ids))
     if missing:
-        raise LandmarkProblem.of("unusable-landmarks/model-lacks", names=missing)
+        raise LandmarkProblem(
+            "the model lacks {names:landmark}",
+            "Give the vertices of these landmarks (landmark_ids)",
+            code="unusable-landmarks/model-lacks",
+            names=missing,
+        )
     rows = [_row(subject, upright) for subject in subjects]
     cell = min((WIDE - _EDITS.left) / len(rows[0]) - _EDITS.gap, 1.8)
     groups = [[version.shape for version in row if version.shape is not None] for row in rows]

@@ -51,7 +51,9 @@ def _boxes(panel: Axes, groups: Mapping[str, Floats], label: str) -> None:
     known = {name: values[np.isfinite(values)] for name, values in known.items()}
     every = np.concatenate([*known.values(), np.zeros(0)])
     if not len(every):
-        raise BreastMorphError(f"no subject has a value of the {label}", "Register at least one scan")
+        raise BreastMorphError(
+            "no subject has a value of the {label}", "Register at least one scan", label=label
+        )
     middles = [float(np.median(values)) for values in known.values() if len(values)]
     by_powers = every.min() > 0.0 and max(middles) > _APART * min(middles)
     if by_powers:

@@ -58,7 +58,11 @@ class Series:
         parts = (self.components, self.values, self.low, self.high)
         shapes = {np.shape(part) for part in parts if part is not None}
         if len(shapes) != 1 or len(next(iter(shapes))) != 1:
-            raise BreastMorphError(f"{self.label}: components, values and band differ in length: {shapes}")
+            raise BreastMorphError(
+                "{label}: components, values and band differ in length: {shapes}",
+                label=self.label,
+                shapes=shapes,
+            )
 
     def times(self, factor: float) -> Series:
         """In another unit."""
