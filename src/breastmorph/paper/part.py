@@ -23,23 +23,24 @@ Status = Literal["done", "not possible", "failed", "missing"]
 # Shows that a part goes on: given what is done and how often, a context whose value is called after each.
 Steps = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
 _ONLY_SHOWS = (
-    "cli/",
-    "explorer/",
-    "viewer/",
-    "report/page/",
-    "paper/sections.py",
-    "paper/report.py",
-    "paper/comparison.py",
+    *("cli/", "explorer/", "viewer/", "report/page/"),
+    *(
+        "paper/blocks.py",
+        "paper/cohort_section.py",
+        "paper/experiment_sections.py",
+        "paper/application_sections.py",
+    ),
+    *("paper/report.py", "paper/export.py", "paper/comparison.py", "paper/commands.py", "paper/progress.py"),
 )
 
 
 def no_steps(what: str, total: int) -> AbstractContextManager[Callable[[], None]]:
-    """Steps that nobody sees."""
+    """Steps that are not shown."""
     return nullcontext(lambda: None)
 
 
 class NotPossible(Exception):
-    """A part cannot be done with this cohort, and that is nobody's fault.
+    """A part cannot be done with this cohort; that is no failure.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ class Recorded:
 
 
 def rounded(values: Any, decimals: int = 6) -> Any:
-    """Numbers as records keep them: nobody measures below a nanometre, and files stay small."""
+    """Numbers as records keep them, to a nanometre: files stay small."""
     return np.round(np.asarray(values, dtype=np.float64), decimals) + 0.0  # no negative zero
 
 
