@@ -22,7 +22,8 @@ def check_type(value: Any, kind: type[Wanted] | tuple[type[Wanted], ...], what: 
     """The value, where it is of a kind; ``what`` names it and ``remedy`` says what to give instead."""
     if not isinstance(value, kind):
         given = "nothing (None)" if value is None else f"of the kind {type(value).__name__}"
-        raise BreastMorphError("{what} is {given}", remedy, code="wrong-argument", what=what, given=given)
+        example = remedy.replace("{", "{{").replace("}", "}}")  # a mapping in it is no place for a value
+        raise BreastMorphError("{what} is {given}", example, code="wrong-argument", what=what, given=given)
     return value
 
 
