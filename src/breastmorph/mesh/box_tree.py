@@ -94,11 +94,6 @@ def _with_gaps(numbers: NDArray[np.uint32]) -> NDArray[np.uint32]:
     return numbers
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# Compiled: the order of the faces, filling the boxes, and both searches
-# --------------------------------------------------------------------------------------------------------------------
-
-
 @compiled()
 def _keys(vertices: Floats, faces: Ints) -> NDArray[np.uint32]:
     """Places of the faces' middles on Morton's curve, (m,): as :func:`_along_a_curve` has them of points."""

@@ -18,10 +18,6 @@ from breastmorph.mesh.triangle_mesh import TriangleMesh
 if TYPE_CHECKING:
     from breastmorph.mesh.box_tree import BoxTree
 
-# --------------------------------------------------------------------------------------------------------------------
-# Closest points: on a surface, prepared once and asked many times; on segments. Exact
-# --------------------------------------------------------------------------------------------------------------------
-
 _ON_EDGE = 1e-7  # a barycentric weight below this puts the point on the opposite edge
 
 
@@ -211,14 +207,6 @@ def closest_on_segments(points: Floats, segments: Floats) -> Floats:
     return found
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# Cutting a surface, and the shortest ways over it
-# --------------------------------------------------------------------------------------------------------------------
-
-# --------------------------------------------------------------------------------------------------------------------
-# Cutting surfaces: along a level line of a function, and at points that are to become vertices
-# --------------------------------------------------------------------------------------------------------------------
-
 _AT_CORNER, _NEAR_EDGE = 1e-6, 1e-3  # barycentric weights
 
 
@@ -339,11 +327,6 @@ def _turned(faces: Ints, cut: Ints, first: Ints) -> tuple[Ints, Ints]:
 
 def _triangles(a: Ints, b: Ints, c: Ints) -> Ints:
     return np.stack([a, b, c], axis=1)
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Exact geodesic (tape-measure) distances between points of a surface
-# --------------------------------------------------------------------------------------------------------------------
 
 
 class Geodesics:

@@ -27,10 +27,7 @@ def _frozen(array: NDArray[Any], dtype: type) -> NDArray[Any]:
     return view
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# Topology. Half-edge k of face f of m has the number k m + f; it leaves corner k
-# --------------------------------------------------------------------------------------------------------------------
-
+# Half-edge k of face f of m has the number k m + f; it leaves corner k.
 _CROWDED = 256  # edges of a vertex; to put more in order by going through them would take too long
 
 
@@ -174,11 +171,6 @@ def _join(partner: _Indices, root: _Indices, found: Ints) -> None:
             n_pieces += 1
         else:  # which stands before f
             found[f] = found[root[f]]
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Geometry, to the bit what numpy finds
-# --------------------------------------------------------------------------------------------------------------------
 
 
 def face_cross(vertices: Floats, faces: Ints) -> Floats:
@@ -353,11 +345,6 @@ def _within(normals: Floats, corners: Ints, weights: Floats, found: Floats) -> N
         if not length > 0.0:
             x, y, z, length = 0.0, 0.0, 0.0, 1.0
         found[q, 0], found[q, 1], found[q, 2] = x / length, y / length, z / length
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# What a bent mesh has become, asked after every registration: without a table for every corner
-# --------------------------------------------------------------------------------------------------------------------
 
 
 def cotangents(vertices: Floats, faces: Ints, largest: float) -> Floats:

@@ -24,10 +24,6 @@ from breastmorph.mesh.topology import (
 )
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 
-# --------------------------------------------------------------------------------------------------------------------
-# Lengths, areas, angles and normals. Plain functions on ``vertices (n, 3)`` and ``faces (m, 3)``
-# --------------------------------------------------------------------------------------------------------------------
-
 _BLOCK = 2**14  # faces at once: their corners stay in the processor's cache
 _MANY_AT_ONCE = 2**18  # where they are compiled for
 
@@ -200,10 +196,6 @@ def _unit(vectors: Floats) -> Floats:
     return found
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# Similarity transforms as values
-# --------------------------------------------------------------------------------------------------------------------
-
 _LARGEST = 1e9  # of a coordinate or a scale in a file
 _SKEW = 1e-3  # deviation from a rotation that a file may have
 
@@ -349,11 +341,6 @@ def rotation_about(axis: Floats, degrees: float) -> Floats:
     return found
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# Repairs that cannot change the shape: what a scan loses here it could not have been used with
-# --------------------------------------------------------------------------------------------------------------------
-
-
 def without_non_finite(mesh: TriangleMesh) -> tuple[TriangleMesh, int]:
     """Drop vertices with NaN or infinite coordinates and the faces that use them."""
     bad = np.isfinite(mesh.vertices).sum(axis=1) < 3
@@ -441,11 +428,6 @@ def _first_to_front(faces: Ints) -> Ints:
     """The same cyclic order with the smallest vertex first."""
     start = faces.argmin(axis=1)
     return np.take_along_axis(faces, (start[:, None] + np.arange(3)) % 3, axis=1)
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Fewer triangles
-# --------------------------------------------------------------------------------------------------------------------
 
 
 def decimate(mesh: TriangleMesh, n_vertices: int) -> TriangleMesh:

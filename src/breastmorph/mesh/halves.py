@@ -19,10 +19,6 @@ from breastmorph.mesh.topology import (
 )
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 
-# --------------------------------------------------------------------------------------------------------------------
-# Smoothing that does not shrink, and fair surfaces where there is no data
-# --------------------------------------------------------------------------------------------------------------------
-
 
 def smoothed(
     vertices: Floats, faces: Ints, weights: Floats, wavelength: float, values: Floats | None = None
@@ -64,10 +60,6 @@ def smoothed(
     start = vertices if values is None else values
     return factor.solve(data[:, None] * start)
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Closing holes with the triangulation of least area
-# --------------------------------------------------------------------------------------------------------------------
 
 _LONGEST = 600  # vertices of a border; longer ones are left open
 
@@ -137,10 +129,6 @@ def _least_area(points: Floats, taken: list[tuple[int, int]]) -> Ints:
             stack += [(first, between), (between, last)]
     return np.array(triangles, dtype=np.int64)
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Left and right: the plane a surface is most symmetric to, and a whole made of one half
-# --------------------------------------------------------------------------------------------------------------------
 
 _STEPS = 40
 _ANCHORS = 0.2  # weight of all anchors together against all points
@@ -227,10 +215,6 @@ def whole_of_half(half: TriangleMesh) -> tuple[TriangleMesh, Ints]:
         raise MeshProblem("the half surface touches the plane x = 0 apart from its border there")
     return mesh, mirror
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Meshing one half of a symmetric surface (x >= 0, cut at x = 0) so that the whole comes out as wished
-# --------------------------------------------------------------------------------------------------------------------
 
 # For meshes on the way to another: few rounds, and a ragged border may be rounded.
 QUICK = IsotropicParameters(rounds=5, final_rounds=2, corner_degrees=180.0)

@@ -26,10 +26,6 @@ from breastmorph.mesh.topology import (
 )
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 
-# --------------------------------------------------------------------------------------------------------------------
-# Edge operations on many edges at once: split, collapse and flip in sets that do not touch each other
-# --------------------------------------------------------------------------------------------------------------------
-
 _MAX_PASSES = 30  # a pass always settles the most urgent edge, so this many rarely happen
 _FACING = 0.3  # cosine a new triangle must keep with the surface around it
 
@@ -304,11 +300,6 @@ def _disjoint(rank: Ints, owner: Ints, touched: Ints, n_vertices: int) -> Bools:
     return alone
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# Remeshing of open surfaces: even triangles of a wished edge length, or fewer triangles
-# --------------------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class IsotropicParameters:
     """How :func:`isotropic` works (Botsch and Kobbelt, "A remeshing approach to multiresolution modeling").
@@ -474,10 +465,6 @@ def _relaxed(net: Net, surface: Surface, track: Floats) -> Net:
         moved[back] = vertices[back]
     return replace(net, vertices=moved)
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Fewer vertices for a surface that is finer than it needs to be: those of a small cube become one
-# --------------------------------------------------------------------------------------------------------------------
 
 _Groups = NDArray[np.int32]  # (n,): which group a vertex belongs to
 

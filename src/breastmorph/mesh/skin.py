@@ -17,10 +17,6 @@ from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
 Skin = NDArray[np.uint8]  # (n, 4): red, green, blue in sRGB; the fourth says whether a scanner saw it
 SEEN, MADE_UP = 255, 254  # opaque for every viewer, and yet told apart in PLY, VTP and GLB files
 
-# --------------------------------------------------------------------------------------------------------------------
-# Colours of a mesh: at its vertices, and at any of its points
-# --------------------------------------------------------------------------------------------------------------------
-
 
 def vertex_rgb(mesh: TriangleMesh) -> NDArray[np.uint8] | None:
     """The sRGB levels of every vertex, (n, 3), from vertex colours or the picture; None where there are none."""
@@ -86,10 +82,6 @@ def _between_pixels(picture: NDArray[np.uint8], uv: Floats) -> Floats:
             found += share[:, None] * picture[row, column]
     return found
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Skin of one surface on another
-# --------------------------------------------------------------------------------------------------------------------
 
 _FACING = 75.0  # degrees between the normals of a point and of the skin that it takes
 _OTHER_SKIN = 10.0  # mm: farther away lies other skin
@@ -166,10 +158,6 @@ def share_seen(skin: Skin) -> float:
     """How much of the skin a scanner saw, of the vertices."""
     return float((skin[:, 3] == SEEN).mean())
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Skin as a picture, for programs that show no colours of vertices: two triangles share a small square of it
-# --------------------------------------------------------------------------------------------------------------------
 
 _CELL = 8  # px: side of that square
 _AT_ONCE = 200_000  # points of the scan that are looked for at a time
@@ -249,10 +237,6 @@ def _atlas(n: int) -> tuple[Floats, Ints, Ints, Floats, tuple[int, int]]:
     at = start[of] + np.column_stack([row, column])[pixels]
     return uv, at, of, weights[pixels], (high, wide)
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Colour spaces: sRGB levels as files and screens have them, light, and CIE L*a*b*, whose distances are what eyes see
-# --------------------------------------------------------------------------------------------------------------------
 
 _TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
 _TO_XYZ /= np.array([[0.9505], [1.0], [1.089]])  # of white

@@ -11,10 +11,6 @@ from scipy.interpolate import CubicSpline
 from breastmorph.foundation.arrays import Floats
 from breastmorph.mesh.triangle_mesh import MIRROR
 
-# --------------------------------------------------------------------------------------------------------------------
-# The mean adult torso without breasts as an implicit surface
-# --------------------------------------------------------------------------------------------------------------------
-
 WAIST_LEVEL = -362.0  # lower end, a little below the navel
 NECK_LEVEL = 62.0  # upper end at the front of the neck
 SHOULDER_JOINT = np.array([152.0, -34.0, -24.0])  # left side
@@ -127,10 +123,6 @@ def _bump(value: Floats, centre: float, half_width: float) -> Floats:
     t = np.clip(1.0 - ((value - centre) / half_width) ** 2, 0.0, 1.0)
     return t * t
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# How the torso without its breasts varies: build, adiposity, posture, arms and many small smooth modes
-# --------------------------------------------------------------------------------------------------------------------
 
 N_THORAX_MODES = 48  # smooth fields beside the named traits
 

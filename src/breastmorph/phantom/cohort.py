@@ -34,10 +34,6 @@ from breastmorph.phantom.skin import (
 )
 from breastmorph.scan.scan import OF_A_BREAST, REQUIRED, SIDES, SIGN, STERNUM, Landmarks
 
-# --------------------------------------------------------------------------------------------------------------------
-# What a mastectomy leaves of one side: a pad of soft tissue, a loss that runs out beyond the breast, a scar
-# --------------------------------------------------------------------------------------------------------------------
-
 _MOST_LEFT = 0.4  # of the lost breast: more would be a smaller breast, not a flat chest
 _RISE = 18.0  # mm inside the border over which the pad reaches its height, beside the blending
 _DEEP = 0.3  # of the way to the border: what is nearer to the nipple lies deep inside, whatever the direction
@@ -145,11 +141,6 @@ def _beyond(skin: BreastMap) -> Floats:
     deep = np.maximum(radius, _DEEP)
     found: Floats = (away / np.maximum(radius, 1e-3)) * (deep - 1.0)
     return np.where(radius < _DEEP, np.minimum(found, -_RISE - 30.0), found)
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Who is in the cohort: subjects drawn so that their marginals follow the paper's Table 1
-# --------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -366,10 +357,6 @@ def _draw_breasts(
     return breasts[0], breasts[1]
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# The same person at another time: other posture, breath and lie of the breasts, with or without a real change
-# --------------------------------------------------------------------------------------------------------------------
-
 _POSTURE = (
     "sternum_lean", "kyphosis", "side_bend", "twist", "neck_tilt",
     "shoulder_height", "shoulder_forward", "shoulder_tilt", "shoulder_turn",
@@ -443,10 +430,6 @@ def later_visit(
     there = replace(subject, thorax=thorax, left=breasts["left"], right=breasts["right"])
     return Visit(there, breath, changed)
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# The dense truth: a subject's torso on the fixed topology, with masks, landmarks and true volumes
-# --------------------------------------------------------------------------------------------------------------------
 
 STERNUM_LEVELS = (0.0, -172.0)  # heights of notch and xiphoid on the mean torso's midline, mm
 _MEAN_BREAST = Breast(volume=479.0, sag=0.75, upper_fullness=0.35, roundness=0.5)

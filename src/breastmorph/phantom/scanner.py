@@ -59,10 +59,6 @@ from breastmorph.phantom.skin import BareSkin, Breast, Complexion
 from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.scan import SIDES, STERNUM, Landmarks
 
-# --------------------------------------------------------------------------------------------------------------------
-# A new irregular triangulation of a surface: centroidal clusters of a dense sampling and their dual
-# --------------------------------------------------------------------------------------------------------------------
-
 _AREA_PER_VERTEX = 0.80  # of the squared mean edge, measured on the clusters below
 _EVEN = np.array([0 * 9 + 1 * 3 + 2, 1 * 9 + 2 * 3 + 0, 2 * 9 + 0 * 3 + 1])  # even orders of three corners
 _ROUNDS = 4  # of moving the seeds to the centres of their clusters; fewer is more irregular
@@ -187,11 +183,6 @@ def _filled(points: Floats, faces: Ints) -> tuple[Floats, Ints]:
             faces = np.vstack([faces, fan])
             points = np.vstack([points, points[loop].mean(axis=0)])
     return points, faces
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# The scanner: three views of a posed torso, what none of them sees is missing
-# --------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -390,10 +381,6 @@ def _annotated(
     moved = near.points + np.sqrt(0.5) * np.array(size)[:, None] * off
     return Landmarks(true.names, surface.closest(moved).points)
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Writing a cohort: scans, landmarks, a table of the subjects, and the truth
-# --------------------------------------------------------------------------------------------------------------------
 
 COLUMNS = (
     "id", "age", "bmi", "volume_left", "volume_right", "ptosis_left", "ptosis_right", "operated", "absent",

@@ -28,10 +28,6 @@ from breastmorph.phantom.body import (
 )
 from breastmorph.scan.scan import SIGN
 
-# --------------------------------------------------------------------------------------------------------------------
-# The fixed topology: a mirror-symmetric lattice of triangles laid on the bare mean torso
-# --------------------------------------------------------------------------------------------------------------------
-
 _HALVINGS = 2
 _COLUMNS, _ROWS, _RINGS = 23, 29, 6  # coarse cells
 _ARM_COLUMNS, _ARM_ROWS = (15, 18), (16, 25)  # the left-out rectangle, coarse
@@ -209,10 +205,6 @@ def _mirrored(half: _Half, points: Floats) -> Lattice:
     return Lattice(mesh.vertices, mesh.faces, mirror)
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# Skin coordinates of the front of the trunk, and a subject's bare chest as a smooth function of them
-# --------------------------------------------------------------------------------------------------------------------
-
 AROUND = 125.0  # mm of skin per radian around the body axis
 # The mean footprint of the left breast.
 MEDIAL, LATERAL, UPPER, FOLD = 8.0, 166.0, -46.0, -217.0
@@ -351,10 +343,6 @@ def to_space(chest: BareChest, around: Floats, level: Floats, height: Floats, si
     out = 0.55 * sign * around / AROUND
     return base + height[:, None] * np.column_stack([np.sin(out), np.zeros_like(out), np.cos(out)])
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# The breast as a true three-dimensional map of chest skin: dome, fold, sag
-# --------------------------------------------------------------------------------------------------------------------
 
 N_BREAST_MODES = 18  # of which the first are the dome's and the rest the skin's
 _N_DOME = 12
@@ -563,11 +551,6 @@ def _skin_waves() -> list[tuple[Floats, float, Floats]]:
 
 
 _SKIN_WAVES = _skin_waves()
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# The colour of skin, in CIE L*a*b*: tone, areola and nipple, mottling, marks, and the light that falls on it
-# --------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -45,10 +45,6 @@ from breastmorph.scan.landmark_files import APART, READABLE, LandmarkFile, read_
 from breastmorph.scan.scan import REQUIRED, STERNUM, Check, Doubts, Landmarks, Note, Scan
 from breastmorph.scan.suspicion import suspicions
 
-# --------------------------------------------------------------------------------------------------------------------
-# Finding scans and their landmark files: matched by the file's stem
-# --------------------------------------------------------------------------------------------------------------------
-
 _DEEPEST = 3  # folders below the one given that are looked into for scans ...
 _NAMED = 5  # ... and named in a message
 _RESULTS = ("registered", "study.json", "truth")  # what lies in folders that we write
@@ -201,11 +197,6 @@ def _files(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
         and not path.name.startswith(".")
         and (path.is_file() or (path.is_symlink() and not path.exists()))
     )
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# The judgement of a scan, and why
-# --------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -261,10 +261,6 @@ def _found_from(
     return _judged(turned, stance, merged, gone[0] if gone else "", unsure, home, colours is not None)
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# A second pair of eyes: what a person set against what the program finds
-# --------------------------------------------------------------------------------------------------------------------
-
 _IMPROBABLE = 3.6  # deviations along the skin beyond which a landmark that a person set is spoken of ...
 _WORTH_IT = 10.0  # ... and mm
 
@@ -332,11 +328,6 @@ def _deviations(point: Floats, seen: Landmarks, name: str) -> float:
     return float(np.sqrt(off @ np.linalg.solve(seen.found[name].covariance[np.ix_(axes, axes)], off)))
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# Pose: which way up and which way round
-# --------------------------------------------------------------------------------------------------------------------
-
-
 def _settled(skin: Skin, poses: Sequence[Pose]) -> Similarity:
     """The pose whose front view is surest of a torso, as the way from the surface's coordinates to upright ones."""
     best, most, torso = None, -np.inf, -np.inf
@@ -362,11 +353,6 @@ def _settled(skin: Skin, poses: Sequence[Pose]) -> Similarity:
 
 def _stance(axes: Floats, centre: Floats) -> Similarity:
     return Similarity(axes, -axes @ centre)
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Asking from several directions
-# --------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -498,11 +484,6 @@ def _density(off: Floats, covariance: Floats) -> float:
     return float(np.exp(-0.5 * off @ np.linalg.solve(covariance, off)) / np.sqrt(np.linalg.det(covariance)))
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# From close by
-# --------------------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class _Close:
     """What the close views say: estimates by name, log odds that a side is flat."""
@@ -624,10 +605,6 @@ def _looking_at(outward: Floats) -> Floats:
     x = x / np.linalg.norm(x)
     return np.array([x, np.cross(z, x), z])
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# The judgement: on the skin or left out, sure or doubtful
-# --------------------------------------------------------------------------------------------------------------------
 
 # Log odds that a side has no breast, as a share of the other side's: below it has none (47 without one: below 0.4;
 # a small breast with a flat nipple: 0.48, others above 0.6). And log odds above which it may have none.

@@ -23,10 +23,6 @@ from breastmorph.mesh.files import ply
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.scan.scan import NAMES, RBSM_ORDER, Found, Landmarks, canonical_name
 
-# --------------------------------------------------------------------------------------------------------------------
-# Labelled points as a file has them, before anyone asks which of them are landmarks of ours
-# --------------------------------------------------------------------------------------------------------------------
-
 Point = tuple[float, float, float]
 
 
@@ -90,10 +86,6 @@ def space_of(text: str) -> str:
     """ "LPS" or "RAS" from a name or from 3D Slicer's old numbers; empty for anything else."""
     return {"LPS": "LPS", "RAS": "RAS", "1": "LPS", "0": "RAS"}.get(text.strip().upper(), "")
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Landmarks in JSON: our own layout, 3D Slicer's markups and Scalismo's list
-# --------------------------------------------------------------------------------------------------------------------
 
 _SLICER_SCHEMA = (
     "https://raw.githubusercontent.com/slicer/slicer/master/Modules/Loadable/Markups/Resources/Schema/"
@@ -294,11 +286,6 @@ def _slicer_text(landmarks: Landmarks, space: str) -> str:
     return json.dumps({"@schema": _SLICER_SCHEMA, "markups": [markup]}, indent=1) + "\n"
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# Landmarks in MeshLab's PickedPoints (.pp)
-# --------------------------------------------------------------------------------------------------------------------
-
-
 def read_picked_points(text: str) -> LabelledPoints:
     """Points that are active, from a .pp text."""
     root = parse_xml(text.encode(), allow_bare_doctype=True)
@@ -326,10 +313,6 @@ def _picked_points_text(landmarks: Landmarks, space: str) -> str:
     ]
     return "\n".join([*lines, "</PickedPoints>"]) + "\n"
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Landmarks in tables: CSV with names, 3D Slicer's .fcsv, and bare lists of coordinates
-# --------------------------------------------------------------------------------------------------------------------
 
 FCSV = re.compile(
     r"(?im)^#\s*(markups fiducial file version|columns\s*=|coordinatesystem\s*=|fiducial list file)"
@@ -456,10 +439,6 @@ def _fcsv_text(landmarks: Landmarks, space: str) -> str:
     ]
     return "\n".join(lines) + "\n"
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Landmark files: ``load_landmarks`` looks at the content, ``save_landmarks`` at the name
-# --------------------------------------------------------------------------------------------------------------------
 
 _LARGEST = 16 * 1024**2  # bytes
 _WRITERS: dict[str, Callable[[Landmarks, str], str]] = {

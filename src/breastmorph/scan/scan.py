@@ -16,10 +16,6 @@ from breastmorph.foundation.messages import Finding
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 
-# --------------------------------------------------------------------------------------------------------------------
-# Landmarks: their names, their aliases and the value that holds them
-# --------------------------------------------------------------------------------------------------------------------
-
 SIDES = ("left", "right")  # always the patient's
 SIGN = {"left": 1.0, "right": -1.0}  # of x, which points to the patient's left
 STERNUM = ("sternal_notch", "xiphoid")
@@ -239,15 +235,6 @@ class Landmarks(Mapping[str, Floats]):
         return tuple(side for side in SIDES if all(f"{part}_{side}" in self.names for part in OF_A_BREAST))
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# The scan value, what a check finds in it, and the files that it is read from
-# --------------------------------------------------------------------------------------------------------------------
-
-# --------------------------------------------------------------------------------------------------------------------
-# The scan value: a surface with its landmarks, upright and in millimetres
-# --------------------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class Scan(Shown):
     """A surface and its landmarks in the canonical frame.
@@ -296,10 +283,6 @@ class Scan(Shown):
         doubts = doubted(self.warnings)
         return f"Scan({self.id!r}, {self.mesh.n_vertices:,} vertices, {len(self.landmarks)} landmarks{absent}{doubts})"
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# What a check finds in a scan, and the verdict that follows
-# --------------------------------------------------------------------------------------------------------------------
 
 Verdict = Literal["usable", "repaired", "refused"]
 Note = Callable[[Finding], None]  # is told every finding

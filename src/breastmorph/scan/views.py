@@ -27,10 +27,6 @@ from breastmorph.mesh.triangle_mesh import TriangleMesh
 
 Pixels = NDArray[np.float32]
 
-# --------------------------------------------------------------------------------------------------------------------
-# Skin: points sampled so densely that a view of them has no gaps
-# --------------------------------------------------------------------------------------------------------------------
-
 _MOST_POINTS = 600_000  # of a whole surface; close views sample their own part again
 _MOST_PARTS = 12  # of a triangle's edge
 
@@ -191,11 +187,6 @@ def skin_colours(mesh: TriangleMesh) -> Floats | None:
     return to_lab(rgb)
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# Views
-# --------------------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class View:
     """What a net looks at.
@@ -270,10 +261,6 @@ def _slopes(depth: Floats, valid: Floats, pixel: float) -> tuple[Floats, Floats]
     up[1:-1] = (depth[2:] - depth[:-2]) * valid[2:] * valid[:-2]
     return np.clip(right / (2 * pixel), -2.0, 2.0), np.clip(up / (2 * pixel), -2.0, 2.0)
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Nets
-# --------------------------------------------------------------------------------------------------------------------
 
 _LAPLACE_SD = 1.3  # standard deviation over the nets' stated mean deviation, on phantoms
 
@@ -411,10 +398,6 @@ def nets() -> Nets:
         loaded = np.load(BytesIO(file.read()), allow_pickle=False)
         return Nets({key: loaded[key].astype(np.float32) for key in loaded.files})
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Pose: which way up and which way round
-# --------------------------------------------------------------------------------------------------------------------
 
 _POSES_TRIED = 5
 _POSE_STEPS = 3

@@ -44,10 +44,6 @@ from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
 
 __all__ = ["READABLE", "WRITABLE", "load_mesh", "load_mesh_or_points", "needed_beside", "save_mesh"]
 
-# --------------------------------------------------------------------------------------------------------------------
-# OBJ
-# --------------------------------------------------------------------------------------------------------------------
-
 LOOKS_LIKE_OBJ = re.compile(rb"(?i)(?:^|[\r\n])[ \t]*v[ \t]+(?:[-+.\d]|nan|inf)")
 _LARGEST_MATERIAL_FILE = 4 * 1024**2
 _MOST_LIBRARIES = 16  # each is a file to read, and a line is enough to name one
@@ -262,10 +258,6 @@ def write_obj(mesh: TriangleMesh, path: Path) -> None:
     write_file(path, ("\n".join(lines) + "\n").encode())
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# STL, ascii and binary. It repeats the corners of every triangle; equal positions are joined on reading
-# --------------------------------------------------------------------------------------------------------------------
-
 _HEADER = 84
 _RECORD = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("attribute", "<u2")])
 
@@ -329,10 +321,6 @@ def write_stl(mesh: TriangleMesh, path: Path) -> None:
     write_file(path, b"".join([header.encode().ljust(80), count, records.view(np.uint8).data]))
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# OFF, with the optional colours (COFF), normals (NOFF) and texture coordinates (STOFF)
-# --------------------------------------------------------------------------------------------------------------------
-
 OFF_SIGNATURE = re.compile(rb"\s*(?:#[^\n]*\n\s*)*((?:ST|C|N)*)(4?n?)OFF\b[ \t]*(BINARY)?")
 
 
@@ -393,10 +381,6 @@ def read_off(data: bytes, path: Path) -> TriangleMesh:
         return mesh
     return replace(mesh, texture=Texture(table[:, -2:][faces]))
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# All formats
-# --------------------------------------------------------------------------------------------------------------------
 
 _READERS: dict[str, Callable[[bytes, Path], TriangleMesh]] = {
     "PLY": ply.read,

@@ -14,10 +14,6 @@ from breastmorph.foundation.files import damaged
 from breastmorph.mesh.topology import joined
 from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
 
-# --------------------------------------------------------------------------------------------------------------------
-# Corners of faces: polygons to triangles, vertices doubled at texture seams, vertices joined again
-# --------------------------------------------------------------------------------------------------------------------
-
 _BACKWARDS = 1e-9  # of a polygon's area: below is rounding
 _TURNS = 8  # corners from which fans are tried, of all polygons at once
 _ONLY_FANS = 5  # up to so many corners there are no other triangles than those of a fan
@@ -195,10 +191,6 @@ def rgba(channels: NDArray[Any]) -> NDArray[np.uint8]:
     result[:, : colors.shape[1]] = colors
     return result
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# What both VTK formats share: numbers of cells to triangles, point arrays to colours and texture
-# --------------------------------------------------------------------------------------------------------------------
 
 NO_CELLS = (np.empty(0, np.int64), np.empty(0, np.int64))
 SEAM_ARRAY = "TextureCoordinatesByCorner"  # ours, for cells: VTK itself has no texture seams

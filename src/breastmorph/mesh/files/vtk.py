@@ -24,10 +24,6 @@ from breastmorph.foundation.safe_parsing import parse_xml
 from breastmorph.mesh.files.corners import NO_CELLS, SEAM_ARRAY, PolyData, mesh_of, rgba, split_by_offsets
 from breastmorph.mesh.triangle_mesh import TriangleMesh, uv_by_vertex
 
-# --------------------------------------------------------------------------------------------------------------------
-# Legacy files, ascii and binary, of the versions before and since 5.1
-# --------------------------------------------------------------------------------------------------------------------
-
 LEGACY_SIGNATURE = re.compile(rb"# vtk DataFile Version", re.IGNORECASE)
 # vtkIdType is written with 32 bits, whatever it has in memory.
 _LEGACY_TYPES = {
@@ -276,10 +272,6 @@ class _LegacyReader:
         self.at += size + length
         return text.decode("utf-8", "replace")
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# XML: text, base64 and appended data, plain or zlib-compressed
-# --------------------------------------------------------------------------------------------------------------------
 
 XML_SIGNATURE = re.compile(rb"\s*<.{0,65536}?<VTKFile\b|\s*<VTKFile\b", re.DOTALL)
 _XML_TYPES = {
