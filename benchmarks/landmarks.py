@@ -48,7 +48,7 @@ from breastmorph.phantom import write_cohort
 from breastmorph.phantom.body import smooth_step
 from breastmorph.phantom.cohort import Marginal, PhantomParameters
 from breastmorph.scan.anatomy import UNITS
-from breastmorph.scan.finder import FoundLandmarks, find_landmarks, second_look
+from breastmorph.scan.finder import FoundLandmarks, find_landmarks, recheck_landmarks
 from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
 from breastmorph.scan.scan import REQUIRED, STERNUM, Landmarks
 
@@ -360,7 +360,7 @@ def walked(surface: Surface, mesh: TriangleMesh, start: Floats, distance: float,
 
 def accused(mesh: TriangleMesh, landmarks: Landmarks) -> set[str]:
     """Names that the second pair of eyes names."""
-    findings, _ = second_look(mesh, landmarks, Similarity())
+    findings, _ = recheck_landmarks(mesh, landmarks, Similarity())
     return {
         str(one.values[key]) for one in findings for key in ("name", "first", "second") if key in one.values
     }

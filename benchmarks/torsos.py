@@ -24,7 +24,7 @@ from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import without_pinches
 from breastmorph.registration import Registrar, Registration, preset
 from breastmorph.scan.check import find_scans, load_scan
-from breastmorph.scan.finder import find_landmarks, second_look
+from breastmorph.scan.finder import find_landmarks, recheck_landmarks
 from breastmorph.scan.scan import Landmarks, Scan
 from breastmorph.template import load_template
 from landmarks import walked
@@ -82,7 +82,7 @@ def mistaken(name: str, off: float) -> Callable[[Scan, np.random.Generator], Sca
         here, begin = scan.landmarks.names.index(name), scan.landmarks[name]
         points[here] = walked(surface, scan.mesh, begin, off, rng.normal(size=3))
         landmarks = replace(scan.landmarks, points=points)
-        findings, rather = second_look(scan.mesh, landmarks, scan.to_file)
+        findings, rather = recheck_landmarks(scan.mesh, landmarks, scan.to_file)
         return replace(scan, landmarks=landmarks, warnings=tuple(findings), rather=rather)
 
     return disturb

@@ -153,7 +153,7 @@ def looks_once(request):
         patch.setattr(check, "find_landmarks", _remembered(check.find_landmarks))
         patch.setattr(finder, "_found_from", _seen_again(finder._found_from))
         if not where & _LOOKED_AT:
-            patch.setattr(check, "second_look", lambda *_: ([], Landmarks.of({})))
+            patch.setattr(check, "recheck_landmarks", lambda *_: ([], Landmarks.of({})))
         yield
 
 

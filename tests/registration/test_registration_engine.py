@@ -21,7 +21,7 @@ from breastmorph.foundation.locks import locked_folder
 from breastmorph.foundation.workers import Limits
 from breastmorph.scan import check
 from breastmorph.scan.check import check_scan
-from breastmorph.scan.scan import Doubts, Found, Landmarks
+from breastmorph.scan.scan import Found, Landmarks, PlausibilityReport
 from breastmorph.template import from_npz, to_npz
 from tiny_cohort import Troubles, meshes, metrics, require_whole, tiny_recipe, write_scans
 
@@ -153,16 +153,20 @@ def test_what_an_earlier_check_said_is_not_sought_again(rules, tmp_path, monkeyp
         said = warning("landmark-improbable", name="xiphoid", distance=30.0, place="1, 2, 3")
         return [said], Landmarks(("xiphoid",), place[None], found={"xiphoid": own})
 
-    monkeypatch.setattr(check, "second_look", look)
+    monkeypatch.setattr(check, "recheck_landmarks", look)
     sought = ProductMaker(rules)(files)
-    said = Doubts.of(check_scan(files, rules.check, from_npz(rules.template).as_reference).accepted())
-    kept = Doubts.from_dict(json.loads(json.dumps(said.as_dict())))
+    said = PlausibilityReport.of(
+        check_scan(files, rules.check, from_npz(rules.template).as_reference).accepted()
+    )
+    kept = PlausibilityReport.from_dict(json.loads(json.dumps(said.as_dict())))
     assert len(looked) == 2
     known = ProductMaker(replace(rules, doubts={"s00": (input_hashes(files), kept)}))(files)
     assert len(looked) == 2
     assert known.mesh == sought.mesh
     assert known.record["findings"] == sought.record["findings"] != []
-    forgotten = ProductMaker(replace(rules, doubts={"s00": (input_hashes(files), Doubts())}))(files)
+    forgotten = ProductMaker(replace(rules, doubts={"s00": (input_hashes(files), PlausibilityReport())}))(
+        files
+    )
     assert forgotten.mesh != sought.mesh  # so it does matter what is kept
     ProductMaker(replace(rules, doubts={"s00": ({"s00.ply": "of another file"}, kept)}))(files)
     assert len(looked) == 3

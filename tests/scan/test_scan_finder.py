@@ -35,7 +35,7 @@ from breastmorph.scan.finder import (
     _sighted,
     find_landmarks,
     improbable,
-    second_look,
+    recheck_landmarks,
 )
 from breastmorph.scan.landmark_files import load_landmarks, save_landmarks
 from breastmorph.scan.scan import REQUIRED, Found, Landmarks, Scan
@@ -288,7 +288,7 @@ def test_a_second_pair_of_eyes_names_what_is_wrong_and_nothing_else():
     upright = scanned().pose.inverse()
     mesh = scanned().mesh.with_vertices(upright.apply(scanned().mesh.vertices))
     marks = scanned().landmarks.transformed(upright)
-    assert second_look(mesh, marks, Similarity())[0] == []
+    assert recheck_landmarks(mesh, marks, Similarity())[0] == []
     seen = found().landmarks.transformed(upright)
     for off in ([0, 30, 0], [-21, -21, 0]):
         wrong = Landmarks(marks.names, marks.points + (np.array(marks.names) == "nipple_left")[:, None] * off)
@@ -298,7 +298,7 @@ def test_a_second_pair_of_eyes_names_what_is_wrong_and_nothing_else():
             "nipple_left",
             "warning",
         )
-    told, rather = second_look(mesh, wrong, Similarity())
+    told, rather = recheck_landmarks(mesh, wrong, Similarity())
     assert [one.values["name"] for one in told] == list(rather) == ["nipple_left"]
     trusted = Scan("s", mesh, wrong, rather=rather).trusted
     assert np.linalg.norm(trusted["nipple_left"] - marks["nipple_left"]) < NEAR["nipple"]

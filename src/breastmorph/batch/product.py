@@ -29,7 +29,7 @@ from breastmorph.registration.parameters import RegistrationParameters
 from breastmorph.registration.pipeline import Registrar
 from breastmorph.registration.result import Registration, StageMetrics
 from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan
-from breastmorph.scan.scan import Check, Doubts, Scan
+from breastmorph.scan.scan import Check, PlausibilityReport, Scan
 from breastmorph.template import Template, from_npz, template_hash, to_npz
 
 Hashes = dict[str, str]  # of files, by name: SHA-256
@@ -68,7 +68,7 @@ class Recipe:
     check: CheckParameters
     pictures: Pictures | None
     learnt: bytes = b""
-    doubts: Mapping[str, tuple[Hashes, Doubts]] = field(default_factory=dict)
+    doubts: Mapping[str, tuple[Hashes, PlausibilityReport]] = field(default_factory=dict)
 
     @cached_property
     def common(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Compiled twins of what is asked of every scan: the same numbers, without tables between the steps.
 
-Whoever asks decides by :func:`~breastmorph.mesh.topology.pays_compiled`, since compiled code takes a second to be made
+Callers decide by :func:`~breastmorph.mesh.topology.pays_compiled`, since compiled code takes a second to be made
 ready: for millions of faces, and in registrations, which have it at hand. Arrays are made by numpy, whose large ones
 cost the system a hundredth of the pages of numba's.
 """

@@ -431,7 +431,7 @@ def _first_to_front(faces: Ints) -> Ints:
 
 
 def decimate(mesh: TriangleMesh, n_vertices: int) -> TriangleMesh:
-    """Fewer triangles by collapsing edges in the order of quadric error; borders are held.
+    """Fewer triangles by collapsing edges in the order of quadric error; borders are kept.
 
     Parameters
     ----------

@@ -267,7 +267,7 @@ def half_with_count(half: TriangleMesh, fixed: Ints, n_vertices: int) -> tuple[T
     """
     area = 2.0 * face_areas(half.vertices, half.faces).sum()
     aim = float(np.sqrt(2.0 * area / (np.sqrt(3.0) * n_vertices)))
-    # Held where the outline bends, the coarse border cannot cut corners.
+    # Fixed where the outline bends, the coarse border cannot cut corners.
     pinned = np.concatenate([fixed, ends_of_middle(half), _bends_of_outline(half, 0.15 * aim)])
     # From half way down the trials cost little.
     start, pinned = isotropic(half, 0.45 * aim, fixed=pinned, parameters=QUICK)

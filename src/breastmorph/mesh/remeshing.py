@@ -292,7 +292,7 @@ def _expand(values: Ints, start: Ints, rows: Ints) -> tuple[Ints, Ints]:
 
 
 def _disjoint(rank: Ints, owner: Ints, touched: Ints, n_vertices: int) -> Bools:
-    """Candidates that hold the lowest rank at every vertex they touch, (k,)."""
+    """Candidates with the lowest rank at every vertex they touch, (k,)."""
     lowest = np.full(n_vertices, len(rank))
     np.minimum.at(lowest, touched, rank[owner])
     alone = np.ones(len(rank), bool)
@@ -344,7 +344,7 @@ def isotropic(
     mesh : TriangleMesh
         Manifold and consistently oriented.
     edge : float
-        Wished edge length; the mean comes out within some 5 % of it.
+        Wanted edge length; the mean comes out within some 5 % of it.
     fixed : (k,) int, optional
         Vertices that stay vertices, exactly where they are.
     onto : TriangleMesh, optional
@@ -445,7 +445,7 @@ def _relaxed(net: Net, surface: Surface, track: Floats) -> Net:
     on_border = net.on_border
     inner = np.flatnonzero(~on_border & ~net.fixed)
     found = surface.closest(vertices[inner] + step[inner])
-    # An inner vertex stays inside: one that slid onto the border could not be told from the border's own.
+    # An inner vertex stays inside: one that slid onto the border could not be distinguished from the border's own.
     moved[inner] = np.where(found.on_boundary[:, None], vertices[inner], found.points)
     along = np.flatnonzero(on_border & ~net.fixed)
     if len(along):

@@ -1,4 +1,4 @@
-"""The colour of skin: of a surface's points, carried from one surface to another, made up where nobody saw it."""
+"""The colour of skin: of a surface's points, carried from one surface to another, made up where no scanner saw it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from breastmorph.mesh.topology import edge_table
 from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
 
 Skin = NDArray[np.uint8]  # (n, 4): red, green, blue in sRGB; the fourth says whether a scanner saw it
-SEEN, MADE_UP = 255, 254  # opaque for every viewer, and yet told apart in PLY, VTP and GLB files
+SEEN, MADE_UP = 255, 254  # opaque for every viewer, and yet distinguished in PLY, VTP and GLB files
 
 
 def vertex_rgb(mesh: TriangleMesh) -> NDArray[np.uint8] | None:
@@ -88,7 +88,7 @@ _OTHER_SKIN = 10.0  # mm: farther away lies other skin
 
 
 def carried(shape: TriangleMesh, surface: Surface) -> Skin | None:
-    """The skin of a scan on a shape that was bent onto it; None where the scan has no colour.
+    """The skin of a scan on a shape that was registered to it; None where the scan has no colour.
 
     A vertex takes the colour of the nearest point of the scan. Where the scan ends, faces elsewhere or is far away, it
     was not seen: there the colour runs smoothly from the skin around, and the fourth channel says so.

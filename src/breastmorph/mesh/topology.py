@@ -255,7 +255,7 @@ def faces_with_any(chosen: Bools, faces: Ints) -> Bools:
 
 
 def has_twin_faces(faces: Ints) -> bool:
-    """Whether two faces name the same three vertices, or may do so where many meet in one edge; quickly told."""
+    """Whether two faces name the same three vertices, or may do so where many meet in one edge; a quick test."""
     table = edge_table(faces)
     if table.face_count.max(initial=0) > 2:
         return True
@@ -295,7 +295,7 @@ def split_pinched(faces: Ints, n_vertices: int) -> tuple[Ints, Ints]:
 
 
 def _has_one_fan_each(faces: Ints) -> bool:
-    """Whether, quickly told, the mesh is manifold: from one corner of every vertex, all its corners are reached."""
+    """A quick test whether the mesh is manifold: from one corner of every vertex, all its corners are reached."""
     table = edge_table(faces)
     if not len(faces) or not table.is_plain:
         return False
@@ -309,7 +309,7 @@ def _has_one_fan_each(faces: Ints) -> bool:
     following = np.roll(table.partner, len(faces))  # across the half-edge that arrives
     begin = np.full(int(corners.max()) + 1, -1, np.int32)
     begin[corners] = numbers
-    begin[corners[border]] = border  # an open fan is walked from its end
+    begin[corners[border]] = border  # an open fan begins at its end
     left = np.bincount(corners)
     begin, left = begin[begin >= 0], left[begin >= 0] - 1
     at = begin
@@ -373,7 +373,7 @@ def joined(rows: NDArray[Any]) -> tuple[Ints, Ints]:
         first[left] = found = lowest[place]
         is_other = np.any([column[left] != column[found] for column in words.T], axis=0)
         left, key = left[is_other], key[is_other]
-    if len(left):  # a few, unless somebody chose them
+    if len(left):  # a few, unless the file was made for it
         _, at, group = np.unique(words[left], axis=0, return_index=True, return_inverse=True)
         first[left] = left[at[group.ravel()]]
     is_kept = first == every
@@ -381,7 +381,7 @@ def joined(rows: NDArray[Any]) -> tuple[Ints, Ints]:
 
 
 def linked(rows: Floats, reach: float) -> Ints:
-    """Groups of rows (k, d) that ways of steps no longer than ``reach`` link, (k,)."""
+    """Groups of rows (k, d) that paths of steps no longer than ``reach`` link, (k,)."""
     from scipy.spatial import cKDTree  # late: reading and writing meshes needs none
 
     if not len(rows):  # nothing is left, of which there would be no tree

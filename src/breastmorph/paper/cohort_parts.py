@@ -29,7 +29,7 @@ from breastmorph.registration.parameters import preset
 from breastmorph.report.registration_pictures import ScanPictures
 from breastmorph.report.summary_page import write_summaries
 from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan
-from breastmorph.scan.scan import Doubts
+from breastmorph.scan.scan import PlausibilityReport
 from breastmorph.template import Template, from_npz
 
 FEWEST = 4  # subjects that can be registered, below which no model says anything
@@ -187,16 +187,16 @@ def _checker(check: CheckParameters, template: Template) -> Callable[[ScanFiles]
         remarks = sentences(finding for finding in judged.findings if finding.level != "note")
         verdict = {"verdict": judged.verdict, "remarks": remarks, "facts": dict(judged.facts)}
         return verdict | (
-            {"inputs": inputs, "doubts": Doubts.of(judged.scan).as_dict()} if judged.scan else {}
+            {"inputs": inputs, "doubts": PlausibilityReport.of(judged.scan).as_dict()} if judged.scan else {}
         )
 
     return judge
 
 
-def _known_doubts(checked: Mapping[str, Any]) -> dict[str, tuple[Hashes, Doubts]]:
+def _known_doubts(checked: Mapping[str, Any]) -> dict[str, tuple[Hashes, PlausibilityReport]]:
     """What the check said against scans: every way of registering needs it, and none need seek it again."""
     return {
-        scan_id: (one["inputs"], Doubts.from_dict(one["doubts"]))
+        scan_id: (one["inputs"], PlausibilityReport.from_dict(one["doubts"]))
         for scan_id, one in checked.get("scans", {}).items()
         if "doubts" in one
     }

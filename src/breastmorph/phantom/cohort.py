@@ -265,7 +265,7 @@ def draw_cohort(
                 left=breasts[0],
                 right=breasts[1],
                 absent=SIDES[sides[i]] if i >= n - one_sided else "",
-                # A child of the seed: who is operated, and how, changes nobody else.
+                # A child of the seed: who is operated, and how, changes no other subject.
                 operation=Mastectomy.drawn(
                     np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(3, i)))
                 ),
@@ -278,8 +278,8 @@ def _linked_scores(rng: np.random.Generator, n: int, p: PhantomParameters) -> Fl
     """Normal scores of size, age, BMI and left-right difference with their correlations, (4, n)."""
     own = rng.normal(size=(4, n))
     age, bmi = own[1], own[2]
-    rest = 1.0 - p.age_to_bmi**2 - p.bmi_to_volume**2
-    bmi = p.age_to_bmi * age + p.bmi_to_volume * own[0] + np.sqrt(rest) * bmi
+    unexplained = 1.0 - p.age_to_bmi**2 - p.bmi_to_volume**2
+    bmi = p.age_to_bmi * age + p.bmi_to_volume * own[0] + np.sqrt(unexplained) * bmi
     gap = p.volume_to_difference * own[0] + np.sqrt(1.0 - p.volume_to_difference**2) * own[3]
     return np.stack([own[0], age, bmi, gap])
 
@@ -330,8 +330,8 @@ def _draw_breasts(
         volume = float(volumes[side])
         wide, tall = (volume / 450.0) ** 0.22 - 1.0, (volume / 450.0) ** 0.30 - 1.0
         if ptosis:  # small breasts cannot hang far; an operated one seldom does
-            room = np.clip(volume / 400.0, 0.2, 1.0) * (0.6 if operated else 1.0)
-            sag = 1.02 + max(excess * room + 0.05 * own[side, 9], 0.0)
+            share = np.clip(volume / 400.0, 0.2, 1.0) * (0.6 if operated else 1.0)
+            sag = 1.02 + max(excess * share + 0.05 * own[side, 9], 0.0)
         else:
             sag = float(np.clip(firm + 0.05 * own[side, 9], 0.0, 0.93))
         breasts.append(
@@ -367,7 +367,7 @@ _DEPTH, _WIDTH = 5.5, 7.0  # mm that the chest's front and sides move with one s
 
 @dataclass(frozen=True)
 class VisitParameters:
-    """How much a person differs between two visits; standard deviations where nothing else is said."""
+    """How much a person differs between two visits; standard deviations unless stated otherwise."""
 
     breath: float = 2.5  # mm that the front of the chest moves
     posture: float = 0.3  # standard scores of the traits of posture and shoulders

@@ -347,7 +347,7 @@ def to_space(chest: BareChest, around: Floats, level: Floats, height: Floats, si
 N_BREAST_MODES = 18  # of which the first are the dome's and the rest the skin's
 _N_DOME = 12
 _DOME_SIZES = np.array([0.12, 0.10, 0.08, 0.08, 0.05, 0.05, 0.07, 0.06, 0.06, 0.035, 0.035, 0.04])
-_HOLD = 0.5  # how blunt the top of a hanging bag is, see _eased
+_BLUNTNESS = 0.5  # how blunt the top of a hanging bag is, see _eased
 _STEEPEST = 3.5  # mm the skin falls next to the fold while it leaves the chest wall by one
 
 
@@ -503,11 +503,11 @@ class BreastMap:
         around, level = self.placed
         up, core = self._above_fold
         # A breast that hangs is a bag of even thickness rather than a cone.
-        height = projection * ((1.0 - self._bag) * self.dome + self._bag * _eased(self.dome, _HOLD))
+        height = projection * ((1.0 - self._bag) * self.dome + self._bag * _eased(self.dome, _BLUNTNESS))
         drop = self.breast.sag * up[self._nipple]
         # Next to the fold the skin falls at most so much faster than it leaves the chest wall.
         quickest = max(_STEEPEST * projection / max(drop, 1e-9), 1.2)
-        fall = _eased(self.dome, float(np.clip(1.0 / (quickest - 1.0), _HOLD, 5.0)))
+        fall = _eased(self.dome, float(np.clip(1.0 / (quickest - 1.0), _BLUNTNESS, 5.0)))
         level = level - drop * core * fall / fall[self._nipple]
         return around + self.breast.spread * height, level, height
 
@@ -535,9 +535,9 @@ class BreastMap:
         return self.placed[1] - fold, np.clip(1.0 - np.abs(across) ** 3, 0.0, 1.0)
 
 
-def _eased(dome: Floats, hold: float) -> Floats:
-    """The dome's height with its top flattened, the more the smaller ``hold``, (n,); 0 and 1 stay."""
-    return dome * (1.0 + hold) / (dome + hold)
+def _eased(dome: Floats, bluntness: float) -> Floats:
+    """The dome's height with its top flattened, the more the smaller ``bluntness``, (n,); 0 and 1 stay."""
+    return dome * (1.0 + bluntness) / (dome + bluntness)
 
 
 def _skin_waves() -> list[tuple[Floats, float, Floats]]:
@@ -583,7 +583,7 @@ class Complexion:
         light = float(rng.uniform(25.0, 80.0))
         red, yellow = rng.normal(scale=1.5, size=2)
         tone = (light, 11.0 + red, 10.0 + 8.0 * float(np.exp(-(((light - 58.0) / 22.0) ** 2))) + yellow)
-        # One areola in ten can hardly be told from the skin around it.
+        # One areola in ten can hardly be distinguished from the skin around it.
         contrast = float(rng.uniform(0.0, 0.08) if rng.uniform() < 0.1 else rng.uniform(0.1, 1.0))
         brown = float(rng.uniform())  # 0 pink, 1 brown
         darker = (7.0 + 13.0 * brown) * min(light / 50.0, 1.0)

@@ -1,6 +1,6 @@
 """Adult ranges: what a torso may be, wide enough for every adult and narrow enough to catch slips.
 
-Every range of an adult's size stands here, under the question that it answers, whoever asks it.
+Every range of an adult's size stands here, under the question that it answers.
 """
 
 from __future__ import annotations

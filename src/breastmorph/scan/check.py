@@ -39,10 +39,10 @@ from breastmorph.scan.anatomy import (
     unit_of,
     unit_of_extent,
 )
-from breastmorph.scan.finder import FOUND_NAMES, FoundLandmarks, find_landmarks, second_look
+from breastmorph.scan.finder import FOUND_NAMES, FoundLandmarks, find_landmarks, recheck_landmarks
 from breastmorph.scan.frame import LANDMARK_TOLERANCE, Reference, faces_inside_out, upright_frame
 from breastmorph.scan.landmark_files import APART, READABLE, LandmarkFile, read_landmarks
-from breastmorph.scan.scan import REQUIRED, STERNUM, Check, Doubts, Landmarks, Note, Scan
+from breastmorph.scan.scan import REQUIRED, STERNUM, Check, Landmarks, Note, PlausibilityReport, Scan
 from breastmorph.scan.suspicion import suspicions
 
 _DEEPEST = 3  # folders below the one given that are looked into for scans ...
@@ -201,7 +201,7 @@ def _files(folder: Path, suffixes: tuple[str, ...]) -> list[Path]:
 
 @dataclass(frozen=True)
 class CheckParameters:
-    """What a scan is held to."""
+    """What is asked of a scan."""
 
     unit: str = "auto"  # auto, mm, cm or m
     scale_by: str = ""  # a distance measured on the patient, NL-NR=21cm: the scale of a file in no known unit
@@ -220,7 +220,7 @@ def check_scan(
     files: ScanFiles,
     parameters: CheckParameters | None = None,
     reference: Reference | None = None,
-    known: Doubts | None = None,
+    known: PlausibilityReport | None = None,
 ) -> Check:
     """Read, repair and judge one scan. Never raises for what is wrong with the files.
 
@@ -277,7 +277,7 @@ def upright_scan(
     reference: Reference | None,
     add: Note,
     facts: dict[str, float | int | str],
-    known: Doubts | None = None,
+    known: PlausibilityReport | None = None,
 ) -> Scan:
     """A repaired surface and its landmarks, both as in their files, as a scan; ``facts`` is added to."""
     require_enough(given.landmarks, given.labels_not_understood)
@@ -312,19 +312,21 @@ def upright_scan(
     if landmarks.unset:
         facts["landmarks_unset"] = ", ".join(landmarks.unset)
     to_file = Similarity(scale=1.0 / mm_per_file_unit).after(from_mm.inverse())
-    doubts = known or _doubts(mesh, landmarks, to_file, p)
-    for doubt in doubts.warnings:
-        add(doubt)
-    return Scan(scan_id, mesh, landmarks, to_file, doubts.warnings, doubts.rather)
+    report = known or _plausibility_report(mesh, landmarks, to_file, p)
+    for finding in report.warnings:
+        add(finding)
+    return Scan(scan_id, mesh, landmarks, to_file, report.warnings, report.rather)
 
 
-def _doubts(mesh: TriangleMesh, landmarks: Landmarks, to_file: Similarity, p: CheckParameters) -> Doubts:
+def _plausibility_report(
+    mesh: TriangleMesh, landmarks: Landmarks, to_file: Similarity, p: CheckParameters
+) -> PlausibilityReport:
     """What speaks against an upright scan that breaks no rule."""
     if not p.doubts:
-        return Doubts(tuple(_doubtful(landmarks)))
-    seen_otherwise, rather = second_look(mesh, landmarks, to_file)
+        return PlausibilityReport(tuple(_doubtful(landmarks)))
+    improbable, suggested = recheck_landmarks(mesh, landmarks, to_file)
     shape = suspicions(mesh, landmarks.on_skin)
-    return Doubts((*shape, *seen_otherwise, *_doubtful(landmarks)), rather)
+    return PlausibilityReport((*shape, *improbable, *_doubtful(landmarks)), suggested)
 
 
 def note_landmarks(given: LandmarkFile, add: Note) -> None:
@@ -383,13 +385,13 @@ def scale_by(text: str, landmarks: Landmarks, add: Note) -> float:
         for unit, usual in UNITS.items()
         if 0.5 < mm / usual < 2.0 and abs(mm / usual - 1.0) > 0.05
     ]
-    said = {"first": known.first, "second": known.second, "length": known.length, "mm": mm}
+    values = {"first": known.first, "second": known.second, "length": known.length, "mm": mm}
     add(
         note(
             "scaled",
             "scaled by {first:landmark} to {second:landmark} = {length:g} mm: one unit of the file "
             "is {mm:.4g} mm{near}",
-            **said,
+            **values,
             near=near[:1],
         )
     )
@@ -423,8 +425,8 @@ def with_found(mesh: TriangleMesh, given: LandmarkFile, p: CheckParameters, add:
     if not missing_landmarks(marks):
         return given
     if len(marks) and _distances(mesh, marks).max() > _SAME_PLACE * np.ptp(mesh.vertices, axis=0).max():
-        return given  # and whatever is told of landmarks that lie elsewhere
-    mm, sized = _told_scale(mesh, marks, p)
+        return given  # and the check of the surface refuses them
+    mm, sized = _scale_of_set_landmarks(mesh, marks, p)
     try:
         found = find_landmarks(mesh, p.unit, mm, sized=sized, there=marks.nipple_sides)
     except MeshProblem as error:
@@ -448,8 +450,10 @@ def with_found(mesh: TriangleMesh, given: LandmarkFile, p: CheckParameters, add:
     return replace(given, landmarks=landmarks)
 
 
-def _told_scale(mesh: TriangleMesh, marks: Landmarks, p: CheckParameters) -> tuple[float | None, bool]:
-    """Millimetres per unit by landmarks that are set, None where the surface has to tell; and whether it is known."""
+def _scale_of_set_landmarks(
+    mesh: TriangleMesh, marks: Landmarks, p: CheckParameters
+) -> tuple[float | None, bool]:
+    """Millimetres per unit by landmarks that are set, None where only the surface shows it; and whether it is known."""
     telling = "sternal_notch" in marks and ("xiphoid" in marks or bool(marks.nipple_sides))
     if not p.scale_by:
         return UNITS[unit_of(marks, p.unit)] if telling else None, True
@@ -477,7 +481,7 @@ def _doubtful(landmarks: Landmarks) -> list[Finding]:
     )
 
 
-# What is mended, what is said of it, and of a mesh that has too much of it.
+# What is mended, its sentence, and that for a mesh with too much of it.
 _REPAIRS = {
     "non-finite-vertices": (
         geometry.without_non_finite,

@@ -208,7 +208,7 @@ def find_landmarks(
     if sized and enough_landmarks(upright):
         try:
             require_adult_anatomy(upright, extent * mm)
-        except LandmarkProblem as error:  # nobody set these: it is the surface that is none of an adult
+        except LandmarkProblem as error:  # no person set these: it is the surface that is none of an adult
             raise MeshProblem(error.finding.cause, error.finding.advice, code=error.name) from error
     inside_out = not cloud and faces_inside_out(body, found.landmarks.only(REQUIRED))
     to_file = Similarity(np.eye(3), middle, 1.0 / mm)
@@ -241,31 +241,33 @@ def _found_from(
     _require_one_body(turned, front.estimates)
     flat = {side: front.flat[side] + close.flat[side] for side in SIDES}
     sternum = front.estimates["xiphoid"].point
-    gone = [
+    absent = [
         side
         for side in SIDES
         if side not in there
         and flat[side] > _FLAT * min(flat[other_side(side)], 0.0)
         and SIGN[side] * (front.estimates[f"nipple_{side}"].point - sternum)[0] > _THERE
     ]
-    if len(gone) == 2:
+    if len(absent) == 2:
         raise MeshProblem(
             "no landmarks can be found: neither side shows a breast",
             "Set the landmarks by hand if that is wrong",
             code="no-breast",
         )
     merged = {name: _fused(name, front.estimates[name], close.estimates[name]) for name in FOUND_NAMES}
-    merged = {name: e for name, e in merged.items() if not gone or not name.endswith(gone[0])}
-    unsure = [f"nipple_{side}" for side in SIDES if side not in gone and flat[side] > _UNSURE]
+    merged = {name: e for name, e in merged.items() if not absent or not name.endswith(absent[0])}
+    unsure = [f"nipple_{side}" for side in SIDES if side not in absent and flat[side] > _UNSURE]
     home = _at_home(list(merged), front.estimates, close.estimates)
-    return _judged(turned, stance, merged, gone[0] if gone else "", unsure, home, colours is not None)
+    return _judged(turned, stance, merged, absent[0] if absent else "", unsure, home, colours is not None)
 
 
 _IMPROBABLE = 3.6  # deviations along the skin beyond which a landmark that a person set is spoken of ...
 _WORTH_IT = 10.0  # ... and mm
 
 
-def second_look(mesh: TriangleMesh, marks: Landmarks, to_file: Similarity) -> tuple[list[Finding], Landmarks]:
+def recheck_landmarks(
+    mesh: TriangleMesh, marks: Landmarks, to_file: Similarity
+) -> tuple[list[Finding], Landmarks]:
     """Warnings of landmarks that a person set, in the canonical frame, and where the program would put those."""
     placed = marks.only(name for name in REQUIRED if name not in marks.found)
     if not placed:
@@ -276,7 +278,7 @@ def second_look(mesh: TriangleMesh, marks: Landmarks, to_file: Similarity) -> tu
             middle = marks.only(STERNUM).points.mean(axis=0) + _CENTRE
             seen = _found_from(mesh, Skin.of(mesh, 4.0), Similarity(np.eye(3), -middle))
         except MeshProblem:
-            return [], placed.only(())  # what cannot be seen accuses nobody
+            return [], placed.only(())  # no suspicion without a look
     findings = improbable(placed, seen.landmarks, to_file)
     return findings, seen.landmarks.only(str(one.values.get("name")) for one in findings)
 
@@ -335,12 +337,12 @@ def _settled(skin: Skin, poses: Sequence[Pose]) -> Similarity:
         stance = _stance(pose.axes, pose.centre)
         for _ in range(2):
             seen = skin.seen_from(stance.rotation, -stance.rotation.T @ stance.translation)
-            said = nets().coarse.look([seen])[0]
-            centre = said.points[:2].mean(axis=0) + _CENTRE
+            vote = nets().coarse.look([seen])[0]
+            centre = vote.points[:2].mean(axis=0) + _CENTRE
             stance = Similarity(stance.rotation, stance.translation - centre)
-        sure = said.flags[2] + pose.upright + pose.torso - 2.0 * float(np.log(said.sd).mean())
+        sure = vote.flags[2] + pose.upright + pose.torso - 2.0 * float(np.log(vote.sd).mean())
         if sure > most:
-            best, most, torso = stance, sure, float(said.flags[2] + pose.torso)
+            best, most, torso = stance, sure, float(vote.flags[2] + pose.torso)
     if best is None or torso < 0.0:
         raise MeshProblem(
             "no landmarks can be found: this does not look like the front of an adult torso",
@@ -370,8 +372,8 @@ def _turn(pitch: float, yaw: float) -> Floats:
 def _front(skin: Skin) -> _Front:
     """All landmarks from the front, upright about the centre, from three directions and mirrored."""
     asked, votes = _asked(nets().coarse, skin, np.zeros(3), (_turn(0, 0), _turn(0, 12), _turn(9, -12)))
-    points = np.array([said.points[order] for said, order in zip(votes, asked, strict=True)])
-    sds = np.array([said.sd[order] for said, order in zip(votes, asked, strict=True)])
+    points = np.array([vote.points[order] for vote, order in zip(votes, asked, strict=True)])
+    sds = np.array([vote.sd[order] for vote, order in zip(votes, asked, strict=True)])
     estimates = {
         name: _agreed(points[:, k], sds[:, k], _STRANGE["coarse"][_part(name)])
         for k, name in enumerate(FOUND_NAMES)
@@ -395,14 +397,14 @@ def _asked(net: Net, skin: Skin, centre: Floats, turns: Iterable[Floats]) -> tup
             views.append(near.seen_from(turn, np.zeros(3)))
             ways.append((turn, flip))
             orders.append(_SWAPPED if mirrored else _SAME)
-    said = net.look(views)
-    return orders, [_back(one, axes, flip, centre) for one, (axes, flip) in zip(said, ways, strict=True)]
+    votes = net.look(views)
+    return orders, [_back(vote, axes, flip, centre) for vote, (axes, flip) in zip(votes, ways, strict=True)]
 
 
-def _back(said: Votes, axes: Floats, flip: Floats, centre: Floats) -> Votes:
+def _back(vote: Votes, axes: Floats, flip: Floats, centre: Floats) -> Votes:
     """Votes of a view in the axes that it was made from; deviations keep their sizes along the new axes."""
-    spread = np.sqrt(np.maximum((said.sd**2) @ (axes**2), 1e-6))
-    return Votes((said.points @ axes) * flip + centre, spread, said.flags)
+    spread = np.sqrt(np.maximum((vote.sd**2) @ (axes**2), 1e-6))
+    return Votes((vote.points @ axes) * flip + centre, spread, vote.flags)
 
 
 def _part(name: str) -> str:
@@ -438,8 +440,8 @@ def _at_home(
     for name in names:
         part, (wide, *near) = _part(name), close[name]
         asked = {"coarse": front[name], "close": wide} | ({"skin": near[0]} if part == "nipple" else {})
-        for net, said in asked.items():
-            own = np.trace(said.covariance) / 3.0 - _STRANGE[net][part] ** 2
+        for net, estimate in asked.items():
+            own = np.trace(estimate.covariance) / 3.0 - _STRANGE[net][part] ** 2
             ratios.append(own / _USUAL[net][part] ** 2)
     stranger = np.interp(np.sqrt(np.mean(ratios)), _KNOWN, (0.0, 1.0))
     return float(_AT_HOME + (1.0 - _AT_HOME) * stranger)
@@ -454,7 +456,7 @@ _BLIND = 2.0  # ... and the nets are too sure, by so many times what is above (p
 
 
 def _fused(name: str, front: Estimate, close: Sequence[Estimate]) -> Estimate:
-    """All that was said of a landmark as one estimate."""
+    """All estimates of a landmark as one."""
     if _part(name) != "nipple":
         return _merged([front, *close])
     *wide, near = close
@@ -464,7 +466,7 @@ def _fused(name: str, front: Estimate, close: Sequence[Estimate]) -> Estimate:
 def _sighted(expected: Estimate, seen: Estimate) -> Estimate:
     """What is expected and what was seen there, which may be something else: the mean of both readings.
 
-    A mole or a fold can look like a flat nipple: where the two disagree, the spread holds both places.
+    A mole or a fold can look like a flat nipple: where the two disagree, the spread covers both places.
     """
     off, both = seen.point - expected.point, _merged([expected, seen])
     sd = float(np.sqrt(np.trace(seen.covariance) / 3.0))
@@ -503,15 +505,15 @@ def _close_views(body: TriangleMesh, colours: Floats | None, front: Mapping[str,
     estimates["sternal_notch"] += _hollow(near, front["sternal_notch"].point)
     flat = {}
     for side in SIDES:
-        said = _breast_view(body, front[f"nipple_{side}"].point, side)
-        again = _breast_view(body, np.mean([v.points[0] for v in said], axis=0), side)
-        flat[side] = float(np.mean([v.flags[0] for v in (*said, *again)]))
+        first = _breast_view(body, front[f"nipple_{side}"].point, side)
+        again = _breast_view(body, np.mean([v.points[0] for v in first], axis=0), side)
+        flat[side] = float(np.mean([v.flags[0] for v in (*first, *again)]))
         for k, part in enumerate(_PARTS):
             points, sds = np.array([v.points[k] for v in again]), np.array([v.sd[k] for v in again])
             estimates[f"{part}_{side}"].append(_agreed(points, sds, _STRANGE["close"][part]))
-        nipple, bare = _skin_view(body, colours, estimates[f"nipple_{side}"][0].point, side)
+        nipple, flatness = _skin_view(body, colours, estimates[f"nipple_{side}"][0].point, side)
         estimates[f"nipple_{side}"].append(nipple)
-        flat[side] += 0.5 * bare
+        flat[side] += 0.5 * flatness
     return _Close(estimates, flat)
 
 
@@ -563,8 +565,8 @@ def _breast_view(body: TriangleMesh, centre: Floats, side: str) -> list[Votes]:
     skin = _skin_near(body, None, centre, 130.0, 2.3)
     near = Skin((skin.points - centre) * flip, skin.normals)
     ways = [turn @ _FROM_BELOW for turn in (_turn(0, 0), _turn(6, 8), _turn(-6, -8))]
-    said = nets().breast.look([near.seen_from(axes, np.zeros(3)) for axes in ways])
-    return [_back(one, axes, flip, centre) for one, axes in zip(said, ways, strict=True)]
+    votes = nets().breast.look([near.seen_from(axes, np.zeros(3)) for axes in ways])
+    return [_back(vote, axes, flip, centre) for vote, axes in zip(votes, ways, strict=True)]
 
 
 def _skin_view(
@@ -576,7 +578,7 @@ def _skin_view(
     if len(skin.points) < 200:
         return Estimate(start, 400.0 * np.eye(3)), 0.0
     centre = start
-    said: list[Votes] = []
+    votes: list[Votes] = []
     for tilts in (((0, 0),), ((0, 0), (7, 7), (-7, -7))):
         centre = skin.points[np.linalg.norm(skin.points - centre, axis=1).argmin()]
         outward = skin.normals[np.linalg.norm(skin.points - centre, axis=1) < 25.0].mean(axis=0)
@@ -585,11 +587,11 @@ def _skin_view(
         facing = sign * (skin.normals @ axes[2]) > -0.2
         shallow = skin.kept(((skin.points - centre) @ axes[2] > -60.0) & facing)
         ways = [_turn(*tilt) @ axes for tilt in tilts]
-        votes = nets().nipple.look([shallow.seen_from(way, centre) for way in ways])
-        said = [_back(one, way, np.ones(3), centre) for one, way in zip(votes, ways, strict=True)]
-        centre = np.mean([one.points[0] for one in said], axis=0)
-    points, sds = np.array([one.points[0] for one in said]), np.array([one.sd[0] for one in said])
-    return _agreed(points, sds, _STRANGE["skin"]["nipple"]), float(np.mean([one.flags[0] for one in said]))
+        seen = nets().nipple.look([shallow.seen_from(way, centre) for way in ways])
+        votes = [_back(vote, way, np.ones(3), centre) for vote, way in zip(seen, ways, strict=True)]
+        centre = np.mean([vote.points[0] for vote in votes], axis=0)
+    points, sds = np.array([vote.points[0] for vote in votes]), np.array([vote.sd[0] for vote in votes])
+    return _agreed(points, sds, _STRANGE["skin"]["nipple"]), float(np.mean([vote.flags[0] for vote in votes]))
 
 
 def _away(point: Floats) -> Floats:
@@ -663,7 +665,7 @@ def _cut_off(
     border = np.unique(edge_table(body.faces).boundary)
     surface = 0 < len(border) < _SOUP * body.n_vertices
     rim = cKDTree(body.vertices[border]) if surface else None
-    gone = set()
+    cut = set()
     for (name, point), place in zip(wanted.items(), placed, strict=True):
         part = _part(name)
         off_the_skin = part != "imf" and np.linalg.norm(place - point) > _OFF_THE_SKIN
@@ -671,21 +673,21 @@ def _cut_off(
         vague = float(np.sqrt(np.trace(merged[name].covariance) / 3.0)) > _AT_AN_EDGE.get(part, np.inf)
         ends = part in _BELOW and _skin_beyond(body, point, -1.0) < _BELOW[part]
         if off_the_skin or (at_an_edge and vague) or ends:
-            gone.add(name)
-    # Nor is a nipple that nobody is sure of on a side that the scan does not show to its end.
+            cut.add(name)
+    # Nor is a nipple of which no net is sure on a side that the scan does not show to its end.
     for side in SIDES:
         name, end = f"nipple_{side}", f"lateral_pole_{side}"
-        if end in gone and np.sqrt(np.trace(merged[name].covariance) / 3.0) > _LOST:
-            gone.add(name)
+        if end in cut and np.sqrt(np.trace(merged[name].covariance) / 3.0) > _LOST:
+            cut.add(name)
         # Half a cloud may be fitted; half a surface is refused, for it would pass as a chest with one breast.
         if not surface and name in wanted and SIGN[side] * (wanted[name] - wanted["xiphoid"])[0] < 0.0:
-            gone.add(name)
-        # Cut along the sternum it is half a torso: nothing holds what was taken for the sternum.
+            cut.add(name)
+        # Cut along the sternum it is half a torso: what was taken for the sternum may be anything.
         middle = np.mean([wanted[end] for end in STERNUM], axis=0)
         if surface and _skin_beyond(body, middle, SIGN[side], along=0) < _BESIDE:
-            gone.update((*STERNUM, *(one for one in REQUIRED if one.endswith(side))))
-    # The poles are told from the nipple: of a breast without one they are nowhere.
-    return gone | {name for name in wanted for s in SIDES if name.endswith(s) and f"nipple_{s}" in gone}
+            cut.update((*STERNUM, *(name for name in REQUIRED if name.endswith(side))))
+    # The poles are known by the nipple: of a breast without one they are nowhere.
+    return cut | {name for name in wanted for s in SIDES if name.endswith(s) and f"nipple_{s}" in cut}
 
 
 def _judged(
@@ -703,7 +705,7 @@ def _judged(
             wanted[f"lateral_pole_{side}"][1] = wanted[f"nipple_{side}"][1]
     on_skin, away, face = _on_the_skin(body, wanted)
     normals = face_normals(body.vertices, body.faces[face])
-    gone = _cut_off(body, merged, wanted, on_skin)
+    cut = _cut_off(body, merged, wanted, on_skin)
     left_out = {
         name: note(
             "landmark-cut-off",
@@ -712,14 +714,14 @@ def _judged(
             name=name,
         )
         for name in wanted
-        if name in gone
+        if name in cut
     }
-    shaky = {*unsure, *(f"nipple_{side}" for side in SIDES if f"lower_pole_{side}" in gone)}
+    shaky = {*unsure, *(f"nipple_{side}" for side in SIDES if f"lower_pole_{side}" in cut)}
     if _skin_beyond(body, wanted["sternal_notch"], 1.0) < _ABOVE:
         shaky.add("sternal_notch")
     points, found = {}, {}
     for name, point, distance, normal in zip(wanted, on_skin, away, normals, strict=True):
-        if name in gone:
+        if name in cut:
             continue
         part = _part(name)
         hidden = bool(distance > _HIDDEN_BY.get(part, _HIDDEN))
@@ -731,14 +733,14 @@ def _judged(
         points[name] = wanted[name] if hidden and part == "imf" else point
         found[name] = Found(how, home * sd, home**2 * spread, doubtful)
     upright = replace(Landmarks.of(points), found=found)
-    if absent and not gone.isdisjoint(STERNUM):  # it may not reach that side either
-        gone |= {name for name in REQUIRED if name.endswith(absent)}
-    _require_enough_of_a_torso(upright.only(REQUIRED), [name for name in REQUIRED if name in gone])
+    if absent and not cut.isdisjoint(STERNUM):  # it may not reach that side either
+        cut |= {name for name in REQUIRED if name.endswith(absent)}
+    _require_enough_of_a_torso(upright.only(REQUIRED), [name for name in REQUIRED if name in cut])
     marks = upright.transformed(stance.inverse())
     return FoundLandmarks(marks, left_out, absent=absent, axes=stance.rotation)
 
 
-def _require_enough_of_a_torso(found: Landmarks, gone: Sequence[str]) -> None:
+def _require_enough_of_a_torso(found: Landmarks, cut: Sequence[str]) -> None:
     """Refuse where hardly anything is sure, or where the scan ends before most of it."""
     if len(found.doubtful) > 0.8 * len(found):
         raise MeshProblem(
@@ -747,10 +749,10 @@ def _require_enough_of_a_torso(found: Landmarks, gone: Sequence[str]) -> None:
             "landmarks by hand",
             code="not-a-torso",
         )
-    if gone and (not found.nipple_sides or len(gone) + len(found.doubtful) > 0.5 * (len(gone) + len(found))):
+    if cut and (not found.nipple_sides or len(cut) + len(found.doubtful) > 0.5 * (len(cut) + len(found))):
         raise MeshProblem(
             "no landmarks can be found: the scan ends before {names:landmark}",
             "Scan the bare front from neck to waist, both sides; or set by hand what can be seen",
             code="torso-cut-off",
-            names=list(gone),
+            names=list(cut),
         )

@@ -245,7 +245,7 @@ def align(
 ) -> Similarity:
     """Similarity that lays an upright reference onto a scan in any pose.
 
-    Iterated closest points from the landmarks' best similarity, trimmed, without the scan's border, and held by
+    Iterated closest points from the landmarks' best similarity, trimmed, without the scan's border, and constrained by
     the sternum so that the nearly cylindrical trunk does not slide.
     """
     shared = reference_landmarks.only(landmarks.names)
@@ -257,8 +257,8 @@ def align(
     source_normals = vertex_normals(reference.vertices, reference.faces)[::step]
     surface = Surface(mesh)
     normals = face_normals(mesh.vertices, mesh.faces)
-    held = [name for name in shared if name in STERNUM]
-    sternum_source, sternum_target = reference_landmarks.array(held), landmarks.array(held)
+    bones = [name for name in shared if name in STERNUM]
+    sternum_source, sternum_target = reference_landmarks.array(bones), landmarks.array(bones)
     for _ in range(_ITERATIONS):
         found = surface.closest(transform.apply(source))
         agree = (normals[found.faces] * (source_normals @ transform.rotation.T)).sum(axis=1)
@@ -267,7 +267,9 @@ def align(
             return transform
         order = np.argsort(found.distances[usable], kind="stable")
         usable = usable[order[: max(50, int(_KEPT * len(usable)))]]
-        weights = np.concatenate([np.ones(len(usable)), np.full(len(held), _STERNUM_SHARE * len(usable) / 2)])
+        weights = np.concatenate(
+            [np.ones(len(usable)), np.full(len(bones), _STERNUM_SHARE * len(usable) / 2)]
+        )
         refined = Similarity.fit(
             np.concatenate([source[usable], sternum_source]),
             np.concatenate([found.points[usable], sternum_target]),

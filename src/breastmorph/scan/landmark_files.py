@@ -150,10 +150,10 @@ def _from_ours(content: dict[str, Any]) -> LabelledPoints:
     )
 
 
-def _found_in(said: dict[str, Any]) -> dict[str, Found]:
+def _found_in(entries: dict[str, Any]) -> dict[str, Found]:
     """What our layout says of landmarks that the program found."""
-    how = said["found"]
-    doubtful = said["doubtful"] or []
+    how = entries["found"]
+    doubtful = entries["doubtful"] or []
     if not isinstance(how, dict) or not isinstance(doubtful, list):
         raise LandmarkProblem(
             "what the file says of found landmarks cannot be used ({key})",
@@ -162,12 +162,12 @@ def _found_in(said: dict[str, Any]) -> dict[str, Found]:
             key="found" if isinstance(doubtful, list) else "doubtful",
         )
     found = {}
-    for name, way in how.items():
-        if way == "set":
+    for name, method in how.items():
+        if method == "set":
             continue
         try:
-            sd = float(said["uncertainty"][name])
-            covariance = np.array(said["covariance"].get(name, np.diag([sd * sd] * 3).tolist()), float)
+            sd = float(entries["uncertainty"][name])
+            covariance = np.array(entries["covariance"].get(name, np.diag([sd * sd] * 3).tolist()), float)
             sound = 0.0 <= sd < math.inf and covariance.shape == (3, 3) and np.isfinite(covariance).all()
         except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
             sound = False
@@ -178,7 +178,7 @@ def _found_in(said: dict[str, Any]) -> dict[str, Found]:
                 code="unusable-landmarks/found",
                 key=f"uncertainty of {name[:60]}",
             )
-        found[name] = Found(str(way)[:60], sd, covariance, name in doubtful)
+        found[name] = Found(str(method)[:60], sd, covariance, name in doubtful)
     return found
 
 

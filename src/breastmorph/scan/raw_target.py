@@ -1,4 +1,4 @@
-"""Raw data to fit a model to: a surface or a bare point cloud in millimetres, with landmarks: set, or else found."""
+"""Raw data to fit a model to: a surface or a point cloud in millimetres, with landmarks: set, or else found."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class RawTarget:
     shape : TriangleMesh or (m, 3) float
         A surface or a point cloud, in mm.
     landmarks : Landmarks
-        In the same frame; those that nobody set as the program found them.
+        In the same frame; those that no person set as the program found them.
     to_file : Similarity
         Takes these coordinates back to the file's axes and unit.
     findings : tuple of Finding
@@ -200,7 +200,7 @@ def load_points(path: Path) -> Floats:
         columns, lines = (header.index("x"), header.index("y"), header.index("z")), lines[1:]
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an empty table is told below
+            warnings.simplefilter("ignore")  # an empty table is found below
             points = np.loadtxt(lines, delimiter=mark, usecols=columns, ndmin=2, dtype=np.float64)
     except (ValueError, IndexError) as error:
         reason = printable(str(error).split("(")[0].strip().rstrip(".;"), 160)

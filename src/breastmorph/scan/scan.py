@@ -48,7 +48,7 @@ _ALIASES = {
 
 
 def is_same_skin(landmark: str) -> bool:
-    """Whether a landmark is the same skin on everybody: notch, xiphoid and nipples."""
+    """Whether a landmark is the same skin on every person: notch, xiphoid and nipples."""
     return landmark in STERNUM or landmark.startswith("nipple")
 
 
@@ -226,8 +226,8 @@ class Landmarks(Mapping[str, Floats]):
     @property
     def unset(self) -> tuple[str, ...]:
         """What is not set of the sternum and of the sides that are not absent."""
-        gone = {f"{part}_{side}" for side in self.absent_sides for part in OF_A_BREAST}
-        return tuple(name for name in REQUIRED if name not in self.names and name not in gone)
+        absent = {f"{part}_{side}" for side in self.absent_sides for part in OF_A_BREAST}
+        return tuple(name for name in REQUIRED if name not in self.names and name not in absent)
 
     @property
     def complete_sides(self) -> tuple[str, ...]:
@@ -285,13 +285,13 @@ class Scan(Shown):
 
 
 Verdict = Literal["usable", "repaired", "refused"]
-Note = Callable[[Finding], None]  # is told every finding
+Note = Callable[[Finding], None]  # called with every finding
 Facts = Mapping[str, float | int | str]
 
 
 @dataclass(frozen=True, eq=False)
-class Doubts:
-    """What a scan's shape says against it and its landmarks: the dearest part of a check.
+class PlausibilityReport:
+    """What a scan's shape says against it and its landmarks: the costliest part of a check.
 
     Attributes
     ----------
@@ -304,7 +304,7 @@ class Doubts:
 
     @classmethod
     def of(cls, scan: Scan) -> Self:
-        """A scan's own, to be kept for who reads the same files again."""
+        """A scan's own, to be kept for another reading of the same files."""
         return cls(scan.warnings, scan.rather)
 
     def as_dict(self) -> dict[str, Any]:

@@ -117,7 +117,7 @@ def signs(mesh: TriangleMesh, landmarks: Landmarks) -> Signs:
         near = close[distances_from(nipples, front.vertices[edges[close]].mean(axis=1)) < _OUTER[0]]
         stretched = float(np.median(size[near]) / np.median(size)) if len(near) else 1.0
     longest = size[of_half_edge].reshape(3, -1).max(axis=0)
-    points, directions = _evened(front, normals, longest)
+    points, directions = _resampled(front, normals, longest)
     found = [_nipple(points, directions, nipple) for nipple in nipples]
     return Signs(
         *_beside(surface, normals),
@@ -214,8 +214,8 @@ def _beside(surface: Surface, normals: Floats) -> tuple[float, float]:
     near, far = _GAPS
 
     def share(direction: Floats) -> float:
-        face, way, _ = surface.first_hit(mesh.vertices[ids] + near * direction, direction)
-        return float(((face >= 0) & (way < far - near)).mean())
+        face, distance, _ = surface.first_hit(mesh.vertices[ids] + near * direction, direction)
+        return float(((face >= 0) & (distance < far - near)).mean())
 
     return share(-normals[ids]), share(normals[ids])
 
@@ -262,7 +262,7 @@ def _rough(points: Floats) -> float:
     return float(np.median(np.sqrt((left**2).sum(axis=1)[enough] / free[enough])))
 
 
-def _evened(mesh: TriangleMesh, normals: Floats, longest: Floats) -> tuple[Floats, Floats]:
+def _resampled(mesh: TriangleMesh, normals: Floats, longest: Floats) -> tuple[Floats, Floats]:
     """Points of a surface a few millimetres apart, whatever its triangles, and their normals.
 
     Parameters

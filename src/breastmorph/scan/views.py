@@ -226,11 +226,11 @@ def render(skin: Skin, size: int, pixel: float, coloured: bool = False) -> View:
     layers, valid = _filled(layers.reshape(-1, size, size), (count > 0).reshape(size, size))
     total = max(valid.sum(), 1)
     mean = (layers * valid).sum(axis=(1, 2)) / total
-    rest = (layers - mean[:, None, None]) * valid
-    channels = [rest[0] / (16.0 * pixel), valid, *_slopes(rest[0], valid, pixel)]
+    relief = (layers - mean[:, None, None]) * valid
+    channels = [relief[0] / (16.0 * pixel), valid, *_slopes(relief[0], valid, pixel)]
     if coloured:
         seen = len(values) > 1
-        channels += list(np.clip(rest[1:], -3.0, 3.0)) if seen else [np.zeros_like(valid)] * 3
+        channels += list(np.clip(relief[1:], -3.0, 3.0)) if seen else [np.zeros_like(valid)] * 3
         channels.append(np.full_like(valid, float(seen)))
     return View(np.stack(channels).astype(np.float32), float(mean[0]), float(valid.mean()))
 
@@ -442,13 +442,13 @@ def _posed(points: Floats, axes: Sequence[Floats]) -> list[Pose]:
     normals = np.zeros_like(points)
     views = [Skin((points - middle) @ turn.T, normals) for turn in axes]
     poses = []
-    for turn, said in zip(axes, net.look(views), strict=True):
-        first = said.flags[1:4] / np.linalg.norm(said.flags[1:4])
-        second = said.flags[4:7] - first * (first @ said.flags[4:7])
+    for turn, vote in zip(axes, net.look(views), strict=True):
+        first = vote.flags[1:4] / np.linalg.norm(vote.flags[1:4])
+        second = vote.flags[4:7] - first * (first @ vote.flags[4:7])
         second = second / max(float(np.linalg.norm(second)), 1e-9)
         to_body = np.column_stack([first, second, np.cross(first, second)])
-        centre = said.points[0] @ turn + middle
-        poses.append(Pose(to_body @ turn, centre, float(said.flags[0]), float(said.flags[7])))
+        centre = vote.points[0] @ turn + middle
+        poses.append(Pose(to_body @ turn, centre, float(vote.flags[0]), float(vote.flags[7])))
     return poses
 
 

@@ -122,7 +122,7 @@ def _mesh_of(scene: _Document) -> TriangleMesh:
     texture = None
     if len(uv) == len(parts) and len(corners):
         images = {part.image for part in parts}
-        image = images.pop() if len(images) == 1 else None  # which face shows which could not be said
+        image = images.pop() if len(images) == 1 else None  # which face shows which is not known
         texture = Texture(np.concatenate(uv)[corners], b"" if image is None else scene.picture(image))
     extras = scene.document.get("asset", {}).get("extras")
     space = extras.get("SPACE", "") if isinstance(extras, dict) else ""

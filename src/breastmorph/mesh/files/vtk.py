@@ -93,9 +93,9 @@ class _LegacyReader:
         if kind.lower() not in _LEGACY_TYPES:
             raise damaged("{what} has the unknown type {kind!r}", what=what, kind=kind[:40])
         dtype = np.dtype(">" + _LEGACY_TYPES[kind.lower()])
-        rest = len(self.data) - self.at
+        left = len(self.data) - self.at
         least = count * dtype.itemsize if self.binary else 2 * count - 1
-        if count < 0 or least > rest:  # before anything is allocated
+        if count < 0 or least > left:  # before anything is allocated
             raise truncated("{what} announces {count:,} numbers, fewer are there", what=what, count=count)
         if self.binary:
             values = np.frombuffer(self.data, dtype, count, self.at)
