@@ -417,7 +417,7 @@ def write_cohort(
     colour : bool
         Whether the scans have vertex colours; their shapes are the same with and without.
     visits : int
-        How often each subject is scanned (see :func:`breastmorph.phantom.cohort.later_visit`). With more than one, scans
+        How often each one is scanned (see :func:`breastmorph.phantom.cohort.later_visit`). With more than one, scans
         are called ``000_1``, ``000_2`` ...; the first ones are the scans of the same cohort with one visit.
     changes : VisitParameters, optional
         What is other at each later visit, against the first: posture, breath, and in some people one breast.
