@@ -142,7 +142,7 @@ def gauge(cohort: Cohort, folds: int) -> None:
 def told(what: str, standing: Standing | None) -> None:
     """Print a judgement."""
     if standing is not None:
-        print(f"gauge, {what}: {standing.level}: {standing.finding.said('command').cause}")
+        print(f"gauge, {what}: {standing.level}: {standing.finding.cause.text()}")
 
 
 def row(name: str, editors: list[Editor]) -> None:

@@ -64,7 +64,7 @@ def of_source(source: str) -> Iterator[Key]:
         if called == "in_context":
             context, *words = (ast.literal_eval(argument) for argument in node.args)
             yield from ((context, word) for word in words)
-        elif called == "Plural":
+        elif called == "Plural" and len(node.args) == 2:
             one, many = (ast.literal_eval(argument) for argument in node.args)
             yield "", (one, many)
         elif called in SENTENCES and not _is_log(node.func):
@@ -186,7 +186,7 @@ def problems(catalogue: Catalog) -> Iterator[str]:
             said = [entry.string] if isinstance(entry.string, str) else list(entry.string)
             if not all(said):
                 yield f"not translated: {english[0]!r}" + (f" ({entry.context})" if entry.context else "")
-            elif any(_values(text) != _values(english[-1]) for text in said):
+            elif not all(_values(text) <= _values(english[-1]) for text in said):
                 yield f"other values than {english[-1]!r} has: {said[-1]!r}"
 
 

@@ -40,7 +40,6 @@ PROMISED = {
     "Plural": "one many",
     "Language": "code catalogue",
     "language": "code",
-    "Said": "cause remedy",
     "load_scan": "path landmarks unit scale_by landmark_order template",
     "load_scans": "scans landmarks unit scale_by landmark_order template progress",
     "check_scan": "path landmarks unit scale_by landmark_order template",

@@ -36,7 +36,6 @@ _HOME = {
     "Plural": "breastmorph.foundation.language",
     "Language": "breastmorph.foundation.language",
     "language": "breastmorph.foundation.language",
-    "Said": "breastmorph.foundation.messages",
     "load_scan": "breastmorph.api.scans",
     "load_scans": "breastmorph.api.scans",
     "check_scan": "breastmorph.api.scans",
@@ -161,7 +160,7 @@ if TYPE_CHECKING:
         MeshProblem,
     )
     from breastmorph.foundation.language import Language, Plural, language
-    from breastmorph.foundation.messages import Audience, Finding, Message, Said
+    from breastmorph.foundation.messages import Audience, Finding, Message
     from breastmorph.mask import breast_mask
     from breastmorph.mesh.files import load_mesh, save_mesh
     from breastmorph.mesh.geometry import Similarity

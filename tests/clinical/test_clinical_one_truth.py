@@ -30,8 +30,7 @@ from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import load_cohort
 from breastmorph.explorer.model_view import ModelOrigin, ModelView
 from breastmorph.explorer.shapes import NamedShape
-from breastmorph.foundation.errors import measure_in_words
-from breastmorph.foundation.terms import MEASURES, PAIRS_IN_WORDS
+from breastmorph.foundation.terms import MEASURES, PAIRS_IN_WORDS, measure_in_words
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.demo_model import demo_model

@@ -21,11 +21,12 @@ from breastmorph.clinical.patient import mean_patient
 from breastmorph.explorer.answers import error_record, spoken
 from breastmorph.explorer.patients import failure
 from breastmorph.explorer.settings import Settings
-from breastmorph.foundation.errors import MeshProblem
+from breastmorph.foundation.errors import MeshProblem, error_context
 from breastmorph.foundation.terms import MEASURES
 from breastmorph.mesh.files import load_mesh
+from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.files import save_model
-from breastmorph.scan.check import ScanFiles
+from breastmorph.scan.check import ScanFiles, require_size
 from explorer_client import Visitor, running
 
 
@@ -155,15 +156,17 @@ def test_an_edits_refusal_uses_the_pages_words(visitor):
 
 def test_why_a_registration_failed_uses_the_pages_words_from_its_record(tmp_path):
     files = ScanFiles("a", tmp_path / "a.ply")
-    failed = FailedScan.of(files, MeshProblem.of("too-large", files.mesh, faces=9_000_000, most=5_000_000))
-    assert failed.message.startswith("a.ply: too large: 9,000,000 faces")
-    assert "--max-faces" in failed.message
+    with pytest.raises(MeshProblem) as refused, error_context(files.mesh, MeshProblem):
+        require_size(TriangleMesh(np.eye(3), np.array([[0, 1, 2]] * 2)), max_faces=1)
+    failed = FailedScan.of(files, refused.value)
+    assert failed.message.startswith("a.ply: too large: 2 faces")
+    assert "max_faces" in failed.message
     kept = RegisteredFolder(tmp_path / "out")
     kept.store(failed)
     again = kept.outcome("a")
     assert again.code == "too-large"
     assert spoken(error_record(failure(again)), "en") == {
-        "cause": "too large: 9,000,000 faces (at most 5,000,000)",
+        "cause": "too large: 2 faces (at most 1)",
         "remedy": "Decimate it first (300,000 faces are plenty)",
         "where": "a",
         "code": "too-large",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from breastmorph.explorer.answers import sentences, spoken
 from breastmorph.foundation import language
-from breastmorph.foundation.errors import warning
-from breastmorph.foundation.messages import Message
+from breastmorph.foundation.messages import Message, warning
 from breastmorph.foundation.terms import MEASURES
 from explorer_client import Visitor
 from invented_language import CODE, invent

@@ -17,7 +17,8 @@ from breastmorph.explorer.picks import ORDER, Picks, guide
 from breastmorph.explorer.proposing import Proposal
 from breastmorph.explorer.reading import clustered, guessed_pose, shown_scan
 from breastmorph.explorer.settings import Settings
-from breastmorph.foundation.errors import FileProblem, Finding
+from breastmorph.foundation.errors import FileProblem
+from breastmorph.foundation.messages import note
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity, rotation_about
@@ -460,7 +461,7 @@ def test_a_folder_is_sorted_by_doubt_and_the_rest_confirmed_at_once(folder):
 
     queue.take_proposal(first, lambda _: Proposal(FoundLandmarks(found_on_torso())))
     queue.take_proposal(second, lambda _: Proposal(FoundLandmarks(found_on_torso("xiphoid", "nipple_left"))))
-    queue.take_proposal(third, lambda _: Proposal(refused=Finding("not-a-torso")))
+    queue.take_proposal(third, lambda _: Proposal(refused=note("not-a-torso", "no torso")))
     assert queue.take_proposal(last, broken) is None
     rows = [(row["name"], row["status"], row["doubt"]) for row in queue.rows()]
     assert rows == [

@@ -46,17 +46,14 @@ def test_what_is_unusual_is_noticed_and_named(scores, sign):
         found = people.standing(coefficients * (1.04 if k < people.traits.modes else 1.0))
         assert found.level == "unusual"
         if k >= people.traits.modes:
-            assert (
-                f"mode {k + 1} is {'larger' if sign > 0 else 'smaller'} than"
-                in found.finding.said("command").cause
-            )
+            assert f"mode {k + 1} is {'larger' if sign > 0 else 'smaller'} than" in found.finding.cause.text()
         far = people.standing(2.0 * coefficients)
         assert far.level == "implausible"
         assert far.share > found.share > 0.6
     if scores:
-        said = people.standing(coefficients * 0.95).finding.said("command").cause
+        said = people.standing(coefficients * 0.95).finding.cause.text()
         assert "% of the model's 60 subjects; all in all more unusual than" in said
-        assert far.finding.said("command").cause.endswith("more unusual than all of them")
+        assert far.finding.cause.text().endswith("more unusual than all of them")
 
 
 @pytest.mark.parametrize(("reach", "apart"), [(35.0, 30.0), (20.0, 34.0)])

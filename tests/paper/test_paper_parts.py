@@ -164,7 +164,7 @@ def test_parameters_survive_their_file():
 def test_a_folder_that_is_no_study(tmp_path):
     with pytest.raises(FileProblem, match=r"no such folder.*Make one") as caught:
         StudyFolder(tmp_path / "nowhere").description()
-    assert f"breastmorph paper --phantom 110 --out {tmp_path / 'nowhere'}" in caught.value.text("command")
+    assert f"breastmorph paper --phantom 110 --out {tmp_path / 'nowhere'}" in caught.value.text()
     with pytest.raises(FileProblem, match=r"holds no study.*Make one"):
         StudyFolder(tmp_path).description()
     (tmp_path / "study.json").write_text("{}")

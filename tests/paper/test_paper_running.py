@@ -351,7 +351,7 @@ def test_wrong_wishes_are_refused(studied, tmp_path):
         small_study(tmp_path / "other", tmp_path / "nowhere")
     with pytest.raises(BreastMorphError, match="holds no study") as caught:
         open_study(tmp_path)
-    assert "breastmorph paper" in caught.value.text("command")
+    assert "breastmorph paper" in caught.value.text()
 
 
 def test_one_seed_one_result(studied):

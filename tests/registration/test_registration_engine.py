@@ -16,8 +16,9 @@ from breastmorph.batch.executors import InProcess, LocalProcesses
 from breastmorph.batch.product import ProductMaker, input_hashes
 from breastmorph.batch.registered_folder import RegisteredFolder
 from breastmorph.foundation import locks as lock_module
-from breastmorph.foundation.errors import FileProblem, warning
+from breastmorph.foundation.errors import FileProblem
 from breastmorph.foundation.locks import locked_folder
+from breastmorph.foundation.messages import warning
 from breastmorph.foundation.workers import Limits
 from breastmorph.scan import check
 from breastmorph.scan.check import check_scan
@@ -150,7 +151,7 @@ def test_what_an_earlier_check_said_is_not_sought_again(rules, tmp_path, monkeyp
         looked.append(marks)
         place = marks["xiphoid"] + [0.0, 30.0, 0.0]
         own = Found("shape", 2.0, 4.0 * np.eye(3))
-        said = warning("landmark-improbable", name="xiphoid", distance=30.0, place="1, 2, 3")
+        said = warning("landmark-improbable", "{name:landmark} lies off", name="xiphoid", distance=30.0)
         return [said], Landmarks(("xiphoid",), place[None], found={"xiphoid": own})
 
     monkeypatch.setattr(check, "recheck_landmarks", look)

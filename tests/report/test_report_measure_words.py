@@ -8,8 +8,7 @@ import pytest
 
 from breastmorph.clinical.distances import DISTANCES, PAIRS
 from breastmorph.clinical.measure_table import Measure
-from breastmorph.foundation.errors import measure_in_words
-from breastmorph.foundation.terms import MEASURES
+from breastmorph.foundation.terms import MEASURES, measure_in_words
 from breastmorph.report.measure_tables import change_row, in_cm, measure_row
 
 

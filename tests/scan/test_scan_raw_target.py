@@ -71,7 +71,7 @@ def test_three_landmarks_are_enough_where_none_can_be_found(files, scan, monkeyp
     folder, _ = files
 
     def refuses(*_, **__):
-        raise MeshProblem.of("not-a-torso")
+        raise MeshProblem("no torso", code="not-a-torso")
 
     monkeypatch.setattr("breastmorph.scan.check.find_landmarks", refuses)
     three = load_landmarks(folder / "a.json").only(("xiphoid", "nipple_left", "nipple_right"))

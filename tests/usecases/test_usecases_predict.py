@@ -9,7 +9,8 @@ import pytest
 
 from breastmorph.clinical.feature_requests import parse_request
 from breastmorph.clinical.patient import Patient
-from breastmorph.foundation.errors import BreastMorphError, warning
+from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.messages import warning
 from breastmorph.usecases.predict import PredictorCache, PredictRequest, predict
 from predicted_people import flattened, model, predictor
 
@@ -61,7 +62,7 @@ def test_nothing_of_a_half_that_was_operated_on_is_evidence(strangers):
 
 
 def test_the_value_holds_measures_nipples_and_all_warnings(strangers):
-    spoken = warning("landmarks-moved", far=[])
+    spoken = warning("landmarks-moved", "landmarks moved")
     flat, earlier = flattened(strangers[3], "right"), Patient("p", strangers[3])
     patient = replace(Patient("p", flat, absent_side="right"), warnings=(spoken,))
     result = predict(PredictRequest(model(), patient, "right", earlier=earlier), Fitted())

@@ -121,7 +121,7 @@ def test_a_study_names_what_is_missing_and_what_is_not_its_own(tmp_path, paramet
     found = differing(study)
     assert set(found) == {"notes.txt", "other.svg", "modes.svg"}
     assert found["modes.svg"].code == "missing"
-    assert command in found["modes.svg"].text("command")
+    assert command in found["modes.svg"].text()
 
 
 def test_a_folder_without_results_is_refused(tmp_path):

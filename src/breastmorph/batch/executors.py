@@ -11,6 +11,7 @@ from typing import Protocol
 from breastmorph.batch.product import FailedScan, Hashes, ProductMaker, Recipe, input_hashes
 from breastmorph.batch.registered_folder import Outcome, RegisteredFolder
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
+from breastmorph.foundation.language import N_
 from breastmorph.foundation.locks import FolderLock
 from breastmorph.foundation.machine import cores
 from breastmorph.foundation.workers import Failure, Limits, run_each
@@ -18,7 +19,12 @@ from breastmorph.scan.check import ScanFiles
 
 TIME_LIMIT = 600.0  # seconds; a usual scan takes about one, a very large one a minute
 Outcomes = Generator[Outcome, None, None]
-_FORESEEN = ("time-limit", "memory-limit", "crashed", "worker-lost")
+_FORESEEN = {
+    "time-limit": N_("Look at the scan, or raise the time limit"),
+    "memory-limit": N_("Decimate the scan, raise the memory limit or take fewer processes"),
+    "crashed": N_("Try again; if it fails again, look at the scan"),
+    "worker-lost": N_("Try again; if it fails again, look at the scan"),
+}
 
 
 class Executor(Protocol):
@@ -84,7 +90,9 @@ def failed_scan(files: ScanFiles, failure: Failure, inputs: Hashes | None = None
         with suppress(FileProblem):
             inputs = input_hashes(files)
     if failure.code in _FORESEEN:
-        error = BreastMorphError.of(failure.code, files.mesh, why=failure.reason)
+        error = BreastMorphError(
+            "{why}", _FORESEEN[failure.code], files.mesh, code=failure.code, why=failure.reason
+        )
     else:
         error = BreastMorphError(
             failure.reason, "Look at the machine it ran on", files.mesh, code=failure.code

@@ -155,7 +155,7 @@ class FailedScan:
         cls, files: ScanFiles, error: BreastMorphError, inputs: Hashes | None = None, trace: str = ""
     ) -> Self:
         """The failure of some files, without saying where on this machine they or the program lie."""
-        parts = (error.text("command", folders=False), trace, error.finding.as_dict())
+        parts = (error.text(folders=False), trace, error.finding.as_dict())
         message, trace, finding = (_by_name(part, files) for part in parts)
         return cls(
             files.id, message, error.code, inputs or {}, _PROGRAM_FOLDER.sub(r'File "\1"', trace), finding

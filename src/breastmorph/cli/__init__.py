@@ -15,6 +15,8 @@ from importlib import import_module
 from io import TextIOWrapper
 from typing import Any
 
+from breastmorph.cli.wording import COMMAND
+
 
 @contextmanager
 def silent_ctrl_c() -> Iterator[None]:
@@ -86,7 +88,7 @@ class _Told(logging.Handler):
         noted: object = record.msg
         if isinstance(noted, Finding):
             record = copy(record)
-            record.msg = noted.said("command").cause
+            record.msg = noted.cause.text(COMMAND)
         click.echo(self.format(record), err=True)
 
 
@@ -137,7 +139,7 @@ class _LazyGroup(click.Group):
             with _notes_told():
                 return super().invoke(ctx)
         except BreastMorphError as error:
-            click.echo(f"breastmorph: {error.text('command')}", err=True)
+            click.echo(f"breastmorph: {error.text(COMMAND)}", err=True)
             sys.exit(2)
         except OSError as error:
             if error.errno not in _FULL:

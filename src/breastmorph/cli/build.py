@@ -25,6 +25,7 @@ from breastmorph.cli.printing import (
     warn,
 )
 from breastmorph.cli.provenance import provenance
+from breastmorph.cli.wording import COMMAND
 from breastmorph.foundation.messages import sentences
 from breastmorph.foundation.phrases import short_list
 from breastmorph.foundation.text import name_of
@@ -88,7 +89,7 @@ def command(
     save_model(built.model, out)
     record = {
         **_record(built, out),
-        "warnings": sentences(built.suspects.warnings()),
+        "warnings": sentences(built.suspects.warnings(), COMMAND),
         "made": provenance(),
     }
     if as_json:

@@ -23,6 +23,7 @@ from breastmorph.cli.printing import (
     warn,
 )
 from breastmorph.cli.provenance import provenance
+from breastmorph.cli.wording import COMMAND
 from breastmorph.foundation.text import shown
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.scan import Check
@@ -74,7 +75,7 @@ def _record(check: Check) -> dict[str, Any]:
         "id": check.id,
         "verdict": check.verdict,
         **check.facts,
-        "findings": [finding.told("command") for finding in check.findings],
+        "findings": [finding.described(COMMAND) for finding in check.findings],
     }
 
 
@@ -82,7 +83,7 @@ def _row(check: Check) -> list[str]:
     style = _STYLE[check.verdict]
     remarks = []
     for finding in check.findings:
-        remark, remedy = finding.said("command")
+        remark, remedy = finding.cause.text(COMMAND), finding.advice.text(COMMAND)
         if finding.level == "refusal":
             where = check.error.where if check.error else None
             place = f"{shown(where.name)}: " if isinstance(where, Path) else ""

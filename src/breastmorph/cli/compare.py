@@ -21,6 +21,7 @@ from breastmorph.cli.printing import (
     warn,
 )
 from breastmorph.cli.provenance import provenance
+from breastmorph.cli.wording import COMMAND
 from breastmorph.foundation.files import csv_text, json_text, make_folder, write_file
 from breastmorph.foundation.messages import sentences
 from breastmorph.scan.check import CheckParameters
@@ -104,7 +105,7 @@ def command(
     request = CompareRepeatedRequest(people, folder=repeat.name, repeatability=known, check=check)
     found = compare_repeated(request, partial(progress_with, "Comparing"))
     for person, error in found.failed.items():
-        click.echo(f"{person}: {error.text('command')}", err=True)
+        click.echo(f"{person}: {error.text(COMMAND)}", err=True)
     _show_study(found.study, out, as_json)
 
 
@@ -123,7 +124,7 @@ def _show_comparison(found: Comparison, out: Path, as_json: bool) -> None:
     print_page(comparison_sheet(found), out / "comparison")
     page = write_comparison_page(found, out)
     write_file(out / "comparison.json", json_text(record).encode())
-    warn(sentences(found.warnings))
+    warn(sentences(found.warnings, COMMAND))
     if as_json:
         print_json(record)
         return
@@ -143,7 +144,7 @@ def _show_study(study: RepeatStudy, out: Path, as_json: bool) -> None:
 
     study.repeatability.save(out / "repeatability.json")
     page = write_repeat_page(study, out)
-    warn(sentences(study.warnings))
+    warn(sentences(study.warnings, COMMAND))
     if as_json:
         print_json(study.repeatability.as_record() | {"made": provenance()})
         return

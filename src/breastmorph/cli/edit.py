@@ -27,6 +27,7 @@ from breastmorph.cli.printing import (
     warn,
 )
 from breastmorph.cli.provenance import provenance
+from breastmorph.cli.wording import COMMAND
 from breastmorph.clinical.distances import DISTANCES, KINDS, PAIRS, PAPER, STRAIGHT
 from breastmorph.clinical.feature_requests import REGIONS, parse_request
 from breastmorph.foundation.arrays import Floats
@@ -141,7 +142,7 @@ def command(
     else:
         _print(result)
         click.echo(f"Written: {', '.join(str(path) for path in files)}")
-    warn(sentences(result.edit.warnings))
+    warn(sentences(result.edit.warnings, COMMAND))
 
 
 def _write(result: EditResult, record: dict[str, Any], out: Path) -> list[Path]:
@@ -198,14 +199,14 @@ def _print(result: EditResult) -> None:
     if moved:
         click.echo(f"Moved (root mean square): {moved}")
     if found.standing is not None:
-        click.echo(f"{found.standing.level.capitalize()}: {found.standing.finding.said('command').cause}")
+        click.echo(f"{found.standing.level.capitalize()}: {found.standing.finding.cause.text(COMMAND)}")
     if found.basis:
         click.echo(f"Regression trained on {found.basis}")
     elif beside is not None:
         click.echo(f"The linear version (the paper's regression) was trained on {beside.basis}")
     elif result.linear_refusal is not None:
         click.echo(
-            f"The linear version beside it is not possible here: {result.linear_refusal.said('command').cause}"
+            f"The linear version beside it is not possible here: {result.linear_refusal.finding.cause.text(COMMAND)}"
         )
     else:
         click.echo("The linear version beside it takes a minute with tape measures: ask for it with --linear")
@@ -230,7 +231,7 @@ def _draw_grid(request: GridRequest, out: Path, as_json: bool) -> None:
                 record |= step.edit.as_dict()
             elif step.refusal is not None:
                 rows[-1].append((None, f"{title} {where}: not attainable"))
-                refused.append(step.refusal.text("command"))
+                refused.append(step.refusal.text(COMMAND))
                 record["refused"] = refused[-1]
             records.append(record)
     make_folder(out)

@@ -29,6 +29,7 @@ from breastmorph.cli.printing import (
     warn,
 )
 from breastmorph.cli.provenance import provenance
+from breastmorph.cli.wording import COMMAND
 from breastmorph.evaluation.model_evaluation import Evaluation, EvaluationParameters
 from breastmorph.evaluation.privacy import Privacy
 from breastmorph.evaluation.training_set import Curve
@@ -189,7 +190,7 @@ def _print_privacy(revealed: Privacy) -> None:
         for one in revealed.recognition
     ]
     print_table("Privacy: is a person with a known scan in the model?", columns, rows)
-    for sentence in revealed.verdict("command"):
+    for sentence in revealed.verdict(COMMAND):
         click.echo(sentence)
 
 

@@ -19,6 +19,7 @@ from breastmorph.cli.options import (
 )
 from breastmorph.cli.printing import print_json, print_table
 from breastmorph.cli.provenance import provenance
+from breastmorph.cli.wording import COMMAND
 from breastmorph.foundation.files import json_text, make_folder, write_file
 from breastmorph.foundation.messages import sentences
 from breastmorph.mesh.files import save_mesh
@@ -110,8 +111,10 @@ def _record(model: ShapeModel, result: FitResult) -> dict[str, Any]:
         "landmarks_found": {name: one.sd for name, one in found.landmarks.found.items()},
         "landmarks_doubtful": list(found.landmarks.doubtful),
         **_figures(found),
-        "warnings": sentences([finding for finding in result.findings if finding.level == "warning"]),
-        "findings": [finding.told("command") for finding in target.findings],
+        "warnings": sentences(
+            [finding for finding in result.findings if finding.level == "warning"], COMMAND
+        ),
+        "findings": [finding.described(COMMAND) for finding in target.findings],
     }
 
 
@@ -144,9 +147,9 @@ def _print(result: FitResult, standing: Standing) -> None:
         ("points over the model explained", f"{found.explained:.0%}"),
         ("model seen in the scan", f"{found.covered:.0%}"),
         ("distance from the mean", f"{found.mahalanobis:.1f} sd ({found.unusual:.2f} of a typical member's)"),
-        ("among the model's subjects", standing.finding.said("command").cause),
+        ("among the model's subjects", standing.finding.cause.text(COMMAND)),
         ("size against the mean", f"{figures['size']:.3f}"),
     ]
     print_table(f"Fit of {result.target.id}", ["", ""], rows)
-    for sentence in sentences(result.findings):
+    for sentence in sentences(result.findings, COMMAND):
         click.echo(f"Note: {sentence}")

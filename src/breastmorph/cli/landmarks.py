@@ -25,6 +25,7 @@ from breastmorph.cli.printing import (
     warn,
 )
 from breastmorph.cli.provenance import provenance
+from breastmorph.cli.wording import COMMAND
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import make_folder
 from breastmorph.foundation.messages import Finding
@@ -96,17 +97,17 @@ def _keep(out: Path, sheets: bool, files: ScanFiles, mesh: TriangleMesh, found: 
 
 
 def _causes(findings: Iterable[Finding]) -> list[str]:
-    return [finding.said("command").cause for finding in findings]
+    return [finding.cause.text(COMMAND) for finding in findings]
 
 
 def _record(scan: LandmarksOfScan) -> dict[str, Any]:
     found = scan.outcome
     if isinstance(found, Failure):
         error = found.error
-        reason = error.text("command") if isinstance(error, BreastMorphError) else found.reason
+        reason = error.text(COMMAND) if isinstance(error, BreastMorphError) else found.reason
         return {"id": scan.id, "verdict": "refused", "reason": reason}
     if isinstance(found, BreastMorphError):
-        return {"id": scan.id, "verdict": "refused", "reason": found.text("command")}
+        return {"id": scan.id, "verdict": "refused", "reason": found.text(COMMAND)}
     return {
         "id": scan.id,
         "verdict": "found",

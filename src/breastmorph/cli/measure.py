@@ -23,6 +23,7 @@ from breastmorph.cli.options import (
 )
 from breastmorph.cli.printing import print_json, print_table, progress_with
 from breastmorph.cli.provenance import provenance
+from breastmorph.cli.wording import COMMAND
 from breastmorph.clinical.data_dictionary import dictionary
 from breastmorph.clinical.distances import PAIRS, PAPER
 from breastmorph.clinical.examination import Examination, as_record, as_row
@@ -124,8 +125,7 @@ def command(
             {
                 "subjects": [as_record(one) for one in done],
                 "failed": [
-                    {"id": name, "message": error.text("command"), "code": error.code}
-                    for name, error in failed
+                    {"id": name, "message": error.text(COMMAND), "code": error.code} for name, error in failed
                 ],
                 "made": provenance(),
             }
@@ -138,7 +138,7 @@ def command(
         if csv_file is not None and done:
             click.echo(f"All measures are in {csv_file}")
         for name, error in failed:
-            click.echo(f"{name}: {error.text('command')}", err=True)
+            click.echo(f"{name}: {error.text(COMMAND)}", err=True)
     sys.exit(0 if not failed else 1 if done else 2)
 
 
@@ -228,7 +228,7 @@ def _print_many(done: Sequence[Examination]) -> None:
 
 
 def _why(reason: Finding | None) -> str:
-    return reason.said("command").cause if reason is not None else ""
+    return reason.cause.text(COMMAND) if reason is not None else ""
 
 
 def _remarks(one: Examination) -> list[str]:
@@ -245,7 +245,7 @@ def _remarks(one: Examination) -> list[str]:
         lines.append(f"Not determinable: grade of ptosis ({'; '.join(ungraded)})")
     if one.symmetry_reason:
         lines.append(f"Not determinable: symmetry ({_why(one.symmetry_reason)})")
-    return lines + [f"Note: {sentence}" for sentence in sentences(one.warnings)]
+    return lines + [f"Note: {sentence}" for sentence in sentences(one.warnings, COMMAND)]
 
 
 def _number(measure: Measure) -> str:

@@ -18,6 +18,7 @@ from breastmorph.cli.options import (
 )
 from breastmorph.cli.printing import print_json, print_table, warn
 from breastmorph.cli.provenance import provenance
+from breastmorph.cli.wording import COMMAND
 from breastmorph.clinical.feature_requests import parse_request
 from breastmorph.clinical.missing_region import BOTH
 from breastmorph.foundation.errors import error_context
@@ -114,7 +115,7 @@ def command(
     else:
         _print(result)
         click.echo(f"Written to {out}")
-    warn(sentences(predicted.prediction.warnings))
+    warn(sentences(predicted.prediction.warnings, COMMAND))
 
 
 def _write(result: PlanResult, record: dict[str, Any], out: Path) -> list[Path]:
@@ -140,7 +141,7 @@ def _print(result: PlanResult) -> None:
     from breastmorph.report.handout import plan_rows, section_rows
 
     found = result.plan
-    click.echo(f"{found.note.said('command').cause}.")
+    click.echo(f"{found.note.cause.text(COMMAND)}.")
     rows = [*plan_rows(found), *section_rows(result.sections)]
     columns = ["", *(f"{side.side} breast" for side in found.sides)]
     title = f"{result.patient.id}: {found.target} minus scanned"

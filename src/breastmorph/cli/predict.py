@@ -23,6 +23,7 @@ from breastmorph.cli.options import (
 )
 from breastmorph.cli.printing import print_json, print_table, warn
 from breastmorph.cli.provenance import provenance
+from breastmorph.cli.wording import COMMAND
 from breastmorph.clinical.feature_requests import parse_request
 from breastmorph.clinical.measure_table import Measure, predicted_record
 from breastmorph.clinical.missing_region import BOTH
@@ -147,7 +148,7 @@ def command(
     else:
         _print(result)
         click.echo(f"Look at {out / 'sheet.png'}" if not no_sheet else f"Written to {out}")
-    warn(sentences(result.prediction.warnings))
+    warn(sentences(result.prediction.warnings, COMMAND))
 
 
 def _write(result: PredictResult, record: dict[str, Any], out: Path, samples: int, seed: int) -> list[Path]:
@@ -251,7 +252,7 @@ def _record(result: PredictResult, model: str) -> dict[str, Any]:
         "sd_normal_mm": {"mean": float(inside.mean()), "largest": float(inside.max())},
         "units": "mm, cm2 and cc; deviation is one standard deviation of the prediction",
         "measures": [predicted_record(row) for row in found.measures],
-        "warnings": sentences(found.warnings),
+        "warnings": sentences(found.warnings, COMMAND),
         "made": provenance(),
         "difference": {"volume_cc": result.difference.volume, "sd_cc": result.difference.deviation},
         "nipples": [_place(nipple, result.patient) for nipple in result.nipples],

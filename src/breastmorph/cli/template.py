@@ -14,6 +14,7 @@ from breastmorph.cli.options import (
 )
 from breastmorph.cli.printing import print_json, print_table
 from breastmorph.cli.provenance import provenance
+from breastmorph.cli.wording import COMMAND
 from breastmorph.foundation.messages import Message, sentences
 from breastmorph.scan.check import CheckParameters
 from breastmorph.scan.scan import SIDES
@@ -88,13 +89,15 @@ def command(
         paths = [str(path) for path in written]
         marks = {name: mark.sd for name, mark in value.landmarks.found.items()}
         record = {"scan": value.id, "side": side, "landmarks_found": marks, **figures}
-        print_json({**record, "warnings": sentences(value.warnings), "files": paths, "made": provenance()})
+        print_json(
+            {**record, "warnings": sentences(value.warnings, COMMAND), "files": paths, "made": provenance()}
+        )
         return
     print_table("Template", ["figure", "value"], [[_LABELS[key], _shown(figures[key])] for key in _LABELS])
     if value.landmarks.found:
         note = Message("found by the program: {names:landmark}", {"names": list(value.landmarks.found)})
         click.echo(f"Note: {note}")
-    for sentence in sentences(value.warnings):
+    for sentence in sentences(value.warnings, COMMAND):
         click.echo(f"Note: {sentence}")
     click.echo(f"Written to {out}: {', '.join(path.name for path in written)}")
 

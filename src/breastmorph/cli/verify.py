@@ -15,6 +15,7 @@ from breastmorph.cli.options import (
     landmarks_option,
 )
 from breastmorph.cli.printing import print_json
+from breastmorph.cli.wording import COMMAND
 from breastmorph.usecases.verify import VerifyRequest, is_registered, verify
 
 
@@ -51,7 +52,12 @@ def command(
                     "path": str(result.path),
                     "unchanged": not result.problems,
                     "problems": [
-                        {"where": str(p.where), **p.said("command")._asdict()} for p in result.problems
+                        {
+                            "where": str(p.where),
+                            "cause": p.finding.cause.text(COMMAND),
+                            "remedy": p.finding.advice.text(COMMAND),
+                        }
+                        for p in result.problems
                     ],
                 }
                 for result in report
@@ -60,7 +66,7 @@ def command(
     else:
         for result in report:
             for problem in result.problems:
-                click.echo(problem.text("command"))
+                click.echo(problem.text(COMMAND))
             differs = f"{len(result.problems)} differences" if result.problems else "as it was written"
             click.echo(f"{result.path}: {differs}")
     sys.exit(1 if changed else 0)

@@ -63,7 +63,14 @@ def counts_as_gone(
         return not there
     gone = is_gone(model, shape, missing, stated=bool(absent_side))
     if not gone and not replace:
-        raise BreastMorphError.of(f"breast-there{'/without-landmarks' if absent_side else ''}", side=missing)
+        raise BreastMorphError(
+            "the {side} breast is there: it has no landmarks, but its skin shows it"
+            if absent_side
+            else "the {side} breast is there",
+            "Give replace=True to predict it nevertheless, as if it were missing",
+            code="breast-there",
+            side=missing,
+        )
     return gone or bool(absent_side)
 
 

@@ -9,7 +9,13 @@ from breastmorph.clinical.feature_requests import REGIONS, Feature, Request, nam
 from breastmorph.clinical.model_features import ModelFeatures
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.language import N_
 from breastmorph.foundation.messages import Finding, note
+
+_IMPOSSIBLE = {
+    "mm": (N_("{name:measure} would be {value:length}"), N_("It is {now:length} now")),
+    "cc": (N_("{name:measure} would be {value:.1f} cc"), N_("It is {now:.1f} cc now")),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +73,10 @@ class Wishes:
 
 def valued(feature: Feature, value: float) -> Finding:
     """A measure with a value, to be told."""
-    return Finding(f"asked/{feature.unit}", {"name": feature.name, "value": float(value)})
+    values = {"name": feature.name, "value": float(value)}
+    if feature.unit == "mm":
+        return note("asked/mm", "{name:measure} {value:length}", **values)
+    return note("asked/cc", "{name:measure} {value:.1f} cc", **values)
 
 
 def resolve(
@@ -133,8 +142,12 @@ def resolve(
         add(feature)
         targets[name] = request.in_unit(feature.unit) + (before[name] if request.relative else 0.0)
         if targets[name] <= 0.0:
-            raise BreastMorphError.of(
-                f"impossible-value/{feature.unit}", name=name, value=targets[name], now=before[name]
+            raise BreastMorphError(
+                *_IMPOSSIBLE[feature.unit],
+                code=f"impossible-value/{feature.unit}",
+                name=name,
+                value=targets[name],
+                now=before[name],
             )
     held: list[str] = []
     regions: list[str] = []

@@ -23,8 +23,9 @@ from breastmorph.clinical.patient import Patient, place
 from breastmorph.clinical.seam import Seam
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
+from breastmorph.foundation.language import N_
 from breastmorph.foundation.machine import in_one_thread
-from breastmorph.foundation.messages import Finding, note, warning
+from breastmorph.foundation.messages import Message, note, warning
 from breastmorph.mask import breast_regions
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.model.standing import Standing, population_of
@@ -33,6 +34,35 @@ from breastmorph.scan.scan import SIDES
 
 _NO_HOLD = 1e-3  # of a measure's standard deviation: what free skin cannot change
 UNATTAINABLE = "unattainable"  # code of a refusal that asking for less, or holding less, may mend
+
+
+_LESS = N_("Ask for less, or hold less{usual}")
+_USUAL = {
+    "mm": N_("{name} {mean:.0f} ± {sd:.0f} mm"),
+    "cc": N_("{name:measure} {mean:.0f} ± {sd:.0f} cc"),
+}
+# Why a change is refused.
+_REFUSED = {
+    "unattainable/lost": N_("{asked} cannot be attained ({why})"),
+    "unattainable/moved": N_(
+        "{asked} cannot be attained; the {region} would have to move by {moved:.1f} mm on average"
+    ),
+    "unattainable/nearest": N_("{asked} cannot be attained; the nearest shape found has {best}"),
+    "unattainable/far": N_(
+        "{asked} is out of reach: the shape would change by {length:.0f} standard deviations"
+    ),
+    "unattainable/folds": N_("{asked} would fold the surface ({percent:.1f} % of the triangles)"),
+    "unattainable/bent": N_(
+        "{asked} cannot be attained: along the border of what is held the skin would be bent "
+        "{bend:.1f} times as much as any two of the model's people differ there"
+    ),
+    "unattainable/on-held": N_("{asked} cannot be attained: {name:measure} lies wholly on held skin"),
+    "unattainable/all-held": N_("{asked} cannot be attained: all of the skin is held"),
+    "beyond-model": N_(
+        "{asked} cannot be attained: {name:measure} is out of reach, {deviations:.0f} standard "
+        "deviations from the mean; the model knows nothing about such shapes"
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -451,7 +481,13 @@ class Editor:
             edit = replace(edit, standing=population_of(self.model).standing_of_shape(shape, far))
         warnings = unusual_about(edit, self._standing_before, self.parameters.unusual)
         if folded > self.parameters.folded:
-            warnings.append(warning(FOLDED, percent=folded))
+            warnings.append(
+                warning(
+                    FOLDED,
+                    "{percent:.2f} % of the triangles are folded over; look at the shape before using it",
+                    percent=folded,
+                )
+            )
         return replace(edit, warnings=tuple(warnings))
 
     def _refuse(self, wishes: Wishes, name: str, /, **values: Any) -> NoReturn:
@@ -459,9 +495,11 @@ class Editor:
         for feature in wishes.features:
             mean, sd = self._population(feature)
             told = {"name": feature.name, "mean": mean, "sd": sd}
-            usual.append(Finding(f"usual/{feature.unit}", told))
+            usual.append(Message(_USUAL[feature.unit], told))
         measures = note("usual", ". Usual at this size: {measures}", measures=usual) if usual else ""
-        raise BreastMorphError.of(name, asked=wishes.described(), usual=measures, **values)
+        raise BreastMorphError(
+            _REFUSED[name], _LESS, code=name, asked=wishes.described(), usual=measures, **values
+        )
 
     def _changes(self, shape: Floats, wishes: Wishes) -> tuple[Measure, ...]:
         changes = []

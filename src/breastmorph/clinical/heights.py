@@ -11,7 +11,7 @@ from breastmorph.clinical.distances import DISTANCES
 from breastmorph.clinical.measure_table import (
     Measure,
 )
-from breastmorph.foundation.messages import Finding
+from breastmorph.foundation.messages import note
 from breastmorph.scan.scan import SIDES, Landmarks
 
 _SURFACE = 0.5  # mm (sd) that a registered surface lies beside the skin
@@ -66,7 +66,7 @@ def measure_heights(places: Landmarks, sd: Mapping[str, float]) -> tuple[Measure
             missing = [mark for mark in marks if mark not in places]
             if missing:
                 code = "needs-fold" if missing[0].startswith("imf") else "needs-landmarks"
-                reason = Finding(code, {"names": missing})
+                reason = note(code, "needs {names:landmark| and }", names=missing)
                 out.append(Measure(f"{name}-{side}", "height", float("nan"), "mm", reason))
                 continue
             value = float(places[marks[0]][1] - places[marks[1]][1])

@@ -14,8 +14,7 @@ from breastmorph.clinical.feature_requests import same_name
 from breastmorph.foundation.arrays import templates
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import plain
-from breastmorph.foundation.messages import Finding
-from breastmorph.foundation.words import Audience
+from breastmorph.foundation.messages import PYTHON, Audience, Finding
 from breastmorph.scan.scan import SIDES
 
 SURE = 1.96  # standard deviations: a change beyond is called one; of unchanged people 5 % are
@@ -167,7 +166,7 @@ def format_measure(measure: Measure, sign: str = "") -> tuple[str, str]:
     )
 
 
-def measure_record(measure: Measure, audience: Audience = "command") -> dict[str, Any]:
+def measure_record(measure: Measure, audience: Audience = PYTHON) -> dict[str, Any]:
     """One measure for JSON, with the reason in the words of an audience where there is no value."""
     record = {
         "name": measure.name,
@@ -178,7 +177,7 @@ def measure_record(measure: Measure, audience: Audience = "command") -> dict[str
         "sd_source": measure.source,
         "predicted": measure.predicted,
     }
-    return record | ({"reason": measure.reason.said(audience).cause} if measure.reason is not None else {})
+    return record | ({"reason": measure.reason.cause.text(audience)} if measure.reason is not None else {})
 
 
 def predicted_record(measure: Measure) -> dict[str, Any]:

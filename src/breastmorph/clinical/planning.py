@@ -22,7 +22,8 @@ from breastmorph.clinical.skin_points import Reading
 from breastmorph.foundation.arrays import Bools, Floats, Ints, Shown
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import plain
-from breastmorph.foundation.messages import Finding
+from breastmorph.foundation.language import N_
+from breastmorph.foundation.messages import READERS, Finding, note
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import enclosed_volume, face_cross, face_normals, solid_between
 from breastmorph.mesh.topology import faces_with_any
@@ -34,6 +35,27 @@ Target = Literal["predicted", "mirrored", "edited"]
 TARGETS: tuple[Target, ...] = ("predicted", "mirrored", "edited")
 _SAME = 0.05  # mm: thinner than this there is nothing between the surfaces
 _BASE = 2.0  # mm of thickness at which the base ends
+
+
+# What the difference of two shapes is, and what it is not.
+_NOTES = {
+    "planned/predicted": N_(
+        "The difference between the skin as it is and what is usual among the model's subjects; "
+        "not the outcome of an operation"
+    ),
+    "planned/mirrored": N_(
+        "The difference between the skin as it is and the mirror image of the other breast; not "
+        "the outcome of an operation"
+    ),
+    "planned/edited": N_(
+        "The difference between the skin as it is and the likeliest shape with the wished "
+        "measures; not the outcome of an operation"
+    ),
+    "planned/synthetic": N_(
+        "Made with a synthetic model, which knows no people: a difference of two shapes, no "
+        "advice and not for planning"
+    ),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +177,7 @@ class Plan(Shown):
         return {
             "target": self.target,
             "sides": [one.as_dict() for one in self.sides],
-            "note": self.note.said("page").cause,
+            "note": self.note.cause.text(READERS),
             "advice": not self.synthetic,
         }
 
@@ -217,8 +239,10 @@ def _planned(
         )
         for side, region in regions.items()
     )
-    note = Finding("planned/synthetic" if model.is_synthetic else f"planned/{target}")
-    return Plan(target, before, after, faces, tuple(sides), thickness, note, model.is_synthetic)
+    kind = "planned/synthetic" if model.is_synthetic else f"planned/{target}"
+    return Plan(
+        target, before, after, faces, tuple(sides), thickness, note(kind, _NOTES[kind]), model.is_synthetic
+    )
 
 
 def _thickness(before: Floats, after: Floats, faces: Ints) -> Floats:

@@ -45,6 +45,7 @@ from breastmorph.clinical.torso_view import Evidence, TorsoView
 from breastmorph.clinical.training_shapes import TrainingShapes, training_shapes
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError, MeshProblem
+from breastmorph.foundation.language import N_
 from breastmorph.foundation.messages import Finding, warning
 from breastmorph.mesh.geometry import Similarity, face_cross, vertex_areas, vertex_normals
 from breastmorph.model.shape_model import ShapeModel
@@ -52,6 +53,15 @@ from breastmorph.scan.anatomy import SIZES_IN_MM
 
 _ROUNDS = 4  # of weighing the training shapes by how usual they are
 _SPREADS = (0.5, 3.0)  # a subject's uncertainty relative to the average one
+
+
+# How much worse than any of the model's subjects a scan fits.
+_MISFITS = {
+    "fits-worse/thorax": N_("its thorax fits {ratio:.1f} times worse than the worst of the model's subjects"),
+    "fits-worse/known": N_(
+        "what is known of it fits {ratio:.1f} times worse than the worst of the model's subjects"
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -368,9 +378,11 @@ class BreastPredictor:
                 "this scan does not look like the model: {why}",
                 "Check its landmarks and its registration, or use a model that knows such torsos",
                 code="unusable-surface/fits-worse",
-                why=Finding(what, {"ratio": worst}),
+                why=warning(what, _MISFITS[what], ratio=worst),
             )
-        warnings = tuple(warning(what, ratio=ratio) for what, ratio in ratios.items() if ratio > p.unusual)
+        warnings = tuple(
+            warning(what, _MISFITS[what], ratio=ratio) for what, ratio in ratios.items() if ratio > p.unusual
+        )
         return warnings, max(1.0, worst)
 
 

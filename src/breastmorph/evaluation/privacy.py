@@ -15,8 +15,7 @@ from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import plain
 from breastmorph.foundation.machine import one_thread
-from breastmorph.foundation.messages import note
-from breastmorph.foundation.words import Audience
+from breastmorph.foundation.messages import PYTHON, Audience, note
 from breastmorph.model.shape_model import ShapeModel
 
 _FEWEST = 3  # subjects
@@ -126,7 +125,7 @@ class Privacy:
         values: dict[str, Any] = plain(asdict(self))
         return values
 
-    def verdict(self, audience: Audience = "python") -> list[str]:
+    def verdict(self, audience: Audience = PYTHON) -> list[str]:
         """What it means, in plain words of a door."""
         said = []
         if self.keeps_scores:
@@ -135,9 +134,7 @@ class Privacy:
                     "privacy/keeps-scores",
                     "The model keeps the scores of its subjects: every one of their shapes can be read from "
                     "it. Do not release it; build it again without them.",
-                )
-                .said(audience)
-                .cause
+                ).cause.text(audience)
             )
         if self.subjects < _FEW:
             said.append(
@@ -167,9 +164,7 @@ class Privacy:
                     "privacy/fewer-components",
                     "With {components} components it would be {chance:.0f} %.",
                     **fewer,
-                )
-                .said(audience)
-                .cause
+                ).cause.text(audience)
             )
         return said
 

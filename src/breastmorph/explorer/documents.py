@@ -22,6 +22,7 @@ from breastmorph.explorer.uploads import harmless_name
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import csv_text
+from breastmorph.foundation.language import N_
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity
@@ -42,6 +43,12 @@ MESHES = {
 }
 _MOST_SHAPES = 20
 _METRES = Similarity(scale=0.001)  # from mm
+
+
+_NOT_PLANNED = {
+    "added": (N_("nothing is added on the {side} side"), N_("Take what is removed there")),
+    "removed": (N_("nothing is removed on the {side} side"), N_("Take what is added there")),
+}
 
 
 def mesh_file(session: Session, case: Case, spec: Any, kind: Any, *, plain: bool = False) -> Download:
@@ -108,7 +115,7 @@ def solid_file(session: Session, case: Case, target: Any, side: Any, part: Any, 
     one = planned(session.view.model, case, target).plan.side(str(side))
     solid = (one.added if part == "added" else one.removed).solid
     if solid is None:
-        raise BreastMorphError.of(f"nothing-planned/{part}", side=one.side)
+        raise BreastMorphError(*_NOT_PLANNED[part], code=f"nothing-planned/{part}", side=one.side)
     name = edited_name(case) if target == "edited" else case.name
     with tempfile.TemporaryDirectory(dir=session.folder) as folder:
         path = Path(folder) / f"solid.{kind}"

@@ -126,8 +126,12 @@ class Editing:
         held = [side for side in SIDES if side in hold]
         if held:
             breasts = [note("unattainable/breast", "the {side} breast", side=side) for side in held]
-            raise BreastMorphError.of(
-                f"{refusal.code}/held", why=refusal.finding, breasts=breasts
+            raise BreastMorphError(
+                "{why}",
+                "Release {breasts:| and }, or ask for less",
+                code=f"{refusal.code}/held",
+                why=refusal.finding,
+                breasts=breasts,
             ) from refusal
         raise refusal
 

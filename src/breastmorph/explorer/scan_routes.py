@@ -141,9 +141,10 @@ def register(asked: Asked) -> Job:
     picks = asked.scanned.picks
     if not picks.complete:
         raise not_now(
-            f"landmarks are missing: {picks.lacking[0]}".replace("_", " "),
+            "landmarks are missing: {name:landmark}",
             "Pick them, or say that a breast is absent",
             code="missing-landmarks",
+            name=picks.lacking[0],
         )
     return _computing(asked, "register")
 

@@ -4,44 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from breastmorph.foundation.language import Plural
-from breastmorph.foundation.messages import (
-    Audience,
-    AudienceName,
-    Finding,
-    Message,
-    Said,
-    Values,
-    recorded,
-    sentences,
-    warning,
-)
-from breastmorph.foundation.terms import landmark_in_words, measure_in_words
-from breastmorph.foundation.text import SHOWN, name_of, shown
-from breastmorph.foundation.words_of_models import CATALOGUE
-
-__all__ = [
-    "SHOWN",
-    "BreastMorphError",
-    "BreastMorphWarning",
-    "FileProblem",
-    "Finding",
-    "LandmarkProblem",
-    "MeshProblem",
-    "Said",
-    "error_context",
-    "landmark_in_words",
-    "measure_in_words",
-    "name_of",
-    "recorded",
-    "sentences",
-    "shown",
-    "warning",
-]
+from breastmorph.foundation.messages import PYTHON, Audience, Finding, Message, Values
+from breastmorph.foundation.text import shown
 
 
 class BreastMorphError(ValueError):
@@ -83,19 +51,6 @@ class BreastMorphError(ValueError):
         self.code, self.where = self.finding.code, where
         super().__init__(self.cause, self.remedy, where)
 
-    @classmethod
-    def of(cls, name: str, where: str | Path | None = None, /, **values: Any) -> Self:
-        """An error with the catalogue's words; the name is its code, or ``code/which``."""
-        cause, remedy = (text if isinstance(text, str) else text["python"] for text in CATALOGUE[name])
-        error = cls(Message(cause, values), Message(remedy, values), where)
-        error.finding = replace(error.finding, name=name)
-        error.code = error.finding.code
-        return error
-
-    def said(self, audience: AudienceName | Audience = "python") -> Said:
-        """Its words for an audience."""
-        return self.finding.said(audience)
-
     @property
     def cause(self) -> str:
         """What is wrong, for those who write Python."""
@@ -123,9 +78,9 @@ class BreastMorphError(ValueError):
             return shown(self.where.name)
         return shown(str(self.where or "").replace("\\", "/").rpartition("/")[2])
 
-    def text(self, audience: AudienceName | Audience = "python", *, folders: bool = True) -> str:
+    def text(self, audience: Audience = PYTHON, *, folders: bool = True) -> str:
         """Where, cause and remedy as an audience reads them."""
-        cause, remedy = self.said(audience)
+        cause, remedy = self.finding.cause.text(audience), self.finding.advice.text(audience)
         where = "" if self.where is None else shown(str(self.where)) if folders else self.place
         return (f"{where}: " if where else "") + cause + (f". {remedy}" if remedy else "")
 

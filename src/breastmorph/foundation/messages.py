@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from string import Formatter
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 from breastmorph.foundation.language import ENGLISH, Language, Plural
 from breastmorph.foundation.terms import (
@@ -23,7 +23,6 @@ from breastmorph.foundation.terms import (
     word_in_words,
 )
 from breastmorph.foundation.text import shown
-from breastmorph.foundation.words_of_models import CATALOGUE
 
 Level = Literal["note", "repair", "warning", "refusal"]
 Values = Mapping[str, Any]  # numbers, texts, messages, findings, and lists of them
@@ -53,40 +52,6 @@ class Audience:
 
 PYTHON = Audience()  # and records: codes and mm, parameters instead of options
 READERS = Audience(in_words=True)  # of documents
-AudienceName = Literal["command", "page", "python"]
-
-
-def _wording(audience: AudienceName) -> dict[str, str]:
-    found = {}
-    for words in CATALOGUE.values():
-        for text in words:
-            if not isinstance(text, str) and text[audience] != text["python"]:
-                found[text["python"]] = text[audience]
-    return found
-
-
-_NAMED_AUDIENCES = {
-    "python": PYTHON,
-    "command": Audience(wording=_wording("command")),
-    "page": Audience(in_words=True, wording=_wording("page")),
-}
-
-
-def audience_of(name: AudienceName | Audience) -> Audience:
-    """An audience by its name, until all sentences stand where they are raised."""
-    return name if isinstance(name, Audience) else _NAMED_AUDIENCES[name]
-
-
-def _kept(name: str, values: Values) -> tuple[Message, Message]:
-    cause, remedy = (text if isinstance(text, str) else text["python"] for text in CATALOGUE[name])
-    return Message(cause, values), Message(remedy, values)
-
-
-class Said(NamedTuple):
-    """What is the matter, and what can be done about it; neither ends with a full stop."""
-
-    cause: str
-    remedy: str = ""
 
 
 @dataclass(frozen=True)
@@ -132,7 +97,7 @@ class Message:
         return cls(_template(record["template"]), _found(record["values"]))
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Finding:
     """What was found, with a code for machines, and what can be done about it.
 
@@ -150,43 +115,13 @@ class Finding:
 
     name: str
     cause: Message
-    advice: Message
-    level: Level
-
-    def __init__(
-        self,
-        name: str,
-        cause: Message | Values | None = None,
-        advice: Message | Level = Message(""),  # noqa: B008 - a frozen value
-        level: Level = "note",
-    ) -> None:
-        if not isinstance(cause, Message):  # from the catalogue, with values and a level
-            level = advice if isinstance(advice, str) else level
-            cause, advice = _kept(name, cause or {})
-        for key, value in {"name": name, "cause": cause, "advice": advice, "level": level}.items():
-            object.__setattr__(self, key, value)
-
-    @classmethod
-    def of(cls, error: Any, level: Level = "refusal") -> Finding:
-        """What an error says."""
-        found: Finding = error.finding
-        return replace(found, level=level)
-
-    def said(self, audience: AudienceName | Audience = "python") -> Said:
-        """Its words for an audience."""
-        return Said(*(part.text(audience_of(audience)) for part in (self.cause, self.advice)))
-
-    def told(self, audience: AudienceName | Audience) -> dict[str, str]:
-        """Code, level and words for an audience, for JSON."""
-        said = self.said(audience)
-        return {"code": self.code, "message": said.cause, "level": self.level, "remedy": said.remedy}
+    advice: Message = Message("")
+    level: Level = "note"
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Self:
         """From what :meth:`as_dict` made of it."""
         values = _found(record["values"])
-        if "cause" not in record:
-            return cls(str(record["name"]), *_kept(record["name"], values), record["level"])
         cause, advice = (Message(_template(record[part]), values) for part in ("cause", "remedy"))
         return cls(str(record["name"]), cause, advice, record["level"])
 
@@ -213,6 +148,11 @@ class Finding:
     def __str__(self) -> str:
         return self.message
 
+    def described(self, audience: Audience = PYTHON) -> dict[str, str]:
+        """Code, level and words for an audience, for JSON."""
+        message, remedy = self.cause.text(audience), self.advice.text(audience)
+        return {"code": self.code, "message": message, "level": self.level, "remedy": remedy}
+
     def as_dict(self) -> dict[str, Any]:
         """Plain values from which :meth:`from_dict` makes it again."""
         return {
@@ -234,10 +174,8 @@ def repair(name: str, cause: str | Plural, remedy: str = "", /, **values: Any) -
     return Finding(name, Message(cause, values), Message(remedy, values), "repair")
 
 
-def warning(name: str, cause: str | Plural = "", remedy: str = "", /, **values: Any) -> Finding:
+def warning(name: str, cause: str | Plural, remedy: str = "", /, **values: Any) -> Finding:
     """A finding that speaks against what can be used all the same."""
-    if not cause:
-        return Finding(name, values, "warning")
     return Finding(name, Message(cause, values), Message(remedy, values), "warning")
 
 
@@ -251,9 +189,9 @@ def recorded(record: object, text: str, code: str = "recorded") -> Finding:
     return found
 
 
-def sentences(findings: Iterable[Finding], audience: AudienceName | Audience = "command") -> list[str]:
+def sentences(findings: Iterable[Finding], audience: Audience = PYTHON) -> list[str]:
     """What findings say, without their remedies."""
-    return [finding.cause.text(audience_of(audience)) for finding in findings]
+    return [finding.cause.text(audience) for finding in findings]
 
 
 class _Phrase(Formatter):

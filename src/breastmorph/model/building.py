@@ -18,6 +18,7 @@ from breastmorph.cohort import Cohort
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.checks import check_float, check_int
 from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.language import Plural
 from breastmorph.foundation.machine import in_one_thread
 from breastmorph.foundation.text import name_of
 from breastmorph.mask import breast_regions
@@ -418,9 +419,13 @@ def build_model(
     cohort = used
     if len(cohort) < _FEWEST:
         raise BreastMorphError(
-            f"{len(cohort)} subjects are too few for a model",
-            f"Choose at least {_FEWEST}"
-            + (f"; {left_out} with an absent breast do not count" if left_out else ""),
+            Plural("a model needs more than {n} subject", "a model needs more than {n} subjects"),
+            "Choose at least {fewest}; those with an absent breast do not count ({left_out} here)"
+            if left_out
+            else "Choose at least {fewest}",
+            n=len(cohort),
+            fewest=_FEWEST,
+            left_out=left_out,
         )
     template = cohort.template
     if p.symmetric and p.asymmetry:
@@ -446,7 +451,7 @@ def build_model(
     found, scores = _components(aligned, mean, vertices, mirror, p)
     if found.total < len(vertices) * (_ROUNDING * frame.mean.std()) ** 2:
         raise BreastMorphError(
-            "the subjects show no " + ("asymmetry" if p.asymmetry else "differences"),
+            "the subjects show no asymmetry" if p.asymmetry else "the subjects show no differences",
             "A model needs shapes that differ",
         )
     signs = _signs(model, found.basis)

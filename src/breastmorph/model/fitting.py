@@ -368,8 +368,15 @@ def fit_model(
             turned = _fitted(model, used, unit, target.flipped(), landmarks, p)
         except MeshProblem:
             raise error from None
-    how = "fitted" if _sides_set(landmarks) else "found"
-    return replace(turned, warnings=(*turned.warnings, warning(f"inverted-orientation/{how}")))
+    if _sides_set(landmarks):
+        inside_out = warning("inverted-orientation/fitted", "the surface was inside out and has been turned")
+    else:
+        inside_out = warning(
+            "inverted-orientation/found",
+            "the surface looked inwards and has been turned: the file is inside out, or mirrored",
+            "Set the landmarks by hand: they tell which it is",
+        )
+    return replace(turned, warnings=(*turned.warnings, inside_out))
 
 
 def _found_on_mean(model: ShapeModel) -> dict[str, int]:

@@ -19,6 +19,7 @@ from scipy.special import gammaincc, ndtr
 
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.language import N_
 from breastmorph.foundation.machine import in_one_thread
 from breastmorph.foundation.messages import Finding, note
 from breastmorph.mask import breast_regions
@@ -40,6 +41,32 @@ _DISTANCES = {
     "SN-NL": ("sternal_notch", "nipple_left"),
     "SN-NR": ("sternal_notch", "nipple_right"),
     "NL-NR": ("nipple_left", "nipple_right"),
+}
+
+
+# What stands out.
+_TRAITS = {
+    "standing/mode/more": N_("mode {which} is larger than in {percent} % of {of}"),
+    "standing/mode/less": N_("mode {which} is smaller than in {percent} % of {of}"),
+    "standing/size/more": N_("the {which} breast is larger than in {percent} % of {of}"),
+    "standing/size/less": N_("the {which} breast is smaller than in {percent} % of {of}"),
+    "standing/sizes/more": N_("the left breast exceeds the right one by more than in {percent} % of {of}"),
+    "standing/sizes/less": N_("the right breast exceeds the left one by more than in {percent} % of {of}"),
+    "standing/heights/more": N_(
+        "the left nipple is higher against the right one than in {percent} % of {of}"
+    ),
+    "standing/heights/less": N_(
+        "the right nipple is higher against the left one than in {percent} % of {of}"
+    ),
+    "standing/notch/more": N_(
+        "the left nipple is farther from the notch than the right one by more than in {percent} % of {of}"
+    ),
+    "standing/notch/less": N_(
+        "the right nipple is farther from the notch than the left one by more than in {percent} % of {of}"
+    ),
+    "standing/rest/more": N_("what the leading modes do not explain is more than in {percent} % of {of}"),
+    "standing/measure/more": N_("{which:measure} is larger than in {percent} % of {of}"),
+    "standing/measure/less": N_("{which:measure} is smaller than in {percent} % of {of}"),
 }
 
 
@@ -71,7 +98,7 @@ class Standing:
         return {
             "share_less_unusual": self.share,
             "level": self.level,
-            "text": self.finding.said("command").cause,
+            "text": self.finding.cause.text(),
         }
 
 
@@ -191,7 +218,8 @@ class Population:
         if kind not in _OWN_WORDS:
             kind, which = "measure", trait
         told = {"which": which, "percent": _percent(beyond), "of": of}
-        first = Finding(f"standing/{kind}/{'more' if more else 'less'}", told)
+        name = f"standing/{kind}/{'more' if more else 'less'}"
+        first = note(name, _TRAITS[name], **told)
         return note("standing/because", "{first}; all in all {whole} of them", first=first, whole=whole)
 
 

@@ -80,7 +80,7 @@ def _edited(editor: Editor, name: str, step: float, sd: float) -> tuple[dict[str
         try:
             edit = editor.exact(wish, others) if method == "exact" else editor.linear(wish, others)
         except BreastMorphError as error:
-            row[method] = {"refused": error.text("command")}
+            row[method] = {"refused": error.text()}
             continue
         asked = edit.changes[0]
         row |= {"before": asked.before, "requested": asked.requested, "unit": asked.unit}

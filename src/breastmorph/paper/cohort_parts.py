@@ -132,9 +132,14 @@ def register_scans(job: PartJob) -> Made:
     if len(good) < FEWEST:
         first = next((outcome.message for outcome in outcomes if outcome.status == "failed"), "")
         raise BreastMorphError(
-            f"only {len(good)} of {len(outcomes)} scans could be registered"
-            + (f" ({first})" if first else ""),
-            f"A study needs at least {FEWEST}",
+            "only {n_good} of {n_outcomes} scans could be registered ({first})"
+            if first
+            else "only {n_good} of {n_outcomes} scans could be registered",
+            "A study needs at least {fewest}",
+            n_good=len(good),
+            n_outcomes=len(outcomes),
+            first=first,
+            fewest=FEWEST,
         )
     load_cohort(out)  # packs the shapes once, before several parts want them at the same time
     base = folder.registered.relative_to(job.study.path).as_posix()

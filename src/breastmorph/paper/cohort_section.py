@@ -30,15 +30,11 @@ def _described(results: StudyResults) -> str:
     phantom = results.parameters.phantom
     if phantom is None:
         scans = results.run.result("scans").get("files", {})
-        return (
-            note(
-                "study/own-scans",
-                "{n} scans from the folder given with --cohort; their hashes are at the end.",
-                n=len(scans),
-            )
-            .said("command")
-            .cause
-        )
+        return note(
+            "study/own-scans",
+            "{n} scans from the folder given with --cohort; their hashes are at the end.",
+            n=len(scans),
+        ).cause.text()
     return (
         f"{phantom} synthetic adult torsos, drawn with seed {results.parameters.seed} from ranges of age, size "
         "and breast volume like those of the paper's table 1, and scanned by a simulated scanner from three "

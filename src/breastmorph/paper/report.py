@@ -11,7 +11,6 @@ from typing import Any
 
 from breastmorph import __version__
 from breastmorph.foundation.files import plain
-from breastmorph.foundation.messages import Finding, note
 from breastmorph.foundation.phrases import plural
 from breastmorph.model.files import load_model
 from breastmorph.paper.application_sections import editing_section, model_section, prediction_section
@@ -233,21 +232,14 @@ def command_of(results: StudyResults) -> str:
     own = results.description.get("cohort")
     out = quote(f"{results.run.study.path.resolve().name}/")
     if making_command(p, own) == "demo":
-        return _command("demo", n=p.phantom, seed=p.seed, out=out)
-    cohort = quote(f"{Path(own).name}/") if own else ""
-    more = [] if p.printed_method else [note("study/paper-no-printed", " --no-printed-method")]
-    more += [
-        Finding(f"study/paper-{name.replace('_', '-')}", {"value": value})
-        for name, value in asdict(p.check).items()
-        if name in _WITH_OPTION and value != getattr(CheckParameters(), name)
-    ]
-    of = note("study/paper-own", "--cohort {folder}", folder=cohort)
-    of = of if own else note("study/paper-phantom", "--phantom {n}", n=p.phantom)
-    return _command("paper", cohort=of, out=out, seed=p.seed, samples=p.samples, more=more)
-
-
-def _command(which: str, **values: object) -> str:
-    return Finding(f"study/{which}", values).said("command").cause
+        return f"breastmorph demo --n {p.phantom} --seed {p.seed} --out {out}"
+    cohort = "--cohort " + quote(f"{Path(own).name}/") if own else f"--phantom {p.phantom}"
+    more = "" if p.printed_method else " --no-printed-method"
+    for name, value in asdict(p.check).items():
+        if name in _WITH_OPTION and value != getattr(CheckParameters(), name):
+            given = ",".join(value) if isinstance(value, (list, tuple)) else value
+            more += f" --{name.replace('_', '-')} {given}"
+    return f"breastmorph paper {cohort} --out {out} --seed {p.seed} --samples {p.samples}{more}"
 
 
 def record_of(results: StudyResults) -> dict[str, Any]:

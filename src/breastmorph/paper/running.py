@@ -327,7 +327,7 @@ def _computed(study: StudyFolder, part: Part, key: str, jobs: int = 1, steps: St
     except BreastMorphError as error:
         if isinstance(error, FileProblem) and error.code in ("unwritable", "busy"):
             raise
-        return study.store_failure(part, key, error.text("command"))
+        return study.store_failure(part, key, error.text())
     except Exception as error:
         if isinstance(error, OSError) and error.errno in _NO_PLACE:
             raise FileProblem(

@@ -12,7 +12,7 @@ from breastmorph.clinical.distances import TAPE
 from breastmorph.clinical.measure_table import SURE, Measure
 from breastmorph.clinical.repeat_study import RepeatStudy
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.messages import sentences
+from breastmorph.foundation.messages import READERS, sentences
 from breastmorph.foundation.terms import measure_in_words
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.report.document import (
@@ -162,7 +162,7 @@ def write_comparison_page(found: Comparison, folder: Path, identity: Identity = 
         tuple(sections),
         subtitle="Change between scans of one person.",
         facts=tuple((f"{side.capitalize()} volume", change_text(last.volumes[side])) for side in SIDES),
-        notice=" ".join(f"{sentence}." for sentence in sentences(found.warnings, "page")),
+        notice=" ".join(f"{sentence}." for sentence in sentences(found.warnings, READERS)),
         identity=identity,
     )
     path = folder / "comparison.html"
@@ -262,7 +262,7 @@ def comparison_sheet(found: Comparison, identity: Identity = OF_ONE_PERSON) -> P
     notes = (
         SIDES_NOTE,
         "* more than repeated scans of an unchanged person show. " + _spread_note(found),
-        *(f"Warning: {sentence}." for sentence in sentences(found.warnings, "page")),
+        *(f"Warning: {sentence}." for sentence in sentences(found.warnings, READERS)),
     )
     return Page(
         f"{found.visits[0].id} to {visit.id}", (*rows, compared_table(visit), Text(notes)), identity=identity
@@ -324,7 +324,7 @@ def write_repeat_page(study: RepeatStudy, folder: Path) -> Path:
         ),
         subtitle=study.repeatability.source,
         facts=(("People", str(study.repeatability.people)),),
-        notice=" ".join(f"{sentence}." for sentence in sentences(study.warnings, "page")),
+        notice=" ".join(f"{sentence}." for sentence in sentences(study.warnings, READERS)),
     )
     path = folder / "repeatability.html"
     write_page(path, page)

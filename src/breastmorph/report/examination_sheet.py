@@ -13,7 +13,7 @@ from breastmorph.clinical.skin_points import SkinPoints
 from breastmorph.clinical.symmetry import Symmetry
 from breastmorph.clinical.tape_lines import densely, tape_lines
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.messages import sentences
+from breastmorph.foundation.messages import READERS, sentences
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
@@ -75,7 +75,7 @@ def examination_page(one: Examination, identity: Identity, warning: str = "") ->
         "\N{PLUS-MINUS SIGN} is one standard deviation: of landmarks set again, of the chest wall, which no camera "
         "sees (volume), of the border (areas), of hidden skin where the breast hangs over the fold, of the model where "
         "a breast is predicted.",
-        *(f"Note: {sentence}." for sentence in sentences(one.warnings, "page")),
+        *(f"Note: {sentence}." for sentence in sentences(one.warnings, READERS)),
         "Computed from a 3D surface; no replacement for an examination.",
     )
     pictures = tuple(drawn_measures(one, view) for view in _VIEWS)

@@ -13,7 +13,7 @@ from breastmorph.clinical.missing_region import BOTH
 from breastmorph.clinical.predicted_measures import PredictedNipple
 from breastmorph.clinical.prediction import Prediction
 from breastmorph.foundation.arrays import Bools, Floats
-from breastmorph.foundation.messages import sentences
+from breastmorph.foundation.messages import READERS, sentences
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.report.document import Identity, Page, Panels, Text
 from breastmorph.report.examination_sheet import SIDES_NOTE
@@ -106,7 +106,7 @@ def prediction_page(
         f"At the border the prediction met the scan within {prediction.mismatch:.1f} mm; outside the region the scan "
         "is unchanged.",
         *(nipple.in_words for nipple in nipples),
-        *(f"Warning: {sentence}." for sentence in sentences(prediction.warnings, "page")),
+        *(f"Warning: {sentence}." for sentence in sentences(prediction.warnings, READERS)),
         disclaimer(warning),
     )
     first = measures[0] if measures else None

@@ -9,7 +9,7 @@ import numpy as np
 
 from breastmorph.clinical.edit import Edit
 from breastmorph.foundation.arrays import Floats, Ints
-from breastmorph.foundation.messages import sentences
+from breastmorph.foundation.messages import READERS, sentences
 from breastmorph.foundation.terms import measure_in_words
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -81,10 +81,10 @@ def editing_page(edit: Edit, faces: Ints, identity: Identity, warning: str = "")
     if regions:
         notes.append(f"Movement, root mean square: {regions}.")
     if edit.standing is not None:
-        notes.append(f"{edit.standing.level.capitalize()}: {edit.standing.finding.said('page').cause}.")
+        notes.append(f"{edit.standing.level.capitalize()}: {edit.standing.finding.cause.text(READERS)}.")
     if edit.basis:
         notes.append(f"Trained on {edit.basis}.")
-    notes += [f"Warning: {sentence}." for sentence in sentences(edit.warnings, "page")]
+    notes += [f"Warning: {sentence}." for sentence in sentences(edit.warnings, READERS)]
     requested = (m for m in edit.changes if m.requested is not None and not m.held)
     return Page(
         f"{identity.patient}: {', '.join(measure_in_words(measure.name) for measure in requested)}",
