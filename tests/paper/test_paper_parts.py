@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 import invented_parts as do
+from breastmorph.cli.wording import COMMAND
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.paper import running
 from breastmorph.paper.folder import StudyFolder
@@ -164,7 +165,7 @@ def test_parameters_survive_their_file():
 def test_a_folder_that_is_no_study(tmp_path):
     with pytest.raises(FileProblem, match=r"no such folder.*Make one") as caught:
         StudyFolder(tmp_path / "nowhere").description()
-    assert f"breastmorph paper --phantom 110 --out {tmp_path / 'nowhere'}" in caught.value.text()
+    assert f"breastmorph paper --phantom 110 --out {tmp_path / 'nowhere'}" in caught.value.text(COMMAND)
     with pytest.raises(FileProblem, match=r"holds no study.*Make one"):
         StudyFolder(tmp_path).description()
     (tmp_path / "study.json").write_text("{}")

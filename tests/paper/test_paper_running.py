@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from breastmorph.cli.wording import COMMAND
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.locks import locked_folder
 from breastmorph.paper.comparison import compare_studies
@@ -351,7 +352,7 @@ def test_wrong_wishes_are_refused(studied, tmp_path):
         small_study(tmp_path / "other", tmp_path / "nowhere")
     with pytest.raises(BreastMorphError, match="holds no study") as caught:
         open_study(tmp_path)
-    assert "breastmorph paper" in caught.value.text()
+    assert "breastmorph paper" in caught.value.text(COMMAND)
 
 
 def test_one_seed_one_result(studied):

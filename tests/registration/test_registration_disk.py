@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from breastmorph.batch.engine import register_batch
 from breastmorph.batch.executors import InProcess, LocalProcesses
 from breastmorph.cli import main
+from breastmorph.cli.wording import COMMAND
 from breastmorph.foundation import files
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.mesh.files import save_mesh
@@ -47,7 +48,7 @@ def test_a_full_disk_stops_the_run_and_keeps_what_is_done(small_disk, tmp_path):
     rules, out = tiny_recipe(Troubles()), disk / "out"
     with pytest.raises(FileProblem, match=r"No space left") as caught:
         register_batch(found, rules, out, LocalProcesses(2))
-    assert "run the same command again" in caught.value.text()
+    assert "run the same command again" in caught.value.text(COMMAND)
     assert caught.value.code == "unwritable"
     n_done = require_whole(out)
     assert 0 < n_done < 8

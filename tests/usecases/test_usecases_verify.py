@@ -10,6 +10,7 @@ import pytest
 
 from breastmorph.batch.engine import register_batch
 from breastmorph.batch.executors import InProcess
+from breastmorph.cli.wording import COMMAND
 from breastmorph.cohort import load_cohort
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.model.building import build_model
@@ -121,7 +122,7 @@ def test_a_study_names_what_is_missing_and_what_is_not_its_own(tmp_path, paramet
     found = differing(study)
     assert set(found) == {"notes.txt", "other.svg", "modes.svg"}
     assert found["modes.svg"].code == "missing"
-    assert command in found["modes.svg"].text()
+    assert command in found["modes.svg"].text(COMMAND)
 
 
 def test_a_folder_without_results_is_refused(tmp_path):

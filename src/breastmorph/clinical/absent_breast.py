@@ -68,7 +68,7 @@ def counts_as_gone(
             if absent_side
             else "the {side} breast is there",
             "Give replace=True to predict it nevertheless, as if it were missing",
-            code="breast-there",
+            code="breast-there/without-landmarks" if absent_side else "breast-there",
             side=missing,
         )
     return gone or bool(absent_side)
