@@ -326,7 +326,7 @@ def test_people_are_told_apart_by_folder_or_by_number(tmp_path):
         place.parent.mkdir(parents=True, exist_ok=True)
         save_mesh(mesh, place)
     assert list(repeated_people(tmp_path / "deep")) == ["p017"]
-    with pytest.raises(BreastMorphError, match="nobody was scanned twice"):
+    with pytest.raises(BreastMorphError, match="no person was scanned twice"):
         repeated_people(tmp_path / "deep" / "p018")
 
 

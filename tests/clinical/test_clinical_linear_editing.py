@@ -92,7 +92,7 @@ def test_columns_of_too_few_subjects_are_said_to_be_that(breast_model, features)
     model = breast_model
     few = Training(model.training.scores[:2], model.training.scales[:2], {"weight": np.array([60.0, 70.0])})
     two = replace(model, training=few)
-    with pytest.raises(BreastMorphError, match="2 subjects are too few to learn weight from"):
+    with pytest.raises(BreastMorphError, match="weight needs a model of more than 2 subjects"):
         Editor(two, mean_patient(two), features).linear([Request("weight", 3.0, relative=True)])
 
 

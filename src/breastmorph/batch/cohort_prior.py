@@ -97,14 +97,14 @@ class CohortPrior:
                 )
         except FileProblem as error:
             raise FileProblem(
-                "what the cohort's first pass taught is damaged, so nobody can be told the same again",
+                "the cohort prior of the first pass is damaged, so it cannot be used again",
                 "Delete it and register again with learn=True",
                 path,
                 code="unreadable/learnt",
             ) from error
         if not sound:
             raise FileProblem(
-                "what the cohort's first pass taught is damaged, so nobody can be told the same again",
+                "the cohort prior of the first pass is damaged, so it cannot be used again",
                 "Delete it and register again with learn=True",
                 path,
                 code="unreadable/learnt",

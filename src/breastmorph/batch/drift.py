@@ -54,7 +54,7 @@ def folder_drift(path: Path, scans: Mapping[str, ScanFiles] | None = None) -> It
             yield FileProblem("it names another template than records before it", "Register it again", file)
         if record.get("learnt") and record["learnt"] != digest(prior):
             yield FileProblem(
-                "it was told something else than learnt.npz holds",
+                "it was registered with another cohort prior than that in learnt.npz",
                 "{again}",
                 file,
                 code="unreadable/other-learnt",

@@ -276,8 +276,7 @@ class Comparer:
         off = abs(math.log(lay.scale))
         if off > p.other_scale:
             raise BreastMorphError(
-                "the chest is {percent:+.0f} % larger than at the first visit: another unit, or another "
-                "person",
+                "the chest differs in size by {percent:+.0f} % from the first visit: another unit, or another person",
                 "Check the unit of both files, and that they are of the same person",
                 scan.id,
                 code="other-size",
@@ -287,8 +286,8 @@ class Comparer:
             found.append(
                 warning(
                     "odd-size",
-                    "the chest of {visit} is {percent:+.1f} % larger than at the first visit: perhaps "
-                    "another scale or person",
+                    "the chest of {visit} differs in size by {percent:+.1f} % from the first visit: "
+                    "perhaps another scale or person",
                     "Check that both scans are of the same person",
                     visit=scan.id,
                     percent=100 * (lay.scale - 1),

@@ -85,7 +85,7 @@ def regress(
     elif columns:
         count = 0 if training is None else len(training.scores)
         raise BreastMorphError(
-            "{n} subjects are too few to learn {column} from",
+            "{column} needs a model of more than {n} subjects",
             "Build the model of more subjects, keeping their scores and their table",
             code="too-few-subjects",
             n=count,

@@ -108,7 +108,7 @@ def repeated_people(folder: Path, landmarks: Path | None = None) -> dict[str, li
     people = {person: visits for person, visits in people.items() if len(visits) > 1}
     if not people:
         raise BreastMorphError(
-            "nobody was scanned twice",
+            "no person was scanned twice",
             "Put the scans of a person into a folder of her own, or call them NAME_1, NAME_2 and so on",
             folder,
             code="nothing-repeated",
@@ -131,7 +131,7 @@ def repeat_study(
     """
     if not comparisons:
         raise BreastMorphError(
-            "nobody was scanned twice",
+            "no person was scanned twice",
             "Put the scans of a person into a folder of her own, or call them NAME_1, NAME_2 and so on",
             code="nothing-repeated",
         )

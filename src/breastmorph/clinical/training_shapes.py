@@ -79,7 +79,7 @@ def training_shapes(model: ShapeModel, cohort: Cohort | None = None, seed: int =
     if subjects.count < _FEWEST_SUBJECTS:
         enough = "a model of" if cohort is None else "a cohort with both breasts of"
         raise BreastMorphError(
-            "{count} subjects are too few to predict from",
+            "a prediction needs more than {count} subjects",
             "Use {enough} at least {fewest_subjects}",
             count=subjects.count,
             enough=enough,

@@ -176,7 +176,7 @@ def _of_mesh(mesh: TriangleMesh, model: ShapeModel | None) -> Examination:
     if not np.array_equal(mesh.faces, reference.faces):
         whose = "the default template's" if model is None else "the model's"
         raise MeshProblem(
-            "the mesh does not have {whose} triangles, so nobody knows where its landmarks are",
+            "the mesh does not have {whose} triangles, so the places of its landmarks are not known",
             "Give the model that it belongs to as model=, or a scan with its landmarks",
             whose=whose,
         )
