@@ -110,7 +110,7 @@ def test_an_error_nobody_foresaw_is_told_without_places(tmp_path, monkeypatch):
     monkeypatch.setattr("breastmorph.batch.product.ProductMaker._product", unforeseen)
     register_batch(found, tiny_recipe(), tmp_path / "out", InProcess())
     told = json.loads((tmp_path / "out" / "failed" / "s00.json").read_text())
-    assert "batch/registered_folder.py" in told["trace"].replace("\\", "/")
+    assert "batch/product.py" in told["trace"].replace("\\", "/")
     assert "ZeroDivisionError: in s00.ply" in told["trace"]
     assert str(tmp_path) not in json.dumps(told)
     assert str(Path(breastmorph.__file__).parents[1]) not in json.dumps(told)

@@ -72,7 +72,7 @@ def dictionary() -> tuple[Definition, ...]:
             "mean",
             "mm",
             "breast regions",
-            "Mean distance of each breast from the mirror image of the other, the thorax laid on itself",
+            "Mean distance of each breast from the mirror image of the other, aligned by the thorax",
         )
     )
     return tuple(lines)
