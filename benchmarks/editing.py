@@ -27,7 +27,7 @@ from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mask import breast_regions
 from breastmorph.model.building import BuildParameters, build_model
-from breastmorph.model.standing import LEVELS, Standing, population_of
+from breastmorph.model.plausibility import LEVELS, Plausibility, model_population
 from breastmorph.template import template_from
 from measuring import compare, cpu_seconds
 
@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--unseen", type=int, default=2, help="subjects left out of the model and edited")
     parser.add_argument("--tape", action="store_true", help="tape measures instead of straight ones (slow)")
     parser.add_argument(
-        "--folds", type=int, default=5, help="parts of the cohort left out to judge the gauge"
+        "--folds", type=int, default=5, help="parts of the cohort left out to judge its plausibilities"
     )
     options = parser.parse_args()
     with TemporaryDirectory() as place:
@@ -53,7 +53,7 @@ def main() -> None:
             else phantoms(options.subjects)
         )
         run(cohort, options.unseen, "tape" if options.tape else "straight")
-        gauge(cohort, options.folds)
+        judge_left_out(cohort, options.folds)
 
 
 def phantoms(count: int) -> Cohort:
@@ -99,50 +99,50 @@ def thorax(editor: Editor) -> np.ndarray:
     return ~(breasts["left"] | breasts["right"])
 
 
-def gauge(cohort: Cohort, folds: int) -> None:
+def judge_left_out(cohort: Cohort, folds: int) -> None:
     """Judge everybody by a model of others, and the mean with one mode or both nipples moved."""
     whole = cohort.chosen(np.array([not side for side in cohort.absent]))
-    judged: dict[str, list[Standing]] = {"with scores": [], "without": []}
+    judged: dict[str, list[Plausibility]] = {"with scores": [], "without": []}
     for fold in range(folds):
         out = np.arange(len(whole)) % folds == fold
         model = build_model(whole.chosen(np.flatnonzero(~out)), BuildParameters(keep_scores=True))
         for name, one in (("with scores", model), ("without", replace(model, training=None))):
-            people = population_of(one)
-            judged[name] += [people.standing_of_shape(whole.shape(i)) for i in np.flatnonzero(out)]
+            people = model_population(one)
+            judged[name] += [people.judge_shape(whole.shape(i)) for i in np.flatnonzero(out)]
     for name, found in judged.items():
         shares = np.array([one.share for one in found])
         off = kstest(shares, "uniform")
         levels = {level: sum(one.level == level for one in found) for level in LEVELS}
         tenths = np.histogram(shares, 10, (0.0, 1.0))[0]
         print(
-            f"gauge, {name}: {len(found)} left-out subjects by tenths {tenths}, largest distance from uniform "
+            f"plausibility, {name}: {len(found)} left-out subjects by tenths {tenths}, largest distance from uniform "
             f"{off.statistic:.3f} (p = {off.pvalue:.2f}), {levels}"
         )
         compare(
-            f"gauge {name}, distance from uniform",
+            f"plausibility {name}, distance from uniform",
             "share",
             off.statistic,
             "1 in 20 by chance",
             1.36 / len(found) ** 0.5,
         )
     model = build_model(whole, BuildParameters(keep_scores=True))
-    people, editor = population_of(model), Editor(model, mean_patient(model))
-    alone = [people.standing(row) for row in 2.5 * np.diag(model.deviations)]
+    people, editor = model_population(model), Editor(model, mean_patient(model))
+    alone = [people.judge(row) for row in 2.5 * np.diag(model.deviations)]
     noticed = np.array([one.level != LEVELS[0] for one in alone])
     print(
-        f"gauge, one mode at +2.5 sd: noticed {noticed.sum()} of {len(noticed)}, of the {people.traits.modes} leading "
-        f"ones {noticed[: people.traits.modes].sum()}"
+        f"plausibility, one mode at +2.5 sd: noticed {noticed.sum()} of {len(noticed)}, "
+        f"of the {people.traits.modes} leading ones {noticed[: people.traits.modes].sum()}"
     )
     for mode in (0, people.traits.modes, len(alone) - 1):
         told(f"mode {mode + 1} at +2.5 sd", alone[mode])
     apart = [Request("SN-NL", 15.0, relative=True), Request("SN-NR", -15.0, relative=True)]
-    told("SN-NL and SN-NR 3 cm apart", editor.exact(apart, ["thorax"]).standing)
+    told("SN-NL and SN-NR 3 cm apart", editor.exact(apart, ["thorax"]).plausibility)
 
 
-def told(what: str, standing: Standing | None) -> None:
+def told(what: str, plausibility: Plausibility | None) -> None:
     """Print a judgement."""
-    if standing is not None:
-        print(f"gauge, {what}: {standing.level}: {standing.finding.cause.text()}")
+    if plausibility is not None:
+        print(f"plausibility, {what}: {plausibility.level}: {plausibility.finding.cause.text()}")
 
 
 def row(name: str, editors: list[Editor]) -> None:

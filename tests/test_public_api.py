@@ -110,9 +110,9 @@ PROMISED = {
     "edit": "model subject changes hold kind linear",
     "Edit": (
         "shape before faces coefficients coefficients_before length size_change changes movements "
-        "method basis warnings standing skin"
+        "method basis warnings plausibility skin"
     ),
-    "Standing": "share level finding",
+    "Plausibility": "share level finding",
     "Change": "name kind value unit reason sd source predicted held beside",
     "predict": "model subject missing replace operated subjects earlier known",
     "Prediction": (

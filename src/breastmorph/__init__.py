@@ -91,7 +91,7 @@ _HOME = {
     "edit": "breastmorph.api.clinic",
     "Edit": "breastmorph.clinical.edit",
     "Change": "breastmorph.clinical.measure_table",
-    "Standing": "breastmorph.model.standing",
+    "Plausibility": "breastmorph.model.plausibility",
     "predict": "breastmorph.api.clinic",
     "plan": "breastmorph.api.clinic",
     "Prediction": "breastmorph.clinical.prediction",
@@ -113,6 +113,7 @@ _NOW = {  # what earlier versions called it
     "fit_model": "fit",
     "evaluate_model": "evaluate",
     "save_model": "ShapeModel.save",
+    "Standing": "Plausibility",
 }
 
 __all__ = ["__version__", *_HOME]
@@ -167,8 +168,8 @@ if TYPE_CHECKING:
     from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh
     from breastmorph.model.files import load_model
     from breastmorph.model.fitting import Fit
+    from breastmorph.model.plausibility import Plausibility
     from breastmorph.model.shape_model import ShapeModel, Training
-    from breastmorph.model.standing import Standing
     from breastmorph.registration.parameters import RegistrationParameters
     from breastmorph.registration.result import Registration, StageMetrics, Trace
     from breastmorph.scan.finder import FoundLandmarks

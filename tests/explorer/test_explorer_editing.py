@@ -59,12 +59,12 @@ def at(usual, name, deviations) -> float:
 
 
 def shown_level(visitor) -> str:
-    """Of the shown edit, as strip and gauge say."""
+    """Of the shown edit, as strip and plausibility say."""
     return visitor.post("/api/measures", {"shape": {"kind": "edit"}}).json["plausibility"]["level"]
 
 
 @pytest.mark.parametrize("deviations", [0.5, 2.0, 3.4, 4.0, 4.8, 5.6])
-def test_gauge_and_notes_agree(visitor, usual, deviations):
+def test_plausibility_and_notes_agree(visitor, usual, deviations):
     answer = edit(visitor, "volume-left", at(usual, "volume-left", deviations), "cc")
     if answer.status == 422:
         assert answer.json["code"] == "unattainable"

@@ -198,8 +198,10 @@ def _print(result: EditResult) -> None:
     moved = ", ".join(f"{region} {value:.2f} mm" for region, value in found.movements.items())
     if moved:
         click.echo(f"Moved (root mean square): {moved}")
-    if found.standing is not None:
-        click.echo(f"{found.standing.level.capitalize()}: {found.standing.finding.cause.text(COMMAND)}")
+    if found.plausibility is not None:
+        click.echo(
+            f"{found.plausibility.level.capitalize()}: {found.plausibility.finding.cause.text(COMMAND)}"
+        )
     if found.basis:
         click.echo(f"Regression trained on {found.basis}")
     elif beside is not None:

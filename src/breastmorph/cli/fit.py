@@ -24,8 +24,8 @@ from breastmorph.foundation.files import json_text, make_folder, write_file
 from breastmorph.foundation.messages import sentences
 from breastmorph.mesh.files import save_mesh
 from breastmorph.model.fitting import Fit
+from breastmorph.model.plausibility import Plausibility, model_population
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.model.standing import Standing, population_of
 from breastmorph.report.shape_sheets import fit_sheet
 from breastmorph.scan.check import CheckParameters
 from breastmorph.usecases.fit import FitRequest, FitResult, fit
@@ -76,7 +76,7 @@ def command(
     if as_json:
         print_json({**record, "files": [str(out / name) for name in files]})
         return
-    _print(result, population_of(opened).standing(result.fit.coefficients))
+    _print(result, model_population(opened).judge(result.fit.coefficients))
     click.echo(f"Look at {out / 'fit.png'}")
 
 
@@ -135,7 +135,7 @@ def _figures(fit: Fit) -> dict[str, float | str | int | None]:
     }
 
 
-def _print(result: FitResult, standing: Standing) -> None:
+def _print(result: FitResult, plausibility: Plausibility) -> None:
     found = result.fit
     figures = _figures(found)
     mean = figures["mean_residual_mm"]
@@ -147,7 +147,7 @@ def _print(result: FitResult, standing: Standing) -> None:
         ("points over the model explained", f"{found.explained:.0%}"),
         ("model seen in the scan", f"{found.covered:.0%}"),
         ("distance from the mean", f"{found.mahalanobis:.1f} sd ({found.unusual:.2f} of a typical member's)"),
-        ("among the model's subjects", standing.finding.cause.text(COMMAND)),
+        ("among the model's subjects", plausibility.finding.cause.text(COMMAND)),
         ("size against the mean", f"{figures['size']:.3f}"),
     ]
     print_table(f"Fit of {result.target.id}", ["", ""], rows)

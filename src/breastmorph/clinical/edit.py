@@ -15,8 +15,8 @@ from breastmorph.foundation.arrays import Floats, Ints, Shown, doubted
 from breastmorph.foundation.files import plain
 from breastmorph.foundation.messages import Finding, sentences, warning
 from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.model.plausibility import LEVELS, Plausibility
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.model.standing import LEVELS, Standing
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Edit(Shown):
     basis : str
         What a regression was trained on; empty where none was used.
     warnings : tuple of Finding
-    standing : Standing, optional
+    plausibility : Plausibility, optional
         How unusual the edited shape is among the model's subjects; None where a breast is absent.
     skin : (n, 4) uint8, optional
         The patient's.
@@ -61,8 +61,13 @@ class Edit(Shown):
     method: str
     basis: str = ""
     warnings: tuple[Finding, ...] = ()
-    standing: Standing | None = None
+    plausibility: Plausibility | None = None
     skin: NDArray[np.uint8] | None = None
+
+    @property
+    def standing(self) -> Plausibility | None:
+        """What ``plausibility`` was called."""
+        return self.plausibility
 
     @property
     def mesh(self) -> TriangleMesh:
@@ -108,7 +113,7 @@ class Edit(Shown):
             "movement_mm": plain(dict(self.movements)),
             "length_sd": self.length,
             "size_change": self.size_change,
-            "standing": self.standing.as_dict() if self.standing is not None else None,
+            "standing": self.plausibility.as_dict() if self.plausibility is not None else None,
             "coefficients_before": self.coefficients_before.tolist(),
             "coefficients": self.coefficients.tolist(),
             "warnings": sentences(self.warnings),
@@ -121,8 +126,8 @@ _WORSE = 0.005  # share of the subjects: who was as unusual before is not warned
 def usual_length(model: ShapeModel, deviations: float) -> float:
     """Mahalanobis distance that is as rare in the model as so many standard deviations are for a single number.
 
-    It bounds the length of a change, whoever is changed. How unusual the shape is that comes out, the gauge says
-    (:mod:`breastmorph.model.standing`): the two differ for a patient who was unusual before.
+    It bounds the length of a change. How unusual the edited shape is, :mod:`breastmorph.model.plausibility` says: the
+    two differ for a patient who was unusual before.
     """
     return float(np.sqrt(chdtri(max(model.n_components, 1), 2.0 * ndtr(-deviations))))
 
@@ -130,7 +135,7 @@ def usual_length(model: ShapeModel, deviations: float) -> float:
 FOLDED = "edit-folded"  # code of a warning: look at the shape
 
 
-def unusual_about(edit: Edit, before: Standing | None, deviations: float) -> list[Finding]:
+def unusual_about(edit: Edit, before: Plausibility | None, deviations: float) -> list[Finding]:
     """What lies beyond so many standard deviations of the values asked for, and the shape if it became unusual."""
     found = [
         warning(
@@ -146,7 +151,7 @@ def unusual_about(edit: Edit, before: Standing | None, deviations: float) -> lis
         for change in edit.changes
         if change.deviations is not None and abs(change.deviations) > deviations
     ]
-    now = edit.standing
+    now = edit.plausibility
     if now is not None and now.level != LEVELS[0] and (before is None or now.share > before.share + _WORSE):
         found.append(
             warning(

@@ -27,8 +27,8 @@ from breastmorph.foundation.language import N_
 from breastmorph.foundation.machine import in_one_thread
 from breastmorph.foundation.messages import Message, note, warning
 from breastmorph.mask import breast_regions
+from breastmorph.model.plausibility import Plausibility, model_population
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.model.standing import Standing, population_of
 from breastmorph.registration.result import shape_metrics
 from breastmorph.scan.scan import SIDES
 
@@ -148,9 +148,9 @@ class Editor:
         self._populations: dict[str, tuple[float, float]] = {}
 
     @cached_property
-    def _standing_before(self) -> Standing | None:
+    def _plausibility_before(self) -> Plausibility | None:
         absent = self.patient.absent_side
-        return None if absent else population_of(self.model).standing_of_shape(self.patient.shape)
+        return None if absent else model_population(self.model).judge_shape(self.patient.shape)
 
     def usual(self, name: str) -> tuple[Feature, float, float]:
         """A feature with its mean and standard deviation in the model, at this patient's size."""
@@ -478,8 +478,8 @@ class Editor:
             self._refuse(wishes, "unattainable/folds", percent=folded)
         if not self.patient.absent_side:  # nobody of the model lacks a breast
             far = {one.name: one.deviations for one in edit.changes if one.deviations is not None}
-            edit = replace(edit, standing=population_of(self.model).standing_of_shape(shape, far))
-        warnings = unusual_about(edit, self._standing_before, self.parameters.unusual)
+            edit = replace(edit, plausibility=model_population(self.model).judge_shape(shape, far))
+        warnings = unusual_about(edit, self._plausibility_before, self.parameters.unusual)
         if folded > self.parameters.folded:
             warnings.append(
                 warning(

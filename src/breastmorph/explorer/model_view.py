@@ -26,8 +26,8 @@ from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.messages import Message
 from breastmorph.mask import completed_landmarks, measure_breasts
 from breastmorph.model.demo_model import demo_model
+from breastmorph.model.plausibility import LEVELS, model_population
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.model.standing import LEVELS, population_of
 from breastmorph.report.cards import DEMO_MODEL
 from breastmorph.scan.scan import REQUIRED
 from breastmorph.template import Template
@@ -230,13 +230,13 @@ class ModelView:
         edit : Edit, optional
             Where it is an edited one.
         """
-        subjects = population_of(self.model)
-        if edit is not None and edit.standing is not None:
-            found = edit.standing
+        subjects = model_population(self.model)
+        if edit is not None and edit.plausibility is not None:
+            found = edit.plausibility
         elif scores is not None:
-            found = subjects.standing(scores * self.model.deviations[: len(scores)])
+            found = subjects.judge(scores * self.model.deviations[: len(scores)])
         else:
-            found = subjects.standing_of_shape(shape)
+            found = subjects.judge_shape(shape)
         level, text = found.level, found.finding.cause
         folded = [one for one in edit.warnings if one.code == FOLDED] if edit is not None else []
         if folded:  # no body looks like that

@@ -124,7 +124,7 @@ class Fit(Shown):
     mahalanobis : float
         Distance of the shape from the mean in standard deviations.
     plausibility : float
-        Share of the model's subjects who are more unusual; see :mod:`breastmorph.model.standing`.
+        Share of the model's subjects who are more unusual; see :mod:`breastmorph.model.plausibility`.
     residuals : (n,) float
         Signed distance of each vertex from the target, mm; negative where the fit lies inside the scan, NaN where
         the target shows nothing.

@@ -434,10 +434,10 @@ class ShapeModel(Shown):
         return float(np.linalg.norm(ratio))
 
     def plausibility(self, coefficients: Floats) -> float:
-        """Share of the model's subjects who are more unusual (0 to 1); see :mod:`breastmorph.model.standing`."""
-        from breastmorph.model.standing import population_of
+        """Share of the model's subjects who are more unusual (0 to 1); see :mod:`breastmorph.model.plausibility`."""
+        from breastmorph.model.plausibility import model_population
 
-        return population_of(self).standing(coefficients).plausibility
+        return model_population(self).judge(coefficients).plausibility
 
     def limited(self, coefficients: Floats, deviations: float = 3.0) -> Floats:
         """Coefficients brought into the plausible range, each within so many standard deviations."""

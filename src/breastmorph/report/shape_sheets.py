@@ -80,8 +80,10 @@ def editing_page(edit: Edit, faces: Ints, identity: Identity, warning: str = "")
     notes = [SIDES_NOTE]
     if regions:
         notes.append(f"Movement, root mean square: {regions}.")
-    if edit.standing is not None:
-        notes.append(f"{edit.standing.level.capitalize()}: {edit.standing.finding.cause.text(READERS)}.")
+    if edit.plausibility is not None:
+        notes.append(
+            f"{edit.plausibility.level.capitalize()}: {edit.plausibility.finding.cause.text(READERS)}."
+        )
     if edit.basis:
         notes.append(f"Trained on {edit.basis}.")
     notes += [f"Warning: {sentence}." for sentence in sentences(edit.warnings, READERS)]

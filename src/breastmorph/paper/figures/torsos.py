@@ -18,8 +18,8 @@ from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mask import IN_BREAST, BreastEllipsoids, BreastMask, breast_mask, measure_breasts
 from breastmorph.mesh.geometry import normal_consistency, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.model.plausibility import Plausibility, model_population
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.model.standing import Standing, population_of
 from breastmorph.paper.figures.panels import RELIEF, PanelPage, cameras, draw_levels, height_of, width_of
 from breastmorph.report.printing import COLOURS, WIDE, printed, save_rows
 from breastmorph.report.render import (
@@ -488,7 +488,7 @@ def save_random_samples(path: Path, models: Mapping[str, ShapeModel], count: int
             for label, several in judged.items()
             for k, one in enumerate(several)
             for away_and_judged in [
-                (float(away[label][k].mean()), one.standing.share, one.standing.level, one.inside_out)
+                (float(away[label][k].mean()), one.plausibility.share, one.plausibility.level, one.inside_out)
             ]
         ),
     )
@@ -497,16 +497,16 @@ def save_random_samples(path: Path, models: Mapping[str, ShapeModel], count: int
 class _Sample(NamedTuple):
     """How a random shape stands among a model's subjects."""
 
-    standing: Standing
+    plausibility: Plausibility
     inside_out: int  # triangles that face inwards, and do not in the mean
 
     @property
     def words(self) -> str:
         """What is said of it; empty for a usual one."""
-        told = [_UNLIKE.get(self.standing.level, ""), "inside out" if self.inside_out else ""]
+        told = [_UNLIKE.get(self.plausibility.level, ""), "inside out" if self.inside_out else ""]
         return ", ".join(word for word in told if word)
 
 
 def _sample(model: ShapeModel, shape: Floats) -> _Sample:
     turned = _inside_out(model, shape) & ~_inside_out(model, model.mean)
-    return _Sample(population_of(model).standing(model.project(shape)), int(turned.sum()))
+    return _Sample(model_population(model).judge(model.project(shape)), int(turned.sum()))

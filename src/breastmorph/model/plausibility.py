@@ -71,7 +71,7 @@ _TRAITS = {
 
 
 @dataclass(frozen=True)
-class Standing:
+class Plausibility:
     """Where one shape stands.
 
     Attributes
@@ -103,8 +103,8 @@ class Standing:
 
 
 @dataclass(frozen=True, eq=False)
-class Population:
-    """A model's subjects, prepared to judge shapes by; see :func:`population_of`.
+class ModelPopulation:
+    """A model's subjects, prepared to judge shapes by; see :func:`model_population`.
 
     Attributes
     ----------
@@ -133,9 +133,9 @@ class Population:
     ranks: Floats
     subjects: int
 
-    def standing(
+    def judge(
         self, coefficients: Floats, outside: float = 0.0, asked: Mapping[str, float] | None = None
-    ) -> Standing:
+    ) -> Plausibility:
         """Judge a shape.
 
         Parameters
@@ -153,7 +153,7 @@ class Population:
 
     def _judged(
         self, whole: Floats, traits: tuple[Floats, float], asked: Mapping[str, float] | None
-    ) -> Standing:
+    ) -> Plausibility:
         """With all coefficients and the traits as :meth:`_Traits.of` has them."""
         signed, rest = traits
         signed = signed / self.spreads
@@ -173,13 +173,13 @@ class Population:
         level = LEVELS[int(share >= _UNUSUAL or rare[first] <= _RARE) + int(rank >= _IMPLAUSIBLE)]
         above = [*signed, 1.0, *(smaller[[most]] if len(smaller) else [])]  # a rest can only be large
         more = bool(above[first] > 0.0)
-        return Standing(share, level, self._said(share, names[first], float(rare[first]), more))
+        return Plausibility(share, level, self._said(share, names[first], float(rare[first]), more))
 
-    def standing_of_shape(self, shape: Floats, asked: Mapping[str, float] | None = None) -> Standing:
+    def judge_shape(self, shape: Floats, asked: Mapping[str, float] | None = None) -> Plausibility:
         """Judge a shape (n, 3) in mm with the model's triangles, in any pose."""
         model = self.traits.model
         if np.array_equal(shape, model.mean):
-            return self.standing(np.zeros(model.n_components), asked=asked)
+            return self.judge(np.zeros(model.n_components), asked=asked)
         placed = model.align(shape, with_scale=not model.keeps_size).apply(shape)
         coefficients = model.project(placed)
         beside = placed - model.instance(coefficients)
@@ -233,7 +233,7 @@ def _percent(share: float) -> int:
 
 @lru_cache(maxsize=4)
 @in_one_thread
-def population_of(model: ShapeModel) -> Population:
+def model_population(model: ShapeModel) -> ModelPopulation:
     """Prepare a model's subjects: those it keeps, or as many drawn from it where it keeps nobody's data."""
     traits = _Traits.of_model(model)
     kept = model.training.scores if model.training is not None else np.empty((0, model.n_components))
@@ -257,7 +257,7 @@ def population_of(model: ShapeModel) -> Population:
     mean, variance = max(float(rest.mean()), least), max(float(rest.var()), least**2)
     out = _stands_out(smaller)
     alone = np.array([np.log(out).mean(), max(float(np.log(out).std()), _LEAST_SPREAD)])
-    found = Population(traits, spreads, mean, variance, alone, 1.0, np.empty(0), subjects)
+    found = ModelPopulation(traits, spreads, mean, variance, alone, 1.0, np.empty(0), subjects)
     rare = np.column_stack([2.0 * ndtr(-np.abs(signed / spreads)), found._rare_rest(rest)])
     if smaller.shape[1]:
         rare = np.column_stack([rare, found._rare_alone(np.abs(smaller).max(axis=1), out)])

@@ -11,8 +11,8 @@ import pytest
 from breast_cohort import breast_model, breast_shapes, breast_template
 from breastmorph.cohort import Cohort
 from breastmorph.model.building import BuildParameters, build_model
+from breastmorph.model.plausibility import model_population
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.model.standing import population_of
 
 
 @cache
@@ -25,8 +25,8 @@ def model(scores: bool) -> ShapeModel:
 
 @pytest.mark.parametrize("scores", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_shares_of_people_the_model_does_not_know_are_uniform(scores):
-    people = population_of(model(scores))
-    found = [people.standing_of_shape(shape) for shape in breast_shapes(120, seed=7)]
+    people = model_population(model(scores))
+    found = [people.judge_shape(shape) for shape in breast_shapes(120, seed=7)]
     shares = np.array([one.share for one in found])
     n = len(shares)
     off = np.sort(shares) - np.arange(n) / n  # Kolmogorov and Smirnov: the furthest from the diagonal
@@ -38,20 +38,20 @@ def test_shares_of_people_the_model_does_not_know_are_uniform(scores):
 @pytest.mark.parametrize("scores", [True, False])
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_what_is_unusual_is_noticed_and_named(scores, sign):
-    one, people = model(scores), population_of(model(scores))
-    assert people.standing(np.zeros(one.n_components)).share == 0.0
+    one, people = model(scores), model_population(model(scores))
+    assert people.judge(np.zeros(one.n_components)).share == 0.0
     for k in reversed(range(one.n_components)):  # also those that hardly show
         coefficients = np.zeros(one.n_components)
         coefficients[k] = 2.5 * sign * one.deviations[k]
-        found = people.standing(coefficients * (1.04 if k < people.traits.modes else 1.0))
+        found = people.judge(coefficients * (1.04 if k < people.traits.modes else 1.0))
         assert found.level == "unusual"
         if k >= people.traits.modes:
             assert f"mode {k + 1} is {'larger' if sign > 0 else 'smaller'} than" in found.finding.cause.text()
-        far = people.standing(2.0 * coefficients)
+        far = people.judge(2.0 * coefficients)
         assert far.level == "implausible"
         assert far.share > found.share > 0.6
     if scores:
-        said = people.standing(coefficients * 0.95).finding.cause.text()
+        said = people.judge(coefficients * 0.95).finding.cause.text()
         assert "% of the model's 60 subjects; all in all more unusual than" in said
         assert far.finding.cause.text().endswith("more unusual than all of them")
 
@@ -63,14 +63,14 @@ def test_three_centimetres_between_the_nipples_are_noticed(reach, apart):
     shape = np.array(one.mean)
     away = np.linalg.norm(shape - one.landmarks["nipple_left"], axis=1)
     shape[:, 1] -= apart * np.exp(-0.5 * (away / reach) ** 2)
-    found = population_of(one).standing_of_shape(shape)
+    found = model_population(one).judge_shape(shape)
     assert found.level != "usual"
     assert found.share > 0.75
 
 
 def test_size_and_pose_do_not_matter(breast_model):
-    shape, people = breast_shapes(1, seed=5)[0], population_of(breast_model)
-    first, second = (people.standing_of_shape(one) for one in (shape, 1.2 * shape + [5.0, 80.0, -9.0]))
+    shape, people = breast_shapes(1, seed=5)[0], model_population(breast_model)
+    first, second = (people.judge_shape(one) for one in (shape, 1.2 * shape + [5.0, 80.0, -9.0]))
     assert second.share == pytest.approx(first.share, abs=1e-3)
 
 
@@ -78,5 +78,5 @@ def test_models_without_landmarks_or_with_few_subjects_judge_too():
     for one in (replace(breast_model(), landmark_ids={}), breast_model(k=5)):
         coefficients = np.zeros(one.n_components)
         coefficients[0] = 6.0 * one.deviations[0]
-        assert population_of(one).standing(coefficients).level == "implausible"
+        assert model_population(one).judge(coefficients).level == "implausible"
         assert one.plausibility(coefficients) < 0.05
