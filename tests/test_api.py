@@ -37,8 +37,9 @@ scores = bm.evaluate(model, fits)
 bm.register(scans[0], preset="paper")
 """
 SMALL = """
-import breastmorph.template
-breastmorph.template._DEFAULT = {template!r}
+import pathlib
+import breastmorph.template.files
+breastmorph.template.files._DEFAULT = pathlib.Path({template!r})
 """
 AFTERWARDS = """
 for value in (scans[0], fits[0], model, shape, edited, lost, lost.measures, fitted, scores):

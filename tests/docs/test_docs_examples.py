@@ -87,7 +87,7 @@ OPTIONS = set().union(*COMMANDS.values(), {"--version", "--nthreads"}, re.findal
 def small(tmp_path_factory, monkeypatch):
     """The default template is a small one, except for the published model, which has its own size."""
     published_model(tmp_path_factory)
-    monkeypatch.setattr("breastmorph.template._DEFAULT", str(small_template(tmp_path_factory).resolve()))
+    monkeypatch.setattr("breastmorph.template.files._DEFAULT", small_template(tmp_path_factory).resolve())
     default_template.cache_clear()
     assert default_template().mesh.n_vertices < 3000
     yield

@@ -32,6 +32,7 @@ from breastmorph.template.template import Template, template_from
 
 _TWIN_OFF = 15.0  # mm between the template and nearly all vertices of its coarse twin
 _UPRIGHT = 45.0  # degrees between the axes of a template's file and those of its landmarks
+_DEFAULT = files("breastmorph").joinpath("data", "template.npz")
 
 
 def load_template(mesh: AnyPath, landmarks: AnyPath, coarse: AnyPath | None = None) -> Template:
@@ -143,8 +144,7 @@ def save_template(template: Template, folder: Path) -> list[Path]:
 @cache
 def default_template() -> Template:
     """The template that comes with the package: the phantom's symmetric mean torso."""
-    data = files("breastmorph").joinpath("data", "template.npz").read_bytes()
-    return from_npz(data)
+    return from_npz(_DEFAULT.read_bytes())
 
 
 def to_npz(template: Template, dtype: type[np.floating] = np.float32) -> bytes:
