@@ -16,9 +16,7 @@ from breastmorph.api.arguments import (
     as_template,
     several_of,
 )
-from breastmorph.api.notices import (
-    warn,
-)
+from breastmorph.api.notices import warn
 from breastmorph.clinical.comparison import Comparison
 from breastmorph.clinical.distances import KINDS, STRAIGHT
 from breastmorph.clinical.edit import Edit

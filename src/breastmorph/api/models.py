@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from breastmorph.api.arguments import (
-    GIVE_MODEL,
-    Subjects,
-    Unit,
-    as_cohort,
-    landmarks_path,
-    rules_of,
-)
-from breastmorph.api.notices import (
-    bar,
-    warn,
-)
+from breastmorph.api.arguments import GIVE_MODEL, Subjects, Unit, as_cohort, landmarks_path, rules_of
+from breastmorph.api.notices import bar, warn
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.checks import (
     AnyPath,

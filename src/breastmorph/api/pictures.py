@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from breastmorph.foundation.arrays import Floats
-from breastmorph.foundation.checks import (
-    check_float,
-    check_int,
-    check_type,
-)
+from breastmorph.foundation.checks import check_float, check_int, check_type
 from breastmorph.foundation.errors import BreastMorphError, MeshProblem
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration.result import Registration
 from breastmorph.scan.scan import Scan
-
-if TYPE_CHECKING:
-    pass
 
 
 def picture(

@@ -6,19 +6,8 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import overload
 
-from breastmorph.api.arguments import (
-    Unit,
-    as_template,
-    landmarks_path,
-    require_names,
-    rules_of,
-    several_of,
-)
-from breastmorph.api.notices import (
-    bar,
-    those_that_worked,
-    warn,
-)
+from breastmorph.api.arguments import Unit, as_template, landmarks_path, require_names, rules_of, several_of
+from breastmorph.api.notices import bar, those_that_worked, warn
 from breastmorph.batch.cohort_prior import ENOUGH
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.foundation.checks import AnyPath, check_int, check_path

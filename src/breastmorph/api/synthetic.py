@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from breastmorph.foundation.checks import (
-    AnyPath,
-    check_int,
-    check_path,
-)
+from breastmorph.foundation.checks import AnyPath, check_int, check_path
 from breastmorph.model.shape_model import ShapeModel
-
-if TYPE_CHECKING:
-    pass
 
 
 def demo_model() -> ShapeModel:

@@ -46,42 +46,36 @@ with silent_ctrl_c():
     from breastmorph.foundation.messages import Finding
     from breastmorph.foundation.text import SHOWN
 
-# Name of the command: the module that exports it as ``command``, and its line in the overview.
+# Name of the command, which is that of its module: its line in the overview.
 _COMMANDS = {
-    "demo": ("breastmorph.cli.demo", "The whole job from start to end on a synthetic cohort."),
-    "phantom": ("breastmorph.cli.phantom", "Make a synthetic cohort of adult torso scans with known truth."),
-    "check": ("breastmorph.cli.check", "Judge scans and landmarks before any computing starts."),
-    "landmarks": ("breastmorph.cli.landmarks", "Find the landmarks of raw scans, with how sure each one is."),
-    "register": ("breastmorph.cli.register", "Bend the template onto every scan: dense correspondence."),
-    "build": ("breastmorph.cli.build", "Build a shape model from registered scans."),
-    "evaluate": ("breastmorph.cli.evaluate", "Compactness, generalization and specificity of a model."),
-    "sample": ("breastmorph.cli.sample", "Draw random shapes from a model, or show its modes."),
-    "convert": ("breastmorph.cli.convert", "Turn a model file into another format."),
-    "measure": ("breastmorph.cli.measure", "Clinical distances, volumes and symmetry."),
-    "compare": (
-        "breastmorph.cli.compare",
-        "What changed between scans of one person, and is it more than noise?",
-    ),
-    "edit": ("breastmorph.cli.edit", "Change a shape by its clinical measures."),
-    "predict": ("breastmorph.cli.predict", "Predict a missing breast, with its uncertainty."),
-    "plan": ("breastmorph.cli.plan", "What is to be added or taken away, where, and how thick."),
-    "fit": ("breastmorph.cli.fit", "Fit a model to a raw scan or point cloud."),
-    "verify": ("breastmorph.cli.verify", "Hash results again: are they what was written?"),
-    "doctor": ("breastmorph.cli.doctor", "Check this installation."),
-    "paper": (
-        "breastmorph.cli.paper",
-        "Every experiment of the paper on a cohort, with figures and a report.",
-    ),
-    "report": ("breastmorph.cli.report", "The report of a study as one page."),
-    "explore": ("breastmorph.cli.explore", "The model in a browser: look, edit, pick landmarks, predict."),
-    "template": ("breastmorph.cli.template", "Make a symmetric template from one scan."),
+    "demo": "The whole job from start to end on a synthetic cohort.",
+    "phantom": "Make a synthetic cohort of adult torso scans with known truth.",
+    "check": "Judge scans and landmarks before any computing starts.",
+    "landmarks": "Find the landmarks of raw scans, with how sure each one is.",
+    "register": "Bend the template onto every scan: dense correspondence.",
+    "build": "Build a shape model from registered scans.",
+    "evaluate": "Compactness, generalization and specificity of a model.",
+    "sample": "Draw random shapes from a model, or show its modes.",
+    "convert": "Turn a model file into another format.",
+    "measure": "Clinical distances, volumes and symmetry.",
+    "compare": "What changed between scans of one person, and is it more than noise?",
+    "edit": "Change a shape by its clinical measures.",
+    "predict": "Predict a missing breast, with its uncertainty.",
+    "plan": "What is to be added or taken away, where, and how thick.",
+    "fit": "Fit a model to a raw scan or point cloud.",
+    "verify": "Hash results again: are they what was written?",
+    "doctor": "Check this installation.",
+    "paper": "Every experiment of the paper on a cohort, with figures and a report.",
+    "report": "The report of a study as one page.",
+    "explore": "The model in a browser: look, edit, pick landmarks, predict.",
+    "template": "Make a symmetric template from one scan.",
 }
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-class _Told(logging.Handler):
+class _Notes(logging.Handler):
     """Prints what the library notes, findings in the words of commands."""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -93,14 +87,14 @@ class _Told(logging.Handler):
 
 
 @contextmanager
-def _notes_told() -> Iterator[None]:
-    """What the library notes while a command runs is told beside whatever it prints."""
-    log, told = logging.getLogger("breastmorph"), _Told(logging.WARNING)
-    log.addHandler(told)
+def _printed_notes() -> Iterator[None]:
+    """What the library notes while a command runs is printed on standard error."""
+    log, notes = logging.getLogger("breastmorph"), _Notes(logging.WARNING)
+    log.addHandler(notes)
     try:
         yield
     finally:
-        log.removeHandler(told)
+        log.removeHandler(notes)
 
 
 class _LazyGroup(click.Group):
@@ -113,18 +107,18 @@ class _LazyGroup(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         with silent_ctrl_c():
-            command: click.Command = import_module(_COMMANDS[cmd_name][0]).command
+            command: click.Command = import_module(f"breastmorph.cli.{cmd_name}").command
         return command
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The commands by their lines in the overview: loading all of them would keep the user waiting."""
-        offered = [CompletionItem(name, help=line) for name, (_, line) in _COMMANDS.items()]
+        offered = [CompletionItem(name, help=line) for name, line in _COMMANDS.items()]
         options = click.Command.shell_complete(self, ctx, incomplete)
         return [item for item in offered if item.value.startswith(incomplete)] + options
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+            formatter.write_dl([*_COMMANDS.items()])
 
     def main(self, *args: Any, **others: Any) -> Any:
         _open_closed_streams()
@@ -136,7 +130,7 @@ class _LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _notes_told():
+            with _printed_notes():
                 return super().invoke(ctx)
         except BreastMorphError as error:
             click.echo(f"breastmorph: {error.text(COMMAND)}", err=True)
@@ -153,20 +147,17 @@ class _LazyGroup(click.Group):
 
 
 def _open_closed_streams() -> None:
-    """Let what is said to a closed stream (``>&-``) go nowhere; else the next file opened would become that stream."""
+    """Discard what is written to a closed stream (``>&-``); else the next file opened would become that stream."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for as long as we run
 
 
-def _build() -> str:
-    return (
-        f"%(prog)s %(version)s (Python {platform.python_version()}, {platform.system()} {platform.machine()})"
-    )
+_BUILD = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
 
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="breastmorph", message=_build())
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
+@click.version_option(__version__, prog_name="breastmorph", message=f"%(prog)s %(version)s ({_BUILD})")
 def main() -> None:
     """Statistical shape models of the female breast from 3D torso scans, and their clinical use.
 

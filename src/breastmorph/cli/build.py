@@ -11,19 +11,8 @@ import click
 import numpy as np
 from rich.markup import escape
 
-from breastmorph.cli.options import (
-    COUNT,
-    FOLDER,
-    PATH,
-    json_option,
-    table_option,
-)
-from breastmorph.cli.printing import (
-    print_json,
-    print_table,
-    progress_with,
-    warn,
-)
+from breastmorph.cli.options import COUNT, FOLDER, PATH, json_option, table_option
+from breastmorph.cli.printing import print_json, print_table, progress_with, warn
 from breastmorph.cli.provenance import provenance
 from breastmorph.cli.wording import COMMAND
 from breastmorph.foundation.messages import sentences

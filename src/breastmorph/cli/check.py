@@ -10,18 +10,8 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from breastmorph.cli.options import (
-    PATH,
-    json_option,
-    landmarks_option,
-    scan_options,
-)
-from breastmorph.cli.printing import (
-    print_json,
-    print_table,
-    progress_with,
-    warn,
-)
+from breastmorph.cli.options import PATH, json_option, landmarks_option, scan_options
+from breastmorph.cli.printing import print_json, print_table, progress_with, warn
 from breastmorph.cli.provenance import provenance
 from breastmorph.cli.wording import COMMAND
 from breastmorph.foundation.text import shown
@@ -64,8 +54,8 @@ def command(scans: Path, landmarks: Path | None, check: CheckParameters, as_json
     else:
         columns = ["scan", "verdict", "vertices", "edge mm", "unit", "upright by", "remarks"]
         print_table("Scans", columns, map(_row, checks))
-        said = [f"{n} {verdict}" for verdict, n in counts.items()]
-        click.echo(", ".join([*said, f"{warned} with warnings"] if warned else said))
+        counted = [f"{n} {verdict}" for verdict, n in counts.items()]
+        click.echo(", ".join([*counted, f"{warned} with warnings"] if warned else counted))
     sys.exit(1 if counts["refused"] else 0)
 
 

@@ -8,18 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from breastmorph.cli.options import (
-    FOLDER,
-    PATH,
-    json_option,
-    scan_options,
-)
-from breastmorph.cli.printing import (
-    print_json,
-    print_table,
-    progress_with,
-    warn,
-)
+from breastmorph.cli.options import FOLDER, PATH, json_option, scan_options
+from breastmorph.cli.printing import print_json, print_table, progress_with, warn
 from breastmorph.cli.provenance import provenance
 from breastmorph.cli.wording import COMMAND
 from breastmorph.foundation.files import csv_text, json_text, make_folder, write_file
@@ -85,12 +75,7 @@ def command(
     from breastmorph.clinical.repeat_study import repeated_people
     from breastmorph.clinical.repeatability import load_repeatability
     from breastmorph.usecases.check import one_scan
-    from breastmorph.usecases.compare import (
-        CompareRepeatedRequest,
-        CompareRequest,
-        compare,
-        compare_repeated,
-    )
+    from breastmorph.usecases.compare import CompareRepeatedRequest, CompareRequest, compare, compare_repeated
 
     known = load_repeatability(repeatability_file) if repeatability_file is not None else None
     make_folder(out)
@@ -111,11 +96,7 @@ def command(
 
 def _show_comparison(found: Comparison, out: Path, as_json: bool) -> None:
     from breastmorph.clinical.comparison import COLUMNS, as_record, as_rows
-    from breastmorph.report.comparison_page import (
-        comparison_sheet,
-        verdict_text,
-        write_comparison_page,
-    )
+    from breastmorph.report.comparison_page import comparison_sheet, verdict_text, write_comparison_page
     from breastmorph.report.measure_tables import change_text
     from breastmorph.report.sheet import print_page
 

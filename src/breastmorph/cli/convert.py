@@ -6,13 +6,7 @@ from pathlib import Path
 
 import click
 
-from breastmorph.cli.options import (
-    COUNT,
-    PATH,
-    json_option,
-    landmark_ids_option,
-    opened_model,
-)
+from breastmorph.cli.options import COUNT, PATH, json_option, landmark_ids_option, opened_model
 from breastmorph.cli.printing import print_json
 from breastmorph.cli.provenance import provenance
 from breastmorph.usecases.convert import ConvertRequest, convert

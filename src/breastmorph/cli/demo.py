@@ -10,7 +10,7 @@ from breastmorph.cli.options import FOLDER, jobs_option, seed_option
 
 
 @click.command("demo")
-@click.option("--out", type=FOLDER, default=Path("demo"), show_default=True, help="The study's folder.")
+@click.option("--out", type=FOLDER, default=Path("demo"), help="The study's folder.")
 @click.option("--full", is_flag=True, help="The paper's size: 110 scans and all experiments, some 7 minutes.")
 @click.option(
     "--n", type=click.IntRange(min=4), show_default="16, or 110 with --full", help="Number of subjects."

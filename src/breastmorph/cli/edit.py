@@ -20,12 +20,7 @@ from breastmorph.cli.options import (
     model_options,
     scan_options,
 )
-from breastmorph.cli.printing import (
-    print_json,
-    print_table,
-    progress_with,
-    warn,
-)
+from breastmorph.cli.printing import print_json, print_table, progress_with, warn
 from breastmorph.cli.provenance import provenance
 from breastmorph.cli.wording import COMMAND
 from breastmorph.clinical.distances import DISTANCES, KINDS, PAIRS, PAPER, STRAIGHT
@@ -61,23 +56,36 @@ def _offered(
 @landmarks_option
 @click.option("--registered", type=PATH, help="Edit OUT/registered/<id>.ply of `register`.")
 @click.option(
-    "--set", "wishes", multiple=True, metavar="NAME=VALUE", shell_complete=_offered(_MEASURES, "="),
+    "--set",
+    "wishes",
+    multiple=True,
+    metavar="NAME=VALUE",
+    shell_complete=_offered(_MEASURES, "="),
     help="A measure and its new value; repeatable.",
-)  # fmt: skip
+)
 @click.option(
-    "--hold", multiple=True, metavar="NAME", shell_complete=_offered((*REGIONS, *_MEASURES)),
+    "--hold",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=_offered((*REGIONS, *_MEASURES)),
     help="A measure, thorax, left or right; repeatable.",
-)  # fmt: skip
+)
 @click.option("--linear", is_flag=True, help="The paper's linear regression instead of the exact version.")
 @click.option(
-    "--kind", type=click.Choice(KINDS), default=STRAIGHT, show_default=True,
+    "--kind",
+    type=click.Choice(KINDS),
+    default=STRAIGHT,
     help="How distances are measured: tape, along the skin; straight, through the air.",
-)  # fmt: skip
+)
 @click.option(
-    "--grid", is_flag=False, flag_value=_GRID, metavar="NAMES", shell_complete=_offered(_MEASURES),
+    "--grid",
+    is_flag=False,
+    flag_value=_GRID,
+    metavar="NAMES",
+    shell_complete=_offered(_MEASURES),
     help=f"Draw measures at -2 to +2 standard deviations instead; {_GRID} when none are named.",
-)  # fmt: skip
-@click.option("--out", type=FOLDER, default=Path("edited"), show_default=True, help="Folder for the results.")
+)
+@click.option("--out", type=FOLDER, default=Path("edited"), help="Folder for the results.")
 @click.option("--no-sheet", is_flag=True, help="Do not draw the page before/after.")
 @scan_options
 @json_option

@@ -22,12 +22,7 @@ from breastmorph.cli.options import (
     seed_option,
     table_option,
 )
-from breastmorph.cli.printing import (
-    print_json,
-    print_table,
-    progress_with,
-    warn,
-)
+from breastmorph.cli.printing import print_json, print_table, progress_with, warn
 from breastmorph.cli.provenance import provenance
 from breastmorph.cli.wording import COMMAND
 from breastmorph.evaluation.model_evaluation import Evaluation, EvaluationParameters
@@ -56,7 +51,7 @@ _DISTANCES = {"point": "point to point", "surface": "to the surface"}
 @click.option("--scans", type=PATH, help="Raw scans: also compare with them.")
 @landmarks_option
 @click.option("--truth", type=FOLDER, help="The truth/ folder of a phantom cohort.")
-@click.option("--samples", type=COUNT, default=1000, show_default=True, help="Shapes for specificity.")
+@click.option("--samples", type=COUNT, default=1000, help="Shapes for specificity.")
 @seed_option("numbers", default=0)
 @click.option("--privacy", is_flag=True, help="Also measure what the model reveals about its subjects.")
 @click.option("--no-surface", is_flag=True, help="Skip closest-point-on-surface distances (minutes).")

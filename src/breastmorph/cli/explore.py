@@ -54,28 +54,11 @@ def _shown(way: Entrance) -> str:
 @click.command("explore")
 @click.argument("start", metavar="[MODEL | FOLDER]", required=False, type=PATH)
 @click.option("--model", "model_file", type=PATH, help="The model, beside a FOLDER of scans.")
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    help="Address to listen on; others can then reach it too.",
-)
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="0 takes a free one.", show_default=True
-)
-@click.option(
-    "--by-hand",
-    is_flag=True,
-    help="Propose no landmarks, for a study of what people set.",
-)
+@click.option("--host", default="127.0.0.1", help="Address to listen on; others can then reach it too.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="0 takes a free one.")
+@click.option("--by-hand", is_flag=True, help="Propose no landmarks, for a study of what people set.")
 @click.option("--no-browser", is_flag=True, help="Only print how to get in.")
-@click.option(
-    "--max-upload",
-    type=click.IntRange(1, 4096),
-    default=500,
-    show_default=True,
-    help="MB that a file may have.",
-)
+@click.option("--max-upload", type=click.IntRange(1, 4096), default=500, help="MB that a file may have.")
 def command(
     start: Path | None,
     model_file: Path | None,
@@ -123,7 +106,7 @@ def command(
     def ready(way: Entrance) -> None:
         click.echo(f"The explorer is at {_shown(way)}")
         if not is_loopback(host):
-            click.echo("Other computers can reach it; whoever has this address with its code can use it.")
+            click.echo("Other computers can reach it; anyone who has this address with its code can use it.")
         if host in EVERYWHERE:
             click.echo(
                 f"There, write this computer's own address (as 192.168.1.5) instead of {EVERYWHERE[host]}."
@@ -133,7 +116,7 @@ def command(
             threading.Thread(target=webbrowser.open, args=(way.file.as_uri(),), daemon=True).start()
 
     def entered(way: Entrance) -> None:
-        with suppress(OSError):  # whoever read the output may be gone
+        with suppress(OSError):  # the reader of the output may have ended
             click.echo(f"Opened in a browser. For another one: {_shown(way)}")
 
     serve(settings, ready, entered)

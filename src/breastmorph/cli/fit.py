@@ -8,15 +8,7 @@ from typing import Any
 import click
 import numpy as np
 
-from breastmorph.cli.options import (
-    COUNT,
-    FOLDER,
-    PATH,
-    ModelFile,
-    json_option,
-    model_options,
-    scan_options,
-)
+from breastmorph.cli.options import COUNT, FOLDER, PATH, ModelFile, json_option, model_options, scan_options
 from breastmorph.cli.printing import print_json, print_table
 from breastmorph.cli.provenance import provenance
 from breastmorph.cli.wording import COMMAND

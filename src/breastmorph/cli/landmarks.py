@@ -11,19 +11,8 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from breastmorph.cli.options import (
-    FOLDER,
-    PATH,
-    jobs_option,
-    json_option,
-    scan_options,
-)
-from breastmorph.cli.printing import (
-    print_json,
-    print_table,
-    progress_with,
-    warn,
-)
+from breastmorph.cli.options import FOLDER, PATH, jobs_option, json_option, scan_options
+from breastmorph.cli.printing import print_json, print_table, progress_with, warn
 from breastmorph.cli.provenance import provenance
 from breastmorph.cli.wording import COMMAND
 from breastmorph.foundation.errors import BreastMorphError

@@ -34,9 +34,7 @@ jobs_option = click.option(
     "--jobs", type=COUNT, show_default="all cores", help="Worker processes; the result does not depend on it."
 )
 landmarks_option = click.option(
-    "--landmarks",
-    type=PATH,
-    help="Landmark folder (or file, for one scan); beside the scans when not given.",
+    "--landmarks", type=PATH, help="Landmark folder (or file, for one scan); beside the scans when not given."
 )
 table_option = click.option("--table", type=PATH, help="CSV file about the subjects, with a column id.")
 model_argument = click.argument("model_file", metavar="MODEL", type=PATH)
@@ -50,11 +48,7 @@ landmark_ids_option = click.option(
 def seed_option(same: str, default: int = 1) -> Callable[..., Any]:
     """``--seed``; ``same`` names what the same seed gives."""
     return click.option(
-        "--seed",
-        type=click.IntRange(min=0),
-        default=default,
-        show_default=True,
-        help=f"Same seed, same {same}.",
+        "--seed", type=click.IntRange(min=0), default=default, help=f"Same seed, same {same}."
     )
 
 
@@ -161,23 +155,17 @@ def scan_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "--unit",
         type=click.Choice(["auto", "mm", "cm", "m"]),
         default="auto",
-        show_default=True,
         help="Unit of the files; auto decides from the length of the sternum.",
     )
     @click.option(
         "--scale-by",
         default="",
+        show_default=False,
         metavar="A-B=LENGTH",
         help="For scans in no known unit: a straight distance between two landmarks, measured, as NL-NR=21cm.",
     )
     @click.option("--landmark-order", help="Names of a bare x,y,z list in its order, separated by commas.")
-    @click.option(
-        "--max-faces",
-        type=COUNT,
-        default=CheckParameters.max_faces,
-        show_default=True,
-        help="Refuse larger scans.",
-    )
+    @click.option("--max-faces", type=COUNT, default=CheckParameters.max_faces, help="Refuse larger scans.")
     @functools.wraps(command)
     def with_check(
         *args: Any, unit: str, scale_by: str, landmark_order: str | None, max_faces: int, **others: Any
@@ -197,22 +185,13 @@ def handout_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """How the page to take home is written."""
     for option in (
         click.option(
-            "--date", default="", help="Date of the scan, as it shall stand on the page to take home."
+            "--date",
+            default="",
+            show_default=False,
+            help="Date of the scan, as it shall stand on the page to take home.",
         ),
-        click.option(
-            "--paper",
-            type=click.Choice(("A4", "Letter")),
-            default="A4",
-            show_default=True,
-            help="Of that page.",
-        ),
-        click.option(
-            "--language",
-            type=click.Choice(("en", "de")),
-            default="en",
-            show_default=True,
-            help="Of that page.",
-        ),
+        click.option("--paper", type=click.Choice(("A4", "Letter")), default="A4", help="Of that page."),
+        click.option("--language", type=click.Choice(("en", "de")), default="en", help="Of that page."),
     ):
         command = option(command)
     return command

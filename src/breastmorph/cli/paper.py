@@ -7,13 +7,7 @@ from pathlib import Path
 
 import click
 
-from breastmorph.cli.options import (
-    FOLDER,
-    jobs_option,
-    json_option,
-    scan_options,
-    seed_option,
-)
+from breastmorph.cli.options import FOLDER, jobs_option, json_option, scan_options, seed_option
 from breastmorph.scan.check import CheckParameters
 
 
@@ -32,15 +26,15 @@ def _offered_parts(context: click.Context, parameter: click.Parameter, incomplet
 @click.option("--out", type=FOLDER, required=True, help="The study's folder.")
 @seed_option("numbers")
 @jobs_option
-@click.option(
-    "--samples", type=click.IntRange(min=10), default=1000, show_default=True,
-    help="Random shapes for specificity.",
-)  # fmt: skip
+@click.option("--samples", type=click.IntRange(min=10), default=1000, help="Random shapes for specificity.")
 @click.option("--no-printed-method", is_flag=True, help="Leave out the registrations by the printed method.")
 @click.option(
-    "--only", multiple=True, metavar="PART", shell_complete=_offered_parts,
+    "--only",
+    multiple=True,
+    metavar="PART",
+    shell_complete=_offered_parts,
     help="Only this part and what it needs; repeatable.",
-)  # fmt: skip
+)
 @scan_options
 @json_option
 def command(

@@ -8,20 +8,14 @@ from typing import Any
 import click
 from rich.markup import escape
 
-from breastmorph.cli.options import (
-    COUNT,
-    FOLDER,
-    jobs_option,
-    json_option,
-    seed_option,
-)
+from breastmorph.cli.options import COUNT, FOLDER, jobs_option, json_option, seed_option
 from breastmorph.cli.printing import print_json, print_table, progress_with
 from breastmorph.foundation.machine import cores
 from breastmorph.scan.scan import SIDES
 
 
 @click.command("phantom")
-@click.option("--n", type=COUNT, default=110, show_default=True, help="Number of subjects.")
+@click.option("--n", type=COUNT, default=110, help="Number of subjects.")
 @seed_option("cohort")
 @click.option("--out", type=FOLDER, required=True, help="Folder for the cohort.")
 @jobs_option
@@ -29,7 +23,6 @@ from breastmorph.scan.scan import SIDES
     "--one-sided",
     type=click.IntRange(min=0),
     default=0,
-    show_default=True,
     help="How many subjects are flat on one side, as after a mastectomy.",
 )
 @click.option(
@@ -44,14 +37,12 @@ from breastmorph.scan.scan import SIDES
     "--visits",
     type=click.IntRange(min=1),
     default=1,
-    show_default=True,
-    help="How often everybody is scanned, in another posture and breath each time.",
+    help="How often each person is scanned, in another posture and breath each time.",
 )
 @click.option(
     "--changed",
     type=click.FloatRange(0.0, 1.0),
     default=0.5,
-    show_default=True,
     help="Share of the people one of whose breasts really changes between visits.",
 )
 @json_option

@@ -46,7 +46,6 @@ _TARGETS = ("predicted", "mirrored")
     "--target",
     type=click.Choice(_TARGETS),
     default="predicted",
-    show_default=True,
     help="The breast that the model predicts, or the mirror image of the other one.",
 )
 @click.option(
@@ -57,9 +56,7 @@ _TARGETS = ("predicted", "mirrored")
     help="What the breast shall have, or is known to have had: volume-right=420cc, SN-NR=24cm; repeatable.",
 )
 @handout_options
-@click.option(
-    "--out", type=FOLDER, default=Path("planned"), show_default=True, help="Folder for the results."
-)
+@click.option("--out", type=FOLDER, default=Path("planned"), help="Folder for the results.")
 @json_option
 def command(
     model: ModelFile,
@@ -91,7 +88,9 @@ def command(
 
     known = tuple(parse_request(text) for text in stated)
     if target == "mirrored" and stated:
-        raise click.UsageError("--set tells of the predicted breast; the mirror image knows no wishes.")
+        raise click.UsageError(
+            "--set states what the predicted breast has; the mirror image is not predicted."
+        )
     opened = model.open()
     predicted = predict(PredictRequest(opened, subject, side, replace=None, known=known))
     with error_context(subject.path):

@@ -73,12 +73,8 @@ from breastmorph.usecases.subject import SubjectFile
     help="What is predicted was operated on (expander, implant, reconstruction, part removed): nothing of its half "
     "is evidence. Implies --replace.",
 )
-@click.option(
-    "--out", type=FOLDER, default=Path("predicted"), show_default=True, help="Folder for the results."
-)
-@click.option(
-    "--samples", type=click.IntRange(0, 200), default=5, show_default=True, help="Alternatives to draw."
-)
+@click.option("--out", type=FOLDER, default=Path("predicted"), help="Folder for the results.")
+@click.option("--samples", type=click.IntRange(0, 200), default=5, help="Alternatives to draw.")
 @seed_option("alternatives", default=0)
 @click.option(
     "--cohort",

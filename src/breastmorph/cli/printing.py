@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console
@@ -13,10 +13,6 @@ from rich.table import Table
 from rich.text import Text
 
 from breastmorph.foundation.files import json_text
-
-if TYPE_CHECKING:
-    pass
-
 
 Item = TypeVar("Item")
 _LONG_WORD = 10  # letters

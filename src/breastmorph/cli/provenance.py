@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,10 +12,6 @@ from breastmorph import __version__
 from breastmorph.batch.registered_folder import RegisteredFolder
 from breastmorph.foundation.files import file_hash
 from breastmorph.foundation.text import shown
-
-if TYPE_CHECKING:
-    pass
-
 
 _NO_INPUT = ("as_json", "csv_file", "figures", "out")  # how and where results go does not change them
 

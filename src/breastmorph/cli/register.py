@@ -106,13 +106,17 @@ def _work_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--out", type=FOLDER, required=True, help="Folder for the results.")
 @template_options("Your own template mesh.", coarse=True)
 @click.option(
-    "--preset", "preset_name", type=click.Choice(list(PRESETS)), default="default", show_default=True,
+    "--preset",
+    "preset_name",
+    type=click.Choice(list(PRESETS)),
+    default="default",
     help="default is right by truth; paper is the printed method, for comparison.",
-)  # fmt: skip
+)
 @click.option(
-    "--learn/--no-learn", default=False, show_default=True,
-    help="Register twice: how the others of this cohort differ is told to the second pass of each (20 and more scans).",
-)  # fmt: skip
+    "--learn/--no-learn",
+    default=False,
+    help="Register twice: how the others of this cohort differ is given to the second pass (20 scans and more).",
+)
 @click.option("--no-mask", is_flag=True, help="Fit the whole torso alike, without breast probability masks.")
 @click.option("--quality-sheet", is_flag=True, help="Draw OUT/sheets/<id>.png for every scan.")
 @click.option("--force", is_flag=True, help="Register again what is already done.")

@@ -8,13 +8,7 @@ from pathlib import Path
 import click
 from rich.markup import escape
 
-from breastmorph.cli.options import (
-    COUNT,
-    FOLDER,
-    json_option,
-    model_argument,
-    seed_option,
-)
+from breastmorph.cli.options import COUNT, FOLDER, json_option, model_argument, seed_option
 from breastmorph.cli.printing import print_json, print_table, progress
 from breastmorph.cli.provenance import provenance
 from breastmorph.foundation.arrays import Floats
@@ -40,11 +34,10 @@ _CELL = (240, 260)  # pixels
     "--sd",
     type=click.FloatRange(min=0.0, min_open=True),
     default=3.0,
-    show_default=True,
     help="How far modes go, in standard deviations.",
 )
 @click.option("--components", type=COUNT, help="Use only the first components: smoother shapes.")
-@click.option("--format", "kind", type=click.Choice(["ply", "stl", "obj"]), default="ply", show_default=True)
+@click.option("--format", "kind", type=click.Choice(["ply", "stl", "obj"]), default="ply")
 @json_option
 def command(
     model_file: Path,

@@ -6,11 +6,6 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    pass
-
 
 STOPPED = "Stopped. What is done is kept: run the same command again to go on."
 

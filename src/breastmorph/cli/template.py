@@ -6,12 +6,7 @@ from pathlib import Path
 
 import click
 
-from breastmorph.cli.options import (
-    FOLDER,
-    PATH,
-    json_option,
-    scan_options,
-)
+from breastmorph.cli.options import FOLDER, PATH, json_option, scan_options
 from breastmorph.cli.printing import print_json, print_table
 from breastmorph.cli.provenance import provenance
 from breastmorph.cli.wording import COMMAND
@@ -45,17 +40,23 @@ _LABELS = {
 )
 @click.option("--out", type=FOLDER, required=True, help="Folder for the template's files.")
 @click.option(
-    "--edge", type=click.FloatRange(0.5, 20.0), default=TemplateParameters.edge, show_default=True,
+    "--edge",
+    type=click.FloatRange(0.5, 20.0),
+    default=TemplateParameters.edge,
     help="Mean edge length in mm.",
-)  # fmt: skip
+)
 @click.option(
-    "--coarse", type=click.IntRange(100, 20_000), default=TemplateParameters.coarse_vertices, show_default=True,
+    "--coarse",
+    type=click.IntRange(100, 20_000),
+    default=TemplateParameters.coarse_vertices,
     help="Vertices of the coarse twin.",
-)  # fmt: skip
+)
 @click.option(
-    "--side", type=click.Choice(SIDES), default=TemplateParameters.side, show_default=True,
+    "--side",
+    type=click.Choice(SIDES),
+    default=TemplateParameters.side,
     help="The patient's side that is mirrored.",
-)  # fmt: skip
+)
 @scan_options
 @json_option
 def command(

@@ -8,12 +8,7 @@ from pathlib import Path
 
 import click
 
-from breastmorph.cli.options import (
-    FOLDER,
-    PATH,
-    json_option,
-    landmarks_option,
-)
+from breastmorph.cli.options import FOLDER, PATH, json_option, landmarks_option
 from breastmorph.cli.printing import print_json
 from breastmorph.cli.wording import COMMAND
 from breastmorph.usecases.verify import VerifyRequest, is_registered, verify

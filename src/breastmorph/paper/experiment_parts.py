@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from breastmorph.evaluation.truth import load_tie
 from breastmorph.foundation.errors import BreastMorphError
-from breastmorph.paper.clinical_generalization import (
-    clinical_generalization,
-)
+from breastmorph.paper.clinical_generalization import clinical_generalization
 from breastmorph.paper.cohort_source import open_cohort, source_of
 from breastmorph.paper.data_amount import DataAmountParameters, compare_amounts
-from breastmorph.paper.masks import (
-    MaskParameters,
-    compare_masks,
-)
+from breastmorph.paper.masks import MaskParameters, compare_masks
 from breastmorph.paper.modelled_cohort import CohortExperiment
 from breastmorph.paper.operated import OperatedParameters, compare_operated
 from breastmorph.paper.parameters import MASKS

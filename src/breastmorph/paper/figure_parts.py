@@ -11,9 +11,7 @@ import numpy as np
 from breastmorph.foundation.files import plain
 from breastmorph.model.files import load_model
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.paper.clinical_generalization import (
-    ClinicalGeneralization,
-)
+from breastmorph.paper.clinical_generalization import ClinicalGeneralization
 from breastmorph.paper.data_amount import Amount, DataAmountExperiment
 from breastmorph.paper.figures.boxes import save_registration_boxes
 from breastmorph.paper.figures.curves import (
@@ -25,10 +23,7 @@ from breastmorph.paper.figures.curves import (
     save_operated,
     save_series,
 )
-from breastmorph.paper.masks import (
-    MaskExperiment,
-    MaskVariant,
-)
+from breastmorph.paper.masks import MaskExperiment, MaskVariant
 from breastmorph.paper.operated import OperatedExperiment
 from breastmorph.paper.part import Made, NotPossible, PartJob
 from breastmorph.paper.significance import mean_band

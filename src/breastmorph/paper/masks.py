@@ -433,10 +433,7 @@ def compare_masks(
 
 
 def _variant(
-    modelled: ModelledCohort,
-    p: MaskParameters,
-    scans: ScanDistances | None,
-    truth: VariantTruth | None,
+    modelled: ModelledCohort, p: MaskParameters, scans: ScanDistances | None, truth: VariantTruth | None
 ) -> MaskVariant:
     model, training = modelled.model, modelled.training
     compact = compactness(model)

@@ -110,10 +110,5 @@ def demo_parameters(full: bool, seed: int, phantom: int | None = None) -> StudyP
     if full:
         return StudyParameters(phantom=phantom or 110, seed=seed)
     return StudyParameters(
-        phantom=phantom or 16,
-        seed=seed,
-        printed_method=False,
-        samples=200,
-        predicted=6,
-        shown=1,
+        phantom=phantom or 16, seed=seed, printed_method=False, samples=200, predicted=6, shown=1
     )

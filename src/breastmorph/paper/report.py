@@ -83,7 +83,7 @@ def methods(results: StudyResults) -> str:
             if p.printed_method
             else ""
         )
-        + f" (all {len(asdict(template))} parameters are in the study's record).",
+        + f" (all {len(asdict(template))} parameters are in the study's record)."
     ]
     if model:
         words.append(

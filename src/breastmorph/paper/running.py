@@ -300,10 +300,7 @@ class _Stopwatch:
         self._clock, self._processor = time.monotonic(), sum(os.times()[:4])
 
     def seconds(self) -> dict[str, float]:
-        return {
-            "clock": time.monotonic() - self._clock,
-            "processor": sum(os.times()[:4]) - self._processor,
-        }
+        return {"clock": time.monotonic() - self._clock, "processor": sum(os.times()[:4]) - self._processor}
 
 
 def _computed(study: StudyFolder, part: Part, key: str, jobs: int = 1, steps: Steps = no_steps) -> PartState:

@@ -81,11 +81,7 @@ def examination_page(one: Examination, identity: Identity, warning: str = "") ->
     pictures = tuple(drawn_measures(one, view) for view in _VIEWS)
     return Page(
         f"{one.id}: measures",
-        (
-            Panels("From the front, from her left, from her right", pictures),
-            examined_table(one),
-            Text(notes),
-        ),
+        (Panels("From the front, from her left, from her right", pictures), examined_table(one), Text(notes)),
         notice=warning,
         identity=replace(
             identity,

@@ -167,11 +167,7 @@ def _tick_step(end: float) -> float:
 
 
 def draw_levels(
-    axes: Axes,
-    mesh: TriangleMesh,
-    camera: Camera,
-    values: Floats,
-    levels: Sequence[float],
+    axes: Axes, mesh: TriangleMesh, camera: Camera, values: Floats, levels: Sequence[float]
 ) -> None:
     """Draw lines of equal value (n,) on the surface of a picture's mesh, where the camera sees it."""
     image = visible_surface(mesh, camera).as_image(values)

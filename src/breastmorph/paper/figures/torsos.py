@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,9 +34,6 @@ from breastmorph.report.render import (
     visible_surface,
 )
 from breastmorph.scan.scan import SIDES, Landmarks
-
-if TYPE_CHECKING:
-    pass
 
 
 class Margins(NamedTuple):
