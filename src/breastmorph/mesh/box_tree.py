@@ -46,12 +46,12 @@ class BoxTree:
     @classmethod
     def of(cls, vertices: Floats, faces: Ints) -> BoxTree:
         """The tree of a surface with at least one face."""
-        order, corners = _in_order(faces, _keys(vertices, faces))
+        middles = vertices[faces[:, 0]] + vertices[faces[:, 1]] + vertices[faces[:, 2]]
+        order = _along_a_curve(middles).astype(np.int32)
         n_leaves = 1 << (-(-len(faces) // _LEAF) - 1).bit_length()
-        if (
-            len(faces) <= MANY
-        ):  # boxes that overlap less are asked in half the time; of millions of faces they take seconds
-            order, corners = _halved(vertices, order, corners, n_leaves)
+        if len(faces) <= MANY:  # boxes that overlap less are asked in half the time, but take longer to make
+            order = order[_halved(np.ascontiguousarray(middles[order].T), n_leaves)]
+        corners = faces[order].astype(np.int32)
         boxes = np.empty((2 * n_leaves - 1, 2, 3))
         _fill(vertices, corners, boxes, n_leaves)
         return cls(vertices, corners, order, boxes)
@@ -59,15 +59,10 @@ class BoxTree:
     def closest(self, queries: Floats) -> tuple[Floats, Ints, Floats]:
         """Squared distance (k,), face (k,) and closest point (k, 3) of each query (k, 3)."""
         order = _along_a_curve(queries)  # what the last one touched is still in the processor's cache
-        squared, place, points = (
-            np.empty(len(queries)),
-            np.empty(len(queries), np.int64),
-            np.empty(queries.shape),
-        )
-        squared[order], place[order], points[order] = _closest(
-            self.vertices, self.corners, self.boxes, queries[order]
-        )
-        return squared, self.order[place].astype(np.int64), points
+        back = np.empty_like(order)
+        back[order] = np.arange(len(order))
+        squared, place, points = _closest(self.vertices, self.corners, self.boxes, queries[order])
+        return squared[back], self.order[place[back]].astype(np.int64), points[back]
 
     def first_hit(self, origins: Floats, directions: Floats) -> tuple[Ints, Floats, Floats]:
         """First face that each ray meets (k,), -1 where none; how far along (k,); weights of corners 1, 2 (k, 2)."""
@@ -95,75 +90,10 @@ def _with_gaps(numbers: NDArray[np.uint32]) -> NDArray[np.uint32]:
 
 
 @compiled()
-def _keys(vertices: Floats, faces: Ints) -> NDArray[np.uint32]:
-    """Places of the faces' middles on Morton's curve, (m,): as :func:`_along_a_curve` has them of points."""
-    low, high = np.full(3, np.inf), np.full(3, -np.inf)
-    for face in range(len(faces)):
-        a, b, c = faces[face, 0], faces[face, 1], faces[face, 2]
-        for axis in range(3):
-            x = vertices[a, axis] + vertices[b, axis] + vertices[c, axis]
-            low[axis], high[axis] = min(low[axis], x), max(high[axis], x)
-    size = (high - low).max()
-    scale = (2**_BITS - 1) / size if size > 0.0 else 0.0
-    keys = np.zeros(len(faces), np.uint32)
-    for face in range(len(faces)):
-        a, b, c = faces[face, 0], faces[face, 1], faces[face, 2]
-        key = 0
-        for axis in range(3):
-            x = vertices[a, axis] + vertices[b, axis] + vertices[c, axis]
-            place = int((x - low[axis]) * scale)
-            place = (place | (place << 16)) & 0x030000FF
-            place = (place | (place << 8)) & 0x0300F00F
-            place = (place | (place << 4)) & 0x030C30C3
-            place = (place | (place << 2)) & 0x09249249
-            key |= place << axis
-        keys[face] = key
-    return keys
-
-
-@compiled()
-def _in_order(faces: Ints, keys: NDArray[np.uint32]) -> Any:
-    """Faces by their keys of 30 bits, stable, and their corners: counted by one half of the bits, then by the other."""
-    half = np.uint32(2**15 - 1)
-    starts = np.zeros((2, 2**15 + 1), np.int32)
-    for face in range(len(keys)):
-        starts[0, (keys[face] & half) + 1] += 1
-        starts[1, (keys[face] >> 15) + 1] += 1
-    for k in range(2**15):
-        starts[0, k + 1] += starts[0, k]
-        starts[1, k + 1] += starts[1, k]
-    first, order, corners = (
-        np.empty(len(keys), np.int32),
-        np.empty(len(keys), np.int32),
-        np.empty((len(keys), 3), np.int32),
-    )
-    for k in range(len(keys)):
-        digit = keys[k] & half
-        first[starts[0, digit]] = k
-        starts[0, digit] += 1
-    for k in range(len(keys)):
-        face = first[k]
-        digit = keys[face] >> 15
-        place = starts[1, digit]
-        starts[1, digit] += 1
-        order[place] = face
-        corners[place, 0], corners[place, 1], corners[place, 2] = (
-            faces[face, 0],
-            faces[face, 1],
-            faces[face, 2],
-        )
-    return order, corners
-
-
-@compiled()
-def _halved(vertices: Floats, order: _Indices, corners: _Indices, n_leaves: int) -> Any:
-    """Faces and their corners so that both halves of every box's leaves are parted across its longest side."""
-    m = len(corners)
-    middles, places = np.empty((3, m)), np.arange(m)
-    for face in range(m):
-        a, b, c = corners[face, 0], corners[face, 1], corners[face, 2]
-        for axis in range(3):
-            middles[axis, face] = vertices[a, axis] + vertices[b, axis] + vertices[c, axis]
+def _halved(middles: Floats, n_leaves: int) -> Ints:
+    """An order of faces with these middles (3, m): both halves of a box's leaves are parted across its longest side."""
+    m = middles.shape[1]
+    places = np.arange(m)
     size = n_leaves
     while size > 1:
         for leaf in range(0, n_leaves, size):
@@ -178,7 +108,7 @@ def _halved(vertices: Floats, order: _Indices, corners: _Indices, n_leaves: int)
                     longest, length = axis, high - low
             _part_at(middles[longest], places, begin, end - 1, _begin(leaf + size // 2, m, n_leaves))
         size //= 2
-    return order[places], corners[places]
+    return places
 
 
 @compiled()
@@ -249,9 +179,8 @@ def _to_sides(vertices: Floats, corners: _Indices, face: int, x: float, y: float
 
 
 @compiled()
-def sides(vertices: Floats, corners: _Indices | Ints, face: int) -> Any:
-    """The two sides of a triangle that leave its first corner: (x, y, z) of one, then of the other."""
-    i, j, k = corners[face, 0], corners[face, 1], corners[face, 2]
+def sides(vertices: Floats, i: int, j: int, k: int) -> Any:
+    """The two sides of a triangle that leave its first corner i: (x, y, z) of one, then of the other."""
     return (
         vertices[j, 0] - vertices[i, 0],
         vertices[j, 1] - vertices[i, 1],
@@ -273,7 +202,7 @@ def _in_triangle(vertices: Floats, corners: _Indices, face: int, x: float, y: fl
     """Closest point of a triangle to a point, as offset from that point: (x, y, z)."""
     i = corners[face, 0]
     ax, ay, az = vertices[i, 0] - x, vertices[i, 1] - y, vertices[i, 2] - z
-    ux, uy, uz, vx, vy, vz = sides(vertices, corners, face)
+    ux, uy, uz, vx, vy, vz = sides(vertices, i, corners[face, 1], corners[face, 2])
     uu, uv, vv = ux * ux + uy * uy + uz * uz, ux * vx + uy * vy + uz * vz, vx * vx + vy * vy + vz * vz
     ua, va = -(ux * ax + uy * ay + uz * az), -(vx * ax + vy * ay + vz * az)
     area = uu * vv - uv * uv
@@ -301,11 +230,8 @@ def _in_triangle(vertices: Floats, corners: _Indices, face: int, x: float, y: fl
 @compiled()
 def _closest(vertices: Floats, corners: _Indices, boxes: Floats, queries: Floats) -> Any:
     m, first_leaf = len(corners), len(boxes) // 2
-    squared, place, points = (
-        np.empty(len(queries)),
-        np.empty(len(queries), np.int64),
-        np.empty((len(queries), 3)),
-    )
+    n = len(queries)
+    squared, place, points = np.empty(n), np.empty(n, np.int64), np.empty((n, 3))
     stack, away = np.empty(_DEPTH, np.int64), np.empty(_DEPTH)
     best = 0
     for q in range(len(queries)):
@@ -364,7 +290,7 @@ def _through(vertices: Floats, corners: _Indices, face: int, origin: Floats, dir
     """How far along a ray it meets a triangle, inf where it does not, and the weights of corners 1 and 2."""
     i = corners[face, 0]
     ax, ay, az = origin[0] - vertices[i, 0], origin[1] - vertices[i, 1], origin[2] - vertices[i, 2]
-    ux, uy, uz, vx, vy, vz = sides(vertices, corners, face)
+    ux, uy, uz, vx, vy, vz = sides(vertices, i, corners[face, 1], corners[face, 2])
     dx, dy, dz = direction[0], direction[1], direction[2]
     nx, ny, nz = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
     slope = -(nx * dx + ny * dy + nz * dz)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -53,7 +52,7 @@ def closest_to_few(mesh: TriangleMesh, queries: Floats) -> tuple[Floats, Floats,
     distances : (k,) float
     faces : (k,) int
     """
-    longest = _longest_edge(mesh)
+    longest = edge_lengths(mesh.vertices, mesh.faces).max()
     near = np.zeros(mesh.n_vertices, bool)
     for query in queries:  # no corner of the closest face is further away than this
         away = distances_from(query[None], mesh.vertices)
@@ -61,17 +60,6 @@ def closest_to_few(mesh: TriangleMesh, queries: Floats) -> tuple[Floats, Floats,
     faces = np.flatnonzero(faces_with_all(near, mesh.faces))
     squared, found, points = _tree(TriangleMesh(mesh.vertices, mesh.faces[faces])).closest(queries)
     return points, np.sqrt(np.maximum(squared, 0.0)), faces[found]
-
-
-_longest: WeakKeyDictionary[TriangleMesh, float] = (
-    WeakKeyDictionary()
-)  # several ask for that of one dense scan
-
-
-def _longest_edge(mesh: TriangleMesh) -> float:
-    if mesh not in _longest:
-        _longest[mesh] = float(edge_lengths(mesh.vertices, mesh.faces).max())
-    return _longest[mesh]
 
 
 class Surface:

@@ -118,33 +118,6 @@ def _number(
         begin = end[low]
 
 
-def has_one_fan_each(faces: Ints, partner: _Indices, n: int) -> bool:
-    """Whether all corners of each of n vertices are reached from one; of edges with two faces that agree."""
-    begin, left = np.full(n, -1, np.int32), np.zeros(n, np.int32)
-    return bool(_walk(_frozen(faces, np.int64), partner, begin, left))
-
-
-@compiled()
-def _walk(faces: Ints, partner: _Indices, begin: _Indices, left: _Indices) -> bool:
-    m = len(faces)
-    for k in range(3):
-        for f in range(m):
-            i = faces[f, k]
-            left[i] += 1
-            if begin[i] < 0 or partner[k * m + f] < 0:  # an open fan is walked from its end
-                begin[i] = k * m + f
-    for i in range(len(begin)):
-        at = begin[i]
-        while at >= 0:
-            left[i] -= 1
-            at = partner[at - m if at >= m else at + 2 * m]  # across the half-edge that arrives
-            if at == begin[i]:
-                break
-        if left[i]:
-            return False
-    return True
-
-
 def pieces(partner: _Indices, m: int) -> Ints:
     """Piece of every face (m,), numbered as their first faces stand."""
     found = np.empty(m, np.int64)
@@ -187,13 +160,6 @@ def vertex_normals(vertices: Floats, faces: Ints) -> Floats:
     return normals
 
 
-def lengths(vertices: Floats, edges: Ints) -> Floats:
-    """Lengths of pairs of vertices (e, 2), (e,)."""
-    found = np.empty(len(edges))
-    _lengths(_frozen(vertices, np.float64), _frozen(edges, np.int64), found)
-    return found
-
-
 def distances_from(points: Floats, vertices: Floats) -> Floats:
     """Distances of vertices (n, 3) from the nearest of a few points (k, 3), (n,)."""
     found = np.full(len(vertices), np.inf)
@@ -202,40 +168,36 @@ def distances_from(points: Floats, vertices: Floats) -> Floats:
 
 
 @compiled()
+def _cross(vertices: Floats, faces: Ints, f: int) -> Any:
+    """Cross product of two sides of a triangle: (x, y, z)."""
+    ux, uy, uz, vx, vy, vz = sides(vertices, faces[f, 0], faces[f, 1], faces[f, 2])
+    return uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
+
+
+@compiled()
+def _unit(x: float, y: float, z: float) -> Any:
+    """A vector of length one; nothing where it has no length."""
+    length = np.sqrt(x * x + y * y + z * z)
+    return (x / length, y / length, z / length) if length > 0.0 else (0.0, 0.0, 0.0)
+
+
+@compiled()
 def _crosses(vertices: Floats, faces: Ints, cross: Floats) -> None:
     for f in range(len(faces)):
-        ux, uy, uz, vx, vy, vz = sides(vertices, faces, f)
-        cross[f, 0], cross[f, 1], cross[f, 2] = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
+        cross[f, 0], cross[f, 1], cross[f, 2] = _cross(vertices, faces, f)
 
 
 @compiled()
 def _normals(vertices: Floats, faces: Ints, normals: Floats) -> None:
     for f in range(len(faces)):
-        ux, uy, uz, vx, vy, vz = sides(vertices, faces, f)
-        x, y, z = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
+        x, y, z = _cross(vertices, faces, f)
         for k in range(3):
             i = faces[f, k]
             normals[i, 0] += x
             normals[i, 1] += y
             normals[i, 2] += z
     for i in range(len(normals)):
-        x, y, z = normals[i, 0], normals[i, 1], normals[i, 2]
-        length = np.sqrt(x * x + y * y + z * z)
-        if not length > 0.0:
-            x, y, z, length = 0.0, 0.0, 0.0, 1.0
-        normals[i, 0], normals[i, 1], normals[i, 2] = x / length, y / length, z / length
-
-
-@compiled()
-def _lengths(vertices: Floats, edges: Ints, found: Floats) -> None:
-    for e in range(len(edges)):
-        a, b = edges[e, 0], edges[e, 1]
-        x, y, z = (
-            vertices[a, 0] - vertices[b, 0],
-            vertices[a, 1] - vertices[b, 1],
-            vertices[a, 2] - vertices[b, 2],
-        )
-        found[e] = np.sqrt(x * x + y * y + z * z)
+        normals[i, 0], normals[i, 1], normals[i, 2] = _unit(normals[i, 0], normals[i, 1], normals[i, 2])
 
 
 @compiled()
@@ -341,10 +303,7 @@ def _within(normals: Floats, corners: Ints, weights: Floats, found: Floats) -> N
             x += weight * normals[i, 0]
             y += weight * normals[i, 1]
             z += weight * normals[i, 2]
-        length = np.sqrt(x * x + y * y + z * z)
-        if not length > 0.0:
-            x, y, z, length = 0.0, 0.0, 0.0, 1.0
-        found[q, 0], found[q, 1], found[q, 2] = x / length, y / length, z / length
+        found[q, 0], found[q, 1], found[q, 2] = _unit(x, y, z)
 
 
 def cotangents(vertices: Floats, faces: Ints, largest: float) -> Floats:
@@ -372,16 +331,7 @@ def area_ratios(before: Floats, after: Floats, faces: Ints) -> tuple[Floats, NDA
 @compiled()
 def _corner(vertices: Floats, i: int, j: int, k: int) -> Any:
     """Twice the area, and the cosine times both sides, of the angle at vertex i towards j and k."""
-    ux, uy, uz = (
-        vertices[j, 0] - vertices[i, 0],
-        vertices[j, 1] - vertices[i, 1],
-        vertices[j, 2] - vertices[i, 2],
-    )
-    vx, vy, vz = (
-        vertices[k, 0] - vertices[i, 0],
-        vertices[k, 1] - vertices[i, 1],
-        vertices[k, 2] - vertices[i, 2],
-    )
+    ux, uy, uz, vx, vy, vz = sides(vertices, i, j, k)
     x, y, z = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
     return np.sqrt(x * x + y * y + z * z), ux * vx + uy * vy + uz * vz
 
@@ -413,11 +363,9 @@ def _area_ratios(
 ) -> None:
     for f in range(len(faces)):
         a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
-        rest, _ = _corner(before, a, b, c)
-        ux, uy, uz = after[b, 0] - after[a, 0], after[b, 1] - after[a, 1], after[b, 2] - after[a, 2]
-        vx, vy, vz = after[c, 0] - after[a, 0], after[c, 1] - after[a, 1], after[c, 2] - after[a, 2]
-        x, y, z = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
-        ratio[f] = np.sqrt(x * x + y * y + z * z) / max(rest, 1e-300)
+        area, _ = _corner(before, a, b, c)
+        x, y, z = _cross(after, faces, f)
+        ratio[f] = np.sqrt(x * x + y * y + z * z) / max(area, 1e-300)
         over[f] = (
             x * (normals[a, 0] + normals[b, 0] + normals[c, 0])
             + y * (normals[a, 1] + normals[b, 1] + normals[c, 1])

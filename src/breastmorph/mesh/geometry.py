@@ -96,10 +96,6 @@ def edge_lengths(vertices: Floats, faces: Ints) -> Floats:
 
 def lengths(vertices: Floats, edges: Ints) -> Floats:
     """Lengths of pairs of vertices (e, 2), (e,)."""
-    if pays_compiled(len(edges)):
-        from breastmorph.mesh import dense
-
-        return dense.lengths(vertices, edges)
     found = np.empty(len(edges))
     for start in range(0, len(edges), _BLOCK):
         one, other = edges[start : start + _BLOCK].T

@@ -89,9 +89,7 @@ class EdgeTable:
         return np.where(known[place] == asked, place, -1)
 
 
-_RECENT = (
-    8  # tables that are kept: one scan is asked for its edges a dozen times on its way in, between its parts
-)
+_RECENT = 8  # tables that are kept: one scan is asked for its edges a dozen times, between its parts
 _RECENT_FACES = 4_000_000  # of the older ones together: those of a dense scan take 100 bytes a face
 _recent: tuple[tuple[Ints, EdgeTable], ...] = ()
 
@@ -105,7 +103,10 @@ def edge_table(faces: Ints) -> EdgeTable:
     found = [
         (known, table)
         for known, table in _recent
-        if _is_same_memory(known, faces) and np.array_equal(table.corners, faces)
+        if known.shape == faces.shape
+        and known.strides == faces.strides
+        and known.ctypes.data == faces.ctypes.data
+        and np.array_equal(table.corners, faces)
     ]
     table = found[0][1] if found else _built(faces)
     older = tuple(entry for entry in _recent if entry[1] is not table)[: _RECENT - 1]
@@ -113,10 +114,6 @@ def edge_table(faces: Ints) -> EdgeTable:
         older = older[:-1]
     _recent = ((faces, table), *older)  # holding the array keeps its memory from being reused
     return table
-
-
-def _is_same_memory(one: Ints, other: Ints) -> bool:
-    return one.shape == other.shape and one.strides == other.strides and one.ctypes.data == other.ctypes.data
 
 
 def _built(faces: Ints) -> EdgeTable:
@@ -139,9 +136,7 @@ def _built(faces: Ints) -> EdgeTable:
     again = np.flatnonzero(~is_new)
     partner = np.full(len(order), -1, np.int32)
     partner[order[again - 1]] = order[again]
-    partner[order[again]] = order[
-        again - 1
-    ]  # where more than two meet, each but the first has the one before it
+    partner[order[again]] = order[again - 1]  # of more than two, each but the first has the one before it
     return EdgeTable(edges, np.diff(first, append=len(order)), of_half_edge, partner, np.array(faces))
 
 
@@ -299,10 +294,6 @@ def _has_one_fan_each(faces: Ints) -> bool:
     table = edge_table(faces)
     if not len(faces) or not table.is_plain:
         return False
-    if len(faces) > MANY:
-        from breastmorph.mesh import dense
-
-        return dense.has_one_fan_each(faces, table.partner, int(table.edges.max()) + 1)
     # Corner k of face f and the half-edge that leaves it have the number k m + f.
     corners, numbers = faces.T.ravel(), np.arange(faces.size, dtype=np.int32)
     border = np.flatnonzero(table.partner < 0)
