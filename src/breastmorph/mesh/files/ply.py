@@ -36,18 +36,7 @@ _TYPES = {
     "ushort": "u2", "uint16": "u2", "int": "i4", "int32": "i4", "uint": "u4", "uint32": "u4",
     "int64": "i8", "uint64": "u8", "float": "f4", "float32": "f4", "double": "f8", "float64": "f8",
 }  # fmt: skip
-_STRUCT = {
-    "i1": "b",
-    "u1": "B",
-    "i2": "h",
-    "u2": "H",
-    "i4": "i",
-    "u4": "I",
-    "i8": "q",
-    "u8": "Q",
-    "f4": "f",
-    "f8": "d",
-}
+_STRUCT = dict(zip(("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f4", "f8"), "bBhHiIqQfd", strict=True))
 _LONGEST_HEADER = 1024**2
 _MOST_PROPERTIES = 1000  # of an element; scans have some ten
 _UNSEEN = 1e-6  # of the mesh's extent: below a micrometre on a torso
@@ -208,8 +197,7 @@ def _binary_tables(
                     for item in element.properties
                 }
                 continue
-        uneven = _uneven_lists if len(element.properties) == 1 else _uneven_rows
-        tables[element.name], at = uneven(element, data, at, order)
+        tables[element.name], at = _uneven_rows(element, data, at, order)
     return tables
 
 
@@ -232,58 +220,32 @@ def _row_type(element: _Element, data: bytes, at: int, order: str) -> np.dtype |
     return np.dtype(parts)
 
 
-def _uneven_lists(element: _Element, data: bytes, at: int, order: str) -> tuple[dict[str, _Column], int]:
-    """Rows of nothing but one list, as triangles and quads together: what is not a length is a value."""
-    item = element.properties[0]
-    kind, length_of = np.dtype(order + item.type), Struct(order + _STRUCT[item.count_type])
-    begin, places = at, np.empty(element.count, np.int64)
-    lengths = np.empty(element.count, np.int64)
-    for row in range(element.count):
-        if at + length_of.size > len(data):
-            raise _short(element)
-        length = int(length_of.unpack_from(data, at)[0])
-        places[row], lengths[row] = at, length
-        at += length_of.size + length * kind.itemsize
-        if length < 0 or at > len(data):
-            raise _short(element)
-    is_value = np.ones(at - begin, bool)
-    for byte in range(length_of.size):
-        is_value[places - begin + byte] = False
-    values = np.frombuffer(data, np.uint8, at - begin, begin)[is_value].view(kind)
-    return {item.name: _Column(values, lengths)}, at
-
-
 def _uneven_rows(element: _Element, data: bytes, at: int, order: str) -> tuple[dict[str, _Column], int]:
-    values: dict[str, list[NDArray[Any]]] = {item.name: [] for item in element.properties}
-    counts: dict[str, list[int]] = {item.name: [] for item in element.properties}
-    kinds = [
-        (
-            item.name,
-            np.dtype(order + item.type),
-            np.dtype(order + item.count_type) if item.count_type else None,
-        )
-        for item in element.properties
+    """Rows with lists of different lengths, as triangles and quads together."""
+    kinds = [np.dtype(order + item.type) for item in element.properties]
+    length_of = [
+        Struct(order + _STRUCT[item.count_type]) if item.count_type else None for item in element.properties
     ]
-    for _ in range(element.count):
-        for name, kind, count_kind in kinds:
+    steps = [(k, kind.itemsize, read) for k, (kind, read) in enumerate(zip(kinds, length_of, strict=True))]
+    places, lengths = np.empty((2, len(steps), element.count), np.int64)
+    for row in range(element.count):
+        for k, size, read in steps:
             length = 1
-            if count_kind is not None:
-                if at + count_kind.itemsize > len(data):
+            if read is not None:
+                if at + read.size > len(data):
                     raise _short(element)
-                length = int(np.frombuffer(data, count_kind, 1, at)[0])
-                at += count_kind.itemsize
-                counts[name].append(length)
-            if length < 0 or at + length * kind.itemsize > len(data):
+                length = int(read.unpack_from(data, at)[0])
+                at += read.size
+            if length < 0 or at + length * size > len(data):
                 raise _short(element)
-            values[name].append(np.frombuffer(data, kind, length, at))
-            at += length * kind.itemsize
-    columns = {
-        name: _Column(
-            np.concatenate(values[name]) if values[name] else np.empty(0, kind),
-            None if count_kind is None else np.array(counts[name], np.int64),
-        )
-        for name, kind, count_kind in kinds
-    }
+            places[k, row], lengths[k, row] = at, length
+            at += length * size
+    columns = {}
+    for k, (item, kind) in enumerate(zip(element.properties, kinds, strict=True)):
+        n_bytes = lengths[k] * kind.itemsize
+        where = np.repeat(places[k] - np.cumsum(n_bytes) + n_bytes, n_bytes) + np.arange(n_bytes.sum())
+        values = np.frombuffer(data, np.uint8)[where].view(kind)
+        columns[item.name] = _Column(values, lengths[k] if item.count_type else None)
     return columns, at
 
 
