@@ -98,14 +98,14 @@ class KnownDistance:
         missing = [name for name in (self.first, self.second) if name not in landmarks]
         apart = 0.0 if missing else _apart(landmarks, self.first, self.second)
         if not apart:
-            given = {"first": self.first, "second": self.second}
             if missing:
                 raise LandmarkProblem(
                     "the distance from {first:landmark} to {second:landmark} is given, but the landmark "
                     "{unset:landmark} is not set",
                     "Set both landmarks, or give a distance between two others",
                     code="unknown-unit/distance-unset",
-                    **given,
+                    first=self.first,
+                    second=self.second,
                     unset=missing[0],
                 )
             raise LandmarkProblem(
@@ -113,7 +113,8 @@ class KnownDistance:
                 "same place",
                 "Set both landmarks, or give a distance between two others",
                 code="unknown-unit/distance-none",
-                **given,
+                first=self.first,
+                second=self.second,
             )
         return self.length / apart
 

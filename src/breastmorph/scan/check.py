@@ -211,9 +211,7 @@ class CheckParameters:
     max_faces: int = 5_000_000
     lost_share: float = 0.02  # of the faces that repairs may remove
     loose_share: float = 0.5  # of the area that may lie in pieces without landmarks
-    doubts: bool = (
-        True  # also look for what is wrong but plausible; a scan that was checked before needs it no more
-    )
+    doubts: bool = True  # also look for what is wrong but plausible, as in a scan that was not checked before
 
 
 def check_scan(
@@ -322,11 +320,17 @@ def _plausibility_report(
     mesh: TriangleMesh, landmarks: Landmarks, to_file: Similarity, p: CheckParameters
 ) -> PlausibilityReport:
     """What speaks against an upright scan that breaks no rule."""
+    doubtful = warning(
+        "landmarks-doubtful",
+        "found, but doubtful: {names:landmark}",
+        "Look at them on the scan, and set them by hand where they are wrong",
+        names=[name for name in landmarks.doubtful if name in REQUIRED],
+    )
+    warnings = (doubtful,) if doubtful.values["names"] else ()
     if not p.doubts:
-        return PlausibilityReport(tuple(_doubtful(landmarks)))
+        return PlausibilityReport(warnings)
     improbable, suggested = recheck_landmarks(mesh, landmarks, to_file)
-    shape = suspicions(mesh, landmarks.on_skin)
-    return PlausibilityReport((*shape, *improbable, *_doubtful(landmarks)), suggested)
+    return PlausibilityReport((*suspicions(mesh, landmarks.on_skin), *improbable, *warnings), suggested)
 
 
 def note_landmarks(given: LandmarkFile, add: Note) -> None:
@@ -340,13 +344,13 @@ def note_landmarks(given: LandmarkFile, add: Note) -> None:
             )
         )
     if given.landmarks.unset:
-        unset = {"names": given.landmarks.unset, "but_found": given.labels_not_understood}
         add(
             note(
                 "landmarks-not-set",
                 "not set: {names:landmark}; a registration estimates them for its mask, and they are "
                 "left out of measures{but_found}",
-                **unset,
+                names=given.landmarks.unset,
+                but_found=given.labels_not_understood,
             )
         )
 
@@ -356,16 +360,13 @@ def scale_of(landmarks: Landmarks, p: CheckParameters, add: Note) -> tuple[float
     if not p.scale_by:
         unit = unit_of(landmarks, p.unit)
         if p.unit == "auto" and unit != "mm":
-            if "xiphoid" in landmarks:
-                add(note("unit/sternum", "unit taken as {unit} from the length of the sternum", unit=unit))
-            else:
-                add(
-                    note(
-                        "unit/nipples",
-                        "unit taken as {unit} from the distance from notch to nipples",
-                        unit=unit,
-                    )
-                )
+            by_sternum = note(
+                "unit/sternum", "unit taken as {unit} from the length of the sternum", unit=unit
+            )
+            by_nipples = note(
+                "unit/nipples", "unit taken as {unit} from the distance from notch to nipples", unit=unit
+            )
+            add(by_sternum if "xiphoid" in landmarks else by_nipples)
         return UNITS[unit], unit
     mm = scale_by(p.scale_by, landmarks, add)
     return mm, f"{mm:.4g} mm"
@@ -385,13 +386,15 @@ def scale_by(text: str, landmarks: Landmarks, add: Note) -> float:
         for unit, usual in UNITS.items()
         if 0.5 < mm / usual < 2.0 and abs(mm / usual - 1.0) > 0.05
     ]
-    values = {"first": known.first, "second": known.second, "length": known.length, "mm": mm}
     add(
         note(
             "scaled",
             "scaled by {first:landmark} to {second:landmark} = {length:g} mm: one unit of the file "
             "is {mm:.4g} mm{near}",
-            **values,
+            first=known.first,
+            second=known.second,
+            length=known.length,
+            mm=mm,
             near=near[:1],
         )
     )
@@ -463,22 +466,6 @@ def _scale_of_set_landmarks(
     extent = float(np.ptp(mesh.vertices, axis=0).max())
     # To find landmarks the scale need only be about right; the measured distance tells it then.
     return None if unit_of_extent(extent) else USUAL_EXTENT / extent, False
-
-
-def _doubtful(landmarks: Landmarks) -> list[Finding]:
-    names = [name for name in landmarks.doubtful if name in REQUIRED]
-    return (
-        [
-            warning(
-                "landmarks-doubtful",
-                "found, but doubtful: {names:landmark}",
-                "Look at them on the scan, and set them by hand where they are wrong",
-                names=names,
-            )
-        ]
-        if names
-        else []
-    )
 
 
 # What is mended, its sentence, and that for a mesh with too much of it.
@@ -733,19 +720,9 @@ def _describe(mesh: TriangleMesh, p: CheckParameters, add: Note, facts: dict[str
     facts["holes"] = len(holes)
     if not loops:
         add(note("closed-surface", "closed surface (no border); scans are usually open"))
-    big = [length for length in (_perimeter(mesh.vertices[loop]) for loop in holes) if length > 30.0]
-    if big:
-        add(
-            note(
-                "holes" if len(big) > 1 else "holes/one",
-                "{n} holes (largest {largest:.0f} mm around)"
-                if len(big) > 1
-                else "1 hole (largest {largest:.0f} mm around)",
-                n=len(big),
-                largest=max(big),
-            )
-        )
-
-
-def _perimeter(points: Floats) -> float:
-    return float(np.linalg.norm(points - np.roll(points, 1, axis=0), axis=1).sum())
+    around = [mesh.vertices[loop] - mesh.vertices[np.roll(loop, 1)] for loop in holes]
+    big = [length for sides in around if (length := float(np.linalg.norm(sides, axis=1).sum())) > 30.0]
+    if len(big) > 1:
+        add(note("holes", "{n} holes (largest {largest:.0f} mm around)", n=len(big), largest=max(big)))
+    elif big:
+        add(note("holes/one", "1 hole (largest {largest:.0f} mm around)", n=1, largest=big[0]))

@@ -165,11 +165,7 @@ def find_landmarks(
     cloud = not mesh.n_faces
     mesh = spanned(mesh) if cloud else mesh
     if not mesh.n_faces:
-        raise MeshProblem(
-            "no landmarks can be found: the points are too few, or too far apart, to show the skin",
-            "Give some thousand points of the torso, or a surface (triangles)",
-            code="landmarks-no-surface",
-        )
+        raise _no_surface()
     extent = float(np.ptp(mesh.vertices[np.unique(mesh.faces)], axis=0).max())
     if mm is None:
         named = unit_of_extent(extent) if unit == "auto" else unit
@@ -194,11 +190,7 @@ def find_landmarks(
                 extent=extent * mm,
             )
     if cloud and edge_lengths(mesh.vertices, mesh.faces).mean() * mm > _SPARSE:
-        raise MeshProblem(
-            "no landmarks can be found: the points are too few, or too far apart, to show the skin",
-            "Give some thousand points of the torso, or a surface (triangles)",
-            code="landmarks-no-surface",
-        )
+        raise _no_surface()
     middle = mesh.vertices.mean(axis=0)
     body = lightened(mesh.with_vertices((mesh.vertices - middle) * mm))
     with one_thread():
@@ -210,21 +202,30 @@ def find_landmarks(
             require_adult_anatomy(upright, extent * mm)
         except LandmarkProblem as error:  # no person set these: it is the surface that is none of an adult
             raise MeshProblem(error.finding.cause, error.finding.advice, code=error.name) from error
+    turned = warning(
+        "inverted-orientation/found",
+        "the surface looked inwards and has been turned: the file is inside out, or mirrored",
+        "Set the landmarks by hand: they tell which it is",
+    )
     inside_out = not cloud and faces_inside_out(body, found.landmarks.only(REQUIRED))
-    to_file = Similarity(np.eye(3), middle, 1.0 / mm)
-    return replace(
-        found,
-        landmarks=found.landmarks.transformed(to_file),
-        warnings=(
-            warning(
-                "inverted-orientation/found",
-                "the surface looked inwards and has been turned: the file is inside out, or mirrored",
-                "Set the landmarks by hand: they tell which it is",
-            ),
-        )
-        if inside_out
-        else (),
-        unit=unit,
+    marks = found.landmarks.transformed(Similarity(np.eye(3), middle, 1.0 / mm))
+    return replace(found, landmarks=marks, warnings=(turned,) if inside_out else (), unit=unit)
+
+
+def _no_surface() -> MeshProblem:
+    return MeshProblem(
+        "no landmarks can be found: the points are too few, or too far apart, to show the skin",
+        "Give some thousand points of the torso, or a surface (triangles)",
+        code="landmarks-no-surface",
+    )
+
+
+def _not_a_torso() -> MeshProblem:
+    return MeshProblem(
+        "no landmarks can be found: this does not look like the front of an adult torso",
+        "Check that it is the right file and shows the bare front from neck to waist; or set the "
+        "landmarks by hand",
+        code="not-a-torso",
     )
 
 
@@ -234,19 +235,19 @@ def _found_from(
     """The landmarks once the pose is known."""
     colours = skin_colours(body)
     turned = body.with_vertices(stance.apply(body.vertices))
-    front = _front(
+    front, flat_in_front = _front(
         Skin((skin.points @ stance.rotation.T) + stance.translation, skin.normals @ stance.rotation.T)
     )
-    close = _close_views(turned, colours, front.estimates)
-    _require_one_body(turned, front.estimates)
-    flat = {side: front.flat[side] + close.flat[side] for side in SIDES}
-    sternum = front.estimates["xiphoid"].point
+    close, flat_close_by = _close_views(turned, colours, front)
+    _require_one_body(turned, front)
+    flat = {side: flat_in_front[side] + flat_close_by[side] for side in SIDES}
+    sternum = front["xiphoid"].point
     absent = [
         side
         for side in SIDES
         if side not in there
         and flat[side] > _FLAT * min(flat[other_side(side)], 0.0)
-        and SIGN[side] * (front.estimates[f"nipple_{side}"].point - sternum)[0] > _THERE
+        and SIGN[side] * (front[f"nipple_{side}"].point - sternum)[0] > _THERE
     ]
     if len(absent) == 2:
         raise MeshProblem(
@@ -254,10 +255,17 @@ def _found_from(
             "Set the landmarks by hand if that is wrong",
             code="no-breast",
         )
-    merged = {name: _fused(name, front.estimates[name], close.estimates[name]) for name in FOUND_NAMES}
-    merged = {name: e for name, e in merged.items() if not absent or not name.endswith(absent[0])}
+    merged = {}
+    for name in FOUND_NAMES:
+        if absent and name.endswith(absent[0]):
+            continue
+        if _part(name) == "nipple":
+            *wide, near = close[name]
+            merged[name] = _sighted(_merged([front[name], *wide]), near)
+        else:
+            merged[name] = _merged([front[name], *close[name]])
     unsure = [f"nipple_{side}" for side in SIDES if side not in absent and flat[side] > _UNSURE]
-    home = _at_home(list(merged), front.estimates, close.estimates)
+    home = _at_home(list(merged), front, close)
     return _judged(turned, stance, merged, absent[0] if absent else "", unsure, home, colours is not None)
 
 
@@ -334,7 +342,7 @@ def _settled(skin: Skin, poses: Sequence[Pose]) -> Similarity:
     """The pose whose front view is surest of a torso, as the way from the surface's coordinates to upright ones."""
     best, most, torso = None, -np.inf, -np.inf
     for pose in poses[:3]:
-        stance = _stance(pose.axes, pose.centre)
+        stance = Similarity(pose.axes, -pose.axes @ pose.centre)
         for _ in range(2):
             seen = skin.seen_from(stance.rotation, -stance.rotation.T @ stance.translation)
             vote = nets().coarse.look([seen])[0]
@@ -344,33 +352,16 @@ def _settled(skin: Skin, poses: Sequence[Pose]) -> Similarity:
         if sure > most:
             best, most, torso = stance, sure, float(vote.flags[2] + pose.torso)
     if best is None or torso < 0.0:
-        raise MeshProblem(
-            "no landmarks can be found: this does not look like the front of an adult torso",
-            "Check that it is the right file and shows the bare front from neck to waist; or set the "
-            "landmarks by hand",
-            code="not-a-torso",
-        )
+        raise _not_a_torso()
     return best
-
-
-def _stance(axes: Floats, centre: Floats) -> Similarity:
-    return Similarity(axes, -axes @ centre)
-
-
-@dataclass(frozen=True, eq=False)
-class _Front:
-    """What the front views say: estimates by name, log odds that a side is flat."""
-
-    estimates: Mapping[str, Estimate]
-    flat: Mapping[str, float]
 
 
 def _turn(pitch: float, yaw: float) -> Floats:
     return rotation_about(np.array([1.0, 0.0, 0.0]), pitch) @ rotation_about(np.array([0.0, 1.0, 0.0]), yaw)
 
 
-def _front(skin: Skin) -> _Front:
-    """All landmarks from the front, upright about the centre, from three directions and mirrored."""
+def _front(skin: Skin) -> tuple[dict[str, Estimate], dict[str, float]]:
+    """All landmarks from the front, upright about the centre, and by side log odds that it is flat."""
     asked, votes = _asked(nets().coarse, skin, np.zeros(3), (_turn(0, 0), _turn(0, 12), _turn(9, -12)))
     points = np.array([vote.points[order] for vote, order in zip(votes, asked, strict=True)])
     sds = np.array([vote.sd[order] for vote, order in zip(votes, asked, strict=True)])
@@ -380,7 +371,7 @@ def _front(skin: Skin) -> _Front:
     }
     swapped = [order is _SWAPPED for order in asked]
     flags = np.array([v.flags[[1, 0, 2]] if s else v.flags for v, s in zip(votes, swapped, strict=True)])
-    return _Front(estimates, dict(zip(SIDES, flags.mean(axis=0)[:2], strict=True)))
+    return estimates, dict(zip(SIDES, flags.mean(axis=0)[:2], strict=True))
 
 
 _SAME = np.arange(len(FOUND_NAMES))
@@ -455,14 +446,6 @@ _PLAIN = 2.5  # mm of deviation from farther off above which a nipple does not s
 _BLIND = 2.0  # ... and the nets are too sure, by so many times what is above (phantoms with flat nipples)
 
 
-def _fused(name: str, front: Estimate, close: Sequence[Estimate]) -> Estimate:
-    """All estimates of a landmark as one."""
-    if _part(name) != "nipple":
-        return _merged([front, *close])
-    *wide, near = close
-    return _sighted(_merged([front, *wide]), near)
-
-
 def _sighted(expected: Estimate, seen: Estimate) -> Estimate:
     """What is expected and what was seen there, which may be something else: the mean of both readings.
 
@@ -486,15 +469,10 @@ def _density(off: Floats, covariance: Floats) -> float:
     return float(np.exp(-0.5 * off @ np.linalg.solve(covariance, off)) / np.sqrt(np.linalg.det(covariance)))
 
 
-@dataclass(frozen=True, eq=False)
-class _Close:
-    """What the close views say: estimates by name, log odds that a side is flat."""
-
-    estimates: Mapping[str, Sequence[Estimate]]
-    flat: Mapping[str, float]
-
-
-def _close_views(body: TriangleMesh, colours: Floats | None, front: Mapping[str, Estimate]) -> _Close:
+def _close_views(
+    body: TriangleMesh, colours: Floats | None, front: Mapping[str, Estimate]
+) -> tuple[dict[str, list[Estimate]], dict[str, float]]:
+    """Estimates by name from close by, and by side log odds that it is flat."""
     estimates: dict[str, list[Estimate]] = {name: [] for name in FOUND_NAMES}
     middle = 0.65 * front["sternal_notch"].point + 0.35 * front["xiphoid"].point
     near = _skin_near(body, None, middle, 190.0, 3.3)
@@ -514,7 +492,7 @@ def _close_views(body: TriangleMesh, colours: Floats | None, front: Mapping[str,
         nipple, flatness = _skin_view(body, colours, estimates[f"nipple_{side}"][0].point, side)
         estimates[f"nipple_{side}"].append(nipple)
         flat[side] += 0.5 * flatness
-    return _Close(estimates, flat)
+    return estimates, flat
 
 
 _HOLLOW_SMOOTH = 13.0  # mm: the scale of the turn from chest to neck
@@ -582,7 +560,8 @@ def _skin_view(
     for tilts in (((0, 0),), ((0, 0), (7, 7), (-7, -7))):
         centre = skin.points[np.linalg.norm(skin.points - centre, axis=1).argmin()]
         outward = skin.normals[np.linalg.norm(skin.points - centre, axis=1) < 25.0].mean(axis=0)
-        sign = 1.0 if outward @ _away(centre) > 0 else -1.0  # whichever side the file calls out
+        # Whichever side the file calls out: the body's axis lies roughly 60 mm behind the centre.
+        sign = 1.0 if outward @ [centre[0], 0.0, centre[2] + 60.0] > 0 else -1.0
         axes = _looking_at(sign * outward) * flip[:, None]
         facing = sign * (skin.normals @ axes[2]) > -0.2
         shallow = skin.kept(((skin.points - centre) @ axes[2] > -60.0) & facing)
@@ -592,11 +571,6 @@ def _skin_view(
         centre = np.mean([vote.points[0] for vote in votes], axis=0)
     points, sds = np.array([vote.points[0] for vote in votes]), np.array([vote.sd[0] for vote in votes])
     return _agreed(points, sds, _STRANGE["skin"]["nipple"]), float(np.mean([vote.flags[0] for vote in votes]))
-
-
-def _away(point: Floats) -> Floats:
-    """Roughly outwards from the body's axis, which lies 60 mm behind the centre."""
-    return np.array([point[0], 0.0, point[2] + 60.0])
 
 
 def _looking_at(outward: Floats) -> Floats:
@@ -743,12 +717,7 @@ def _judged(
 def _require_enough_of_a_torso(found: Landmarks, cut: Sequence[str]) -> None:
     """Refuse where hardly anything is sure, or where the scan ends before most of it."""
     if len(found.doubtful) > 0.8 * len(found):
-        raise MeshProblem(
-            "no landmarks can be found: this does not look like the front of an adult torso",
-            "Check that it is the right file and shows the bare front from neck to waist; or set the "
-            "landmarks by hand",
-            code="not-a-torso",
-        )
+        raise _not_a_torso()
     if cut and (not found.nipple_sides or len(cut) + len(found.doubtful) > 0.5 * (len(cut) + len(found))):
         raise MeshProblem(
             "no landmarks can be found: the scan ends before {names:landmark}",

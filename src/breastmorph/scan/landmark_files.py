@@ -87,6 +87,15 @@ def space_of(text: str) -> str:
     return {"LPS": "LPS", "RAS": "RAS", "1": "LPS", "0": "RAS"}.get(text.strip().upper(), "")
 
 
+def _declared_space(declared: str) -> str:
+    space = space_of(declared)
+    if not space:
+        raise LandmarkProblem(
+            "the coordinate system {declared!r} is not known", "Use LPS or RAS", declared=declared[:40]
+        )
+    return space
+
+
 _SLICER_SCHEMA = (
     "https://raw.githubusercontent.com/slicer/slicer/master/Modules/Loadable/Markups/Resources/Schema/"
     "markups-schema-v1.0.3.json#"
@@ -125,12 +134,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_ABOUT_FOUND = (
-    "uncertainty",
-    "covariance",
-    "found",
-    "doubtful",
-)  # beside the points, where the program found them
+_ABOUT_FOUND = ("uncertainty", "covariance", "found", "doubtful")  # beside points that the program found
 
 
 def _from_ours(content: dict[str, Any]) -> LabelledPoints:
@@ -155,12 +159,7 @@ def _found_in(entries: dict[str, Any]) -> dict[str, Found]:
     how = entries["found"]
     doubtful = entries["doubtful"] or []
     if not isinstance(how, dict) or not isinstance(doubtful, list):
-        raise LandmarkProblem(
-            "what the file says of found landmarks cannot be used ({key})",
-            "Write the file again, or remove that entry",
-            code="unusable-landmarks/found",
-            key="found" if isinstance(doubtful, list) else "doubtful",
-        )
+        raise _unusable("found" if isinstance(doubtful, list) else "doubtful")
     found = {}
     for name, method in how.items():
         if method == "set":
@@ -172,14 +171,18 @@ def _found_in(entries: dict[str, Any]) -> dict[str, Found]:
         except (TypeError, ValueError, KeyError, AttributeError, OverflowError):
             sound = False
         if not sound:
-            raise LandmarkProblem(
-                "what the file says of found landmarks cannot be used ({key})",
-                "Write the file again, or remove that entry",
-                code="unusable-landmarks/found",
-                key=f"uncertainty of {name[:60]}",
-            )
+            raise _unusable(f"uncertainty of {name[:60]}")
         found[name] = Found(str(method)[:60], sd, covariance, name in doubtful)
     return found
+
+
+def _unusable(key: str) -> LandmarkProblem:
+    return LandmarkProblem(
+        "what the file says of found landmarks cannot be used ({key})",
+        "Write the file again, or remove that entry",
+        code="unusable-landmarks/found",
+        key=key,
+    )
 
 
 def _from_slicer(markups: Any) -> LabelledPoints:
@@ -191,12 +194,7 @@ def _from_slicer(markups: Any) -> LabelledPoints:
         controls = markup.get("controlPoints") or []
         if not isinstance(controls, list):
             raise FileProblem("'controlPoints' is not a list", "Save the file again with 3D Slicer")
-        declared = str(markup.get("coordinateSystem", "LPS"))  # LPS is the schema's default
-        space = space_of(declared)
-        if not space:
-            raise LandmarkProblem(
-                "the coordinate system {declared!r} is not known", "Use LPS or RAS", declared=declared[:40]
-            )
+        space = _declared_space(str(markup.get("coordinateSystem", "LPS")))  # LPS is the schema's default
         unit = markup.get("coordinateUnits", "")
         unit = unit[0] if isinstance(unit, list) and unit else unit  # ["mm", "UCUM", "millimeter"]
         placed = [_control(control, number) for number, control in enumerate(controls, 1)]
@@ -251,15 +249,10 @@ def ours(landmarks: Landmarks, absent: Sequence[str] = ()) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _ours_text(landmarks: Landmarks, space: str) -> str:
-    return ours(landmarks)
-
-
 def _scalismo_text(landmarks: Landmarks, space: str) -> str:
     """Scalismo's list of landmarks."""
-    return (
-        json.dumps([{"id": name, "coordinates": point} for name, point in listed(landmarks)], indent=1) + "\n"
-    )
+    points = [{"id": name, "coordinates": point} for name, point in listed(landmarks)]
+    return json.dumps(points, indent=1) + "\n"
 
 
 def _slicer_text(landmarks: Landmarks, space: str) -> str:
@@ -333,13 +326,7 @@ def read_fcsv(text: str) -> LabelledPoints:
         if line.startswith("#"):
             key, equals, value = line[1:].partition("=")
             if equals and key.strip().lower() == "coordinatesystem":
-                space = space_of(value)
-                if not space:
-                    raise LandmarkProblem(
-                        "the coordinate system {value!r} is not known",
-                        "Use LPS or RAS",
-                        value=value.strip()[:40],
-                    )
+                space = _declared_space(value.strip())
             elif equals and key.strip().lower() == "columns":
                 columns = [name.strip() for name in value.split(",")]
         elif line.strip():
@@ -371,7 +358,10 @@ def read_table(text: str) -> LabelledPoints:
     else:
         rows = [[field.strip() for field in row] for row in csv.reader(lines, delimiter=mark)]
     if mark in (";", "\t"):  # a comma is then a decimal comma
-        rows = [[_decimal_point(field) for field in row] for row in rows]
+        decimal = re.compile(r"[-+]?\d*,\d+(?:[eE][-+]?\d+)?")
+        rows = [
+            [field.replace(",", ".") if decimal.fullmatch(field) else field for field in row] for row in rows
+        ]
     rows = [row for row in rows if any(row)]
     header = [field.lower() for field in rows[0]]
     label_at, axes_at, defined_at, space = 0, [1, 2, 3], None, ""
@@ -417,10 +407,6 @@ def _is_number_or_empty(text: str) -> bool:
     return True
 
 
-def _decimal_point(text: str) -> str:
-    return text.replace(",", ".") if re.fullmatch(r"[-+]?\d*,\d+(?:[eE][-+]?\d+)?", text) else text
-
-
 def _table_text(landmarks: Landmarks, space: str) -> str:
     """The table ``name,x,y,z``."""
     return "name,x,y,z\n" + "".join(f"{name},{x!r},{y!r},{z!r}\n" for name, (x, y, z) in listed(landmarks))
@@ -443,7 +429,7 @@ def _fcsv_text(landmarks: Landmarks, space: str) -> str:
 _LARGEST = 16 * 1024**2  # bytes
 _WRITERS: dict[str, Callable[[Landmarks, str], str]] = {
     ".mrk.json": _slicer_text,
-    ".json": _ours_text,
+    ".json": lambda landmarks, space: ours(landmarks),
     ".csv": _table_text,
     ".pp": _picked_points_text,
     ".fcsv": _fcsv_text,
@@ -527,7 +513,8 @@ def read_landmarks(path: AnyPath, order: Sequence[str] | None = None) -> Landmar
         assumed: tuple[str, ...] = ()
         if order is not None and not any(canonical_name(label) for label, _ in found.points):
             found = _named(found, order)
-        elif len(found.points) in (4, 6) and all(_no_name(label) for label, _ in found.points):
+        # MeshLab numbers points without names.
+        elif len(found.points) in (4, 6) and all(not label or label.isdecimal() for label, _ in found.points):
             assumed = RBSM_ORDER[: len(found.points)]
             found = _named(found, assumed)
         elif any(not label for label, _ in found.points):
@@ -537,11 +524,6 @@ def read_landmarks(path: AnyPath, order: Sequence[str] | None = None) -> Landmar
                 code="unusable-landmarks/bare-list",
             )
         return replace(_recognised(found), assumed_order=assumed)
-
-
-def _no_name(label: str) -> bool:
-    """Whether a point has no name: nothing, or the number that MeshLab gives it."""
-    return not label or label.isdecimal()
 
 
 def _vertices(mesh: TriangleMesh) -> LabelledPoints:
@@ -637,10 +619,8 @@ def save_landmarks(
         LPS, when not given. Slicer takes meshes without a declaration for LPS, so this keeps landmarks on a mesh
         that is saved in the same frame.
     """
-    path, landmarks = (
-        check_path(path),
-        check_type(landmarks, Landmarks, "what shall be saved", _GIVE_LANDMARKS),
-    )
+    path = check_path(path)
+    landmarks = check_type(landmarks, Landmarks, "what shall be saved", _GIVE_LANDMARKS)
     space = space or landmarks.space or "LPS"
     known = [suffix for suffix in _WRITERS if path.name.lower().endswith(suffix)]
     chosen = format or (known[0] if known else "")

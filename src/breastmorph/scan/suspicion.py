@@ -22,11 +22,8 @@ _FITS = 600  # neighbourhoods of the roughness
 _PATCH = 14.0  # mm, their radius; at least 2.6 edges
 _SPACING = 2.8  # mm between the points of which relief and roughness are judged, where a scan is finer
 _LONG_EDGE = 4.5  # mm: triangles with longer edges get points on their sides and in their middle
-_CORE, _INNER, _OUTER = (
-    4.0,
-    (7.0, 13.0),
-    (16.0, 24.0),
-)  # mm: a nipple, the areola around it, the skin around both
+_CORE = 4.0  # mm: a nipple ...
+_INNER, _OUTER = (7.0, 13.0), (16.0, 24.0)  # ... the areola around it, the skin around both
 _AT = 5.0  # mm from a nipple's landmark that still is at it
 _AWAY = 12.0  # mm from it that is not
 _REACH = 65.0  # mm around a landmark where the nipple is looked for
@@ -294,9 +291,8 @@ def _nipple(points: Floats, normals: Floats, landmark: Floats) -> tuple[float, f
     chosen = np.flatnonzero(distance < _REACH + _OUTER[1])
     points, normals, distance = points[chosen], normals[chosen], distance[chosen]
     centres = np.flatnonzero(distance < _REACH)
-    centres = centres[
-        (distance[centres] < _AT) | (np.arange(len(centres)) % 2 == 0)
-    ]  # half of them are enough
+    # Half of them are enough.
+    centres = centres[(distance[centres] < _AT) | (np.arange(len(centres)) % 2 == 0)]
     if not len(centres):
         return np.nan, np.nan, np.nan, np.nan
     relief, is_round = _relief(points, normals, points[centres])

@@ -22,7 +22,7 @@ from scipy.spatial.transform import Rotation
 from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.mesh.geometry import face_cross, vertex_normals, without_unreferenced
 from breastmorph.mesh.skin import to_lab, vertex_rgb
-from breastmorph.mesh.topology import face_components
+from breastmorph.mesh.topology import face_components, with_three_corners
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 
 Pixels = NDArray[np.float32]
@@ -101,9 +101,7 @@ def spanned(cloud: TriangleMesh) -> TriangleMesh:
     middle, radii = points[ids].mean(axis=1), away[:, _RING]
     radius = float(np.median(radii))
     spread = points[ids] - middle[:, None]
-    axes = np.linalg.eigh(np.swapaxes(spread, 1, 2) @ spread)[
-        1
-    ]  # the normal, where points spread least, first
+    _, axes = np.linalg.eigh(np.swapaxes(spread, 1, 2) @ spread)  # first the normal: the least spread
     off = ((middle - points) * axes[:, :, 0]).sum(axis=1)
     rough = float(np.median(np.abs(off)))
     stray = np.abs(off) > max(4.0 * rough, _OFF * radius)
@@ -169,9 +167,7 @@ def lightened(mesh: TriangleMesh) -> TriangleMesh:
         mesh = TriangleMesh(mesh.vertices, mesh.faces, np.column_stack([rgb, full]))
     points, colours, cube = _in_cubes(mesh, _LIGHT)
     faces = cube[mesh.faces]
-    a, b, c = faces.T
-    faces = faces[(a != b) & (b != c) & (c != a)]
-    return without_unreferenced(TriangleMesh(points, faces, colours))[0]
+    return without_unreferenced(TriangleMesh(points, faces[with_three_corners(faces)], colours))[0]
 
 
 @lru_cache(maxsize=_MOST_PARTS)
@@ -360,9 +356,8 @@ class Nets:
     arrays: Mapping[str, Pixels]
 
     def _net(self, name: str, size: int, pixel: float, coloured: bool = False) -> Net:
-        own = {
-            key.split("/", 1)[1]: value for key, value in self.arrays.items() if key.startswith(f"{name}/")
-        }
+        start = f"{name}/"
+        own = {key.removeprefix(start): self.arrays[key] for key in self.arrays if key.startswith(start)}
         return Net(size, pixel, coloured, own)
 
     @cached_property
@@ -404,13 +399,6 @@ _POSE_STEPS = 3
 _POSE_POINTS = 30_000
 
 
-@lru_cache(maxsize=1)
-def _directions() -> Floats:
-    """Sixty rotations, no pose farther than 45 degrees from one of them."""
-    turns: Floats = Rotation.create_group("I").as_matrix()
-    return turns
-
-
 @dataclass(frozen=True, eq=False)
 class Pose:
     """A hypothesis: axes of the body as rows, its centre, and log odds that it is one."""
@@ -425,7 +413,9 @@ def hypotheses(skin: Skin) -> list[Pose]:
     """The best poses, the likeliest first, each settled by looking again."""
     chosen = np.linspace(0, len(skin.points) - 1, min(_POSE_POINTS, len(skin.points))).astype(int)
     points = skin.points[np.unique(chosen)]
-    poses = _posed(points, list(_directions()))
+    poses = _posed(
+        points, Rotation.create_group("I").as_matrix()
+    )  # no pose is farther than 45 degrees from one
     best = sorted(poses, key=lambda pose: -pose.upright)[:_POSES_TRIED]
     for _ in range(_POSE_STEPS):
         best = _posed(points, [pose.axes for pose in best])
@@ -436,7 +426,7 @@ def hypotheses(skin: Skin) -> list[Pose]:
     return distinct
 
 
-def _posed(points: Floats, axes: Sequence[Floats]) -> list[Pose]:
+def _posed(points: Floats, axes: Sequence[Floats] | Floats) -> list[Pose]:
     """Look along each of some axes, and turn to what the net says."""
     net, middle = nets().pose, points.mean(axis=0)
     normals = np.zeros_like(points)
