@@ -30,12 +30,11 @@ import numpy as np
 
 import measuring  # noqa: F401  (one core)
 from bland_altman import Agreement, agreement, save_bland_altman
-from breastmorph.clinical.chest_wall import FlatWall
 from breastmorph.clinical.distance_meter import Gauge
 from breastmorph.clinical.examiner import examiner_of
 from breastmorph.clinical.measure_table import asymmetries
 from breastmorph.clinical.skin_points import SkinLandmarks
-from breastmorph.clinical.volume import DEFINITIONS, BreastVolumes, _volume
+from breastmorph.clinical.volume import DEFINITIONS, BreastVolumes, FlatWall, _volume
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.evaluation.truth import load_tie
 from breastmorph.foundation.arrays import Bools, Floats, Ints

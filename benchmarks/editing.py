@@ -21,7 +21,7 @@ from scipy.stats import kstest
 
 from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.feature_requests import Request
-from breastmorph.clinical.model_features import ModelFeatures
+from breastmorph.clinical.features import ModelFeatures
 from breastmorph.clinical.patient import Patient, mean_patient
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.foundation.errors import BreastMorphError

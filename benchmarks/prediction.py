@@ -30,18 +30,14 @@ import numpy as np
 
 from breastmorph.batch.engine import register_batch
 from breastmorph.batch.product import recipe
-from breastmorph.clinical.absent_breast import is_gone
 from breastmorph.clinical.feature_requests import Request
 from breastmorph.clinical.features import measured_features
 from breastmorph.clinical.mirror_frame import mirror_frame
-from breastmorph.clinical.missing_region import missing_region
-from breastmorph.clinical.missing_volume import lacking
-from breastmorph.clinical.operated_skin import OperatedSkin
-from breastmorph.clinical.predicted_measures import predicted_measures
-from breastmorph.clinical.predicting import predicted_by
+from breastmorph.clinical.missing_region import OperatedSkin, missing_region
+from breastmorph.clinical.predicted_measures import lacking, predicted_measures
+from breastmorph.clinical.predicting import is_gone, predicted_by, with_measures
 from breastmorph.clinical.prediction import Prediction, deviation_of
 from breastmorph.clinical.predictor import BreastPredictor, PredictionParameters, learnt_predictor
-from breastmorph.clinical.stated_measures import with_measures
 from breastmorph.clinical.torso_view import Evidence, TorsoView
 from breastmorph.clinical.training_shapes import TrainingShapes, training_shapes
 from breastmorph.clinical.volume import BreastVolumes

@@ -15,7 +15,7 @@ import numpy as np
 
 from breastmorph.batch.cohort_prior import CohortPrior
 from breastmorph.batch.registered_folder import RegisteredFolder
-from breastmorph.clinical.painted_region import load_painted
+from breastmorph.clinical.missing_region import load_painted
 from breastmorph.cohort import load_cohort
 from breastmorph.cohort.correspondence import landmark_vertices
 from breastmorph.cohort.reading import read_table

@@ -24,9 +24,9 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 from breastmorph import cli as breastmorph
+from breastmorph.clinical.distance_meter import tape_lines
 from breastmorph.clinical.examiner import Examiner
 from breastmorph.clinical.skin_points import SkinLandmarks
-from breastmorph.clinical.tape_lines import tape_lines
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import load_cohort
 from breastmorph.foundation.arrays import Floats, Ints

@@ -9,8 +9,8 @@ import numpy as np
 from breast_cohort import breast_model, breast_shapes
 from breastmorph.clinical.edit import Edit
 from breastmorph.clinical.editing import Editor
+from breastmorph.clinical.features import ModelFeatures
 from breastmorph.clinical.measure_table import Measure
-from breastmorph.clinical.model_features import ModelFeatures
 from breastmorph.clinical.patient import Patient, mean_patient
 
 FIVE = ("sternal_notch", "nipple_left", "nipple_right", "lower_pole_left", "lower_pole_right")

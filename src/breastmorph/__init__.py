@@ -73,8 +73,8 @@ _HOME = {
     "Examination": "breastmorph.clinical.examination",
     "Measure": "breastmorph.clinical.measure_table",
     "MeasureTable": "breastmorph.clinical.measure_table",
-    "Ptosis": "breastmorph.clinical.ptosis",
-    "Symmetry": "breastmorph.clinical.symmetry",
+    "Ptosis": "breastmorph.clinical.examination",
+    "Symmetry": "breastmorph.clinical.examination",
     "compare": "breastmorph.api.clinic",
     "compare_repeated": "breastmorph.api.clinic",
     "load_repeatability": "breastmorph.clinical.repeatability",
@@ -86,8 +86,8 @@ _HOME = {
     "Stance": "breastmorph.clinical.comparison",
     "Repeatability": "breastmorph.clinical.repeatability",
     "VolumeNoise": "breastmorph.clinical.repeatability",
-    "RepeatStudy": "breastmorph.clinical.repeat_study",
-    "RepeatedMeasure": "breastmorph.clinical.repeat_study",
+    "RepeatStudy": "breastmorph.clinical.repeatability",
+    "RepeatedMeasure": "breastmorph.clinical.repeatability",
     "edit": "breastmorph.api.clinic",
     "Edit": "breastmorph.clinical.edit",
     "Change": "breastmorph.clinical.measure_table",
@@ -139,16 +139,19 @@ if TYPE_CHECKING:
         VisitChange,
     )
     from breastmorph.clinical.edit import Edit
-    from breastmorph.clinical.examination import Examination
+    from breastmorph.clinical.examination import Examination, Ptosis, Symmetry
     from breastmorph.clinical.left_out import Choice
     from breastmorph.clinical.measure_table import Change, Measure, MeasureChange, MeasureTable
     from breastmorph.clinical.missing_region import MissingRegion
     from breastmorph.clinical.planning import Plan, PlannedPart, SidePlan
     from breastmorph.clinical.prediction import Prediction
-    from breastmorph.clinical.ptosis import Ptosis
-    from breastmorph.clinical.repeat_study import RepeatedMeasure, RepeatStudy
-    from breastmorph.clinical.repeatability import Repeatability, VolumeNoise, load_repeatability
-    from breastmorph.clinical.symmetry import Symmetry
+    from breastmorph.clinical.repeatability import (
+        Repeatability,
+        RepeatedMeasure,
+        RepeatStudy,
+        VolumeNoise,
+        load_repeatability,
+    )
     from breastmorph.cohort import Cohort, load_cohort
     from breastmorph.evaluation.model_evaluation import Evaluation, EvaluationParameters, RawScans
     from breastmorph.evaluation.training_set import Compactness, Curve, Decoupling

@@ -11,7 +11,7 @@ from PIL import Image
 
 from breast_cohort import breast_model, breast_shapes
 from breastmorph.cli import main
-from breastmorph.clinical.model_features import ModelFeatures
+from breastmorph.clinical.features import ModelFeatures
 from breastmorph.mask import breast_regions
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.geometry import Similarity

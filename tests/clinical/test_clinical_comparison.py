@@ -13,12 +13,13 @@ from breastmorph.clinical.comparer import APART, Comparer, _grades
 from breastmorph.clinical.comparison import Comparison, as_record
 from breastmorph.clinical.data_dictionary import dictionary
 from breastmorph.clinical.measure_table import Measure
-from breastmorph.clinical.repeat_study import repeat_study, repeated_people
 from breastmorph.clinical.repeatability import (
     Repeatability,
     VolumeNoise,
     builtin_repeatability,
     load_repeatability,
+    repeat_study,
+    repeated_people,
 )
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, LandmarkProblem

@@ -10,12 +10,12 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from breast_cohort import breast_model
-from breastmorph.clinical.edit_space import EditSpace
+from breastmorph.clinical.edit_solver import EditSpace
 from breastmorph.clinical.editing import Editor, EditParameters
 from breastmorph.clinical.feature_requests import Request, parse_request
-from breastmorph.clinical.joined_border import JoinedBorder
-from breastmorph.clinical.model_features import ModelFeatures
+from breastmorph.clinical.features import ModelFeatures
 from breastmorph.clinical.patient import Patient, mean_patient, place
+from breastmorph.clinical.seam import JoinedBorder
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.topology import edge_table

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from breast_cohort import breast_model
-from breastmorph.clinical.edit_solver import most_likely
-from breastmorph.clinical.edit_space import EditSpace
+from breastmorph.clinical.edit_solver import EditSpace, most_likely
 from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.feature_regression import RegressionParameters, population, regress
 from breastmorph.clinical.feature_requests import Request

@@ -11,12 +11,11 @@ from scipy.spatial.transform import Rotation
 from breastmorph.clinical.feature_requests import parse_request
 from breastmorph.clinical.features import measured_features
 from breastmorph.clinical.mirror_frame import plane_between, plane_by_surface
-from breastmorph.clinical.missing_volume import lacking
-from breastmorph.clinical.operated_skin import OperatedSkin, OperationLimits
-from breastmorph.clinical.predicting import predicted_by
+from breastmorph.clinical.missing_region import OperatedSkin, OperationLimits
+from breastmorph.clinical.predicted_measures import lacking
+from breastmorph.clinical.predicting import predicted_by, with_measures
 from breastmorph.clinical.prediction import deviation_of
 from breastmorph.clinical.predictor import PredictionParameters, learnt_predictor
-from breastmorph.clinical.stated_measures import with_measures
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.geometry import Similarity, vertex_normals

@@ -7,10 +7,10 @@ import pytest
 
 from breastmorph.clinical.distance_meter import Gauge, measure_distances
 from breastmorph.clinical.distances import DISTANCES, parse_measure
+from breastmorph.clinical.examination import ptosis
 from breastmorph.clinical.examiner import Examiner
 from breastmorph.clinical.features import measured_features
 from breastmorph.clinical.measure_table import asymmetries
-from breastmorph.clinical.ptosis import ptosis
 from breastmorph.clinical.skin_points import SkinLandmarks
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.closest import Surface

@@ -10,8 +10,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from breastmorph.clinical.mirror_frame import mirror_frame, plane_between
-from breastmorph.clinical.missing_region import missing_region
-from breastmorph.clinical.painted_region import load_painted
+from breastmorph.clinical.missing_region import load_painted, missing_region
 from breastmorph.clinical.predictor import learnt_predictor
 from breastmorph.clinical.seam import Seam
 from breastmorph.foundation.errors import BreastMorphError, FileProblem

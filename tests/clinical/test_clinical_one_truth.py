@@ -17,6 +17,7 @@ from breastmorph.cli import main
 from breastmorph.clinical import volume
 from breastmorph.clinical.borders import BorderFinder
 from breastmorph.clinical.data_dictionary import dictionary
+from breastmorph.clinical.distance_meter import section_length
 from breastmorph.clinical.distances import DISTANCES, KINDS, PAIRS
 from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.examination import Examination, as_record, as_row
@@ -25,7 +26,6 @@ from breastmorph.clinical.feature_requests import parse_request
 from breastmorph.clinical.measure_table import Measure
 from breastmorph.clinical.patient import mean_patient
 from breastmorph.clinical.predicted_measures import predicted_measures, predicted_side
-from breastmorph.clinical.tape_lines import section_length
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import load_cohort
 from breastmorph.explorer.model_view import ModelOrigin, ModelView

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import trimesh
 
-from breastmorph.clinical.cuts import cut, sections
-from breastmorph.clinical.planning import plan_of
+from breastmorph.clinical.planning import cut, plan_of, sections
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh

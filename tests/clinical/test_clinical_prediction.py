@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from breastmorph.clinical.absent_breast import counts_as_gone, is_gone
 from breastmorph.clinical.mirror_frame import mirror_frame
 from breastmorph.clinical.predicted_measures import predicted_measures
+from breastmorph.clinical.predicting import counts_as_gone, is_gone
 from breastmorph.clinical.prediction import deviation_of
 from breastmorph.clinical.predictor import PredictionParameters, learnt_predictor
 from breastmorph.clinical.training_shapes import training_shapes

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from breastmorph.clinical.symmetry import SymmetryGauge
+from breastmorph.clinical.examination import SymmetryGauge
 from breastmorph.foundation.errors import MeshProblem
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.report.examination_sheet import save_symmetry_map

@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from breastmorph.clinical.chest_wall import chest_walls
-from breastmorph.clinical.volume import DEFINITIONS, FLAT_WALL, INNER_BORDER, VOLUME, BreastVolumes
+from breastmorph.clinical.volume import (
+    DEFINITIONS,
+    FLAT_WALL,
+    INNER_BORDER,
+    VOLUME,
+    BreastVolumes,
+    chest_walls,
+)
 from breastmorph.foundation.errors import MeshProblem
 from breastmorph.mask import Footprint, RegionParameters, breast_regions
 from breastmorph.mesh.geometry import Similarity

@@ -23,8 +23,7 @@ from breastmorph.clinical.edit import Edit
 from breastmorph.clinical.examination import Examination
 from breastmorph.clinical.feature_requests import Request, parse_request
 from breastmorph.clinical.patient import Patient, mean_patient
-from breastmorph.clinical.repeat_study import RepeatStudy
-from breastmorph.clinical.repeatability import Repeatability, load_repeatability
+from breastmorph.clinical.repeatability import Repeatability, RepeatStudy, load_repeatability
 from breastmorph.foundation.arrays import Bools, Ints
 from breastmorph.foundation.checks import AnyPath, check_choice, check_path, check_texts, check_type
 from breastmorph.foundation.errors import BreastMorphError

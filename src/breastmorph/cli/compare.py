@@ -18,7 +18,7 @@ from breastmorph.scan.check import CheckParameters
 
 if TYPE_CHECKING:
     from breastmorph.clinical.comparison import Comparison
-    from breastmorph.clinical.repeat_study import RepeatStudy
+    from breastmorph.clinical.repeatability import RepeatStudy
 
 
 @click.command("compare")
@@ -72,8 +72,7 @@ def command(
     if len(landmarks) > 1 and len(landmarks) != len(scans):
         raise click.UsageError("Give --landmarks once, or once for every scan.")
     # Loaded here, so that --help and mistakes in the options answer at once.
-    from breastmorph.clinical.repeat_study import repeated_people
-    from breastmorph.clinical.repeatability import load_repeatability
+    from breastmorph.clinical.repeatability import load_repeatability, repeated_people
     from breastmorph.usecases.check import one_scan
     from breastmorph.usecases.compare import CompareRepeatedRequest, CompareRequest, compare, compare_repeated
 

@@ -26,9 +26,8 @@ from breastmorph.cli.provenance import provenance
 from breastmorph.cli.wording import COMMAND
 from breastmorph.clinical.data_dictionary import dictionary
 from breastmorph.clinical.distances import PAIRS, PAPER
-from breastmorph.clinical.examination import Examination, as_record, as_row
+from breastmorph.clinical.examination import UNKNOWN, Examination, as_record, as_row
 from breastmorph.clinical.measure_table import Measure
-from breastmorph.clinical.ptosis import UNKNOWN
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.foundation.files import csv_text, make_folder, write_file
 from breastmorph.foundation.messages import Finding, sentences

@@ -26,8 +26,7 @@ from breastmorph.cli.provenance import provenance
 from breastmorph.cli.wording import COMMAND
 from breastmorph.clinical.feature_requests import parse_request
 from breastmorph.clinical.measure_table import Measure, predicted_record
-from breastmorph.clinical.missing_region import BOTH
-from breastmorph.clinical.painted_region import load_painted
+from breastmorph.clinical.missing_region import BOTH, load_painted
 from breastmorph.clinical.patient import Patient
 from breastmorph.clinical.predicted_measures import PredictedNipple
 from breastmorph.cohort import load_cohort

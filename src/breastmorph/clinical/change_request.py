@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from breastmorph.clinical.feature_requests import REGIONS, Feature, Request, named
-from breastmorph.clinical.model_features import ModelFeatures
+from breastmorph.clinical.features import ModelFeatures
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.language import N_

@@ -19,16 +19,14 @@ from typing import Any
 
 import numpy as np
 
-from breastmorph.clinical.chest_wall import WallParameters
+from breastmorph.clinical.borders import marks_of
 from breastmorph.clinical.comparison import Comparison, GradeChange, SkinChange, Stance, VisitChange
-from breastmorph.clinical.examination import Examination
+from breastmorph.clinical.examination import UNKNOWN, Examination
 from breastmorph.clinical.examiner import examiner_of
-from breastmorph.clinical.heights import marks_of
 from breastmorph.clinical.measure_table import Measure
-from breastmorph.clinical.ptosis import UNKNOWN
 from breastmorph.clinical.repeatability import Repeatability, builtin_repeatability, key_of
 from breastmorph.clinical.skin_points import SkinPoints
-from breastmorph.clinical.volume import VOLUME
+from breastmorph.clinical.volume import VOLUME, WallParameters
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.machine import one_thread

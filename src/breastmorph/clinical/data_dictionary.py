@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from breastmorph.clinical.borders import HEIGHTS, height_landmarks
 from breastmorph.clinical.distances import DISTANCES
-from breastmorph.clinical.heights import HEIGHTS, height_landmarks
 from breastmorph.clinical.volume import DEFINITIONS
 from breastmorph.scan.scan import SIDES
 

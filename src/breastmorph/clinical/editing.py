@@ -11,16 +11,14 @@ import numpy as np
 
 from breastmorph.clinical.change_request import Wishes, known, resolve, valued
 from breastmorph.clinical.edit import FOLDED, Edit, unusual_about, usual_length
-from breastmorph.clinical.edit_solver import Solution, SolverParameters, most_likely
-from breastmorph.clinical.edit_space import EditSpace
+from breastmorph.clinical.edit_solver import EditSpace, Solution, SolverParameters, most_likely
 from breastmorph.clinical.examiner import landmarks_of
 from breastmorph.clinical.feature_regression import Regression, RegressionParameters, population, regress
 from breastmorph.clinical.feature_requests import Feature, Request
-from breastmorph.clinical.joined_border import JoinedBorder
+from breastmorph.clinical.features import ModelFeatures
 from breastmorph.clinical.measure_table import Measure
-from breastmorph.clinical.model_features import ModelFeatures
 from breastmorph.clinical.patient import Patient, place
-from breastmorph.clinical.seam import Seam
+from breastmorph.clinical.seam import JoinedBorder, Seam
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.foundation.language import N_

@@ -8,19 +8,23 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from breastmorph.clinical.borders import BorderFinder, SubjectLandmarks, repeatability, spreads
-from breastmorph.clinical.distance_meter import Gauge, measure_distances
+from breastmorph.clinical.borders import (
+    BorderFinder,
+    SubjectLandmarks,
+    distance_spread,
+    height_landmarks,
+    measure_heights,
+    repeatability,
+    spreads,
+)
+from breastmorph.clinical.distance_meter import Gauge, measure_distances, section_length
 from breastmorph.clinical.distances import DISTANCES, KINDS, PAIRS, TAPE
-from breastmorph.clinical.examination import Examination
-from breastmorph.clinical.heights import distance_spread, height_landmarks, measure_heights
+from breastmorph.clinical.examination import Examination, Symmetry, SymmetryGauge, both_sides
 from breastmorph.clinical.measure_table import (
     Measure,
 )
 from breastmorph.clinical.patient import Patient
-from breastmorph.clinical.ptosis import both_sides
 from breastmorph.clinical.skin_points import Reading, SkinLandmarks, reached
-from breastmorph.clinical.symmetry import Symmetry, SymmetryGauge
-from breastmorph.clinical.tape_lines import section_length
 from breastmorph.clinical.volume import DEFINITIONS, VOLUME, BreastVolumes, reference_of
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError

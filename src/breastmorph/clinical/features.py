@@ -1,12 +1,16 @@
-"""Distances and volumes as features of a model's shapes: numbers that can be asked for, with their gradients."""
+"""Features of a model's shapes: distances, volumes and heights by any name in use, measured, with their gradients."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from breastmorph.clinical.borders import SubjectLandmarks, distance_spread
 from breastmorph.clinical.distance_meter import Gauge
-from breastmorph.clinical.distances import DISTANCES, STRAIGHT
-from breastmorph.clinical.feature_requests import Feature
+from breastmorph.clinical.distances import DISTANCES, KINDS, STRAIGHT, parse_measure
+from breastmorph.clinical.examiner import examiner_of
+from breastmorph.clinical.feature_requests import Feature, same_name
 from breastmorph.clinical.skin_points import Reading, SkinLandmarks
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.foundation.arrays import Floats
@@ -78,3 +82,84 @@ def measured_features(model: ShapeModel, landmarks: SkinLandmarks | None = None)
     except BreastMorphError:
         return tuple(found)
     return (*found, *(VolumeFeature(volumes, side) for side in SIDES))
+
+
+class ModelFeatures:
+    """Distances and volumes of all shapes of a model.
+
+    Parameters
+    ----------
+    model : ShapeModel
+    kind : {"straight", "tape"}
+        Of the distances, where nobody says.
+    absent_side : str
+        A side whose landmarks do not count, because the patient has no breast there.
+    landmarks : SubjectLandmarks, optional
+        What the measures run between; those of the model's mean when not given.
+
+    Attributes
+    ----------
+    reported : tuple of Feature
+        Those of that kind, and volumes.
+    absent_side : str
+    """
+
+    def __init__(
+        self,
+        model: ShapeModel,
+        kind: str = STRAIGHT,
+        absent_side: str = "",
+        landmarks: SubjectLandmarks | None = None,
+    ) -> None:
+        if kind not in KINDS:
+            raise BreastMorphError(
+                "distances are not measured {kind!r}", "Choose {kinds}", kind=kind, kinds=" or ".join(KINDS)
+            )
+        self._kind, self.absent_side = kind, absent_side
+        places = landmarks or examiner_of(model).landmarks(model.mean)
+        self._spreads = places.sd
+        found = measured_features(model, places.without(absent_side).skin)
+        self._features = {
+            feature.name: feature for feature in found if feature.name != f"volume-{absent_side}"
+        }
+        taped = {one.distance for one in found if isinstance(one, DistanceFeature) and one.kind == kind}
+        self.reported: tuple[Feature, ...] = tuple(
+            one
+            for one in self._features.values()
+            if not isinstance(one, DistanceFeature) or one.kind == kind or one.distance not in taped
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """Of the features reported."""
+        return [feature.name for feature in self.reported]
+
+    def find(self, text: str) -> Feature | None:
+        """The feature that somebody means: ``SN-NL``, ``tape sn-nl``, ``volume left``; None when there is none."""
+        for words in (f"{self._kind} {text}", text):
+            try:
+                distance, kind = parse_measure(words)
+            except BreastMorphError:
+                continue
+            same = (one for one in self._features.values() if isinstance(one, DistanceFeature))
+            return next((one for one in same if (one.distance, one.kind) == (distance, kind)), None)
+        return next((one for name, one in self._features.items() if same_name(name, text)), None)
+
+    def measured(self, shape: Floats) -> dict[str, float]:
+        """Values of the features reported in a shape (n, 3); NaN where one cannot be determined."""
+        distances = [one for one in self.reported if isinstance(one, DistanceFeature)]
+        read: dict[str, float] = {}
+        if distances:  # together, because tape lines share the preparation of the surface
+            asked = [(one.distance, one.kind) for one in distances]
+            together = distances[0].gauge.measures(np.asarray(shape), asked)
+            read = {one.name: measure.value for one, measure in zip(distances, together, strict=True)}
+        return {one.name: read[one.name] if one.name in read else one.value(shape) for one in self.reported}
+
+    def spread(self, feature: Feature, shape: Floats) -> tuple[float, str]:
+        """Standard deviation of a feature in a shape, and what it comes from: as everywhere else."""
+        if isinstance(feature, DistanceFeature):
+            return distance_spread(feature.distance, self._spreads)
+        if isinstance(feature, VolumeFeature):
+            volume = feature.volumes.estimate(shape, feature.side)
+            return volume.uncertainty, volume.source
+        return float("nan"), ""

@@ -1,16 +1,27 @@
-"""Which skin is missing, which is its mirror image, and which lies on the chest by which shapes are aligned."""
+"""Which skin is missing, by a side or by paint; its mirror image; the chest for aligning; what an operation leaves.
+
+A mastectomy is simulated on intact torsos, because what chooses noise and shares and what measures the uncertainty
+must look like the patient. Her scan is flat where the breast was, and beside it the skin is not quite her own either:
+the loss runs out 10 to 30 mm beyond the breast, and with no landmarks of that side a registration puts points some
+millimetres along the skin from their place. So every subject whose breast is taken away to see how it would be
+predicted gets such skin first."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from scipy.spatial import cKDTree
 
 from breastmorph.clinical.mirror_frame import MirrorFrame, mirror_frame
-from breastmorph.foundation.arrays import Bools
-from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.arrays import Bools, Floats
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
+from breastmorph.foundation.files import read_bytes
 from breastmorph.mask import Footprint, RegionParameters
+from breastmorph.mesh.files import load_mesh
+from breastmorph.mesh.geometry import vertex_normals
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.scan import SIDES, SIGN, other_side
 
@@ -149,3 +160,114 @@ def _no_thorax() -> BreastMorphError:
         "the missing region leaves no thorax to lay the scan on",
         "Paint a smaller region: one breast with its close surroundings",
     )
+
+
+@dataclass(frozen=True)
+class OperationLimits:
+    """How far skin beside a lost breast is from what it was.
+
+    Measured on phantoms after a mastectomy (``benchmarks/prediction.py``), in the skin beside the missing region.
+    """
+
+    sunken: float = 2.5  # mm that it lies deeper at the region's border, at most
+    reach: tuple[float, float] = (20.0, 50.0)  # mm beyond the border at which that has run out
+    slip: float = 5.0  # mm along the skin, standard deviation in each direction
+    slip_reach: float = 60.0  # mm beyond the border over which points come back to their place
+    midline: float = 40.0  # mm from the midline over which they do so
+
+
+class OperatedSkin:
+    """Simulated operations around one missing region.
+
+    Parameters
+    ----------
+    frame : MirrorFrame
+    region : MissingRegion
+    limits : OperationLimits, optional
+    """
+
+    def __init__(
+        self, frame: MirrorFrame, region: MissingRegion, limits: OperationLimits | None = None
+    ) -> None:
+        self._limits = limits or OperationLimits()
+        self._faces = frame.faces
+        both = region.side == BOTH
+        self._changed = np.flatnonzero(region.around if both else region.around & ~region.untouched)
+        at = frame.mean[self._changed]
+        self._beyond = cKDTree(frame.mean[region.missing]).query(at)[0]
+        beside = np.abs(at[:, 0]) if both else SIGN[region.side] * at[:, 0]
+        from_midline = beside / self._limits.midline
+        self._loose = np.clip(from_midline, 0.0, 1.0) * np.exp(-self._beyond / self._limits.slip_reach)
+        # Where along the region's border a point lies: slips go together, but not all around.
+        middle = frame.mean[region.missing].mean(axis=0)
+        angle = np.arctan2(at[:, 1] - middle[1], at[:, 0] - middle[0])
+        self._waves = np.stack([np.ones_like(angle), np.cos(angle), np.sin(angle)]) / np.sqrt([[2], [1], [1]])
+
+    def of(self, shape: Floats, seed: int) -> Floats:
+        """A shape (n, 3) with both breasts, with the skin that one operation leaves beside the missing region."""
+        p, rng = self._limits, np.random.default_rng(seed)
+        normals = vertex_normals(shape, self._faces)[self._changed]
+        depth, reach = rng.uniform(0.0, p.sunken), rng.uniform(*p.reach)
+        fading = np.clip(1.0 - self._beyond / reach, 0.0, 1.0)
+        slip = self._loose[:, None] * (p.slip * self._waves.T @ rng.standard_normal((3, 3)))
+        slip -= (slip * normals).sum(axis=1, keepdims=True) * normals
+        out = np.array(shape, dtype=np.float64)
+        out[self._changed] += slip - (depth * fading)[:, None] * normals
+        return out
+
+
+_LISTS = (".txt", ".csv", ".json")
+_REDDER = 60  # of 255: how much more red than green and blue a painted vertex has
+_LARGEST = 16 * 1024**2  # bytes of a list
+
+
+def load_painted(path: Path, n_vertices: int) -> Bools:
+    """Read a painted region, (n,) bool.
+
+    Parameters
+    ----------
+    path : Path
+        ``.txt``, ``.csv`` or ``.json`` with the numbers of the missing vertices, counted from 0; or a mesh file with
+        the model's vertices, the missing ones painted red.
+    n_vertices : int
+        Of the model.
+    """
+    painted = np.zeros(n_vertices, bool)
+    if path.suffix.lower() in _LISTS:
+        text = read_bytes(path, _LARGEST).decode("utf-8-sig", errors="replace")
+        words = re.findall(r"[^\s,;\[\]]+", text)
+        bad = next((word for word in words if not re.fullmatch(r"[-+]?\d{1,18}", word)), None)
+        if bad is not None:
+            raise FileProblem(
+                "{bad!r} is no vertex number", "List whole numbers, counted from 0", path, bad=bad[:40]
+            )
+        ids = np.array([int(word) for word in words], dtype=np.int64)
+        beyond = ids[(ids < 0) | (ids >= n_vertices)]
+        if len(beyond):
+            raise FileProblem(
+                "vertex {beyond} does not exist: the model has {n_vertices}",
+                "Count from 0, on the model's own vertices",
+                path,
+                beyond=beyond[0],
+                n_vertices=n_vertices,
+            )
+        painted[ids] = True
+    else:
+        mesh = load_mesh(path)
+        if mesh.n_vertices != n_vertices:
+            raise FileProblem(
+                "the painted mesh has {n_vertices} vertices, the model {n_vertices2}",
+                "Paint on a registered mesh (OUT/registered/<id>.ply)",
+                path,
+                n_vertices=mesh.n_vertices,
+                n_vertices2=n_vertices,
+            )
+        if mesh.colors is None:
+            raise FileProblem(
+                "the mesh has no vertex colours", "Paint the missing vertices red and save as PLY", path
+            )
+        red, green, blue = mesh.colors[:, :3].astype(int).T
+        painted = (red > green + _REDDER) & (red > blue + _REDDER)
+    if not painted.any():
+        raise FileProblem("no vertex is painted", "List or paint the missing vertices", path)
+    return painted

@@ -37,8 +37,13 @@ from numpy.typing import NDArray
 
 from breastmorph.clinical.left_out import Choice, LeftOut, best_choice
 from breastmorph.clinical.mirror_frame import MirrorFrame
-from breastmorph.clinical.missing_region import BOTH, MissingRegion, RegionLimits
-from breastmorph.clinical.operated_skin import OperatedSkin, OperationLimits
+from breastmorph.clinical.missing_region import (
+    BOTH,
+    MissingRegion,
+    OperatedSkin,
+    OperationLimits,
+    RegionLimits,
+)
 from breastmorph.clinical.prediction import Prediction
 from breastmorph.clinical.seam import Seam
 from breastmorph.clinical.torso_view import Evidence, TorsoView

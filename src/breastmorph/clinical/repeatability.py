@@ -1,22 +1,31 @@
-"""How well repeated scans of an unchanged person agree: where the +- of a change come from."""
+"""How well repeated scans of unchanged people agree: where the +- of a change come from, and their study."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from breastmorph.clinical.distances import PAIRS
 from breastmorph.clinical.measure_table import Measure
+from breastmorph.clinical.volume import VOLUME
+from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.checks import AnyPath, check_path
-from breastmorph.foundation.errors import FileProblem
+from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.foundation.files import json_text, read_object, write_file
+from breastmorph.foundation.messages import Finding, warning
+from breastmorph.mesh.files import READABLE
+from breastmorph.scan.check import ScanFiles, find_scans
 
 if TYPE_CHECKING:
-    pass
+    from breastmorph.clinical.comparison import Comparison
 
 
 @dataclass(frozen=True)
@@ -121,7 +130,10 @@ def _read_repeatability(record: Mapping[str, Any], path: Path) -> Repeatability:
         # Studies of earlier versions have lengths only.
         spread = record["within_subject_sd" if "within_subject_sd" in record else "within_subject_sd_mm"]
         measures = {str(name): float(sd) for name, sd in spread.items()}
-        found = Repeatability(measures, volume, int(record["people"]), str(record["source"]))
+        numbers = [*measures.values(), volume.floor, volume.share, volume.hidden, volume.posture]
+        if not all(math.isfinite(number) and number >= 0.0 for number in numbers) or not volume.floor > 0.0:
+            raise ValueError(numbers)
+        return Repeatability(measures, volume, int(record["people"]), str(record["source"]))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FileProblem(
             "this is not the result of a repeatability study",
@@ -129,12 +141,171 @@ def _read_repeatability(record: Mapping[str, Any], path: Path) -> Repeatability:
             path,
             code="no-repeatability",
         ) from error
-    numbers = [*measures.values(), volume.floor, volume.share, volume.hidden, volume.posture]
-    if not all(math.isfinite(number) and number >= 0.0 for number in numbers) or not volume.floor > 0.0:
-        raise FileProblem(
-            "this is not the result of a repeatability study",
-            "Make one with compare_repeated and give its repeatability.json",
-            path,
-            code="no-repeatability",
+
+
+SURE = 1.96  # standard deviations: a change beyond is called one; of unchanged people 5 % are
+FEW = 8  # people: fewer hardly tell a standard deviation
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatedMeasure(Measure):
+    """A measure of people who were scanned again: ``value`` is the mean of later minus first.
+
+    Attributes
+    ----------
+    people : tuple of str
+    first, second : (k,) float
+        The first and a later measurement of one person, a pair a row.
+    within_sd : float
+        Within-subject standard deviation of one measurement.
+    """
+
+    people: tuple[str, ...] = ()
+    first: Floats = field(default_factory=lambda: np.empty(0))
+    second: Floats = field(default_factory=lambda: np.empty(0))
+    within_sd: float = math.nan
+
+    @property
+    def coefficient(self) -> float:
+        """Repeatability coefficient: 95 % of the differences of two measurements lie within it."""
+        return SURE * math.sqrt(2.0) * self.within_sd
+
+    @property
+    def bias(self) -> float:
+        """Mean of later minus first."""
+        return self.value
+
+
+@dataclass(frozen=True, eq=False)
+class RepeatStudy:
+    """What repeated scans of unchanged people showed.
+
+    Attributes
+    ----------
+    measures : tuple of RepeatedMeasure
+    repeatability : Repeatability
+        What later comparisons take.
+    warnings : tuple of Finding
+    """
+
+    measures: tuple[RepeatedMeasure, ...]
+    repeatability: Repeatability
+    warnings: tuple[Finding, ...] = ()
+
+
+_NUMBERED = re.compile(r"(?P<person>.+)_(?P<visit>\d+)")
+
+
+def repeated_people(folder: Path, landmarks: Path | None = None) -> dict[str, list[ScanFiles]]:
+    """Who was scanned more than once, with the scans in their order.
+
+    Parameters
+    ----------
+    folder : Path
+        With a subfolder of scans for every person, or with scans called NAME_1, NAME_2 and so on.
+    landmarks : Path, optional
+        Folder of the landmark files; beside the scans, or found, when not given.
+
+    Raises
+    ------
+    BreastMorphError
+        Nobody was.
+    """
+    if not folder.is_dir():
+        raise FileProblem("there is no such folder", "Check the path", folder)
+    inside = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    people: dict[str, list[ScanFiles]] = {}
+    if any(path.suffix.lower() in READABLE for path in folder.iterdir() if path.is_file()):
+        for files in find_scans(folder, landmarks):
+            numbered = _NUMBERED.fullmatch(files.id)
+            if numbered:
+                people.setdefault(numbered["person"], []).append(files)
+        for visits in people.values():
+            visits.sort(key=lambda files: int(files.id.rpartition("_")[2]))
+    else:
+        people = {path.name: find_scans(path, landmarks) for path in inside}
+    people = {person: visits for person, visits in people.items() if len(visits) > 1}
+    if not people:
+        raise BreastMorphError(
+            "no person was scanned twice",
+            "Put the scans of a person into a folder of her own, or call them NAME_1, NAME_2 and so on",
+            folder,
+            code="nothing-repeated",
         )
-    return found
+    return people
+
+
+def repeat_study(
+    comparisons: Mapping[str, Comparison], source: str, form: VolumeNoise | None = None
+) -> RepeatStudy:
+    """Summarise comparisons of people who did not change.
+
+    Parameters
+    ----------
+    comparisons : mapping from person to Comparison
+    source : str
+        Who they were, in a few words.
+    form : VolumeNoise, optional
+        How the spread of volumes depends on what can be seen, known up to a factor; the built-in one when not given.
+    """
+    if not comparisons:
+        raise BreastMorphError(
+            "no person was scanned twice",
+            "Put the scans of a person into a folder of her own, or call them NAME_1, NAME_2 and so on",
+            code="nothing-repeated",
+        )
+    form = form or builtin_repeatability().volume
+    values: dict[tuple[str, str, str], list[tuple[str, float, float]]] = {}
+    squares = []
+    for person, found in comparisons.items():
+        for visit in found.changes:
+            for one in visit.all:
+                if math.isfinite(one.change):
+                    values.setdefault((one.name, one.kind, one.unit), []).append(
+                        (person, one.before, one.after)
+                    )
+            for side, volume in visit.volumes.items():
+                if math.isfinite(volume.change):
+                    sd = form.sd(
+                        0.5 * (volume.before + volume.after), visit.hidden[side], visit.stance.posture
+                    )
+                    squares.append((volume.change / sd) ** 2)
+    measures = tuple(_repeated(*key, pairs) for key, pairs in values.items())
+    # A volume's spread depends on its size and on what is seen of it; see VolumeNoise.
+    within = {f"{one.name} {one.kind}": one.within_sd for one in measures if one.name not in PAIRS[VOLUME]}
+    factor = math.sqrt(float(np.mean(squares))) if squares else 1.0
+    found_warnings = (
+        (
+            warning(
+                "few-repeated",
+                "only {n} people were scanned again; their spread is known poorly",
+                "Scan ten people or more",
+                n=len(comparisons),
+            ),
+        )
+        if len(comparisons) < FEW
+        else ()
+    )
+    return RepeatStudy(
+        measures, Repeatability(within, form.times(factor), len(comparisons), source), found_warnings
+    )
+
+
+def _repeated(name: str, kind: str, unit: str, pairs: Sequence[tuple[str, float, float]]) -> RepeatedMeasure:
+    """Pooled over people, each of whom may have been scanned more than twice."""
+    visits: dict[str, list[float]] = {}
+    for person, before, after in pairs:
+        visits.setdefault(person, [before]).append(after)
+    squares = sum(float(np.var(several) * len(several)) for several in visits.values())
+    freedom = sum(len(several) - 1 for several in visits.values())
+    first, second = (np.array([pair[k] for pair in pairs]) for k in (1, 2))
+    return RepeatedMeasure(
+        name,
+        kind,
+        float((second - first).mean()),
+        unit,
+        people=tuple(pair[0] for pair in pairs),
+        first=first,
+        second=second,
+        within_sd=math.sqrt(squares / freedom),
+    )

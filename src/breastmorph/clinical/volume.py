@@ -1,24 +1,292 @@
-"""Breast volume: what lies between the skin and the virtual chest wall, with its gradient and its uncertainty."""
+"""Breast volume: what lies between the skin and the virtual chest wall, with its gradient and its uncertainty.
+
+The virtual chest wall is what the skin would be if it lay on the chest there."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
+from scipy.linalg import lu_factor, lu_solve
+from scipy.sparse.linalg import splu
+from scipy.spatial.distance import cdist
 
-from breastmorph.clinical.chest_wall import ChestWall, FlatWall, WallParameters, chest_walls
 from breastmorph.clinical.skin_points import Reading
-from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.errors import MeshProblem
 from breastmorph.mask import Footprint, RegionParameters
 from breastmorph.mesh.geometry import face_areas
-from breastmorph.mesh.topology import edge_table
+from breastmorph.mesh.topology import boundary_vertices, edge_table
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
-from breastmorph.scan.scan import SIDES, Landmarks
+from breastmorph.scan.scan import SIDES, SIGN, Landmarks
 from breastmorph.template import default_template
+
+_UNIT = 100.0  # mm: lengths of about 1 keep the spline's system well scaled
+_ROUNDNESS = (0.6, 4.0)  # square of a chest's width over its depth, which is 1.2 to 1.6 in adults
+_ROWS = 256  # of the spline's basis at once: they stay in the processor's cache
+_FEWEST = 30  # bare points; fewer do not show a chest
+
+
+@dataclass(frozen=True)
+class WallParameters:
+    """How the wall is spanned."""
+
+    # The breast with its soft edge and the skin that its weight draws down below the fold: bare skin begins outside.
+    covered: RegionParameters = field(default_factory=lambda: RegionParameters(level=0.035, below=25.0))
+    # Where surface and wall are compared: somewhat wider, to where the two have met.
+    compared: RegionParameters = field(default_factory=lambda: RegionParameters(level=0.02, below=25.0))
+    spacing: float = 8.0  # mm between the bare points that are used
+    # Of the thin plate: how far the wall may pass beside a bare point. A compromise: a closer wall is better on
+    # phantoms whose skin is known exactly, a looser one on registered phantoms (docs/measures.md).
+    smoothing: float = 3e-4
+    # Beyond this share of the nipple's distance from the midline, above the nipple and more than this below the notch
+    # are the folds of the armpit (breast, muscle, arm), which are no chest wall ...
+    axilla: float = 0.8
+    collar: float = 25.0  # mm
+    # ... but behind the lateral pole the side of the chest begins again; its skin is drawn by the arm and counts less.
+    smoothing_behind: float = 6e-3
+    below_notch: float = 10.0  # mm below the sternal notch where the chest begins
+
+
+@dataclass(frozen=True, eq=False)
+class ChestWall:
+    """A wall prepared for all shapes with one topology.
+
+    Attributes
+    ----------
+    faces : (m, 3) int
+        The faces over the wall, by vertices of the whole mesh.
+    ids : (k,) int
+        The vertices of these faces.
+    rim : (b, 2) int
+        Border edges of the faces, each as its face runs through it.
+    bare : (p,) int
+        Vertices of bare skin that hold the wall.
+    """
+
+    faces: Ints
+    ids: Ints
+    rim: Ints
+    bare: Ints
+    _factor: tuple[Floats, Ints]  # of the spline's system, which both walls have
+    _basis: Floats  # (k, p + 7): from the spline's coefficients to the wall's points
+
+    def points(self, vertices: Floats) -> Floats:
+        """The wall under vertices ``ids`` of a shape (n, 3), (k, 3)."""
+        held = np.zeros((self._basis.shape[1], 3))
+        held[: len(self.bare)] = vertices[self.bare]
+        wall: Floats = self._basis @ self._solved(held)
+        return wall
+
+    def _solved(self, right: Floats, *, transposed: bool = False) -> Floats:
+        factor, order = self._factor
+        # LAPACK's wrapper counts the order up and down in place while others may be reading it: each call has its own.
+        found: Floats = lu_solve((factor, order.copy()), right, trans=int(transposed), check_finite=False)
+        return found
+
+    def body(self, vertices: Floats, wall: Floats | None = None) -> tuple[Floats, Ints]:
+        """What lies between skin and wall as a closed surface: points of the skin, then of the wall; and its faces.
+
+        ``wall`` (k, 3) are the wall's points where they are known already.
+        """
+        behind = self.points(vertices) if wall is None else wall
+        return np.vstack([vertices[self.ids], behind]), self._closed
+
+    @cached_property
+    def _closed(self) -> Ints:
+        """Faces of the skin, of the wall the other way round, and of the gap along the rim."""
+        skin, rim = np.searchsorted(self.ids, self.faces), np.searchsorted(self.ids, self.rim)
+        start, end = rim.T
+        below = len(self.ids)
+        return np.concatenate(
+            [
+                skin,
+                below + skin[:, ::-1],
+                np.column_stack([end, start, below + start]),
+                np.column_stack([end, below + start, below + end]),
+            ]
+        )
+
+    def pulled_back(self, gradient: Floats) -> Floats:
+        """From a derivative by the wall's points (k, 3) to that by the bare vertices, (p, 3)."""
+        return self._solved(self._basis.T @ gradient, transposed=True)[: len(self.bare)]
+
+    def over(self, region: Bools) -> ChestWall:
+        """The same wall under a smaller region, (n,) bool."""
+        faces = self.faces[region[self.faces].all(axis=1)]
+        ids = np.unique(faces)
+        rows = self._basis[np.searchsorted(self.ids, ids)]
+        return ChestWall(faces, ids, edge_table(faces).boundary, self.bare, self._factor, rows)
+
+    def shape(self, vertices: Floats, wall: Floats | None = None) -> Floats:
+        """A whole shape (n, 3) with the wall in place of the breast; ``wall`` as in :meth:`body`."""
+        out = np.array(vertices)
+        out[self.ids] = self.points(vertices) if wall is None else wall
+        return out
+
+
+def chest_walls(footprint: Footprint, parameters: WallParameters | None = None) -> Mapping[str, ChestWall]:
+    """Prepare the walls under both breasts.
+
+    Parameters
+    ----------
+    footprint : Footprint
+        Of a template or a model's mean.
+    parameters : WallParameters, optional
+
+    Raises
+    ------
+    MeshProblem
+        When the mesh shows too little of the chest around the breasts.
+    """
+    p = parameters or WallParameters()
+    mesh = footprint.mesh
+    covered = footprint.regions(p.covered)
+    under = covered["left"] | covered["right"]
+    chest, behind = _on_chest(footprint, p)
+    bare = ~under & (chest | behind)
+    if bare.sum() < _FEWEST:
+        raise MeshProblem(
+            "the mesh shows too little bare chest around the breasts to span a chest wall",
+            "Use a template that reaches the abdomen and the sides of the chest",
+        )
+    unrolled, radius = _unrolled(_membrane(mesh, under), bare)
+    chosen = _spread(unrolled, bare, p.spacing)
+    centres = unrolled[chosen]
+    drift = _drift(centres, radius)
+    n, k = len(chosen), drift.shape[1]
+    system = np.zeros((n + k, n + k))
+    beside = np.where(behind[chosen], p.smoothing_behind, p.smoothing)
+    system[:n, :n] = _kernel(centres, centres) + np.diag(beside)
+    system[:n, n:], system[n:, :n] = drift, drift.T
+    factor = lu_factor(system)
+    walls = {}
+    for side, inside in footprint.regions(p.compared).items():
+        faces = mesh.faces[inside[mesh.faces].all(axis=1)]
+        ids = np.unique(faces)
+        basis = np.empty((len(ids), n + k))
+        for start in range(0, len(ids), _ROWS):
+            here = unrolled[ids[start : start + _ROWS]]
+            basis[start : start + _ROWS, :n] = _kernel(here, centres)
+            basis[start : start + _ROWS, n:] = _drift(here, radius)
+        walls[side] = ChestWall(faces, ids, edge_table(faces).boundary, chosen, factor, basis)
+    return MappingProxyType(walls)
+
+
+@dataclass(frozen=True, eq=False)
+class FlatWall(ChestWall):
+    """A flat wall through the border of a region: the affine image of the border's own plane nearest to its points.
+
+    So it is linear in these, like every other wall; ``_basis`` is from that image's three parameters.
+    """
+
+    _fit: Floats  # (3, p): the parameters from the border
+
+    @classmethod
+    def of(cls, mesh: TriangleMesh, region: Bools) -> FlatWall:
+        """Through the border of a region, (n,) bool."""
+        faces = mesh.faces[region[mesh.faces].all(axis=1)]
+        ids, rim = np.unique(faces), edge_table(faces).boundary
+        border = np.unique(rim)
+        middle = mesh.vertices[border].mean(axis=0)
+        axes = np.linalg.svd(mesh.vertices[border] - middle, full_matrices=False)[2][:2]
+
+        def places(at: Ints) -> Floats:
+            across = (mesh.vertices[at] - middle) @ axes.T / _UNIT
+            return np.column_stack([np.ones(len(across)), across])
+
+        nothing = np.empty((0, 0)), np.empty(0, dtype=np.int64)  # there is no spline to solve for
+        fit = np.asarray(np.linalg.pinv(places(border)), np.float64)
+        return cls(faces, ids, rim, border, nothing, places(ids), fit)
+
+    def points(self, vertices: Floats) -> Floats:
+        """The wall under vertices ``ids`` of a shape (n, 3), (k, 3)."""
+        wall: Floats = self._basis @ (self._fit @ vertices[self.bare])
+        return wall
+
+    def pulled_back(self, gradient: Floats) -> Floats:
+        """From a derivative by the wall's points (k, 3) to that by the border's vertices, (p, 3)."""
+        back: Floats = self._fit.T @ (self._basis.T @ gradient)
+        return back
+
+
+def _membrane(mesh: TriangleMesh, under: Bools) -> Floats:
+    """The mesh with a membrane (harmonic map) in place of the breasts, which says where their skin belongs, (n, 3)."""
+    import igl
+
+    free = under & ~boundary_vertices(mesh.faces, mesh.n_vertices)
+    laplacian = igl.cotmatrix(np.array(mesh.vertices), np.array(mesh.faces)).tocsr()[free]
+    out = np.array(mesh.vertices)
+    out[free] = splu(laplacian[:, free].tocsc()).solve(-laplacian[:, ~free] @ out[~free])
+    return out
+
+
+def _on_chest(footprint: Footprint, p: WallParameters) -> tuple[Bools, Bools]:
+    """Skin below the collar bone that is not part of an armpit, and skin of the chest behind an armpit, (n,) each."""
+    x, y, z = footprint.mesh.vertices.T
+    notch = footprint.landmarks["sternal_notch"]
+    chest = y < notch[1] - p.below_notch
+    behind = np.zeros(len(y), bool)
+    for side in SIDES:
+        nipple, pole = (footprint.of_side(part, side) for part in ("nipple", "lateral_pole"))
+        beyond = SIGN[side] * (x - notch[0]) > p.axilla * SIGN[side] * (nipple[0] - notch[0])
+        armpit = beyond & (y > nipple[1]) & (y < notch[1] - p.collar)
+        chest &= ~armpit
+        behind |= armpit & (z < pole[2])
+    return chest, behind
+
+
+def _unrolled(points: Floats, bare: Bools) -> tuple[Floats, float]:
+    """Points (n, 3) on the chest unrolled about a vertical axis, (n, 2) in 100 mm, and the chest's radius likewise.
+
+    The angle is that of the ellipse which the bare chest is nearest to, seen from above: with it the cosine and sine of
+    :func:`_drift` make ellipses.
+    """
+    middle = float(np.median(points[:, 0]))
+    x, _, z = (points[bare] - [middle, 0.0, 0.0]).T / _UNIT
+    # x^2 = c0 + c1 z + c2 z^2, an ellipse across x = 0; c2 is minus the square of width over depth.
+    c0, c1, c2 = np.linalg.lstsq(np.column_stack([np.ones_like(z), z, z**2]), x**2, rcond=None)[0]
+    ratio = float(np.sqrt(np.clip(-c2, *_ROUNDNESS)))
+    if (
+        not _ROUNDNESS[0] < -c2 < _ROUNDNESS[1]
+    ):  # too little chest to tell: the nearest ellipse of that roundness
+        c0, c1 = np.linalg.lstsq(np.column_stack([np.ones_like(z), z]), x**2 + (ratio * z) ** 2, rcond=None)[
+            0
+        ]
+    centre = c1 / (2.0 * ratio**2)
+    width = float(np.sqrt(max(c0 + (ratio * centre) ** 2, 0.5)))
+    angle = np.arctan2((points[:, 0] - middle) / _UNIT, ratio * (points[:, 2] / _UNIT - centre))
+    radius = 0.5 * width * (1.0 + 1.0 / ratio)
+    return np.column_stack([radius * angle, points[:, 1] / _UNIT]), radius
+
+
+def _spread(places: Floats, bare: Bools, spacing: float) -> Ints:
+    """One bare vertex in every square of the unrolled chest, (p,)."""
+    ids = np.flatnonzero(bare)
+    square = np.round(places[ids] * (_UNIT / spacing)).astype(np.int64)
+    return ids[np.unique(square, axis=0, return_index=True)[1]]
+
+
+def _kernel(a: Floats, b: Floats) -> Floats:
+    squared: Floats = cdist(a, b, "sqeuclidean")
+    log = np.maximum(squared, 1e-24)
+    np.log(log, out=log)
+    squared *= 0.5
+    squared *= log
+    return squared
+
+
+def _drift(places: Floats, radius: float) -> Floats:
+    """Functions that make every affine image of a cone, and those a thin plate needs, (k, 7)."""
+    across, up = places.T
+    angle = across / radius
+    c, s = np.cos(angle), np.sin(angle)
+    return np.column_stack([np.ones_like(up), across, up, c, s, up * c, up * s])
+
 
 _CC = 1.0 / 6000.0  # from six times a tetrahedron's volume in cubic mm to cc
 _SHIFT = 8.0  # mm that a footprint's border is moved in and out to see how much of a volume depends on it

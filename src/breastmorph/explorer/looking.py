@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from breastmorph.clinical.distance_meter import densely, tape_lines
 from breastmorph.clinical.distances import DISTANCES, DRAWN, KINDS
-from breastmorph.clinical.ptosis import UNKNOWN, both_sides
+from breastmorph.clinical.examination import UNKNOWN, SymmetryGauge, both_sides
 from breastmorph.clinical.skin_points import SkinPoints
-from breastmorph.clinical.symmetry import SymmetryGauge
-from breastmorph.clinical.tape_lines import densely, tape_lines
 from breastmorph.explorer.answers import bad_request, not_now
 from breastmorph.explorer.arrays import packed
 from breastmorph.explorer.asked import Asked

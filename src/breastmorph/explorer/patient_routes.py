@@ -56,7 +56,7 @@ def cuts(asked: Asked) -> dict[str, Any]:
 
     ``line_mm`` is in the upright frame of the patient, ``shown`` the same line where the page shows her.
     """
-    from breastmorph.clinical.cuts import sections
+    from breastmorph.clinical.planning import sections
 
     session, case = asked.session, asked.case
     specs, side = asked.values.get("shapes"), asked.values.get("side")

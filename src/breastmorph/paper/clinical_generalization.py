@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from breastmorph.clinical.distance_meter import shortest_paths
 from breastmorph.clinical.distances import DISTANCES, PAPER
-from breastmorph.clinical.tape_lines import shortest_paths
 from breastmorph.cohort import Cohort
 from breastmorph.evaluation.model_evaluation import SubjectScans
 from breastmorph.evaluation.training_set import counts_of, mean_of_known

@@ -10,7 +10,7 @@ import numpy as np
 from breastmorph.clinical.comparison import Comparison, VisitChange
 from breastmorph.clinical.distances import TAPE
 from breastmorph.clinical.measure_table import SURE, Measure
-from breastmorph.clinical.repeat_study import RepeatStudy
+from breastmorph.clinical.repeatability import RepeatStudy
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.messages import READERS, sentences
 from breastmorph.foundation.terms import measure_in_words

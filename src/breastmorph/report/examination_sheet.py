@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from breastmorph.clinical.distance_meter import densely, tape_lines
 from breastmorph.clinical.distances import CALIPER, DISTANCES, DRAWN
-from breastmorph.clinical.examination import Examination
+from breastmorph.clinical.examination import Examination, Symmetry
 from breastmorph.clinical.skin_points import SkinPoints
-from breastmorph.clinical.symmetry import Symmetry
-from breastmorph.clinical.tape_lines import densely, tape_lines
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.messages import READERS, sentences
 from breastmorph.mesh.closest import Surface

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from breastmorph.clinical.cuts import Section, sections
 from breastmorph.clinical.distances import PAIRS
 from breastmorph.clinical.examination import Examination
-from breastmorph.clinical.planning import Plan
+from breastmorph.clinical.planning import Plan, Section, sections
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.report.document import Block, Cell, Chart, Column, Identity, Page, Panels, Table, Text

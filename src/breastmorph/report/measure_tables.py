@@ -10,7 +10,7 @@ from breastmorph.clinical.comparison import VisitChange
 from breastmorph.clinical.distances import KINDS, PAIRS, TAPE
 from breastmorph.clinical.examination import Examination
 from breastmorph.clinical.measure_table import Measure
-from breastmorph.clinical.repeat_study import RepeatedMeasure
+from breastmorph.clinical.repeatability import RepeatedMeasure
 from breastmorph.foundation.messages import note
 from breastmorph.foundation.terms import PAIRS_IN_WORDS, measure_in_words
 from breastmorph.report.document import Cell, Column, Table

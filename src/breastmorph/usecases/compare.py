@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from breastmorph.clinical.comparer import Comparer
 from breastmorph.clinical.comparison import Comparison
-from breastmorph.clinical.repeat_study import RepeatStudy, repeat_study
-from breastmorph.clinical.repeatability import Repeatability
+from breastmorph.clinical.repeatability import Repeatability, RepeatStudy, repeat_study
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan
 from breastmorph.scan.scan import Scan

@@ -9,7 +9,7 @@ from breastmorph.clinical.edit import Edit
 from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.examiner import landmarks_of
 from breastmorph.clinical.feature_requests import REGIONS, Request, named
-from breastmorph.clinical.model_features import ModelFeatures
+from breastmorph.clinical.features import ModelFeatures
 from breastmorph.clinical.patient import Patient, mean_patient
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.messages import Finding

@@ -7,12 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from breastmorph.clinical.cuts import Section, sections
 from breastmorph.clinical.edit import Edit
 from breastmorph.clinical.examination import Examination
 from breastmorph.clinical.examiner import examiner_of, landmarks_of
 from breastmorph.clinical.patient import Patient
-from breastmorph.clinical.planning import Plan, plan_of
+from breastmorph.clinical.planning import Plan, Section, plan_of, sections
 from breastmorph.clinical.predicted_measures import known_landmarks, predicted_side
 from breastmorph.clinical.prediction import Prediction
 from breastmorph.foundation.errors import BreastMorphError

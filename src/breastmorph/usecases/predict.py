@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 
-from breastmorph.clinical.absent_breast import counts_as_gone
 from breastmorph.clinical.feature_requests import Request
 from breastmorph.clinical.measure_table import MeasureTable
-from breastmorph.clinical.missing_volume import Lacking, lacking
 from breastmorph.clinical.patient import Patient
-from breastmorph.clinical.predicted_measures import PredictedNipple, predicted_measures, predicted_nipples
-from breastmorph.clinical.predicting import predicted_by, with_skin
+from breastmorph.clinical.predicted_measures import (
+    Lacking,
+    PredictedNipple,
+    lacking,
+    predicted_measures,
+    predicted_nipples,
+)
+from breastmorph.clinical.predicting import counts_as_gone, predicted_by, with_skin
 from breastmorph.clinical.prediction import Prediction
 from breastmorph.clinical.predictor import BreastPredictor, learnt_predictor
 from breastmorph.clinical.torso_view import Evidence

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from breastmorph.clinical.distances import STRAIGHT
+from breastmorph.clinical.examination import UNKNOWN, both_sides
 from breastmorph.clinical.examiner import examiner_of
-from breastmorph.clinical.ptosis import UNKNOWN, both_sides
 from breastmorph.evaluation.training_set import compactness
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
