@@ -24,10 +24,11 @@ def breast_template() -> Template:
     return template_from(mesh, landmarks, coarse=mesh)
 
 
-def breast_shapes(k: int = 40, seed: int = 0) -> np.ndarray:
+def breast_shapes(k: int = 40, seed: int = 0, template: Template | None = None) -> np.ndarray:
     """Upright torsos in mm, (k, n, 3), in their own sizes."""
     rng = np.random.default_rng(seed)
-    points, marks = breast_template().mesh.vertices, breast_template().landmarks
+    template = template or breast_template()
+    points, marks = template.mesh.vertices, template.landmarks
     centres = [marks[f"nipple_{side}"] + shift for side in ("left", "right") for shift in _around()]
     centres += [np.array([x, y, 60.0]) for x in (-120.0, 0.0, 120.0) for y in (-180.0, 0.0, 90.0)]
     amounts = rng.normal(size=(k, len(centres), 3)) * np.array([6.0] * 10 + [2.5] * 9)[:, None]

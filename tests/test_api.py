@@ -1,4 +1,4 @@
-"""The Python door: what a researcher writes works, and what she gets wrong is told in words."""
+"""The Python functions: what a researcher writes works, and what she gets wrong is refused in words."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import trimesh
 
 import breastmorph as bm
-from breast_cohort import breast_model, breast_shapes, breast_template
-from breastmorph.template import default_template, to_npz
+from breast_cohort import breast_model, breast_shapes
+from breastmorph.template import default_template, from_npz
+from docs_world import small_template
+from python_world import write_world
 from small_cohort import built, small_cohort, write_registered
 from small_cohort import random_shapes as small_shapes
 
@@ -47,30 +48,10 @@ for value in (scans[0], fits[0], model, shape, edited, lost, lost.measures, fitt
 """
 
 
-def write_world(folder: Path) -> None:
-    """Scans of people whose shapes are known, the last one without landmarks of the right breast."""
-    template = breast_template()
-    for part in ("scans", "landmarks"):
-        (folder / part).mkdir(parents=True)
-    for k, shape in enumerate(breast_shapes(SUBJECTS + 1, seed=3)):
-        vertices, faces = trimesh.remesh.subdivide(
-            shape, template.mesh.faces
-        )  # coarser ones would be refused
-        marks = bm.Landmarks.at_vertices(template.landmark_ids, shape)
-        if k == SUBJECTS:
-            marks = marks.only(name for name in marks if not name.endswith("right"))
-        bm.save_mesh(bm.TriangleMesh(vertices, faces), folder / "scans" / f"s{k}.ply")
-        bm.save_landmarks(marks, folder / "landmarks" / f"s{k}.json")
-        if not k:
-            np.savetxt(folder / "cloud.xyz", vertices[::2], fmt="%.3f")
-            bm.save_landmarks(marks, folder / "cloud.json")
-    (folder / "template.npz").write_bytes(to_npz(template))
-
-
 @pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("door")
-    write_world(folder)
+def world(tmp_path_factory, breast_template):
+    folder = tmp_path_factory.mktemp("python")
+    write_world(folder, SUBJECTS, breast_template)
     return folder
 
 
@@ -91,8 +72,10 @@ def model():
 
 
 @pytest.mark.slow
-def test_the_script_of_the_first_page_runs_as_a_script(world):
+def test_the_script_of_the_first_page_runs_as_a_script(tmp_path_factory):
     """In a process of its own and without ``if __name__``: its worker processes must not run it again."""
+    world = tmp_path_factory.mktemp("script")
+    write_world(world, SUBJECTS, from_npz(small_template(tmp_path_factory).read_bytes()))
     # On bumps like these no landmark is sure enough to begin from; tests/docs runs the line as it is, on a body.
     script = SCRIPT.replace('"cloud.xyz")', '"cloud.xyz", "cloud.json")')
     code = SMALL.format(template=str(world / "template.npz")) + script + AFTERWARDS

@@ -246,6 +246,17 @@ def breast_mask(mesh: TriangleMesh, landmarks: Landmarks, side: str | None = Non
         Where one side is absent, its mask is the other's mirror image across the sternum.
     side : {"left", "right"}, optional
         One breast only; default both together.
+
+    Returns
+    -------
+    (n,) float
+        From 0 to 1.
+
+    Examples
+    --------
+    >>> mask = bm.breast_mask(scan.mesh, scan.landmarks)
+    >>> mask.shape == (scan.mesh.n_vertices,), bool(mask.max() > 0.0)
+    (True, True)
     """
     check_type(mesh, TriangleMesh, "the mesh", "Give a TriangleMesh, as the .mesh of a scan")
     check_type(landmarks, Landmarks, "what was given for landmarks", "Give Landmarks, as those of a scan")

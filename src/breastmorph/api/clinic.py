@@ -55,6 +55,24 @@ def measure(subject: Subject | ShapeModel, *, model: ShapeModel | None = None) -
         A scan is registered and measured between its own landmarks. Of a model, its mean.
         A mesh has the default template's triangles, or those of ``model``.
     model : ShapeModel, optional
+
+    Returns
+    -------
+    Examination
+        ``found["volume-left"]`` is one measure, ``found.measures`` all of them; lengths in mm, volumes in cc.
+
+    Raises
+    ------
+    BreastMorphError
+        The scan cannot be registered, the mesh has other triangles, or the model no landmarks.
+
+    Examples
+    --------
+    >>> bm.measure(model)["SN-NL"].unit
+    'mm'
+    >>> found = bm.measure(scan)
+    >>> found["volume-left"].value > 0.0
+    True
     """
     if model is not None:
         check_type(model, ShapeModel, "the model", GIVE_MODEL)
@@ -79,6 +97,22 @@ def compare(
         The default one when not given.
     repeatability : Repeatability or path, optional
         Where the +- come from: what :func:`compare_repeated` found, or its file; that of phantoms when not given.
+
+    Returns
+    -------
+    Comparison
+        ``changes`` has what changed from the first visit to each other one.
+
+    Raises
+    ------
+    BreastMorphError
+        A scan cannot be registered, or the scans are not of one person.
+
+    Examples
+    --------
+    >>> change = bm.compare([scan, bm.load_scan("scans/s0.ply", "landmarks")])
+    >>> any(measure.exceeds for measure in change.changes[0].measures)
+    False
     """
     visits = several_of(scans, Scan, _GIVE_VISITS)
     return _compare(CompareRequest(visits, as_template(template), _repeatability(repeatability)))
@@ -102,6 +136,17 @@ def compare_repeated(
     -------
     RepeatStudy
         ``study.repeatability`` can be given to :func:`compare`, and saved.
+
+    Raises
+    ------
+    BreastMorphError
+        None of the people can be compared.
+
+    Examples
+    --------
+    >>> twice = [scan, bm.load_scan("scans/s0.ply", "landmarks")]
+    >>> study = bm.compare_repeated({"A": twice}, source="one volunteer")
+    >>> study.repeatability.save("repeatability.json")
     """
     check_type(people, Mapping, "the people", 'Give their scans by name: {"A": [first, second]}')
     visits = {str(name): several_of(scans, Scan, _GIVE_VISITS) for name, scans in people.items()}
@@ -144,6 +189,23 @@ def edit(
         How distances are measured, where their names do not say it.
     linear : bool
         The paper's linear regression, which attains the measures only nearly.
+
+    Returns
+    -------
+    Edit
+        The new shape in mm, and each measure before and after.
+
+    Raises
+    ------
+    BreastMorphError
+        A measure does not exist, or no sensible shape has the values asked for.
+
+    Examples
+    --------
+    >>> edited = bm.edit(model, None, {"SN-NL": "+1 cm"}, hold=["thorax"])
+    >>> change = edited.changes[0]
+    >>> round(change.after - change.before)
+    10
     """
     from breastmorph.usecases.edit import EditRequest
     from breastmorph.usecases.edit import edit as edited
@@ -193,6 +255,22 @@ def predict(
         The same woman before the operation, in any pose.
     known : mapping, optional
         Measures that the lost breast had, as in ``edit``: ``{"volume-right": "420cc"}``.
+
+    Returns
+    -------
+    Prediction
+        The whole torso in mm with its uncertainty (standard deviations), measures and warnings.
+
+    Raises
+    ------
+    BreastMorphError
+        The breast is there and not to be replaced, neither side has one, or what is known is not of the missing breast.
+
+    Examples
+    --------
+    >>> found = bm.predict(model, registered, "right", replace=True)
+    >>> found.region.side, found.sd.shape == (model.n_vertices,)
+    ('right', True)
     """
     from breastmorph.usecases.predict import PredictRequest
     from breastmorph.usecases.predict import predict as predicted
@@ -228,6 +306,22 @@ def plan(model: ShapeModel, subject: Subject, target: Prediction | Edit, *, mirr
         What :func:`predict` or :func:`edit` found.
     mirrored : bool
         Of a prediction, take the mirror image of the other breast instead.
+
+    Returns
+    -------
+    Plan
+        Of each side what is added and what is removed, in cc and as closed solids in mm.
+
+    Raises
+    ------
+    BreastMorphError
+        The target is of another model or another shape.
+
+    Examples
+    --------
+    >>> edited = bm.edit(model, registered, {"volume-left": "+30 cc"})
+    >>> [side.side for side in bm.plan(model, registered, edited).sides]
+    ['left', 'right']
     """
     from breastmorph.clinical.prediction import Prediction
     from breastmorph.usecases.plan import PlanRequest

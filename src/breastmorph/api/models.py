@@ -72,6 +72,21 @@ def build_model(
         Also take subjects with an absent breast.
     keep_scores : bool
         Keep the subjects' coefficients; they describe people.
+
+    Returns
+    -------
+    ShapeModel
+
+    Raises
+    ------
+    BreastMorphError
+        A subject to be left out is not there, fewer than two are left, or they do not differ.
+
+    Examples
+    --------
+    >>> built = bm.build_model("registered-cohort", components=2)
+    >>> built.n_components, built.info["subjects"]
+    (2, 4)
     """
     if components is not None and variance is not None:
         raise BreastMorphError(
@@ -128,6 +143,23 @@ def evaluate(
         The ``truth/`` folder of a phantom cohort.
     progress : bool
         Whether to show on standard error how far it is.
+
+    Returns
+    -------
+    Evaluation
+        Distances in mm; curves by the number of components.
+
+    Raises
+    ------
+    BreastMorphError
+        Subjects, scans or truth are not the model's.
+
+    Examples
+    --------
+    >>> small = bm.build_model("registered-cohort")
+    >>> found = bm.evaluate(small, "registered-cohort", samples=20, surface=False)
+    >>> len(found.compactness.share) == small.n_components
+    True
     """
     from breastmorph.evaluation.model_evaluation import EvaluationParameters
     from breastmorph.usecases.evaluate import EvaluateRequest
@@ -176,6 +208,17 @@ def fit(
     Fit
         Its mesh is upright and in mm where the target is the file of a surface, otherwise in the target's axes, in
         mm.
+
+    Raises
+    ------
+    BreastMorphError
+        The target cannot be read, or the model cannot be fitted to it.
+
+    Examples
+    --------
+    >>> fitted = bm.fit(model, "cloud.xyz", "cloud.json")
+    >>> fitted.mesh.n_vertices == model.n_vertices
+    True
     """
     from breastmorph.usecases.fit import FitRequest
     from breastmorph.usecases.fit import fit as fitted

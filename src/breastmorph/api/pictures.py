@@ -40,6 +40,20 @@ def picture(
     yaw, pitch : float
         Degrees: 45 shows the patient's left side; -45 looks up from below.
     size : (width, height) in pixels
+
+    Returns
+    -------
+    (height, width, 3) uint8
+
+    Raises
+    ------
+    BreastMorphError
+        There is no mesh, or not one number for each vertex.
+
+    Examples
+    --------
+    >>> bm.picture(model.mean_mesh, values=model.vertex_deviations(), yaw=45, size=(90, 100)).shape
+    (100, 90, 3)
     """
     from breastmorph.report.render import AMOUNT, View, colormap, render
 

@@ -53,10 +53,21 @@ def load_scan(
     template : Template, optional
         An upright torso that settles the frame of scans turned out of the upright; the default one when not given.
 
+    Returns
+    -------
+    Scan
+        Upright, in mm.
+
     Raises
     ------
     BreastMorphError
         The scan was refused; the message names file, cause and remedy.
+
+    Examples
+    --------
+    >>> scan = bm.load_scan("scans/s0.ply", "landmarks/s0.json", unit="mm")
+    >>> scan.id, "nipple_left" in scan.landmarks
+    ('s0', True)
     """
     return check_scan(
         path, landmarks, unit=unit, scale_by=scale_by, landmark_order=landmark_order, template=template
@@ -84,6 +95,12 @@ def find_landmarks(scan: AnyPath | TriangleMesh, *, unit: Unit = "auto") -> Foun
     ------
     BreastMorphError
         It is no adult torso, several people, or its size fits none of mm, cm and m.
+
+    Examples
+    --------
+    >>> found = bm.find_landmarks("scans/s0.ply")
+    >>> "sternal_notch" in found.landmarks
+    True
     """
     rules = rules_of(unit, "", None)
     if isinstance(scan, TriangleMesh):
@@ -102,10 +119,21 @@ def check_scan(
 ) -> Check:
     """Judge one scan as `breastmorph check` does; see :func:`load_scan`.
 
+    Parameters
+    ----------
+    path, landmarks, unit, scale_by, landmark_order, template
+        As for :func:`load_scan`.
+
     Returns
     -------
     Check
         What was found, and the scan, or why it is refused. What is wrong with the files is never raised.
+
+    Examples
+    --------
+    >>> check = bm.check_scan("scans/s0.ply", "landmarks")
+    >>> check.id, check.accepted().mesh.n_faces > 0
+    ('s0', True)
     """
     rules = rules_of(unit, scale_by, landmark_order)
     place, marks = check_path(path, "the name of the scan"), landmarks_path(landmarks)
@@ -137,6 +165,21 @@ def load_scans(
         As for :func:`load_scan`.
     progress : bool
         Whether to show on standard error how far it is.
+
+    Returns
+    -------
+    list of Scan
+        In the order of their ids.
+
+    Raises
+    ------
+    BreastMorphError
+        There is no scan, or every one is refused.
+
+    Examples
+    --------
+    >>> [scan.id for scan in bm.load_scans("scans", "landmarks")]
+    ['s0', 's1']
     """
     request = CheckRequest(
         check_path(scans, "the name of the scan"),
@@ -210,6 +253,12 @@ def register(
     ------
     BreastMorphError
         The one scan cannot be this template's, or none of several can.
+
+    Examples
+    --------
+    >>> registered = bm.register(scan)
+    >>> registered.mesh.n_vertices == bm.default_template().mesh.n_vertices
+    True
     """
     template, parameters = as_template(template), _preset(preset, use_masks=use_masks)
     if isinstance(scans, Scan):
@@ -250,6 +299,22 @@ def register_folder(
         Folder of the results: meshes, records, ``summary.csv`` and ``summary.html``.
     template, preset, use_masks, learn, jobs, unit, progress
         As for :func:`register` and :func:`load_scan`.
+
+    Returns
+    -------
+    Cohort
+        The registered subjects of ``out``.
+
+    Raises
+    ------
+    BreastMorphError
+        There is no scan, or ``out`` is in use or was made with another template.
+
+    Examples
+    --------
+    >>> cohort = bm.register_folder("scans", "landmarks", "registered-scans")
+    >>> cohort.ids
+    ('s0', 's1')
     """
     from breastmorph.batch.executors import InProcess, LocalProcesses
     from breastmorph.report.registration_pictures import ScanPictures

@@ -9,7 +9,17 @@ from breastmorph.model.shape_model import ShapeModel
 
 
 def demo_model() -> ShapeModel:
-    """The synthetic model that comes with the package: no person was scanned for it."""
+    """The synthetic model that comes with the package: no person was scanned for it.
+
+    Returns
+    -------
+    ShapeModel
+
+    Examples
+    --------
+    >>> bm.demo_model().n_components > 0
+    True
+    """
     from breastmorph.model.demo_model import demo_model as packaged
 
     return packaged()
@@ -43,6 +53,22 @@ def make_phantoms(
         Whether the scans have vertex colours; their shapes are the same with and without.
     visits : int
         How often each person is scanned; from the second visit on one breast of half of the people has changed.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    BreastMorphError
+        The folder is not empty, or a number makes no sense.
+
+    Examples
+    --------
+    >>> folder = bm.make_phantoms("phantoms", 1)
+    >>> sorted(path.name for path in folder.iterdir())
+    ['cohort.csv', 'landmarks', 'scans', 'truth']
     """
     from breastmorph.phantom.scanner import write_cohort
 

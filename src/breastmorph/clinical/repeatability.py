@@ -105,10 +105,26 @@ def key_of(measure: Measure) -> str:
 def load_repeatability(path: AnyPath) -> Repeatability:
     """Read what a repeatability study wrote.
 
+    Parameters
+    ----------
+    path : path
+        ``repeatability.json`` of ``breastmorph compare --repeat``, or of ``study.repeatability.save``.
+
+    Returns
+    -------
+    Repeatability
+
     Raises
     ------
     FileProblem
         It is another file.
+
+    Examples
+    --------
+    >>> study = bm.compare_repeated({"A": [scan, bm.load_scan("scans/s0.ply", "landmarks")]}, source="one volunteer")
+    >>> study.repeatability.save("repeatability.json")
+    >>> bm.load_repeatability("repeatability.json").source
+    'one volunteer'
     """
     place = check_path(path)
     return _read_repeatability(read_object(place), place)

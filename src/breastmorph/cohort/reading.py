@@ -57,6 +57,20 @@ def load_cohort(
         ``{"sternal_notch": 1042, ...}`` or CSV ``name,vertex``; or a landmark file with points on the first mesh.
     packed_in : path, optional
         Folder of the cohort file, for example where ``folder`` is read-only; ``folder/cohort`` when not given.
+
+    Returns
+    -------
+    Cohort
+
+    Raises
+    ------
+    BreastMorphError
+        It is no registered folder, or its meshes do not share their triangles.
+
+    Examples
+    --------
+    >>> len(bm.load_cohort("registered-cohort"))
+    4
     """
     folder = check_path(folder, "the name of the folder")
     place = check_path(packed_in) if packed_in is not None else folder / "cohort"

@@ -71,7 +71,22 @@ ENGLISH = Language()
 
 
 def language(code: str) -> Language:
-    """A language by its code; English where there is no catalogue for it."""
+    """A language by its code; English where there is no catalogue for it.
+
+    Parameters
+    ----------
+    code : str
+        As ``en`` or ``de``.
+
+    Returns
+    -------
+    Language
+
+    Examples
+    --------
+    >>> bm.language("de").code
+    'de'
+    """
     if code == ENGLISH.code or not _CODE.fullmatch(code):
         return ENGLISH
     found = translation(DOMAIN, LOCALE, [code], fallback=True)

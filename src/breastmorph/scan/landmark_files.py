@@ -496,6 +496,11 @@ def load_landmarks(path: AnyPath, order: Sequence[str] | None = None) -> Landmar
         The file is missing, a folder, empty, too large, cut off or damaged.
     LandmarkProblem
         A landmark is given twice or has no proper coordinates, or a bare list comes without an order.
+
+    Examples
+    --------
+    >>> bm.load_landmarks("landmarks/s0.json")["sternal_notch"].shape
+    (3,)
     """
     found = read_landmarks(path, order)
     notes = [str(found.labels_not_understood).removeprefix("; ")] if found.unknown else []
@@ -618,6 +623,12 @@ def save_landmarks(
         The axes that the two formats of 3D Slicer declare; those of the file that the landmarks were read from, or
         LPS, when not given. Slicer takes meshes without a declaration for LPS, so this keeps landmarks on a mesh
         that is saved in the same frame.
+
+    Examples
+    --------
+    >>> bm.save_landmarks(scan.landmarks, "upright.csv")
+    >>> bm.load_landmarks("upright.csv").names == scan.landmarks.names
+    True
     """
     path = check_path(path)
     landmarks = check_type(landmarks, Landmarks, "what shall be saved", _GIVE_LANDMARKS)

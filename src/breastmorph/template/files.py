@@ -40,12 +40,30 @@ def load_template(mesh: AnyPath, landmarks: AnyPath, coarse: AnyPath | None = No
 
     Nothing is repaired: vertices that vanish or change places would part it from what was made with it before.
 
+    Parameters
+    ----------
+    mesh, landmarks : path
+        The landmarks have to lie on the mesh.
+    coarse : path, optional
+        Its coarse twin.
+
+    Returns
+    -------
+    Template
+
     Raises
     ------
     MeshProblem
         A surface that cannot be bent: not finite, not one manifold piece, vertices without faces, inside out.
     LandmarkProblem
         They are missing, not this mesh's, or show that it is not in mm or not upright.
+
+    Examples
+    --------
+    >>> bm.save_mesh(model.mean_mesh, "mean.ply")
+    >>> bm.save_landmarks(model.landmarks, "mean.json")
+    >>> bm.load_template("mean.ply", "mean.json").mesh.n_vertices == model.n_vertices
+    True
     """
     mesh, landmarks = check_path(mesh), check_path(landmarks)
     coarse = None if coarse is None else check_path(coarse)
@@ -143,7 +161,17 @@ def save_template(template: Template, folder: Path) -> list[Path]:
 
 @cache
 def default_template() -> Template:
-    """The template that comes with the package: the phantom's symmetric mean torso."""
+    """The template that comes with the package: the phantom's symmetric mean torso.
+
+    Returns
+    -------
+    Template
+
+    Examples
+    --------
+    >>> "sternal_notch" in bm.default_template().landmarks
+    True
+    """
     return from_npz(_DEFAULT.read_bytes())
 
 

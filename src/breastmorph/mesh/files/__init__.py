@@ -430,12 +430,22 @@ def load_mesh(path: AnyPath) -> TriangleMesh:
     path : path
         PLY, OBJ, STL, OFF, VTK or VTP (PolyData), GLB or glTF.
 
+    Returns
+    -------
+    TriangleMesh
+
     Raises
     ------
     FileProblem
         The file is missing, a folder, empty, cut off, damaged or of another kind.
     MeshProblem
         The file has no faces, or a face names a vertex that does not exist.
+
+    Examples
+    --------
+    >>> mesh = bm.load_mesh("scans/s0.ply")
+    >>> mesh.vertices.shape == (mesh.n_vertices, 3)
+    True
     """
     mesh = load_mesh_or_points(path)
     if mesh.n_faces == 0:
@@ -471,6 +481,18 @@ def save_mesh(mesh: TriangleMesh, path: AnyPath) -> None:
     Coordinates are written as they are: 64-bit in OBJ and VTP, and in PLY where 32 bits would round visibly;
     32-bit in STL and GLB, which have no others. Other programs take those of a GLB for metres. A texture's
     picture goes beside a PLY or OBJ and into a GLB. An existing file is replaced in one step.
+
+    Parameters
+    ----------
+    mesh : TriangleMesh
+    path : path
+        ``.ply``, ``.obj``, ``.stl``, ``.vtp`` or ``.glb``.
+
+    Examples
+    --------
+    >>> bm.save_mesh(scan.mesh, "upright.obj")
+    >>> bm.load_mesh("upright.obj").n_faces == scan.mesh.n_faces
+    True
     """
     path = check_path(path)
     mesh = check_type(

@@ -533,6 +533,11 @@ def load_model(path: AnyPath, landmark_ids: Mapping[str, int] | None = None) -> 
     ------
     FileProblem
         The file is missing, empty, cut off, damaged, of another kind or no model of a surface.
+
+    Examples
+    --------
+    >>> bm.load_model("model.h5").n_components == model.n_components
+    True
     """
     path = check_path(path)
     data = read_bytes(path, _LARGEST)
