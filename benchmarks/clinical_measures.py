@@ -30,7 +30,7 @@ import numpy as np
 
 import measuring  # noqa: F401  (one core)
 from bland_altman import Agreement, agreement, save_bland_altman
-from breastmorph.clinical.distance_meter import Gauge
+from breastmorph.clinical.distance_meter import DistanceMeter
 from breastmorph.clinical.examiner import examiner_of
 from breastmorph.clinical.measure_table import asymmetries
 from breastmorph.clinical.skin_points import SkinLandmarks
@@ -83,7 +83,7 @@ def distances(phantom: Path, cohort: Cohort) -> dict[str, Floats]:
     template = cohort.template
     with np.load(phantom / "truth" / "topology.npz") as topology:
         faces = topology["faces"].astype(np.int64)
-    gauge = Gauge.of_vertices(template.mesh.faces, template.landmark_ids)
+    gauge = DistanceMeter.of_vertices(template.mesh.faces, template.landmark_ids)
     errors: dict[str, list[Floats]] = {"raw scan": [], "registered mesh": []}
     for files in find_scans(phantom / "scans", phantom / "landmarks"):
         if files.id not in cohort.ids:
@@ -104,7 +104,7 @@ def distances(phantom: Path, cohort: Cohort) -> dict[str, Floats]:
 
 def measured(mesh: TriangleMesh, landmarks: Landmarks) -> Floats:
     """Values of WANTED."""
-    gauge = Gauge(mesh.faces, SkinLandmarks.on(Surface(mesh), landmarks))
+    gauge = DistanceMeter(mesh.faces, SkinLandmarks.on(Surface(mesh), landmarks))
     return np.array([m.value for m in gauge.measures(mesh.vertices, WANTED)])
 
 

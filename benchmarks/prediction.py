@@ -34,10 +34,10 @@ from breastmorph.clinical.feature_requests import Request
 from breastmorph.clinical.features import measured_features
 from breastmorph.clinical.mirror_frame import mirror_frame
 from breastmorph.clinical.missing_region import OperatedSkin, missing_region
-from breastmorph.clinical.predicted_measures import lacking, predicted_measures
-from breastmorph.clinical.predicting import is_gone, predicted_by, with_measures
+from breastmorph.clinical.predicted_measures import missing_volume, predicted_measures
+from breastmorph.clinical.predicting import is_absent, predicted_by, with_measures
 from breastmorph.clinical.prediction import Prediction, deviation_of
-from breastmorph.clinical.predictor import BreastPredictor, PredictionParameters, learnt_predictor
+from breastmorph.clinical.predictor import BreastPredictor, PredictionParameters, fit_predictor
 from breastmorph.clinical.torso_view import Evidence, TorsoView
 from breastmorph.clinical.training_shapes import TrainingShapes, training_shapes
 from breastmorph.clinical.volume import BreastVolumes
@@ -162,7 +162,7 @@ def predictor_normals(predictor: BreastPredictor) -> Floats:
 
 def leave_one_out(model: ShapeModel, cohort: Cohort, evidence: Evidence, most: int) -> list[Row]:
     """Of the subjects so many, evenly chosen, each side predicted by all others."""
-    whole = learnt_predictor(model, "right", evidence, None, training_shapes(model, cohort))
+    whole = fit_predictor(model, "right", evidence, None, training_shapes(model, cohort))
     rows = []
     for i in evenly(len(cohort), most):
         rows += both_sides(model, cohort.shape(i), whole.without(i), np.random.default_rng(i))
@@ -184,7 +184,7 @@ def in_fifths(cohort: Cohort, evidence: Evidence) -> list[Row]:
     for fifth in range(5):
         out = np.arange(len(cohort)) % 5 == fifth
         model = build_model(cohort.chosen(~out))
-        predictor = learnt_predictor(model, "right", evidence)
+        predictor = fit_predictor(model, "right", evidence)
         for i in np.flatnonzero(out):
             rows += both_sides(model, cohort.shape(int(i)), predictor, np.random.default_rng(i))
     return rows
@@ -219,7 +219,7 @@ def after_mastectomy(
     volume = next(one for one in measured_features(model) if one.name == "volume-right")
     mean = mean_torso()
     tie = Tie.of(cohort.template, mean.mesh, mean.landmarks)
-    predictor = learnt_predictor(model, "right", "surface", None, subjects)
+    predictor = fit_predictor(model, "right", "surface", None, subjects)
     rows, recognised = [], 0
     examples: list[Example] = []
     for i, (name, side) in enumerate(zip(cohort.ids, cohort.absent, strict=True)):
@@ -231,7 +231,7 @@ def after_mastectomy(
             true = tie.at(whole)
             cc = {one: float(truth[f"volume_{one}"]) for one in SIDES}
         shape = cohort.shape(i)
-        recognised += is_gone(model, shape, side)
+        recognised += is_absent(model, shape, side)
         faces = mean.mesh.faces
         if side == "left":
             shape, true = mirrored(shape, model), mirrored(true, model)
@@ -293,7 +293,7 @@ def torsos(
     model: ShapeModel, cohort: Cohort, folder: Path, subjects: TrainingShapes, pictures: Path | None
 ) -> list[Row]:
     """One-sided torsos of another family, whose truth has ``points`` before and ``points_scanned`` after."""
-    predictor = learnt_predictor(model, "right", "surface", None, subjects)
+    predictor = fit_predictor(model, "right", "surface", None, subjects)
     rows = []
     for i, (name, side) in enumerate(zip(cohort.ids, cohort.absent, strict=True)):
         with np.load(folder / "truth" / f"{name}.npz") as truth:
@@ -333,7 +333,7 @@ def registered_otherwise(model: ShapeModel, one: Cohort, whole: Cohort) -> None:
         k = whole.ids.index(name)
         back = one.to_file[i].inverse().after(whole.to_file[k])
         shapes = (one.shape(i), back.apply(whole.shape(k)))
-        pair = [view.laid(mirrored(shape, model) if side == "left" else shape)[1] for shape in shapes]
+        pair = [view.align(mirrored(shape, model) if side == "left" else shape)[1] for shape in shapes]
         off.append(((pair[0] - pair[1]) * view.normals).sum(axis=1))
     moved = np.array(off)
     for what, part in parts_of(view):
@@ -388,7 +388,7 @@ def registered_again(model: ShapeModel, cohort: Cohort, subjects: TrainingShapes
     Beside them the same subjects with the operated skin that noise and uncertainty are chosen on, which nobody
     registers, and the prediction with half and twice the chosen noise.
     """
-    whole = learnt_predictor(model, "right", "surface", None, subjects)
+    whole = fit_predictor(model, "right", "surface", None, subjects)
     view, registrar = whole.view, Registrar(cohort.template)
     region, skin = view.region, OperatedSkin(view.frame, view.region)
     rows, moved, covered = [], [], []
@@ -399,7 +399,7 @@ def registered_again(model: ShapeModel, cohort: Cohort, subjects: TrainingShapes
         after = registrar.register(Scan(cohort.ids[i], TriangleMesh(scan, model.faces), left)).mesh.vertices
         if side == "left":
             own, after = mirrored(own, model), mirrored(after, model)
-        lay = view.laid(own)[0]
+        lay = view.align(own)[0]
         simulated = lay.inverse().apply(skin.of(lay.apply(own), i))
         normals, areas = vertex_normals(own, model.faces), vertex_areas(own, model.faces)
         lost = LostSkin(own[region.missing], normals[region.missing], areas[region.missing])
@@ -414,7 +414,7 @@ def registered_again(model: ShapeModel, cohort: Cohort, subjects: TrainingShapes
                     row.append(lost.errors(found.mirrored, model.faces)[0])
                     off = surface.closest(found.shape[region.breast]).distances
                     covered.append((off <= 1.96 * found.sd_normal[region.breast]).mean())
-            to_mean = view.laid(shape)[0]
+            to_mean = view.align(shape)[0]
             moved.append(((to_mean.apply(shape) - to_mean.apply(own)) * view.normals).sum(axis=1))
         rows.append(row)
     assumed, its_mirror, again, mirror, half, double = np.mean(rows, axis=0)
@@ -496,7 +496,7 @@ def by_earlier_scans(
         with np.load(folder / "truth" / f"{name}.npz") as truth:
             back, faces = now.to_file[i].inverse(), truth["faces"].astype(int)
             whole, points = (back.apply(truth[part].astype(float)) for part in ("points", "points_scanned"))
-        predictor = learnt_predictor(model, side, "surface", None, subjects)
+        predictor = fit_predictor(model, side, "surface", None, subjects)
         found = predicted_by(predictor, model, now.shape(i), before.shape(k))
         lost = LostSkin.of(TriangleMesh(whole, faces), points)
         ours, theirs = (lost.errors(one, model.faces)[0] for one in (found.shape, found.mirrored))
@@ -507,12 +507,12 @@ def by_earlier_scans(
 
 def show_times(model: ShapeModel, cohort: Cohort, subjects: TrainingShapes) -> None:
     """Print how long the first prediction learns, and what every later one takes with its measures and its solid."""
-    once, predictor = cpu_seconds(lambda: learnt_predictor(model, "right", "surface", None, subjects))
+    once, predictor = cpu_seconds(lambda: fit_predictor(model, "right", "surface", None, subjects))
 
     def predicted() -> None:
         found = predictor.predict(cohort.shape(0))
         predicted_measures(model, found)
-        lacking(cohort.shape(0), found)
+        missing_volume(cohort.shape(0), found)
 
     predicted()  # what is prepared for the model's measures is kept
     later, _ = cpu_seconds(predicted, 5)
@@ -666,7 +666,7 @@ def main() -> int:
             if arguments.drawn:
                 show(f"Each fifth by the others, evidence: {evidence}", in_fifths(cohort, evidence))
                 continue
-            choice = learnt_predictor(model, "right", evidence, None, subjects).choice
+            choice = fit_predictor(model, "right", evidence, None, subjects).choice
             title = f"Leave-one-out, evidence: {evidence} (noise {choice.noise:.1f} mm, mirror share "
             show(
                 f"{title}{choice.mirror_share:g})",

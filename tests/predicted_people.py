@@ -8,7 +8,7 @@ import numpy as np
 
 from breast_cohort import breast_model, breast_shapes, breast_template
 from breastmorph.clinical.mirror_frame import mirror_frame
-from breastmorph.clinical.predictor import BreastPredictor, learnt_predictor
+from breastmorph.clinical.predictor import BreastPredictor, fit_predictor
 from breastmorph.cohort import Cohort
 from breastmorph.model.building import BuildParameters, build_model
 from breastmorph.model.shape_model import ShapeModel
@@ -30,7 +30,7 @@ def model(k: int = 30) -> ShapeModel:
 
 @cache
 def predictor(evidence: str = "points", side: str = "right") -> BreastPredictor:
-    return learnt_predictor(model(), side, evidence)
+    return fit_predictor(model(), side, evidence)
 
 
 @cache

@@ -9,7 +9,7 @@ import pytest
 
 from breastmorph.clinical.left_out import LeftOut, best_choice
 from breastmorph.clinical.prediction import deviation_of
-from breastmorph.clinical.predictor import learnt_predictor
+from breastmorph.clinical.predictor import fit_predictor
 from breastmorph.clinical.skin_points import Reading
 from breastmorph.clinical.training_shapes import training_shapes
 from breastmorph.cohort import Cohort
@@ -96,7 +96,7 @@ def test_a_left_out_subject_leaves_no_trace(breast_template, predictor):
     others = build_model(
         Cohort.of(np.delete(alike(30, 1), 4, axis=0), breast_template), BuildParameters(keep_scores=True)
     )
-    refitted = learnt_predictor(others, "right", "points").predict(shape)
+    refitted = fit_predictor(others, "right", "points").predict(shape)
     apart = np.linalg.norm(refitted.shape - without_her.predict(shape).shape, axis=1)[breast].mean()
     assert apart < 0.15 * off[1]  # the common mean differs by one of thirty
 
@@ -122,7 +122,7 @@ def test_what_a_truncated_model_cut_off_is_noise_and_not_a_reason_to_refuse(
     few = few if keeps_scores else few.without_training()
     assert training_shapes(few).lost_variance == few.noise_variance > 0.0
     assert training_shapes(model()).lost_variance == 0.0
-    one, breast = learnt_predictor(few, "right", evidence), predictor().region.breast
+    one, breast = fit_predictor(few, "right", evidence), predictor().region.breast
     errors, covered = [], []
     for shape in strangers:
         found = one.predict(shape)  # none is refused
@@ -139,7 +139,7 @@ def test_what_a_truncated_model_cut_off_is_noise_and_not_a_reason_to_refuse(
 
 
 def test_what_a_truncated_model_cut_off_is_uncertain_in_measures_too(strangers):
-    found = learnt_predictor(model().truncate(1), "right", "points").predict(strangers[0])
+    found = fit_predictor(model().truncate(1), "right", "points").predict(strangers[0])
     nipple = model().landmark_ids["nipple_right"]
     for axis in np.eye(3):
         along = deviation_of(Reading(0.0, np.array([nipple]), axis[None]), found)
@@ -160,7 +160,7 @@ def test_a_copy_in_another_pose_counts_once(breast_template):
 
 
 def test_without_stored_subjects_the_uncertainty_is_about_the_same(predictor, strangers):
-    bare = learnt_predictor(replace(model(), training=None), "right", "points")
+    bare = fit_predictor(replace(model(), training=None), "right", "points")
     shape = strangers[3]
     here, there = predictor.predict(shape), bare.predict(shape)
     breast = here.region.breast
@@ -172,14 +172,14 @@ def test_a_cohort_counts_as_the_models_own_subjects(breast_template, predictor, 
     cohort = Cohort.of(alike(30, 1), breast_template)
     shape = strangers[3]
     subjects = training_shapes(model(), cohort)
-    by_cohort = learnt_predictor(model(), "right", "points", subjects=subjects).predict(shape)
+    by_cohort = fit_predictor(model(), "right", "points", subjects=subjects).predict(shape)
     assert np.allclose(by_cohort.shape, predictor.predict(shape).shape, atol=0.05)
 
 
 def test_models_of_few_subjects_are_refused(breast_template):
     few = build_model(Cohort.of(alike(3, 1), breast_template))
     with pytest.raises(BreastMorphError, match="too few"):
-        learnt_predictor(few, "right")
+        fit_predictor(few, "right")
 
 
 def test_a_cohort_of_patients_after_a_mastectomy_has_nobody_to_learn_from(breast_template):

@@ -12,10 +12,10 @@ from breastmorph.clinical.feature_requests import parse_request
 from breastmorph.clinical.features import measured_features
 from breastmorph.clinical.mirror_frame import plane_between, plane_by_surface
 from breastmorph.clinical.missing_region import OperatedSkin, OperationLimits
-from breastmorph.clinical.predicted_measures import lacking
+from breastmorph.clinical.predicted_measures import missing_volume
 from breastmorph.clinical.predicting import predicted_by, with_measures
 from breastmorph.clinical.prediction import deviation_of
-from breastmorph.clinical.predictor import PredictionParameters, learnt_predictor
+from breastmorph.clinical.predictor import PredictionParameters, fit_predictor
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.geometry import Similarity, vertex_normals
@@ -52,13 +52,13 @@ def test_evidence_is_the_other_breast_and_skin_away_from_the_operation(strangers
     assert beside.sum() > 50
     changed = shape.copy()
     changed[beside] += [3.0, -4.0, 5.0]
-    known, with_change = (view.known(view.laid(one)[1]) for one in (shape, changed))
+    known, with_change = (view.known(view.align(one)[1]) for one in (shape, changed))
     np.testing.assert_allclose(known, with_change, atol=1e-9)
     # The operated half further away is seen, and nothing is laid on by it.
     changed = shape.copy()
     changed[region.thorax & ~region.untouched] += [0.0, 0.0, 5.0]
-    assert np.abs(view.known(view.laid(changed)[1]) - known).max() > 1.0
-    np.testing.assert_allclose(view.laid(changed)[0].rotation, view.laid(shape)[0].rotation, atol=1e-12)
+    assert np.abs(view.known(view.align(changed)[1]) - known).max() > 1.0
+    np.testing.assert_allclose(view.align(changed)[0].rotation, view.align(shape)[0].rotation, atol=1e-12)
 
 
 def test_points_that_slid_along_the_skin_do_not_turn_the_plane_of_the_surface():
@@ -105,11 +105,11 @@ def test_a_prediction_holds_what_left_out_breasts_hold(strangers):
     learnt = whole.learnt
     # What was missed, added to the predictions, are the breasts themselves, so that more of them is held_more.
     average = replace(whole, learnt=replace(learnt, held_more=0.0))
-    more = lacking(average.predict(shape).shape, whole.predict(shape)).volume
-    size = whole.view.laid(shape)[0].scale
+    more = missing_volume(average.predict(shape).shape, whole.predict(shape)).volume
+    size = whole.view.align(shape)[0].scale
     assert more == pytest.approx(learnt.held_more / 1000.0 / size**3, abs=0.02 * abs(more) + 0.05)
     twice = replace(whole, learnt=replace(learnt, held_more=2e4))
-    assert lacking(average.predict(shape).shape, twice.predict(shape)).volume == pytest.approx(
+    assert missing_volume(average.predict(shape).shape, twice.predict(shape)).volume == pytest.approx(
         20.0 / size**3, rel=0.05
     )
     # All points count where a breast is replaced: that is the posterior mean as it stands.
@@ -171,20 +171,20 @@ def test_what_it_would_take_is_a_closed_solid_of_that_volume(strangers):
     now = operated(strangers[5])
     now[predictor("surface").region.missing] -= [0.0, 0.0, 8.0]
     found = predictor("surface").predict(now)
-    take = lacking(now, found)
+    take = missing_volume(now, found)
     solid = trimesh.Trimesh(take.solid.vertices, take.solid.faces, process=False)
     assert solid.is_watertight
     assert solid.volume / 1000.0 == pytest.approx(take.volume, rel=1e-6)
     assert take.volume > 0.0
     assert 0.0 < take.deviation < 400.0
-    assert lacking(found.shape, found).volume == pytest.approx(0.0, abs=1e-6)
+    assert missing_volume(found.shape, found).volume == pytest.approx(0.0, abs=1e-6)
 
 
 def test_the_seam_has_no_step_where_the_skin_was_operated():
     # What an operation took beside the breast is made good inside the region, and not at all at its border.
     found = predictor("surface")
     gentle = PredictionParameters(operation=OperationLimits(sunken=0.0, slip=0.0))
-    untouched = learnt_predictor(model(), "right", "surface", gentle)
+    untouched = fit_predictor(model(), "right", "surface", gentle)
     view, rows, plain = found.view, found.learnt.rows, untouched.learnt.rows
     taken = np.linalg.norm(rows.border[0] - plain.border[0], axis=2).max()
     assert taken > 1.0
@@ -223,7 +223,7 @@ def test_weight_tells_of_both_breasts_where_the_models_subjects_have_it(stranger
     weights[3] = np.nan  # nobody asked her
     known = replace(plain, training=replace(plain.training, columns={"weight": weights}))
     feature = next(one for one in measured_features(known) if one.name == "volume-left")
-    errors, fitted = [], learnt_predictor(known, "both")
+    errors, fitted = [], fit_predictor(known, "both")
     for shape in strangers[:3]:
         flat = flattened(flattened(shape, "left"), "right")
         told = parse_request(f"weight={weight(shape):.3f}")
@@ -235,4 +235,4 @@ def test_weight_tells_of_both_breasts_where_the_models_subjects_have_it(stranger
     without, with_weight = np.mean(errors, axis=0)
     assert with_weight < 0.8 * without
     with pytest.raises(BreastMorphError, match="does not know 'weight'"):
-        predicted_by(learnt_predictor(plain, "both"), plain, flat, stated=(told,))
+        predicted_by(fit_predictor(plain, "both"), plain, flat, stated=(told,))

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from breastmorph.clinical.distance_meter import Gauge, measure_distances
+from breastmorph.clinical.distance_meter import DistanceMeter, measure_distances
 from breastmorph.clinical.distances import DISTANCES, parse_measure
 from breastmorph.clinical.examination import ptosis
 from breastmorph.clinical.examiner import Examiner
@@ -220,13 +220,13 @@ def test_derivatives_agree_with_differences():
     rng = np.random.default_rng(3)
     waves = rng.normal(scale=1 / 80.0, size=(4, 3))
     move = np.cos(mesh.vertices @ waves.T + rng.uniform(0, 6, 4)) @ rng.normal(size=(4, 3))
-    gauge = Gauge(mesh.faces, SkinLandmarks.on(Surface(mesh), landmarks))
+    meter = DistanceMeter(mesh.faces, SkinLandmarks.on(Surface(mesh), landmarks))
     step, checked = 1e-3, 0
-    asked = [(d.name, kind) for d in DISTANCES.values() for kind in d.kinds if not gauge.lacks(d.name)]
+    asked = [(d.name, kind) for d in DISTANCES.values() for kind in d.kinds if not meter.lacks(d.name)]
     shapes = [mesh.vertices + sign * step * move for sign in (-1, 1)]
-    before, after = (gauge.measures(shape, asked) for shape in shapes)
+    before, after = (meter.measures(shape, asked) for shape in shapes)
     for low, high in zip(before, after, strict=True):
-        reading = gauge.read(mesh.vertices, low.name, low.kind)
+        reading = meter.read(mesh.vertices, low.name, low.kind)
         by_gradient = float((reading.gradient * move[reading.vertices]).sum())
         # The midline's end may cross from one triangle into the next between the two shapes.
         assert by_gradient == pytest.approx((high.value - low.value) / (2 * step), abs=2e-3), (
@@ -239,21 +239,21 @@ def test_derivatives_agree_with_differences():
 
 def test_derivatives_say_that_moving_a_whole_body_changes_nothing():
     mesh, landmarks = torso(12.0)
-    gauge = Gauge(mesh.faces, SkinLandmarks.on(Surface(mesh), landmarks))
+    meter = DistanceMeter(mesh.faces, SkinLandmarks.on(Surface(mesh), landmarks))
     for name, kind in (
         ("SN-NL", "tape"),
         ("half-chest-width-left", "tape"),
         ("projection-right", "straight"),
     ):
-        gradient = gauge.read(mesh.vertices, name, kind).gradient
+        gradient = meter.read(mesh.vertices, name, kind).gradient
         assert np.abs(gradient.sum(axis=0)).max() < 1e-9
 
 
 def test_a_measure_that_cannot_be_determined_has_no_derivative():
     mesh, landmarks = torso(12.0)
-    gauge = Gauge(mesh.faces, SkinLandmarks.on(Surface(mesh), landmarks.only(FIVE)))
+    meter = DistanceMeter(mesh.faces, SkinLandmarks.on(Surface(mesh), landmarks.only(FIVE)))
     with pytest.raises(BreastMorphError, match="needs xiphoid"):
-        gauge.read(mesh.vertices, "SN-XI", "tape")
+        meter.read(mesh.vertices, "SN-XI", "tape")
 
 
 def test_features_of_a_model_are_the_measures_of_its_shapes():

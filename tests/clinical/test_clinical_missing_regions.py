@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from breastmorph.clinical.mirror_frame import mirror_frame, plane_between
 from breastmorph.clinical.missing_region import load_painted, missing_region
-from breastmorph.clinical.predictor import learnt_predictor
+from breastmorph.clinical.predictor import fit_predictor
 from breastmorph.clinical.seam import Seam
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.mesh.files import save_mesh
@@ -78,7 +78,7 @@ def test_impossible_regions_are_refused(missing, words):
     if missing is None or missing is True:
         missing = np.full(model().n_vertices, missing is True)
     with pytest.raises(BreastMorphError, match=words):
-        learnt_predictor(model(), missing)
+        fit_predictor(model(), missing)
 
 
 # --- painted regions --------------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def test_impossible_regions_are_refused(missing, words):
 
 def test_a_painted_region_is_a_region(predictor, strangers):
     by_side = predictor
-    painted = learnt_predictor(model(), by_side.region.missing, "points")
+    painted = fit_predictor(model(), by_side.region.missing, "points")
     assert painted.region.side == "right"
     assert np.array_equal(painted.region.missing, by_side.region.missing)
     shape = strangers[8]

@@ -247,7 +247,7 @@ def test_a_prediction_has_the_same_measures_at_every_door(tmp_path, predictor, s
 def _predict_command(model, shape, found, folder, monkeypatch) -> dict[str, tuple[dict, dict, list[str]]]:
     """What `predict` says of a prediction, by measure: in its JSON, in its CSV, and on the terminal."""
     save_mesh(TriangleMesh(shape, model.faces), folder / "patient.ply")
-    monkeypatch.setattr("breastmorph.usecases.predict.learnt_predictor", lambda *_, **__: None)
+    monkeypatch.setattr("breastmorph.usecases.predict.fit_predictor", lambda *_, **__: None)
     monkeypatch.setattr("breastmorph.usecases.predict.predicted_by", lambda *_, **__: found)
     asked = [
         "predict",

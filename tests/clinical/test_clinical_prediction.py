@@ -10,9 +10,9 @@ from scipy.spatial.transform import Rotation
 
 from breastmorph.clinical.mirror_frame import mirror_frame
 from breastmorph.clinical.predicted_measures import predicted_measures
-from breastmorph.clinical.predicting import counts_as_gone, is_gone
+from breastmorph.clinical.predicting import counts_as_absent, is_absent
 from breastmorph.clinical.prediction import deviation_of
-from breastmorph.clinical.predictor import PredictionParameters, learnt_predictor
+from breastmorph.clinical.predictor import PredictionParameters, fit_predictor
 from breastmorph.clinical.training_shapes import training_shapes
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort
@@ -100,7 +100,7 @@ def test_surface_evidence_does_not_feel_points_that_slide_along_the_skin(strange
     assert moved["surface"] < moved["points"] + 2.0
     known = predictor("surface")
     slid = shape + 0.5 * across * known.region.healthy[:, None]
-    lays = [known.view.known(known.view.laid(s)[1]) for s in (shape, slid)]
+    lays = [known.view.known(known.view.align(s)[1]) for s in (shape, slid)]
     assert np.abs(lays[1] - lays[0]).mean() < 0.1
 
 
@@ -132,17 +132,15 @@ def test_measures_come_with_their_standard_deviation(predictor, strangers):
 def test_a_prediction_is_the_posterior_of_the_subjects_and_their_mirror_images(strangers):
     """Where nothing is chosen and the mirror image has no share, but for the join, which moves it at the border."""
     noise, shape = 7.5, strangers[2]
-    one = learnt_predictor(
-        model(), "right", "points", PredictionParameters(noise=noise, mirror_shares=(0.0,))
-    )
+    one = fit_predictor(model(), "right", "points", PredictionParameters(noise=noise, mirror_shares=(0.0,)))
     view, subjects = one.view, training_shapes(model())
     upright = [view.frame.to_frame.apply(subjects.shape(i)) for i in range(subjects.count)]
-    laid = np.stack([view.laid(each)[1] for own in upright for each in (own, view.frame.mirrored(own))])
+    laid = np.stack([view.align(each)[1] for own in upright for each in (own, view.frame.mirrored(own))])
     about = (laid - laid.mean(axis=0)).reshape(len(laid), -1)
     _, singular, modes = np.linalg.svd(about, full_matrices=False)
     variances = singular**2 / (len(laid) - 1)
     everybody = ShapeModel(laid.mean(axis=0), modes.T, variances, view.frame.faces)
-    lay, torso_laid = view.laid(shape)
+    lay, torso_laid = view.align(shape)
     known = ~view.region.missing
     posterior = everybody.posterior(torso_laid[known], known, noise**2).mean
     joined = view.joined(posterior[view.region.missing], posterior, torso_laid)
@@ -153,7 +151,7 @@ def test_a_prediction_is_the_posterior_of_the_subjects_and_their_mirror_images(s
 
 
 def test_a_given_noise_is_used():
-    found = learnt_predictor(model(), "right", "points", PredictionParameters(noise=7.5))
+    found = fit_predictor(model(), "right", "points", PredictionParameters(noise=7.5))
     assert found.choice.noise == 7.5
 
 
@@ -162,29 +160,29 @@ def test_a_given_noise_is_used():
 
 def test_a_flat_side_is_recognised_by_its_volume(strangers):
     shape = strangers[3]
-    assert not is_gone(model(), shape, "right")
-    assert is_gone(model(), flattened(shape, "right"), "right")
+    assert not is_absent(model(), shape, "right")
+    assert is_absent(model(), flattened(shape, "right"), "right")
     with pytest.raises(BreastMorphError, match="no breast either"):
-        is_gone(model(), flattened(flattened(shape, "right"), "left"), "right")
+        is_absent(model(), flattened(flattened(shape, "right"), "left"), "right")
 
 
 def test_a_side_without_landmarks_counts_as_flat_unless_its_volume_is_a_breasts(strangers):
     shape = strangers[3]
     between = 0.7 * shape + 0.3 * flattened(shape, "right")  # half the volume of the other breast
-    assert not is_gone(model(), between, "right")
-    assert is_gone(model(), between, "right", stated=True)
-    assert not is_gone(model(), shape, "right", stated=True)
+    assert not is_absent(model(), between, "right")
+    assert is_absent(model(), between, "right", stated=True)
+    assert not is_absent(model(), shape, "right", stated=True)
 
 
 def test_painted_skin_beside_the_side_without_a_breast_is_refused(predictor, strangers):
     painted = predictor.region.missing
     shape = flattened(strangers[3], "right")
-    assert counts_as_gone(model(), shape, painted, "right")
-    assert not counts_as_gone(model(), shape, painted)
+    assert counts_as_absent(model(), shape, painted, "right")
+    assert not counts_as_absent(model(), shape, painted)
     with pytest.raises(BreastMorphError, match="the left side is the one without"):
-        counts_as_gone(model(), shape, painted, "left")
+        counts_as_absent(model(), shape, painted, "left")
     with pytest.raises(BreastMorphError, match="painted vertices for a model of"):
-        counts_as_gone(model(), shape, painted[:-1], "left")
+        counts_as_absent(model(), shape, painted[:-1], "left")
 
 
 @pytest.mark.slow
@@ -228,7 +226,7 @@ def test_an_unusual_torso_is_predicted_with_a_warning(predictor, strangers):
 def test_models_of_a_part_are_refused(breast_template):
     part = build_model(Cohort.of(alike(8, 1), breast_template), BuildParameters(part="left"))
     with pytest.raises(BreastMorphError, match="not one of whole torsos"):
-        learnt_predictor(part, "right")
+        fit_predictor(part, "right")
 
 
 def test_a_foreign_model_with_five_landmarks_will_do(strangers):
@@ -236,5 +234,5 @@ def test_a_foreign_model_with_five_landmarks_will_do(strangers):
     foreign = replace(
         model(), landmark_ids={name: model().landmark_ids[name] for name in five}, info={}, training=None
     )
-    found = learnt_predictor(foreign, "right", "points").predict(strangers[0])
+    found = fit_predictor(foreign, "right", "points").predict(strangers[0])
     assert found.region.missing[foreign.landmark_ids["nipple_right"]]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from breastmorph.clinical.examination import SymmetryGauge
+from breastmorph.clinical.examination import SymmetryMeter
 from breastmorph.foundation.errors import MeshProblem
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.report.examination_sheet import save_symmetry_map
@@ -21,9 +21,9 @@ def mirror_of(vertices: np.ndarray) -> np.ndarray:
 
 
 @cache
-def gauge() -> SymmetryGauge:
+def meter() -> SymmetryMeter:
     mesh, landmarks = torso(EDGE)
-    return SymmetryGauge(mesh, landmarks, mirror_of(mesh.vertices))
+    return SymmetryMeter(mesh, landmarks, mirror_of(mesh.vertices))
 
 
 def uneven(by: float = 8.0) -> np.ndarray:
@@ -34,14 +34,14 @@ def uneven(by: float = 8.0) -> np.ndarray:
 
 
 def test_a_symmetric_body_has_no_deviation():
-    found = gauge().of(torso(EDGE)[0].vertices)
+    found = meter().of(torso(EDGE)[0].vertices)
     assert found.deviation < 1e-6
     assert found.thorax < 1e-6
 
 
 def test_the_larger_side_lies_outside_and_the_smaller_inside():
-    found = gauge().of(uneven())
-    regions = gauge().regions
+    found = meter().of(uneven())
+    regions = meter().regions
     assert np.nanmean(found.signed[regions["left"]]) > 0.5
     assert np.nanmean(found.signed[regions["right"]]) < -0.5
     assert np.isnan(found.signed[~(regions["left"] | regions["right"])]).all()
@@ -51,7 +51,7 @@ def test_the_larger_side_lies_outside_and_the_smaller_inside():
 
 
 def test_deviation_grows_with_the_difference():
-    small, large = (gauge().of(uneven(by)).deviation for by in (4.0, 12.0))
+    small, large = (meter().of(uneven(by)).deviation for by in (4.0, 12.0))
     assert 2.0 < large / small < 4.0
 
 
@@ -59,14 +59,14 @@ def test_the_pose_does_not_matter():
     turned = Similarity(
         Rotation.random(None, np.random.default_rng(2)).as_matrix(), np.array([30.0, -400.0, 55.0])
     )
-    still, moved = gauge().of(uneven()), gauge().of(turned.apply(uneven()))
+    still, moved = meter().of(uneven()), meter().of(turned.apply(uneven()))
     assert moved.deviation == pytest.approx(still.deviation, abs=1e-6)
     assert np.allclose(moved.signed, still.signed, atol=1e-6, equal_nan=True)
 
 
 def test_the_mirror_image_of_a_subject_exchanges_the_sides():
     mirror = mirror_of(torso(EDGE)[0].vertices)
-    found, other = gauge().of(uneven()), gauge().of(uneven()[mirror] * [-1, 1, 1])
+    found, other = meter().of(uneven()), meter().of(uneven()[mirror] * [-1, 1, 1])
     assert other.sides["left"] == pytest.approx(
         found.sides["right"], rel=0.02
     )  # its triangles are not mirrored
@@ -75,8 +75,8 @@ def test_the_mirror_image_of_a_subject_exchanges_the_sides():
 
 def test_vertices_are_paired_on_the_mesh_where_no_pairs_are_given():
     mesh, landmarks = torso(EDGE)
-    found = SymmetryGauge(mesh, landmarks).of(uneven())
-    assert found.deviation == pytest.approx(gauge().of(uneven()).deviation, rel=0.02)
+    found = SymmetryMeter(mesh, landmarks).of(uneven())
+    assert found.deviation == pytest.approx(meter().of(uneven()).deviation, rel=0.02)
 
 
 def test_a_template_that_is_not_symmetric_is_refused():
@@ -84,7 +84,7 @@ def test_a_template_that_is_not_symmetric_is_refused():
     half = mesh.kept(~((mesh.vertices[:, 0] < -60) & (mesh.vertices[:, 1] > -150))[mesh.faces].any(axis=1))
     left = landmarks.only([name for name in landmarks if not name.endswith("right")])
     with pytest.raises(MeshProblem, match="not symmetric"):
-        SymmetryGauge(half, left)
+        SymmetryMeter(half, left)
 
 
 @pytest.mark.slow
@@ -92,7 +92,7 @@ def test_the_map_is_drawn_with_both_colours(tmp_path):
     from PIL import Image
 
     mesh, _ = torso(EDGE)
-    save_symmetry_map(mesh.with_vertices(uneven()), gauge().of(uneven()), tmp_path / "maps" / "s.png", "s")
+    save_symmetry_map(mesh.with_vertices(uneven()), meter().of(uneven()), tmp_path / "maps" / "s.png", "s")
     picture = np.asarray(Image.open(tmp_path / "maps" / "s.png").convert("RGB")).astype(int)
     redder = picture[..., 0] - picture[..., 2]
     assert (redder > 90).sum() > 200

@@ -13,7 +13,7 @@ import trimesh
 from matplotlib.figure import Figure
 from PIL import Image
 
-from breastmorph.clinical.predictor import learnt_predictor
+from breastmorph.clinical.predictor import fit_predictor
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -81,7 +81,7 @@ def model(breast_model):
 @pytest.fixture(scope="module")
 def example(model):
     shape = model.drawn(np.random.default_rng(4))
-    return Example("subject", shape, learnt_predictor(model, "left", "points").predict(shape), shape)
+    return Example("subject", shape, fit_predictor(model, "left", "points").predict(shape), shape)
 
 
 def left_only(model):

@@ -79,9 +79,7 @@ def test_the_value_holds_measures_nipples_and_all_warnings(strangers):
 
 def test_fitted_predictors_are_kept_for_the_model_used_last(monkeypatch):
     fitted = []
-    monkeypatch.setattr(
-        "breastmorph.usecases.predict.learnt_predictor", lambda *key: fitted.append(key) or key
-    )
+    monkeypatch.setattr("breastmorph.usecases.predict.fit_predictor", lambda *key: fitted.append(key) or key)
     cache = PredictorCache(most=2)
     for side in ("left", "right", "left"):
         cache.fitted(model(), side, "points")

@@ -1,8 +1,8 @@
 """The borders of a breast on a shape, found by their definition: fold, poles and the border towards the sternum.
 
 Lines that run over the skin of a template from the nipple downwards and towards the sternum, and down the side of the
-chest, are laid once. On every shape with the template's triangles they say where the skin turns from the breast to the
-chest. So the places are those of the shape, not of the template's vertices.
+chest, are placed once. On every shape with the template's triangles they say where the skin turns from the breast to
+the chest. So the places are those of the shape, not of the template's vertices.
 """
 
 from __future__ import annotations
@@ -220,8 +220,8 @@ class BorderFinder:
         )
 
 
-# Repeatability of a landmark that somebody sets, along one direction, mm (sd): bone under little fat and the nipple are
-# found again within 1 to 2 mm, what is a place on a round form within several.
+# Repeatability of a landmark that is set by hand, along one direction, mm (sd): bone under little fat and the nipple
+# are found again within 1 to 2 mm, what is a place on a round form within several.
 _REPEATED = {
     "sternal_notch": 2.0,
     "xiphoid": 4.0,
@@ -250,7 +250,7 @@ def _is_measured(name: str) -> bool:
 
 
 def _from_front(surface: Surface, x: float, y: float) -> SkinPoints | None:
-    """The skin that is seen from the front at a place, or None."""
+    """The skin that faces the front at a place, or None."""
     origin = np.array([[x, y, float(surface.mesh.vertices[:, 2].max()) + 1.0]])
     face, _, weights = surface.first_hit(origin, np.array([[0.0, 0.0, -1.0]]))
     return SkinPoints(surface.mesh.faces[face[:1]], weights[:1]) if face[0] >= 0 else None

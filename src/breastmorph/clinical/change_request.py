@@ -19,18 +19,18 @@ _IMPOSSIBLE = {
 
 
 @dataclass(frozen=True, eq=False)
-class Wishes:
-    """An edit's task.
+class ChangeRequest:
+    """A change request: what an edit shall attain and what must stay.
 
     Attributes
     ----------
     features : tuple of Feature
-        Those asked for, then those held.
+        Those asked for, then those that must stay.
     before : mapping from name to float
         Their present values.
     targets : mapping from name to float
         Wanted values of those asked for.
-    held : tuple of str
+    constrained : tuple of str
         Features that must stay.
     regions : tuple of str
         Regions that must stay.
@@ -41,7 +41,7 @@ class Wishes:
     features: tuple[Feature, ...]
     before: Mapping[str, float]
     targets: Mapping[str, float]
-    held: tuple[str, ...]
+    constrained: tuple[str, ...]
     regions: tuple[str, ...]
     shifts: Mapping[str, float]
 
@@ -61,8 +61,8 @@ class Wishes:
             note("asked/column", "{name} {shift:+g}", name=column, shift=shift)
             for column, shift in self.shifts.items()
         ]
-        itself = {f"volume-{region}" for region in self.regions}  # nobody asks for what a held breast keeps
-        names = [name for name in (*self.held, *self.regions) if name not in itself]
+        itself = {f"volume-{region}" for region in self.regions}  # a constrained breast keeps it unasked
+        names = [name for name in (*self.constrained, *self.regions) if name not in itself]
         stay = note(
             "asked/stays" if len(names) == 1 else "asked/stay",
             " while {names:measure} stays" if len(names) == 1 else " while {names:measure} stay",
@@ -72,7 +72,7 @@ class Wishes:
 
 
 def valued(feature: Feature, value: float) -> Finding:
-    """A measure with a value, to be told."""
+    """A measure with a value, as a finding."""
     values = {"name": feature.name, "value": float(value)}
     if feature.unit == "mm":
         return note("asked/mm", "{name:measure} {value:length}", **values)
@@ -85,7 +85,7 @@ def resolve(
     features: ModelFeatures,
     shape: Floats,
     columns: Mapping[str, float | None],
-) -> Wishes:
+) -> ChangeRequest:
     """Find what is meant.
 
     Parameters
@@ -97,12 +97,12 @@ def resolve(
     shape : (n, 3) float
         The shape to be edited.
     columns : mapping from name to float or None
-        Columns of the cohort's table with the shape's own value, None where nobody knows it.
+        Columns of the cohort's table with the shape's own value, None where it is unknown.
 
     Raises
     ------
     BreastMorphError
-        A name is not known, named twice or both asked for and held, a unit or value is impossible.
+        A name is not known, named twice or both asked for and to stay, a unit or value is impossible.
     """
     chosen: dict[str, Feature] = {}
     before: dict[str, float] = {}
@@ -149,10 +149,10 @@ def resolve(
                 value=targets[name],
                 now=before[name],
             )
-    held: list[str] = []
+    constrained: list[str] = []
     regions: list[str] = []
-    for wish in hold:
-        region, feature = named(wish, REGIONS), features.find(wish)
+    for text in hold:
+        region, feature = named(text, REGIONS), features.find(text)
         if region is not None:
             regions.append(region)
         elif feature is None:
@@ -160,7 +160,7 @@ def resolve(
                 "{name!r} cannot be held",
                 "Regions are {regions}. {known}",
                 code="cannot-be-held",
-                name=wish,
+                name=text,
                 regions=list(REGIONS),
                 known=known(features, {}),
             )
@@ -172,12 +172,12 @@ def resolve(
                 name=feature.name,
             )
         else:
-            held.append(add(feature))
-    return Wishes(
+            constrained.append(add(feature))
+    return ChangeRequest(
         tuple(chosen.values()),
         before,
         targets,
-        tuple(dict.fromkeys(held)),
+        tuple(dict.fromkeys(constrained)),
         tuple(dict.fromkeys(regions)),
         shifts,
     )

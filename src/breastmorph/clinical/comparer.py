@@ -48,7 +48,7 @@ _FIXED = (*STERNUM, "nipple_left", "nipple_right")  # landmarks that are the sam
 
 @dataclass(frozen=True)
 class ComparisonParameters:
-    """How the first visit's skin is laid on later scans."""
+    """How the first visit's skin is brought onto later scans."""
 
     # The chest of one person: less scatter than between people, and her landmarks are set to about a millimetre.
     rigid: RigidParameters = field(
@@ -159,10 +159,10 @@ class Comparer:
     @cached_property
     def _bare(self) -> Bools:
         """Bare skin that holds the walls."""
-        bare = np.zeros(self.template.mesh.n_vertices, bool)
+        uncovered = np.zeros(self.template.mesh.n_vertices, bool)
         for wall in self._volumes.walls.values():
-            bare[wall.bare] = True
-        return bare
+            uncovered[wall.bare] = True
+        return uncovered
 
     def compare(self, scans: Sequence[Scan], first: Registration) -> Comparison:
         """Compare scans of one person.
@@ -221,16 +221,19 @@ class Comparer:
     ) -> tuple[Examination, VisitChange, list[Finding]]:
         target = Target.of(scan.mesh)
         marks, moved = landmarks_on_surface(scan.landmarks, target, scan.id, AcceptanceParameters())
-        lay, misfit = self._laid(first, target, marks)
-        warnings = [*scan.warnings, *moved, *self._judged(first, scan, lay, misfit)]
-        shape, seen = self._carried(first, target.seen_through(lay), marks.transformed(lay.inverse()))
-        after = self._examiner.scan(scan, lay.apply(shape), _one(absent))
+        to_scan, misfit = self._align(first, target, marks)
+        warnings = [*scan.warnings, *moved, *self._judged(first, scan, to_scan, misfit)]
+        shape, seen = self._carried(first, target.seen_through(to_scan), marks.transformed(to_scan.inverse()))
+        after = self._examiner.scan(scan, to_scan.apply(shape), _one(absent))
         # In mm of the first visit's frame, at the scan's own size.
         rigid = Similarity.fit(
-            first.shape[self._bare], lay.apply(shape)[self._bare], self._areas[self._bare], with_scale=False
+            first.shape[self._bare],
+            to_scan.apply(shape)[self._bare],
+            self._areas[self._bare],
+            with_scale=False,
         )
-        there = rigid.inverse().apply(lay.apply(shape))
-        stance = self._stance(first.shape, there, misfit, lay.scale)
+        there = rigid.inverse().apply(to_scan.apply(shape))
+        stance = self._stance(first.shape, there, misfit, to_scan.scale)
         hidden = {
             side: float(1.0 - np.average(seen[inside], weights=self._areas[inside]))
             for side, inside in self._regions.items()
@@ -239,7 +242,7 @@ class Comparer:
         change = VisitChange(
             scan.id,
             MappingProxyType(
-                {side: self._volume(first, shape, lay, side, hidden, stance, absent) for side in SIDES}
+                {side: self._volume(first, shape, to_scan, side, hidden, stance, absent) for side in SIDES}
             ),
             measures,
             _grades(before, after, measures),
@@ -250,7 +253,7 @@ class Comparer:
         )
         return after, change, warnings
 
-    def _laid(self, first: _First, target: Target, marks: Landmarks) -> tuple[Similarity, float]:
+    def _align(self, first: _First, target: Target, marks: Landmarks) -> tuple[Similarity, float]:
         """The similarity that brings the first visit's chest to a scan, and what it leaves across the skin (mm)."""
         p, known = self.parameters.rigid, first.landmarks
         held = [name for name in STERNUM if name in known and name in marks]
@@ -262,23 +265,23 @@ class Comparer:
             known.array(held),
             marks.only(held),
         )
-        lay, _ = align_by_sliding(part, landmark_alignment(known, marks, p), p)
-        pairs, kept = part.pairs(lay, p)
+        to_scan, _ = align_by_sliding(part, landmark_alignment(known, marks, p), p)
+        pairs, kept = part.pairs(to_scan, p)
         gaps = np.abs(((pairs.points - first.coarse.vertices) * pairs.normals).sum(axis=1))
         kept &= first.coarse_seen
-        return lay, lay.scale * float(np.median(gaps[kept])) if kept.any() else math.inf
+        return to_scan, to_scan.scale * float(np.median(gaps[kept])) if kept.any() else math.inf
 
-    def _judged(self, first: _First, scan: Scan, lay: Similarity, misfit: float) -> list[Finding]:
+    def _judged(self, first: _First, scan: Scan, to_scan: Similarity, misfit: float) -> list[Finding]:
         """What speaks against one person, one unit and the same sides."""
         p, found = self.parameters, []
-        off = abs(math.log(lay.scale))
+        off = abs(math.log(to_scan.scale))
         if off > p.other_scale:
             raise BreastMorphError(
                 "the chest differs in size by {percent:+.0f} % from the first visit: another unit, or another person",
                 "Check the unit of both files, and that they are of the same person",
                 scan.id,
                 code="other-size",
-                percent=100 * (lay.scale - 1),
+                percent=100 * (to_scan.scale - 1),
             )
         if off > p.odd_scale:
             found.append(
@@ -288,7 +291,7 @@ class Comparer:
                     "perhaps another scale or person",
                     "Check that both scans are of the same person",
                     visit=scan.id,
-                    percent=100 * (lay.scale - 1),
+                    percent=100 * (to_scan.scale - 1),
                 )
             )
         own, mirrored = (self._breast_misfit(first, one, marks) for one, marks in _both_ways(scan))
@@ -318,15 +321,17 @@ class Comparer:
     def _breast_misfit(self, first: _First, mesh: TriangleMesh, marks: Landmarks) -> float:
         """mm (root mean square) that a scan's breasts lie off the first visit's, across the skin."""
         target = Target.of(mesh)
-        lay, _ = self._laid(first, target, marks)
+        to_scan, _ = self._align(first, target, marks)
         points, faces = first.coarse.vertices, first.coarse.faces
-        pairs = target.seen_through(lay).pairs(points, vertex_normals(points, faces), self.parameters.facing)
+        pairs = target.seen_through(to_scan).pairs(
+            points, vertex_normals(points, faces), self.parameters.facing
+        )
         kept = pairs.sound & first.coarse_seen & (self._masks[1] > self.parameters.rigid.mask_threshold)
         gaps = ((pairs.points - points) * pairs.normals).sum(axis=1)[kept]
         return float(np.sqrt((gaps**2).mean())) if kept.any() else math.inf
 
     def _carried(self, first: _First, target: Target, marks: Landmarks) -> tuple[Floats, Bools]:
-        """The first visit's skin laid on a scan seen in its coordinates, (n, 3), and which of it both scans show."""
+        """The first visit's skin brought onto a scan in its coordinates, (n, 3), and which of it both show."""
         p = self.parameters
         mask, coarse_mask = self._masks
         sternum = [self.template.landmark_ids[name] for name in STERNUM]
@@ -352,7 +357,7 @@ class Comparer:
         self,
         first: _First,
         shape: Floats,
-        lay: Similarity,
+        to_scan: Similarity,
         side: str,
         hidden: Mapping[str, float],
         stance: Stance,
@@ -362,7 +367,7 @@ class Comparer:
         if side in absent:
             why = note("side-absent", "{side} side absent", side=side)
             return Measure.compared(name, "volume", "cc", math.nan, math.nan, math.nan, why)
-        before, after = (self._volumes.cc(one, side) for one in (first.shape, lay.apply(shape)))
+        before, after = (self._volumes.cc(one, side) for one in (first.shape, to_scan.apply(shape)))
         sd = self.repeatability.volume.sd(0.5 * (before + after), hidden[side], stance.posture)
         return Measure.compared(name, "volume", "cc", before, after, sd)
 
@@ -386,10 +391,10 @@ class Comparer:
         return sd if math.isfinite(sd) else math.hypot(one.sd, other.sd)
 
     def _stance(self, before: Floats, after: Floats, misfit: float, scale: float) -> Stance:
-        bare, weights = before[self._bare], self._areas[self._bare]
-        moved = after[self._bare] - bare
-        middle = np.average(bare, axis=0, weights=weights)
-        system = np.column_stack([np.ones(len(bare)), bare - middle])
+        uncovered, weights = before[self._bare], self._areas[self._bare]
+        moved = after[self._bare] - uncovered
+        middle = np.average(uncovered, axis=0, weights=weights)
+        system = np.column_stack([np.ones(len(uncovered)), uncovered - middle])
         root = np.sqrt(weights)[:, None]
         linear = np.linalg.lstsq(root * system, root * moved, rcond=None)[0]
         posture = math.sqrt(float(np.average((moved**2).sum(axis=1), weights=weights)))

@@ -192,7 +192,7 @@ def over_chord(points: NDArray[Any]) -> NDArray[Any]:
     return _norm(up - along * chord)
 
 
-class Gauge:
+class DistanceMeter:
     """Distances of shapes with the same triangles: lengths, and their derivatives by the vertices.
 
     Parameters
@@ -206,7 +206,7 @@ class Gauge:
         self.faces, self.landmarks = faces, landmarks
 
     @classmethod
-    def of_vertices(cls, faces: Ints, ids: Mapping[str, int]) -> Gauge:
+    def of_vertices(cls, faces: Ints, ids: Mapping[str, int]) -> DistanceMeter:
         """For a template's or a model's landmark vertices."""
         return cls(faces, SkinLandmarks.of_vertices(ids))
 
@@ -287,7 +287,7 @@ class Gauge:
                 continue
             out.append(
                 reason or note("no-line", "no way over the skin joins its ends")
-            )  # a tape line is laid below
+            )  # a tape line is found below
         if taped and surface is not None:
             lines = tape_lines(
                 surface,
@@ -384,4 +384,4 @@ def measure_distances(mesh: TriangleMesh, landmarks: Landmarks) -> tuple[Measure
     # Others (navel, coracoid) may lie where a registered mesh does not reach, and no distance needs them.
     used = {mark for distance in DISTANCES.values() for mark in distance.landmarks}
     needed = landmarks.only(name for name in landmarks.names if name in used)
-    return Gauge(mesh.faces, SkinLandmarks.on(Surface(mesh), needed)).measures(mesh.vertices)
+    return DistanceMeter(mesh.faces, SkinLandmarks.on(Surface(mesh), needed)).measures(mesh.vertices)

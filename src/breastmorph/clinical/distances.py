@@ -135,7 +135,7 @@ def parse_measure(text: str) -> tuple[str, str]:
     Returns
     -------
     name, kind : str
-        The kind is "straight" where none is said.
+        The kind is "straight" where none is given.
 
     Raises
     ------
@@ -163,7 +163,7 @@ def parse_measure(text: str) -> tuple[str, str]:
 
 
 def _by_ends(label: str) -> str | None:
-    """The distance between two landmarks that somebody named."""
+    """The distance between two named landmarks."""
     if same_name(label, "N-N"):
         return "NL-NR"
     ends = re.split(r"\s+to\s+|-|\s*/\s*", label, maxsplit=1)

@@ -35,7 +35,7 @@ class Edit(Shown):
     size_change : float
         Relative change of the size that all coefficients share.
     changes : tuple of Measure
-        The measures asked for and held first, then all others.
+        The measures asked for and constrained first, then all others.
     movements : mapping from region to float
         Root mean square movement in mm.
     method : str
@@ -84,7 +84,7 @@ class Edit(Shown):
 
     @property
     def largest_error(self) -> float:
-        """Of the measures asked for and held, mm or cc."""
+        """Of the measures asked for and constrained, mm or cc."""
         return max(
             (abs(c.error) for c in self.changes if c.error is not None and np.isfinite(c.error)), default=0.0
         )

@@ -45,7 +45,7 @@ class Solution:
     coordinates : (dim,) float
     values : (k,) float
     movements : (r,) float
-        Root mean square movement of the held regions, mm.
+        Root mean square movement of the fixed regions, mm.
     attained : bool
         Whether the values are those asked for.
     """
@@ -60,7 +60,7 @@ def most_likely(
     read: Read,
     targets: Floats,
     start: Floats,
-    held: Sequence[Floats] = (),
+    fixed: Sequence[Floats] = (),
     limit: float = 1.0,
     parameters: SolverParameters | None = None,
 ) -> Solution:
@@ -74,8 +74,8 @@ def most_likely(
         Wanted values.
     start : (dim,) float
         The most likely coordinates without any constraint.
-    held : sequence of (dim, dim) float
-        G of every held region.
+    fixed : sequence of (dim, dim) float
+        G of every fixed region.
     limit : float
         mm.
     parameters : SolverParameters, optional
@@ -87,19 +87,19 @@ def most_likely(
     """
     p = parameters or SolverParameters()
     read = _remembered(read)
-    problem = _Problem(read, targets, start, held, p)
+    problem = _Problem(read, targets, start, fixed, p)
     found, attained = problem.by_steps(limit)
     if not attained and problem.holds_can_be_kept(found, limit):
         found, attained = problem.by_minimiser(limit)
-    return Solution(found, read(found)[0], _movements(found, held), attained)
+    return Solution(found, read(found)[0], _movements(found, fixed), attained)
 
 
 class _Problem:
     def __init__(
-        self, read: Read, targets: Floats, start: Floats, held: Sequence[Floats], p: SolverParameters
+        self, read: Read, targets: Floats, start: Floats, fixed: Sequence[Floats], p: SolverParameters
     ) -> None:
-        self.read, self.targets, self.start, self.held, self.p = read, targets, start, held, p
-        strengths, self._vectors = np.linalg.eigh(sum(held, np.zeros((len(start), len(start)))))
+        self.read, self.targets, self.start, self.fixed, self.p = read, targets, start, fixed, p
+        strengths, self._vectors = np.linalg.eigh(sum(fixed, np.zeros((len(start), len(start)))))
         self._strengths = np.maximum(strengths, 0.0)
 
     def by_steps(self, limit: float) -> tuple[Floats, bool]:
@@ -124,7 +124,7 @@ class _Problem:
         """Sequential quadratic programming with a search along each step, for one noise after another."""
         noise = np.inf
         found, attained = self._minimised(noise, self.start)
-        for _ in range(self.p.rounds if self.held else 0):
+        for _ in range(self.p.rounds if self.fixed else 0):
             worst = self._worst(found)
             if worst <= limit and (worst >= _CLOSE * limit or noise == np.inf):
                 break
@@ -194,7 +194,7 @@ class _Problem:
         return float(np.abs(self.read(at)[0] - self.targets).max(initial=0.0))
 
     def _worst(self, at: Floats) -> float:
-        return float(_movements(at, self.held).max(initial=0.0))
+        return float(_movements(at, self.fixed).max(initial=0.0))
 
     def _half(self, noise: float) -> Floats:
         """A square root of the covariance (I + G / noise)^-1."""
@@ -206,8 +206,8 @@ class _Problem:
         return centre
 
 
-def _movements(coordinates: Floats, held: Sequence[Floats]) -> Floats:
-    return np.sqrt(np.array([max(float(coordinates @ gram @ coordinates), 0.0) for gram in held]))
+def _movements(coordinates: Floats, fixed: Sequence[Floats]) -> Floats:
+    return np.sqrt(np.array([max(float(coordinates @ gram @ coordinates), 0.0) for gram in fixed]))
 
 
 def _remembered(read: Read) -> Read:
@@ -316,7 +316,7 @@ class EditSpace:
         return np.concatenate([vertices[free], self._seam.border]), np.vstack([gradient[free], at_border])
 
     def mean_square(self, region: Bools) -> Floats:
-        """G (dim, dim) with u' G u = mean squared movement of a region in mm squared, were nothing held."""
+        """G (dim, dim) with u' G u = mean squared movement of a region in mm squared, were nothing fixed."""
         rows = self._rows(region) - self._motions[region].reshape(-1, 6) @ self._back
         gram: Floats = rows.T @ rows / max(int(region.sum()), 1)
         return gram

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from breastmorph.clinical.change_request import Wishes, known, resolve, valued
+from breastmorph.clinical.change_request import ChangeRequest, known, resolve, valued
 from breastmorph.clinical.edit import FOLDED, Edit, unusual_about, usual_length
 from breastmorph.clinical.edit_solver import EditSpace, Solution, SolverParameters, most_likely
 from breastmorph.clinical.examiner import landmarks_of
@@ -67,9 +67,9 @@ _REFUSED = {
 class EditParameters:
     """What an edit must keep to."""
 
-    tolerance: float = 0.02  # mm or cc: how near a requested or held measure must come
-    # mm, root mean square, by which the model's own change may miss a held region before it is joined to what stays:
-    # the first with which the wishes are attained.
+    tolerance: float = 0.02  # mm or cc: how near a requested or constrained measure must come
+    # mm, root mean square, by which the model's own change may miss a fixed region before it is joined to what stays:
+    # the first with which the request is attained.
     misses: tuple[float, ...] = (1.0, 2.0, 4.0)
     blend: float = 20.0  # mm over which the join runs out into the free skin
     bent: float = (
@@ -86,8 +86,8 @@ class EditParameters:
 
 
 @dataclass(frozen=True, eq=False)
-class _Held:
-    """What is prepared of held regions: where the rest can go, how the skin along their border may bend."""
+class _FixedRegions:
+    """What is prepared of fixed regions: where the rest can go, how the skin along their border may bend."""
 
     space: EditSpace
     border: JoinedBorder
@@ -103,7 +103,7 @@ class Editor:
     patient : Patient
         Her shape with the model's triangles, or the model's mean.
     features : ModelFeatures, optional
-        What can be asked for, held and reported; straight distances and volumes when not given.
+        What can be asked for, constrained and reported; straight distances and volumes when not given.
     parameters : EditParameters, optional
 
     Notes
@@ -141,7 +141,7 @@ class Editor:
         except LandmarkProblem as error:  # a model of one breast, or with too few landmarks
             self._no_regions = error
         self._spaces: dict[bool, EditSpace] = {}
-        self._held: dict[tuple[str, ...], _Held] = {}
+        self._fixed: dict[tuple[str, ...], _FixedRegions] = {}
         self._regressions: dict[tuple[str, ...], Regression] = {}
         self._populations: dict[str, tuple[float, float]] = {}
 
@@ -168,21 +168,19 @@ class Editor:
             self._populations[feature.name] = population(self.model, feature, self.place.size)
         return self._populations[feature.name]
 
-    # --- the two versions -------------------------------------------------------------------------------------
-
     @in_one_thread
     def exact(self, requests: Sequence[Request], hold: Sequence[str] = ()) -> Edit:
         """The most likely shape that attains the requests.
 
-        Of all shapes that have the requested and the held measures, the one whose change from the patient has the
-        smallest Mahalanobis length. Held regions do not move at all: the model's change, conditioned on their staying,
-        is joined to them (see :class:`EditSpace`), and the measures are those of the joined shape.
+        Of all shapes that have the requested and the constrained measures, the one whose change from the patient has
+        the smallest Mahalanobis length. Fixed regions do not move at all: the model's change, conditioned on their
+        staying, is joined to them (see :class:`EditSpace`), and the measures are those of the joined shape.
 
         Parameters
         ----------
         requests : sequence of Request
         hold : sequence of str
-            Measures that must stay, or regions: ``thorax``, ``left``, ``right``. A held breast keeps its volume too,
+            Measures that must stay, or regions: ``thorax``, ``left``, ``right``. A fixed breast keeps its volume too,
             also where the chest wall behind it moves. An absent side always stays.
 
         Raises
@@ -192,34 +190,34 @@ class Editor:
         """
         absent = self.patient.absent_side
         # Where there is no breast, the model's modes of one mean nothing.
-        wishes = self._resolved(requests, [*hold, absent] if absent and self._regions else hold)
-        if not wishes.regions:
-            space = self._space(with_size=bool(wishes.shifts))
-            return self._attempt(wishes, space, wishes.features, {}, np.inf)
-        held = self._held_regions(wishes)
-        wishes = self._with_volumes(wishes)
-        free = tuple(feature for feature in wishes.features if self._can_change(feature, held))
-        fixed = set(wishes.targets) - {feature.name for feature in free}
-        for name in sorted(fixed):
-            if abs(wishes.targets[name] - wishes.before[name]) > self.parameters.tolerance:
-                self._refuse(wishes, "unattainable/on-held", name=name)
+        change = self._resolved(requests, [*hold, absent] if absent and self._regions else hold)
+        if not change.regions:
+            space = self._space(with_size=bool(change.shifts))
+            return self._attempt(change, space, change.features, {}, np.inf)
+        fixed = self._fixed_regions(change)
+        change = self._with_volumes(change)
+        free = tuple(feature for feature in change.features if self._can_change(feature, fixed))
+        stuck = set(change.targets) - {feature.name for feature in free}
+        for name in sorted(stuck):
+            if abs(change.targets[name] - change.before[name]) > self.parameters.tolerance:
+                self._refuse(change, "unattainable/on-held", name=name)
         refusal = BreastMorphError("nothing can be held", "Hold less", code="unattainable/nothing")
         for miss in self.parameters.misses:
             try:
-                edit = self._attempt(wishes, held.space, free, held.movements, miss)
+                edit = self._attempt(change, fixed.space, free, fixed.movements, miss)
             except BreastMorphError as error:
                 refusal = error
                 if error.code != UNATTAINABLE:
                     break
             else:
-                return self._joined(edit, wishes, held)
+                return self._joined(edit, change, fixed)
         raise refusal
 
-    def _joined(self, edit: Edit, wishes: Wishes, held: _Held) -> Edit:
-        """The edit with what is to be said of the border of what was held."""
-        bend = held.border.bend(edit.before, edit.shape)
+    def _joined(self, edit: Edit, change: ChangeRequest, fixed: _FixedRegions) -> Edit:
+        """The edit with a warning where the skin along the border of fixed regions is bent sharply."""
+        bend = fixed.border.bend(edit.before, edit.shape)
         if bend > self.parameters.broken:
-            self._refuse(wishes, "unattainable/bent", bend=bend)
+            self._refuse(change, "unattainable/bent", bend=bend)
         warnings = edit.warnings
         if bend > self.parameters.bent:
             warnings = (
@@ -228,7 +226,7 @@ class Editor:
                     "edit-bent",
                     "along the border of what is held ({regions:measure}) the skin is bent {bend:.1f} times "
                     "as much as any two of the model's people differ there; look at the border",
-                    regions=wishes.regions,
+                    regions=change.regions,
                     bend=bend,
                 ),
             )
@@ -236,22 +234,22 @@ class Editor:
 
     def _attempt(
         self,
-        wishes: Wishes,
+        change: ChangeRequest,
         space: EditSpace,
         features: tuple[Feature, ...],
-        held: Mapping[str, Floats],
+        fixed: Mapping[str, Floats],
         miss: float,
     ) -> Edit:
         """The edit in a space.
 
         Parameters
         ----------
-        wishes : Wishes
+        change : ChangeRequest
         space : EditSpace
         features : tuple of Feature
-            Those asked for and held that can change there.
-        held : mapping from region to (dim, dim) float
-            How held regions would move, see :meth:`EditSpace.mean_square`.
+            Those asked for and constrained that can change there.
+        fixed : mapping from region to (dim, dim) float
+            How fixed regions would move, see :meth:`EditSpace.mean_square`.
         miss : float
             mm, root mean square, by which they may.
         """
@@ -265,9 +263,9 @@ class Editor:
                 name=stiff,
             )
         start, basis = np.zeros(space.dimension), ""
-        if wishes.shifts:
-            regression = self._regression((), tuple(wishes.shifts))
-            start = space.coordinates(regression.step(wishes.shifts), regression.size_step(wishes.shifts))
+        if change.shifts:
+            regression = self._regression((), tuple(change.shifts))
+            start = space.coordinates(regression.step(change.shifts), regression.size_step(change.shifts))
             basis = regression.source
 
         def read(coordinates: Floats) -> tuple[Floats, Floats]:
@@ -280,66 +278,64 @@ class Editor:
             return values, slopes / scales[:, None]
 
         wanted, tolerance = (
-            np.array([wishes.wanted(feature.name) for feature in features]) / scales,
+            np.array([change.wanted(feature.name) for feature in features]) / scales,
             self.parameters.tolerance / scales.max(initial=1e-9),
         )
         solver = replace(self.parameters.solver, tolerance=tolerance)
         try:
-            found = most_likely(read, wanted, start, list(held.values()), miss, solver)
+            found = most_likely(read, wanted, start, list(fixed.values()), miss, solver)
         except BreastMorphError as error:  # on the way the shape lost what a measure needs
-            self._refuse(wishes, "unattainable/lost", why=error.finding)
-        self._require_attained(found, scales, wishes, features, held, miss)
+            self._refuse(change, "unattainable/lost", why=error.finding)
+        self._require_attained(found, scales, change, features, fixed, miss)
         u = found.coordinates
         shape = space.displaced(u) if u.any() else self.patient.shape
-        return self._judged(shape, space.coefficients(u), u, space.size_change(u), wishes, "exact", basis)
+        return self._judged(shape, space.coefficients(u), u, space.size_change(u), change, "exact", basis)
 
     @in_one_thread
     def linear(self, requests: Sequence[Request], hold: Sequence[str] = ()) -> Edit:
         """The paper's version: coefficients regressed on features, M = A F+, and the change M delta f.
 
-        It does not attain the measures, only nearly; held measures are features whose delta is 0.
+        It does not attain the measures, only nearly; constrained measures are features whose delta is 0.
         """
-        wishes = self._resolved(requests, hold)
-        if wishes.regions:
+        change = self._resolved(requests, hold)
+        if change.regions:
             raise BreastMorphError(
                 "the linear version cannot hold the {region}",
                 "Use the exact version, or do not hold it",
                 code="linear-hold",
-                region=wishes.regions[0],
+                region=change.regions[0],
             )
-        regression = self._regression(wishes.features, tuple(wishes.shifts))
-        deltas = {name: value - wishes.before[name] for name, value in wishes.targets.items()}
-        deltas = {**deltas, **dict.fromkeys(wishes.held, 0.0), **wishes.shifts}
-        space = self._space(with_size=bool(wishes.shifts))
+        regression = self._regression(change.features, tuple(change.shifts))
+        deltas = {name: value - change.before[name] for name, value in change.targets.items()}
+        deltas = {**deltas, **dict.fromkeys(change.constrained, 0.0), **change.shifts}
+        space = self._space(with_size=bool(change.shifts))
         u = space.coordinates(regression.step(deltas), regression.size_step(deltas))
         shape = space.displaced(u)
         return self._judged(
-            shape, space.coefficients(u), u, space.size_change(u), wishes, "linear", regression.source
+            shape, space.coefficients(u), u, space.size_change(u), change, "linear", regression.source
         )
 
-    # --- preparing --------------------------------------------------------------------------------------------
-
-    def _resolved(self, requests: Sequence[Request], hold: Sequence[str]) -> Wishes:
+    def _resolved(self, requests: Sequence[Request], hold: Sequence[str]) -> ChangeRequest:
         at_mean = not self.place.coefficients.any()
         own = {
             name: float(np.nanmean(values)) if at_mean else None for name, values in self._columns().items()
         }
-        wishes = resolve(requests, hold, self.features, self.patient.shape, own)
-        for region in wishes.regions:
+        change = resolve(requests, hold, self.features, self.patient.shape, own)
+        for region in change.regions:
             self._region(region)
-        self._require_in_reach(wishes)
-        return wishes
+        self._require_in_reach(change)
+        return change
 
-    def _require_in_reach(self, wishes: Wishes) -> None:
+    def _require_in_reach(self, change: ChangeRequest) -> None:
         """Refuse values far from the model's mean, unless they are nearer to it than the present ones."""
-        far = [(name, abs(shift), 0.0, self._column_deviation(name)) for name, shift in wishes.shifts.items()]
-        for feature in wishes.features:
+        far = [(name, abs(shift), 0.0, self._column_deviation(name)) for name, shift in change.shifts.items()]
+        for feature in change.features:
             name, (mean, sd) = feature.name, self._population(feature)
-            if name in wishes.targets and sd > 0.0:
-                far.append((name, abs(wishes.targets[name] - mean), abs(wishes.before[name] - mean), sd))
+            if name in change.targets and sd > 0.0:
+                far.append((name, abs(change.targets[name] - mean), abs(change.before[name] - mean), sd))
         for name, wanted, now, sd in far:
             if wanted > max(self.parameters.reach * sd, now):
-                self._refuse(wishes, "beyond-model", name=name, deviations=wanted / sd)
+                self._refuse(change, "beyond-model", name=name, deviations=wanted / sd)
 
     def _columns(self) -> Mapping[str, Floats]:
         return self.model.training.columns if self.model.training is not None else {}
@@ -356,7 +352,7 @@ class Editor:
         if self._no_regions is not None:
             error = self._no_regions
             raise LandmarkProblem(
-                "the {region} cannot be held: {why}",
+                "the {region} cannot be fixed: {why}",
                 "{why:remedy}",
                 code="region-not-held",
                 region=name,
@@ -372,13 +368,13 @@ class Editor:
             )
         return self._spaces[with_size]
 
-    def _held_regions(self, wishes: Wishes) -> _Held:
-        """What is prepared once for the same held regions."""
-        key = tuple(sorted(wishes.regions))
-        if key not in self._held:
-            free: Bools = ~np.any([self._region(region) for region in wishes.regions], axis=0)
+    def _fixed_regions(self, change: ChangeRequest) -> _FixedRegions:
+        """What is prepared once for the same fixed regions."""
+        key = tuple(sorted(change.regions))
+        if key not in self._fixed:
+            free: Bools = ~np.any([self._region(region) for region in change.regions], axis=0)
             if not free.any():
-                self._refuse(wishes, "unattainable/all-held")
+                self._refuse(change, "unattainable/all-held")
             seam = Seam(self.model.mean_mesh, free, self.parameters.blend)
             space = EditSpace(
                 self.model,
@@ -388,29 +384,29 @@ class Editor:
                 with_size=True,
                 seam=seam,
             )
-            movements = {region: space.mean_square(self._region(region)) for region in wishes.regions}
-            self._held[key] = _Held(space, JoinedBorder(self.model, free), movements)
-        return self._held[key]
+            movements = {region: space.mean_square(self._region(region)) for region in change.regions}
+            self._fixed[key] = _FixedRegions(space, JoinedBorder(self.model, free), movements)
+        return self._fixed[key]
 
-    def _with_volumes(self, wishes: Wishes) -> Wishes:
-        """A held breast keeps its volume, whatever the chest behind it does."""
-        names = [f"volume-{side}" for side in SIDES if side in wishes.regions]
+    def _with_volumes(self, change: ChangeRequest) -> ChangeRequest:
+        """A fixed breast keeps its volume, whatever the chest behind it does."""
+        names = [f"volume-{side}" for side in SIDES if side in change.regions]
         for name in names:
             feature, before = self.features.find(name), self.before.get(name, np.nan)
-            if name in wishes.targets:
-                self._refuse(wishes, "unattainable/on-held", name=name)
-            if feature is not None and name not in wishes.before and np.isfinite(before):
-                wishes = replace(
-                    wishes,
-                    features=(*wishes.features, feature),
-                    before={**wishes.before, name: before},
-                    held=(*wishes.held, name),
+            if name in change.targets:
+                self._refuse(change, "unattainable/on-held", name=name)
+            if feature is not None and name not in change.before and np.isfinite(before):
+                change = replace(
+                    change,
+                    features=(*change.features, feature),
+                    before={**change.before, name: before},
+                    constrained=(*change.constrained, name),
                 )
-        return wishes
+        return change
 
-    def _can_change(self, feature: Feature, held: _Held) -> bool:
+    def _can_change(self, feature: Feature, fixed: _FixedRegions) -> bool:
         """Whether free skin has a part in a measure."""
-        slope = held.space.pulled_back(feature.read(self.patient.shape))
+        slope = fixed.space.pulled_back(feature.read(self.patient.shape))
         return float(np.linalg.norm(slope)) > _NO_HOLD * self._population(feature)[1]
 
     def _regression(self, features: Sequence[Feature], columns: tuple[str, ...]) -> Regression:
@@ -421,23 +417,21 @@ class Editor:
             )
         return self._regressions[key]
 
-    # --- judging ----------------------------------------------------------------------------------------------
-
     def _require_attained(
         self,
         found: Solution,
         scales: Floats,
-        wishes: Wishes,
+        change: ChangeRequest,
         features: Sequence[Feature],
-        held: Iterable[str],
+        fixed: Iterable[str],
         miss: float,
     ) -> None:
-        for region, moved in zip(held, found.movements, strict=True):
+        for region, moved in zip(fixed, found.movements, strict=True):
             if moved > miss:
-                self._refuse(wishes, "unattainable/moved", region=region, moved=float(moved))
+                self._refuse(change, "unattainable/moved", region=region, moved=float(moved))
         if not found.attained:
             best = [valued(f, value) for f, value in zip(features, found.values * scales, strict=True)]
-            self._refuse(wishes, "unattainable/nearest", best=best)
+            self._refuse(change, "unattainable/nearest", best=best)
 
     def _judged(
         self,
@@ -445,11 +439,11 @@ class Editor:
         coefficients: Floats,
         coordinates: Floats,
         size_change: float,
-        wishes: Wishes,
+        change: ChangeRequest,
         method: str,
         basis: str,
     ) -> Edit:
-        """The edit with all its measures and warnings; refused when no body looks like that."""
+        """The edit with all its measures and warnings; refused when no body has such a shape."""
         moved = ((shape - self.patient.shape) ** 2).sum(axis=1)
         edit = Edit(
             shape=shape,
@@ -459,22 +453,22 @@ class Editor:
             coefficients_before=self.place.coefficients,
             length=float(np.linalg.norm(coordinates)),
             size_change=size_change,
-            changes=self._changes(shape, wishes),
+            changes=self._changes(shape, change),
             movements={name: float(np.sqrt(moved[region].mean())) for name, region in self._regions.items()},
             method=method,
             basis=basis,
             skin=self.patient.skin,
         )
         if edit.length > max(self.parameters.longest, usual_length(self.model, self.parameters.unusual)):
-            self._refuse(wishes, "unattainable/far", length=edit.length)
+            self._refuse(change, "unattainable/far", length=edit.length)
         flipped = [
             shape_metrics(self.model.mean, one, self.model.faces)["flipped_percent"]
             for one in (edit.before, shape)
         ]
         folded = flipped[1] - flipped[0]
         if folded > self.parameters.torn:
-            self._refuse(wishes, "unattainable/folds", percent=folded)
-        if not self.patient.absent_side:  # nobody of the model lacks a breast
+            self._refuse(change, "unattainable/folds", percent=folded)
+        if not self.patient.absent_side:  # every subject of the model has both breasts
             far = {one.name: one.deviations for one in edit.changes if one.deviations is not None}
             edit = replace(edit, plausibility=model_population(self.model).judge_shape(shape, far))
         warnings = unusual_about(edit, self._plausibility_before, self.parameters.unusual)
@@ -488,39 +482,39 @@ class Editor:
             )
         return replace(edit, warnings=tuple(warnings))
 
-    def _refuse(self, wishes: Wishes, name: str, /, **values: Any) -> NoReturn:
+    def _refuse(self, change: ChangeRequest, name: str, /, **values: Any) -> NoReturn:
         usual = []
-        for feature in wishes.features:
+        for feature in change.features:
             mean, sd = self._population(feature)
-            told = {"name": feature.name, "mean": mean, "sd": sd}
-            usual.append(Message(_USUAL[feature.unit], told))
+            values_of = {"name": feature.name, "mean": mean, "sd": sd}
+            usual.append(Message(_USUAL[feature.unit], values_of))
         measures = note("usual", ". Usual at this size: {measures}", measures=usual) if usual else ""
         raise BreastMorphError(
-            _REFUSED[name], _LESS, code=name, asked=wishes.described(), usual=measures, **values
+            _REFUSED[name], _LESS, code=name, asked=change.described(), usual=measures, **values
         )
 
-    def _changes(self, shape: Floats, wishes: Wishes) -> tuple[Measure, ...]:
+    def _changes(self, shape: Floats, change: ChangeRequest) -> tuple[Measure, ...]:
         changes = []
-        for column, shift in wishes.shifts.items():
+        for column, shift in change.shifts.items():
             nan = float("nan")
             own = nan if self.place.coefficients.any() else float(np.nanmean(self._columns()[column]))
-            # Of somebody whose own value nobody knows, only the change can be judged.
+            # Where the own value is unknown, only the change can be judged.
             far = shift / self._column_deviation(column)
             beside = {"before": own, "requested": own + shift, "deviations": far}
             changes.append(Measure(column, "", nan, "", beside=beside))
-        for feature in wishes.features:
-            name, before = feature.name, wishes.before[feature.name]
+        for feature in change.features:
+            name, before = feature.name, change.before[feature.name]
             mean, sd = self._population(feature)
-            wanted = wishes.wanted(name)
+            wanted = change.wanted(name)
             beside = {"before": before, "requested": wanted}
-            if name in wishes.targets and sd > 0.0:
+            if name in change.targets and sd > 0.0:
                 beside["deviations"] = (wanted - mean) / sd
-            held, after = name in wishes.held, feature.value(shape)
+            held, after = name in change.constrained, feature.value(shape)
             spread = self.features.spread(feature, shape)
             changes.append(Measure(name, "", after, feature.unit, None, *spread, held=held, beside=beside))
         values = self.features.measured(shape)
         for one in self.features.reported:
-            if one.name not in wishes.before:
+            if one.name not in change.before:
                 sd, source = self.features.spread(one, shape)
                 beside = {"before": self.before[one.name]}
                 changes.append(

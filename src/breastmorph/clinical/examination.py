@@ -40,11 +40,11 @@ class Symmetry:
     sides : mapping from side to float
         The same, of one side.
     thorax : float
-        The same of the thorax: how well the mirror image could be laid on, mm.
+        The same of the thorax: how well the mirror image fits, mm.
     signed : (n,) float
         By vertex: mm the skin lies outside (+) or inside (-) the mirror image of the other side; NaN off the breasts.
     mirrored : TriangleMesh
-        The mirror image, laid on the subject.
+        The mirror image, aligned with the subject.
     """
 
     deviation: float
@@ -54,7 +54,7 @@ class Symmetry:
     mirrored: TriangleMesh
 
 
-class SymmetryGauge:
+class SymmetryMeter:
     """Symmetry of shapes in correspondence: prepared once per template or model.
 
     Parameters
@@ -78,8 +78,10 @@ class SymmetryGauge:
         """Symmetry of a shape (n, 3) in mm and in any pose."""
         reflected = self._twin.at(shape) * MIRROR
         # The breasts take no part: a larger breast must not turn the mirror image towards itself.
-        lay = Similarity.fit(reflected[self._thorax], shape[self._thorax], self._weights, with_scale=False)
-        mirrored = TriangleMesh(lay.apply(reflected), self._faces)
+        alignment = Similarity.fit(
+            reflected[self._thorax], shape[self._thorax], self._weights, with_scale=False
+        )
+        mirrored = TriangleMesh(alignment.apply(reflected), self._faces)
         found = Surface(mirrored).closest(shape)
         normals = face_normals(mirrored.vertices, mirrored.faces)[found.faces]
         outside = ((shape - found.points) * normals).sum(axis=1) >= 0.0

@@ -17,9 +17,9 @@ from breastmorph.clinical.borders import (
     repeatability,
     spreads,
 )
-from breastmorph.clinical.distance_meter import Gauge, measure_distances, section_length
+from breastmorph.clinical.distance_meter import DistanceMeter, measure_distances, section_length
 from breastmorph.clinical.distances import DISTANCES, KINDS, PAIRS, TAPE
-from breastmorph.clinical.examination import Examination, Symmetry, SymmetryGauge, both_sides
+from breastmorph.clinical.examination import Examination, Symmetry, SymmetryMeter, both_sides
 from breastmorph.clinical.measure_table import (
     Measure,
 )
@@ -76,8 +76,6 @@ class Examiner:
     ) -> None:
         self.mesh, self.ids, self._mirror = mesh, dict(landmark_ids), mirror
 
-    # --- the one function that measures -------------------------------------------------------------------------------
-
     def landmarks(
         self, shape: Floats, absent: str = "", annotated: Landmarks | None = None
     ) -> SubjectLandmarks:
@@ -123,9 +121,9 @@ class Examiner:
             Measures of that side have the prediction's standard deviation.
         """
         # Preparing the whole surface takes most of the time, and only tape lines need it.
-        gauge = Gauge(self.mesh.faces if TAPE in kinds else self._midline_faces, landmarks.skin)
+        meter = DistanceMeter(self.mesh.faces if TAPE in kinds else self._midline_faces, landmarks.skin)
         asked = [(one.name, kind) for one in DISTANCES.values() for kind in one.kinds if kind in kinds]
-        distances = tuple(_with_sd(one, landmarks.sd) for one in gauge.measures(shape, asked))
+        distances = tuple(_with_sd(one, landmarks.sd) for one in meter.measures(shape, asked))
         walls: _Walls = {}
         if isinstance(self._volumes, BreastVolumes):  # once for all that asks for them
             walls = {side: self._volumes.walls[side].points(shape) for side in SIDES if side != absent}
@@ -134,9 +132,9 @@ class Examiner:
         if predicted is None:
             return found
         concerned = [one for one in distances if one.known and predicted.concerns(one.name)]
-        read = gauge.reads(shape, [(one.name, one.kind) for one in concerned])
+        read = meter.reads(shape, [(one.name, one.kind) for one in concerned])
         return tuple(
-            self._of_prediction(one, shape, gauge, read, predicted) if predicted.concerns(one.name) else one
+            self._of_prediction(one, shape, meter, read, predicted) if predicted.concerns(one.name) else one
             for one in found
         )
 
@@ -211,8 +209,6 @@ class Examiner:
             scan.landmarks,
         )
 
-    # --- its parts ----------------------------------------------------------------------------------------------------
-
     @cached_property
     def _borders(self) -> BorderFinder | Finding:
         try:
@@ -266,7 +262,7 @@ class Examiner:
         return tuple(out)
 
     def _of_prediction(
-        self, one: Measure, shape: Floats, gauge: Gauge, read: _Readings, predicted: PredictedSide
+        self, one: Measure, shape: Floats, meter: DistanceMeter, read: _Readings, predicted: PredictedSide
     ) -> Measure:
         """With the prediction's standard deviation; without any where it is not known."""
         if not one.known:
@@ -278,7 +274,7 @@ class Examiner:
         elif one.kind == "volume" and isinstance(self._volumes, BreastVolumes):
             reading = self._volumes.read(shape, one.side, one.name.removesuffix(f"-{one.side}"))
         elif one.kind == "height":
-            ends = gauge.landmarks.chosen(height_landmarks(one.name.removesuffix(f"-{one.side}"), one.side))
+            ends = meter.landmarks.chosen(height_landmarks(one.name.removesuffix(f"-{one.side}"), one.side))
             reading = ends.reading(one.value, np.array([[0.0, 1.0, 0.0], [0.0, -1.0, 0.0]]))
         sd = predicted.deviation(reading) if reading is not None else float("nan")
         return replace(one, sd=sd, source="model" if sd == sd else "", predicted=True)
@@ -306,14 +302,14 @@ class Examiner:
             return error.finding
 
     @cached_property
-    def _symmetry(self) -> SymmetryGauge | Finding:
+    def _symmetry(self) -> SymmetryMeter | Finding:
         try:
-            return SymmetryGauge(self.mesh, self._landmarks, self._mirror)
+            return SymmetryMeter(self.mesh, self._landmarks, self._mirror)
         except BreastMorphError as error:
             return error.finding
 
     def _measured_volumes(self, shape: Floats, absent: str, walls: _Walls) -> tuple[Measure, ...]:
-        """By every definition; the one that is meant where nobody says which comes last."""
+        """By every definition; the default one comes last."""
         out = []
         for definition in (*(one for one in DEFINITIONS if one != VOLUME), VOLUME):
             for side in SIDES:
@@ -354,7 +350,7 @@ def landmarks_of(model: ShapeModel, patient: Patient) -> SubjectLandmarks:
 
 _MIDLINE = 70.0  # mm beside the breastbone: where straight measures look for the skin of the midline
 _UNDER = 5.0  # mm below the lower fold: where the girth is taken
-_GIRTH = 5.0  # mm (sd): a tape is laid so much higher or lower
+_GIRTH = 5.0  # mm (sd): a tape lies so much higher or lower
 
 
 def _with_sd(one: Measure, sd: Mapping[str, float]) -> Measure:

@@ -11,7 +11,7 @@ from breastmorph.clinical.skin_points import Reading
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import BreastMorphError
 
-REGIONS = ("thorax", "left", "right")  # what can be held beside features: the breasts, and all the rest
+REGIONS = ("thorax", "left", "right")  # what can stay fixed beside features: the breasts, and all the rest
 _UNITS = {
     "mm": {"": 1.0, "mm": 1.0, "cm": 10.0},
     "cc": {"": 1.0, "cc": 1.0, "ml": 1.0, "ccm": 1.0, "cm3": 1.0},
@@ -43,7 +43,7 @@ class Feature(Protocol):
 
 @dataclass(frozen=True)
 class Request:
-    """A wish as ``--set`` takes it.
+    """A requested value as ``--set`` takes it.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ def same_name(first: str, second: str) -> bool:
 
 
 def named(name: str, known: Iterable[str]) -> str | None:
-    """The known name that somebody wrote, or None."""
+    """The known name that a text means, or None."""
     return next((one for one in known if same_name(one, name)), None)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from breastmorph.clinical.borders import SubjectLandmarks, distance_spread
-from breastmorph.clinical.distance_meter import Gauge
+from breastmorph.clinical.distance_meter import DistanceMeter
 from breastmorph.clinical.distances import DISTANCES, KINDS, STRAIGHT, parse_measure
 from breastmorph.clinical.examiner import examiner_of
 from breastmorph.clinical.feature_requests import Feature, same_name
@@ -23,7 +23,7 @@ from breastmorph.scan.scan import SIDES
 class DistanceFeature:
     """A distance of shapes with the same triangles, mm."""
 
-    gauge: Gauge
+    meter: DistanceMeter
     distance: str
     kind: str
     unit: str = "mm"
@@ -35,11 +35,11 @@ class DistanceFeature:
 
     def value(self, shape: Floats) -> float:
         """The distance in an upright shape (n, 3), mm."""
-        return self.gauge.measures(shape, [(self.distance, self.kind)])[0].value
+        return self.meter.measures(shape, [(self.distance, self.kind)])[0].value
 
     def read(self, shape: Floats) -> Reading:
         """The distance with its gradient."""
-        return self.gauge.read(shape, self.distance, self.kind)
+        return self.meter.read(shape, self.distance, self.kind)
 
 
 @dataclass(frozen=True)
@@ -66,16 +66,16 @@ class VolumeFeature:
 
 def measured_features(model: ShapeModel, landmarks: SkinLandmarks | None = None) -> tuple[Feature, ...]:
     """All measures that landmarks determine, those of the model's vertices or a subject's own; fewer without some."""
-    gauge = (
-        Gauge(model.faces, landmarks)
+    meter = (
+        DistanceMeter(model.faces, landmarks)
         if landmarks is not None
-        else Gauge.of_vertices(model.faces, model.landmark_ids)
+        else DistanceMeter.of_vertices(model.faces, model.landmark_ids)
     )
     found: list[Feature] = [
-        DistanceFeature(gauge, distance.name, kind)
+        DistanceFeature(meter, distance.name, kind)
         for distance in DISTANCES.values()
         for kind in distance.kinds
-        if not gauge.lacks(distance.name)
+        if not meter.lacks(distance.name)
     ]
     try:
         volumes = BreastVolumes.of_model(model)
@@ -91,7 +91,7 @@ class ModelFeatures:
     ----------
     model : ShapeModel
     kind : {"straight", "tape"}
-        Of the distances, where nobody says.
+        Of the distances, where none is given.
     absent_side : str
         A side whose landmarks do not count, because the patient has no breast there.
     landmarks : SubjectLandmarks, optional
@@ -135,7 +135,7 @@ class ModelFeatures:
         return [feature.name for feature in self.reported]
 
     def find(self, text: str) -> Feature | None:
-        """The feature that somebody means: ``SN-NL``, ``tape sn-nl``, ``volume left``; None when there is none."""
+        """The feature that a text means: ``SN-NL``, ``tape sn-nl``, ``volume left``; None when there is none."""
         for words in (f"{self._kind} {text}", text):
             try:
                 distance, kind = parse_measure(words)
@@ -151,7 +151,7 @@ class ModelFeatures:
         read: dict[str, float] = {}
         if distances:  # together, because tape lines share the preparation of the surface
             asked = [(one.distance, one.kind) for one in distances]
-            together = distances[0].gauge.measures(np.asarray(shape), asked)
+            together = distances[0].meter.measures(np.asarray(shape), asked)
             read = {one.name: measure.value for one, measure in zip(distances, together, strict=True)}
         return {one.name: read[one.name] if one.name in read else one.value(shape) for one in self.reported}
 

@@ -133,7 +133,7 @@ class Measure:
 
     @property
     def requested(self) -> float | None:
-        """The value that an edit was asked for; that before, where the measure was held."""
+        """The value that an edit was asked for; that before, where the measure had to stay."""
         return self.beside.get("requested")
 
     @property
@@ -217,7 +217,7 @@ class MeasureTable(Sequence[Measure]):
     @overload
     def __getitem__(self, which: slice) -> tuple[Measure, ...]: ...
     def __getitem__(self, which: int | str | slice) -> Measure | tuple[Measure, ...]:
-        """By number; or by name, ``SN-NL tape``. Distances are straight where nobody says."""
+        """By number; or by name, ``SN-NL tape``. Distances are straight where no kind is given."""
         if not isinstance(which, str):
             return self.measures[which]
         for words in (f"{which} {STRAIGHT}", which):

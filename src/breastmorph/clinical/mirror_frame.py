@@ -122,7 +122,7 @@ def plane_by_surface(
 ) -> Plane:
     """The plane in which the surface at points (k, 3) is best mirrored onto itself.
 
-    Around a breast that is gone a registration lays points some millimetres beside their place, along the skin and
+    Around an absent breast a registration places points some millimetres beside their place, along the skin and
     together, while across the skin it is right: the plane of the points turns with them, that of the surface does not.
     So the distance from a twin's mirror image counts fully along the normal (k, 3), less where it stands out (skin that
     an operation, or an old scar, changed), and only by the share ``along`` the skin. Points count by weights (k,), all

@@ -26,7 +26,7 @@ from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.scan import SIDES, SIGN, other_side
 
 BOTH = "both"  # sides
-_FEWEST = 60  # vertices of the thorax to lay a shape on
+_FEWEST = 60  # vertices of the thorax to align a shape by
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class MissingRegion:
     healthy : (n,) bool
         The known mirror image of the missing region.
     thorax : (n,) bool
-        Skin away from both; shapes are laid on each other by it.
+        Skin away from both; shapes are aligned by it.
     untouched : (n,) bool
         Of the skin beside both that of the sternum and of the healthy half, which no operation of the missing region
         changed; where both breasts are missing, the thorax.

@@ -30,7 +30,7 @@ class Patient:
         The side without a breast, or empty.
     warnings : tuple of Finding
     landmarks : Landmarks, optional
-        Her own, which somebody set or the program found, on ``shape``; measures run between them.
+        Her own, set by hand or found by the program, on ``shape``; measures run between them.
     skin : (n, 4) uint8, optional
         Her skin's colour as the scan shows it; see :mod:`breastmorph.mesh.skin`.
     """

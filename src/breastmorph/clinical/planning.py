@@ -192,7 +192,7 @@ class PlannedPart:
     solid : TriangleMesh, optional
         Closed and oriented outwards, mm, in the frame of the shapes; None where there is nothing.
     volume, deviation : float
-        cc, of that solid; its standard deviation, NaN where nobody knows it.
+        cc, of that solid; its standard deviation, NaN where unknown.
     """
 
     solid: TriangleMesh | None
@@ -256,7 +256,7 @@ class Plan(Shown):
     thickness : (n,) float
         How far the target's skin lies outside (+) or inside (-) of the skin as it is, the shortest way, mm.
     note : Finding
-        What has to be said with it each time.
+        What must be stated with it each time.
     synthetic : bool
         Whether the model is no model of people: then nothing of this may appear as advice.
     """
@@ -271,8 +271,8 @@ class Plan(Shown):
     synthetic: bool
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{one.side} {one.volume:+.0f} ± {one.deviation:.0f} cc" for one in self.sides)
-        return f"Plan({self.target} minus scanned: {told}; {self.note.message})"
+        sides = ", ".join(f"{one.side} {one.volume:+.0f} ± {one.deviation:.0f} cc" for one in self.sides)
+        return f"Plan({self.target} minus scanned: {sides}; {self.note.message})"
 
     def side(self, name: str) -> SidePlan:
         """One of its sides."""

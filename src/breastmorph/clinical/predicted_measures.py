@@ -66,7 +66,7 @@ def predicted_nipples(model: ShapeModel, prediction: Prediction) -> tuple[Predic
 
 
 def predicted_side(prediction: Prediction) -> PredictedSide:
-    """What measures of a predicted shape are told of the side that is predicted."""
+    """The predicted side, with the standard deviation of a measure of it."""
     return PredictedSide(prediction.region.sides, lambda reading: deviation_of(reading, prediction))
 
 
@@ -121,7 +121,7 @@ DIFFERENCE = "difference"  # the name of its volume
 
 
 @dataclass(frozen=True, eq=False)
-class Lacking:
+class MissingVolume:
     """What lies between a chest and its prediction.
 
     Attributes
@@ -142,7 +142,7 @@ class Lacking:
         return Measure(DIFFERENCE, "volume", self.volume, "cc", None, self.deviation, "model", predicted=True)
 
 
-def lacking(shape: Floats, prediction: Prediction) -> Lacking:
+def missing_volume(shape: Floats, prediction: Prediction) -> MissingVolume:
     """What a flap, an implant or a prosthesis would have to fill.
 
     Parameters
@@ -160,4 +160,4 @@ def lacking(shape: Floats, prediction: Prediction) -> Lacking:
     for corner in range(3):
         np.add.at(gradient, changed[:, corner], outwards)
     found = Reading(volume, np.arange(len(shape)), gradient)
-    return Lacking(solid, volume, deviation_of(found, prediction))
+    return MissingVolume(solid, volume, deviation_of(found, prediction))

@@ -78,7 +78,7 @@ def with_measures(model: ShapeModel, prediction: Prediction, stated: Sequence[Re
             for request, feature, value in zip(stated, features, values, strict=True)
         ]
     )
-    doubt = np.sqrt(((slopes @ flat.T) ** 2).sum(axis=1) + prediction.rest_variance * (slopes**2).sum(axis=1))
+    sds = np.sqrt(((slopes @ flat.T) ** 2).sum(axis=1) + prediction.rest_variance * (slopes**2).sum(axis=1))
     exactness = np.diag((_EXACT * np.maximum(np.abs(wanted), 1.0)) ** 2)
     score = np.zeros(len(flat))
     shape = prediction.shape
@@ -89,8 +89,8 @@ def with_measures(model: ShapeModel, prediction: Prediction, stated: Sequence[Re
         score = by_mode.T @ np.linalg.solve(spread, wanted - now + by_mode @ score)
         shape = prediction.shape.copy()
         shape[region] += (score @ flat).reshape(-1, 3)
-    told = by_mode.T @ np.linalg.solve(spread, by_mode)
-    values_left, vectors = np.linalg.eigh(np.eye(len(flat)) - told)
+    explained = by_mode.T @ np.linalg.solve(spread, by_mode)
+    values_left, vectors = np.linalg.eigh(np.eye(len(flat)) - explained)
     root = (vectors * np.sqrt(np.maximum(values_left, 0.0))) @ vectors.T
     far = [
         warning(
@@ -99,7 +99,7 @@ def with_measures(model: ShapeModel, prediction: Prediction, stated: Sequence[Re
             name=request.name,
             deviations=abs(want - value) / sd,
         )
-        for request, want, value, sd in zip(stated, wanted, values, doubt, strict=True)
+        for request, want, value, sd in zip(stated, wanted, values, sds, strict=True)
         if abs(want - value) > _WORTH_A_WORD * sd
     ]
     words = tuple(
@@ -126,13 +126,13 @@ def _found(known: Mapping[str, Feature], request: Request) -> Feature:
     return known[name]
 
 
-_GONE = 0.35  # of the other breast's volume: what a flat chest may seem to hold
-_STATED_GONE = 0.7  # the same without landmarks of that side: only a clear breast contradicts
+_ABSENT = 0.35  # of the other breast's volume: what a flat chest may seem to hold
+_STATED_ABSENT = 0.7  # the same without landmarks of that side: only a clear breast contradicts
 _NO_BREAST = 40.0  # cc: less than any adult breast
 _FLAT = 100.0  # cc that a volume may be wrong by on a flat chest
 
 
-def counts_as_gone(
+def counts_as_absent(
     model: ShapeModel, shape: Floats, missing: str | Bools, absent_side: str = "", *, replace: bool = False
 ) -> bool:
     """Whether there is no breast where one is to be predicted; what contradicts the scan is refused.
@@ -147,7 +147,7 @@ def counts_as_gone(
     missing : {"left", "right", "both"} or (n,) bool
         The side, or painted vertices. Painted ones may be part of a breast: of them only ``absent_side`` tells.
     absent_side : str
-        The side that the scan has no landmarks of, or empty. Points there are worth nothing, so it counts as gone.
+        The side that the scan has no landmarks of, or empty. Points there are worth nothing, so it counts as absent.
     replace : bool
         A breast that is there is predicted nevertheless.
 
@@ -178,8 +178,8 @@ def counts_as_gone(
                 side=there[0],
             )
         return not there
-    gone = is_gone(model, shape, missing, stated=bool(absent_side))
-    if not gone and not replace:
+    absent = is_absent(model, shape, missing, stated=bool(absent_side))
+    if not absent and not replace:
         raise BreastMorphError(
             "the {side} breast is there: it has no landmarks, but its skin shows it"
             if absent_side
@@ -188,10 +188,10 @@ def counts_as_gone(
             code="breast-there/without-landmarks" if absent_side else "breast-there",
             side=missing,
         )
-    return gone or bool(absent_side)
+    return absent or bool(absent_side)
 
 
-def is_gone(model: ShapeModel, shape: Floats, side: str, *, stated: bool = False) -> bool:
+def is_absent(model: ShapeModel, shape: Floats, side: str, *, stated: bool = False) -> bool:
     """Whether a side of a registered shape (n, 3), mm, has no breast, by its volume against the other side's.
 
     Parameters
@@ -217,7 +217,7 @@ def is_gone(model: ShapeModel, shape: Floats, side: str, *, stated: bool = False
             side=other_side(side),
             other=max(other, 0.0),
         )
-    return own < (max(_STATED_GONE * other, _FLAT) if stated else max(_GONE * other, _NO_BREAST))
+    return own < (max(_STATED_ABSENT * other, _FLAT) if stated else max(_ABSENT * other, _NO_BREAST))
 
 
 def predicted_by(
@@ -248,7 +248,7 @@ def predicted_by(
         The earlier scan has no breast there either, or a measure does not belong to the missing skin.
     """
     for side in predictor.region.sides:
-        if earlier is not None and is_gone(model, earlier, side):
+        if earlier is not None and is_absent(model, earlier, side):
             raise BreastMorphError(
                 "the earlier scan has no {side} breast either",
                 "Give a scan from before the operation",
@@ -256,8 +256,8 @@ def predicted_by(
                 side=side,
             )
     columns = [one for one in stated if one.name in predictor.columns and not one.relative]
-    told = {one.name: one.in_unit("") for one in columns}
-    found = predictor.predict(shape, earlier, told)
+    columns_given = {one.name: one.in_unit("") for one in columns}
+    found = predictor.predict(shape, earlier, columns_given)
     return with_measures(model, found, [one for one in stated if one not in columns])
 
 

@@ -76,8 +76,8 @@ class Prediction(Shown):
 
     def __repr__(self) -> str:
         mean = self.sd_normal[self.region.breast].mean()
-        doubts = doubted(self.warnings)
-        return f"Prediction({self.region.called}, ± {mean:.1f} mm along the normal on average{doubts})"
+        warned = doubted(self.warnings)
+        return f"Prediction({self.region.called}, ± {mean:.1f} mm along the normal on average{warned})"
 
     @property
     def mesh(self) -> TriangleMesh:
@@ -104,7 +104,7 @@ class Prediction(Shown):
     def drawn(self, rng: np.random.Generator) -> Floats:
         """A plausible alternative, (n, 3), of the directions that hold nearly all of the variance.
 
-        The rest is fine wrinkles that the registrations of the left-out subjects differ in; nobody has them.
+        The rest is fine wrinkles that the registrations of the left-out subjects differ in, no real shape has them.
         """
         shape = self.shape.copy()
         draw = rng.standard_normal(len(self.leading)).astype(np.float32)
@@ -117,8 +117,8 @@ class Prediction(Shown):
         flat = self.modes.reshape(len(self.modes), -1)
         values, vectors = np.linalg.eigh(flat @ flat.T)
         order = np.argsort(values)[::-1]
-        held = np.cumsum(values[order]) / max(float(values.sum()), 1e-30)
-        kept = order[: int(np.searchsorted(held, _SAMPLED) + 1)]
+        explained = np.cumsum(values[order]) / max(float(values.sum()), 1e-30)
+        kept = order[: int(np.searchsorted(explained, _SAMPLED) + 1)]
         return (vectors[:, kept].T @ flat).reshape(len(kept), *self.modes.shape[1:])
 
     def _by_vertex(self, variance: NDArray[np.floating]) -> Floats:

@@ -167,7 +167,7 @@ class _Learnt:
 
 @dataclass(frozen=True, eq=False)
 class BreastPredictor:
-    """A model prepared to predict one missing region in many torsos; :func:`learnt_predictor` makes one.
+    """A model prepared to predict one missing region in many torsos; :func:`fit_predictor` makes one.
 
     Attributes
     ----------
@@ -231,7 +231,7 @@ class BreastPredictor:
         told : mapping from a name of ``columns`` to her number, optional
         """
         view, learnt, mean = self.view, self.learnt, self.frame.mean
-        lay, laid = self._laid(shape)
+        lay, laid = self._align(shape)
         known = view.known(laid) - learnt.known_mean
         products = (learnt.centred @ known.astype(np.float32)).astype(np.float64)
         weights = learnt.left_out.solve(products, self.choice.noise)
@@ -327,12 +327,12 @@ class BreastPredictor:
 
     def mean_shape(self, shape: Floats) -> Floats:
         """The torso with the model's mean breast joined to it, (n, 3): what is known without any evidence."""
-        lay, laid = self.view.laid(shape)
+        lay, laid = self.view.align(shape)
         mean = self.frame.mean
         joined = self.view.joined(mean[self.view.seam.region], mean, laid)
         return self._completed(shape, lay.inverse().apply(joined))
 
-    def _laid(self, shape: Floats) -> tuple[Similarity, Floats]:
+    def _align(self, shape: Floats) -> tuple[Similarity, Floats]:
         """A shape on the mean; refuses one of another model or unit."""
         if shape.shape != self.frame.mean.shape:
             raise BreastMorphError(
@@ -341,7 +341,7 @@ class BreastPredictor:
                 n_shape=len(shape),
                 n_mean=len(self.frame.mean),
             )
-        lay, laid = self.view.laid(shape)
+        lay, laid = self.view.align(shape)
         if not SIZES_IN_MM[0] < lay.scale < SIZES_IN_MM[1]:
             raise MeshProblem(
                 "the scan is {scale:.2g} times as large as the model's mean",
@@ -391,7 +391,7 @@ class BreastPredictor:
         return warnings, max(1.0, worst)
 
 
-def learnt_predictor(
+def fit_predictor(
     model: ShapeModel,
     missing: str | Bools,
     evidence: Evidence = "surface",
@@ -433,7 +433,7 @@ def _with_best_plane(view: TorsoView, found: TrainingShapes, p: PredictionParame
     tried = [replace(view, along=a, midline=w) for a in p.along_shares for w in p.midline_weights]
     missed = np.zeros(len(tried))
     for subject in range(0, found.count, max(1, found.count // p.trial_subjects)):
-        laid = view.laid(view.frame.to_frame.apply(found.shape(subject)))[1]
+        laid = view.align(view.frame.to_frame.apply(found.shape(subject)))[1]
         skin = operation.of(laid, subject)
         for k, one in enumerate(tried):
             off = (one.mirror_image(skin) - laid)[breast]
@@ -450,11 +450,11 @@ def _read(view: TorsoView, found: TrainingShapes, p: PredictionParameters) -> _R
     off_chest, beside = np.empty(n), np.empty((n, b, 3), dtype=np.float32)
     for row in range(n):
         shape = frame.to_frame.apply(found.shape(row // 2))
-        laid = view.laid(frame.mirrored(shape) if row % 2 else shape)[1]
+        laid = view.align(frame.mirrored(shape) if row % 2 else shape)[1]
         # Her breast is to be predicted from the skin that an operation would leave.
         skin = operation.of(laid, row) if operation else laid
         if not view.mirrors:  # the skin that she is laid on by is operated too
-            again, skin = view.laid(skin)
+            again, skin = view.align(skin)
             laid = again.apply(laid)
         known.append(view.known(skin).astype(np.float32))
         off_chest[row] = view.off_chest(skin)

@@ -73,7 +73,7 @@ class Repeatability:
     source: str
 
     def of_change(self, measure: Measure) -> float:
-        """Standard deviation of the difference of two measurements; NaN where nobody knows it."""
+        """Standard deviation of the difference of two measurements; NaN where unknown."""
         return math.sqrt(2.0) * self.measures.get(key_of(measure), math.nan)
 
     def as_record(self) -> dict[str, Any]:

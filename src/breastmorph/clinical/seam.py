@@ -65,12 +65,12 @@ class Seam:
 
 _BAND = 30.0  # mm of free skin along the border that are looked at
 _DRAWN = 32  # differences of two people
-_SHARPEST = 99.0  # percent of the places that bend less than what is told
+_SHARPEST = 99.0  # percent of the places that bend less than what is reported
 _STIFF = 0.1  # of the usual difference: places where people differ less than that count as differing by it
 
 
 class JoinedBorder:
-    """The free skin along the border of what is held.
+    """The free skin along the border of fixed skin.
 
     Parameters
     ----------

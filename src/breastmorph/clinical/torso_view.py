@@ -59,7 +59,7 @@ class TorsoView:
         normals = vertex_normals(frame.mean, frame.faces)
         return cls(frame, region, seam, normals, evidence, not model.keeps_size)
 
-    def laid(self, shape: Floats) -> tuple[Similarity, Floats]:
+    def align(self, shape: Floats) -> tuple[Similarity, Floats]:
         """How a shape (n, 3) lies on the mean by its thorax, and the shape there."""
         chest = self.chest
         lay = Similarity.fit(shape[chest], self.frame.mean[chest], with_scale=self.with_scale)

@@ -65,7 +65,7 @@ class ChestWall:
     rim : (b, 2) int
         Border edges of the faces, each as its face runs through it.
     bare : (p,) int
-        Vertices of bare skin that hold the wall.
+        Vertices of bare skin that support the wall.
     """
 
     faces: Ints
@@ -77,9 +77,9 @@ class ChestWall:
 
     def points(self, vertices: Floats) -> Floats:
         """The wall under vertices ``ids`` of a shape (n, 3), (k, 3)."""
-        held = np.zeros((self._basis.shape[1], 3))
-        held[: len(self.bare)] = vertices[self.bare]
-        wall: Floats = self._basis @ self._solved(held)
+        given = np.zeros((self._basis.shape[1], 3))
+        given[: len(self.bare)] = vertices[self.bare]
+        wall: Floats = self._basis @ self._solved(given)
         return wall
 
     def _solved(self, right: Floats, *, transposed: bool = False) -> Floats:
@@ -316,7 +316,7 @@ class Volume:
     uncertainty : float
         Standard deviation, cc.
     source : str
-        What that comes from: "wall", which nobody sees, "border" of the footprint, or both.
+        What that comes from: "wall", which is hidden, "border" of the footprint, or both.
     """
 
     cc: float
@@ -426,7 +426,7 @@ class BreastVolumes:
             known = [behind[np.searchsorted(whole.ids, wall.ids)] for wall in walls]
         cc, *moved = (_volume(*wall.body(shape, at)) for wall, at in zip(walls, known, strict=True))
         by_border = 0.5 * (max(cc, *moved) - min(cc, *moved))
-        if definition == FLAT_WALL:  # nobody claims that the chest is there
+        if definition == FLAT_WALL:  # it does not claim to be the chest
             return Volume(cc, by_border, "border")
         return Volume(cc, float(np.hypot(by_border, self._by_wall(shape, side, behind))), "border, wall")
 

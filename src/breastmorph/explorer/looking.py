@@ -10,7 +10,7 @@ import numpy as np
 
 from breastmorph.clinical.distance_meter import densely, tape_lines
 from breastmorph.clinical.distances import DISTANCES, DRAWN, KINDS
-from breastmorph.clinical.examination import UNKNOWN, SymmetryGauge, both_sides
+from breastmorph.clinical.examination import UNKNOWN, SymmetryMeter, both_sides
 from breastmorph.clinical.skin_points import SkinPoints
 from breastmorph.explorer.answers import bad_request, not_now
 from breastmorph.explorer.arrays import packed
@@ -53,8 +53,8 @@ def _thorax(model: ShapeModel) -> Bools:
 
 
 @lru_cache(maxsize=4)
-def _gauge(model: ShapeModel) -> SymmetryGauge:
-    return SymmetryGauge(model.mean_mesh, completed_landmarks(model.mean_mesh, model.landmarks), model.mirror)
+def _gauge(model: ShapeModel) -> SymmetryMeter:
+    return SymmetryMeter(model.mean_mesh, completed_landmarks(model.mean_mesh, model.landmarks), model.mirror)
 
 
 def laid_on(model: ShapeModel, shape: NamedShape, other: NamedShape) -> Floats:

@@ -12,7 +12,7 @@ from breastmorph.clinical.editing import Editor
 from breastmorph.clinical.feature_requests import Request
 from breastmorph.clinical.patient import Patient
 from breastmorph.clinical.prediction import Prediction
-from breastmorph.clinical.predictor import BreastPredictor, learnt_predictor
+from breastmorph.clinical.predictor import BreastPredictor, fit_predictor
 from breastmorph.clinical.training_shapes import training_shapes
 from breastmorph.clinical.volume import BreastVolumes
 from breastmorph.cohort import Cohort
@@ -118,7 +118,7 @@ def predict_breasts(job: PartJob) -> Made:
             f"{len(cohort)} subjects with both breasts are too few to predict each by the others; "
             f"{_FEWEST_TO_LEARN + 1} are needed"
         )
-    everybody = learnt_predictor(model, "right", "surface", None, training_shapes(model, cohort))
+    everybody = fit_predictor(model, "right", "surface", None, training_shapes(model, cohort))
     volumes = BreastVolumes.of_model(model)
     errors: list[_Errors] = []
     chosen = _drawn(cohort, settings["subjects"], settings["seed"], "predict")

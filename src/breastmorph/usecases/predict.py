@@ -9,15 +9,15 @@ from breastmorph.clinical.feature_requests import Request
 from breastmorph.clinical.measure_table import MeasureTable
 from breastmorph.clinical.patient import Patient
 from breastmorph.clinical.predicted_measures import (
-    Lacking,
+    MissingVolume,
     PredictedNipple,
-    lacking,
+    missing_volume,
     predicted_measures,
     predicted_nipples,
 )
-from breastmorph.clinical.predicting import counts_as_gone, predicted_by, with_skin
+from breastmorph.clinical.predicting import counts_as_absent, predicted_by, with_skin
 from breastmorph.clinical.prediction import Prediction
-from breastmorph.clinical.predictor import BreastPredictor, learnt_predictor
+from breastmorph.clinical.predictor import BreastPredictor, fit_predictor
 from breastmorph.clinical.torso_view import Evidence
 from breastmorph.clinical.training_shapes import training_shapes
 from breastmorph.cohort import Cohort
@@ -84,7 +84,7 @@ class PredictResult:
     prediction: Prediction
     was_absent: bool
     nipples: tuple[PredictedNipple, ...]
-    difference: Lacking
+    difference: MissingVolume
 
     @property
     def own_warnings(self) -> tuple[Finding, ...]:
@@ -113,7 +113,7 @@ class PredictorCache:
             self._kept.clear()
         key = (side, evidence)
         if key not in self._kept:
-            self._kept[key] = learnt_predictor(model, side, evidence)
+            self._kept[key] = fit_predictor(model, side, evidence)
         self._kept.move_to_end(key)
         while len(self._kept) > self._most:
             self._kept.popitem(last=False)
@@ -144,7 +144,7 @@ def predict(request: PredictRequest, cache: PredictorCache | None = None) -> Pre
     patient = open_subject(model, request.subject)
     replaced = not patient.absent_side if request.replace is None else request.replace
     with error_context(path_of(request.subject)):
-        was_absent = counts_as_gone(
+        was_absent = counts_as_absent(
             model, patient.shape, missing, patient.absent_side, replace=replaced or request.operated
         )
     evidence: Evidence = "surface" if was_absent or request.operated else "points"
@@ -153,11 +153,11 @@ def predict(request: PredictRequest, cache: PredictorCache | None = None) -> Pre
     if cache is not None and subjects is None and isinstance(missing, str):
         predictor = cache.fitted(model, missing, evidence)
     else:
-        predictor = learnt_predictor(model, missing, evidence, subjects=subjects)
+        predictor = fit_predictor(model, missing, evidence, subjects=subjects)
     with error_context(path_of(request.subject)):
         found = predicted_by(predictor, model, patient.shape, earlier, request.known)
     found = with_skin(model, found, patient.skin)
-    difference = lacking(patient.shape, found)
+    difference = missing_volume(patient.shape, found)
     rows = (*predicted_measures(model, found, patient.landmarks), difference.measure)
     prediction = replace(
         found,
