@@ -33,7 +33,7 @@ _SEED = 1  # the last subject lacks the right breast
 def script(path: Path) -> ModuleType:
     """A script of the repository as a module."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[path.stem] = importlib.util.module_from_spec(spec)  # dataclasses look for it there
     spec.loader.exec_module(module)
     return module
 

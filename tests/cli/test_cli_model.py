@@ -109,7 +109,7 @@ def test_flagged_subjects_are_named(folder, tmp_path):
         (["--where", "bmi > 3"], "no table"),
         (["--table", "{}/cohort.csv", "--where", "bmo > 3"], "Its columns are id, bmi, operated"),
         (["--table", "{}/cohort.csv", "--where", "bmi > 99"], "no subject is left"),
-        (["--table", "{}/cohort.csv", "--where", "bmi > 32"], "too few"),
+        (["--table", "{}/cohort.csv", "--where", "bmi > 32"], "more than 1 subject"),
         (["--table", "{}/none.csv"], "none.csv: there is no such file"),
         (["--exclude", "000,xyz"], "xyz"),
         (["--symmetric", "--asymmetry"], "either"),

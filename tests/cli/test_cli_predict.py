@@ -174,7 +174,7 @@ def test_a_raw_scan_is_registered_first(folder, tmp_path, breast_template):
     assert "The right nipple's predicted place: ±" in result.stdout
     assert " cm" in result.stdout  # people read lengths in cm, as `measure` shows them
     assert not re.search(r"SN-NR.* mm", result.stdout)
-    assert result.stderr.count("right side absent") == 1
+    assert result.stderr.count("right breast is absent") == 1
     found = load_mesh(tmp_path / "prediction.ply")
     assert np.array_equal(found.faces, breast_template.mesh.faces)
     # A breast where the scan is flat.

@@ -306,7 +306,7 @@ def test_absent_side_registers_and_is_named(registrar, scan):
     one = scan.landmarks.only([name for name in scan.landmarks if not name.endswith("_right")])
     result = registrar.register(replace(scan, landmarks=one))
     assert result.absent_side == "right"
-    assert any("right side absent" in str(warning) for warning in result.warnings)
+    assert any("right breast is absent" in str(warning) for warning in result.warnings)
     assert "residual_nipple_right" not in result.metrics
     distances = Surface(scan.mesh).closest(result.vertices).distances
     assert distances[breast(result) & (result.vertices[:, 0] > 20)].mean() < 0.3

@@ -187,7 +187,7 @@ def test_a_constant_cohort_has_no_model(kind, tmp_path):
 def test_one_subject_is_too_few_and_two_are_enough(tmp_path):
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
-    assert "too few" in refused(*build(tmp_path / "one", random_shapes(1)))
+    assert "more than 1 subject" in refused(*build(tmp_path / "one", random_shapes(1)))
     assert run(*build(tmp_path / "two", random_shapes(2))).exit_code == 0
     model, cohort = load_model(tmp_path / "two/model.h5"), load_cohort(tmp_path / "two/out")
     assert model.n_components == 1

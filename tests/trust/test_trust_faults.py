@@ -18,7 +18,7 @@ from breastmorph.batch.engine import register_batch
 from breastmorph.batch.executors import InProcess
 from breastmorph.cli import main
 from breastmorph.cohort import load_cohort, packed
-from breastmorph.foundation import files
+from breastmorph.foundation import locks
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.model.files import load_model
@@ -197,7 +197,7 @@ def test_a_killed_evaluation_leaves_whole_files_or_none(folder, tmp_path):
 
 def test_a_second_run_in_one_folder_waits_or_is_told_who_is_there(tmp_path, monkeypatch):
     """Two runs never mix their files: the second is refused with the process that works there."""
-    monkeypatch.setattr(files, "_PATIENCE", 0.2)
+    monkeypatch.setattr(locks, "_PATIENCE", 0.2)
     found = write_scans(tmp_path / "scans", 2)
     rules, out = tiny_recipe(Troubles(slow=0.5)), tmp_path / "out"
     first = threading.Thread(target=register_batch, args=(found, rules, out, InProcess()))
