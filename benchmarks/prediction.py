@@ -408,7 +408,7 @@ def registered_again(model: ShapeModel, cohort: Cohort, subjects: TrainingShapes
         for shape, factors in ((simulated, (1.0,)), (after, (1.0, 0.5, 2.0))):
             for factor in factors:
                 choice = replace(one.choice, noise=factor * one.choice.noise)
-                found = replace(one, learnt=replace(one.learnt, choice=choice)).predict(shape)
+                found = replace(one, fitted=replace(one.fitted, choice=choice)).predict(shape)
                 row.append(lost.errors(found.shape, model.faces)[0])
                 if factor == 1.0:
                     row.append(lost.errors(found.mirrored, model.faces)[0])

@@ -102,19 +102,19 @@ def test_the_sternum_holds_the_plane_where_a_flank_was_changed():
 def test_a_prediction_holds_what_left_out_breasts_hold(strangers):
     shape = operated(strangers[6])
     whole = predictor("surface")
-    learnt = whole.learnt
-    # What was missed, added to the predictions, are the breasts themselves, so that more of them is held_more.
-    average = replace(whole, learnt=replace(learnt, held_more=0.0))
+    fitted = whole.fitted
+    # What was missed, added to the predictions, are the breasts themselves, so that more of them is missed_volume.
+    average = replace(whole, fitted=replace(fitted, missed_volume=0.0))
     more = missing_volume(average.predict(shape).shape, whole.predict(shape)).volume
     size = whole.view.align(shape)[0].scale
-    assert more == pytest.approx(learnt.held_more / 1000.0 / size**3, abs=0.02 * abs(more) + 0.05)
-    twice = replace(whole, learnt=replace(learnt, held_more=2e4))
+    assert more == pytest.approx(fitted.missed_volume / 1000.0 / size**3, abs=0.02 * abs(more) + 0.05)
+    twice = replace(whole, fitted=replace(fitted, missed_volume=2e4))
     assert missing_volume(average.predict(shape).shape, twice.predict(shape)).volume == pytest.approx(
         20.0 / size**3, rel=0.05
     )
     # All points count where a breast is replaced: that is the posterior mean as it stands.
     points = predictor("points")
-    fuller = replace(points, learnt=replace(points.learnt, held_more=2e4))
+    fuller = replace(points, fitted=replace(points.fitted, missed_volume=2e4))
     np.testing.assert_array_equal(points.predict(shape).shape, fuller.predict(shape).shape)
 
 
@@ -185,7 +185,7 @@ def test_the_seam_has_no_step_where_the_skin_was_operated():
     found = predictor("surface")
     gentle = PredictionParameters(operation=OperationLimits(sunken=0.0, slip=0.0))
     untouched = fit_predictor(model(), "right", "surface", gentle)
-    view, rows, plain = found.view, found.learnt.rows, untouched.learnt.rows
+    view, rows, plain = found.view, found.fitted.rows, untouched.fitted.rows
     taken = np.linalg.norm(rows.border[0] - plain.border[0], axis=2).max()
     assert taken > 1.0
     beside, at = view.frame.mean[view.seam.border], view.frame.mean[view.seam.region]

@@ -1,4 +1,4 @@
-"""Left-out subjects in closed form: what a linear prediction misses on unseen subjects, and its best noise."""
+"""Left-out subjects in closed form: what a prediction misses on them, its best noise, how errors grow at the border."""
 
 from __future__ import annotations
 
@@ -160,3 +160,37 @@ def best_choice(
             allowed.append(k)
     taken = max(allowed, key=lambda k: (found[k][0], scores[k]))
     return Choice(found[taken][0], found[taken][1], float(scores[taken]), found[best][0])
+
+
+@dataclass(frozen=True)
+class BorderSpread:
+    """How a prediction's uncertainty is widened by how badly it meets the scan at the border of the missing region.
+
+    Attributes
+    ----------
+    level, growth : float
+        The size of errors relative to their average is exp(level + growth log mismatch), the mismatch in mm.
+    limits : tuple of float
+        Within which that factor stays.
+    """
+
+    level: float
+    growth: float
+    limits: tuple[float, float]
+
+    @classmethod
+    def fit(cls, mismatch: Floats, size: Floats, limits: tuple[float, float]) -> Self:
+        """From left-out shapes: their mismatch at the border (N,), mm, and the relative size of their errors (N,).
+
+        The growth is between 0 and 1; errors over the factor have a mean square of 1.
+        """
+        x, y = np.log(np.maximum(mismatch, 1e-9)), np.log(np.maximum(size, 1e-9))
+        x0 = x.mean()
+        growth = float(np.clip(((x - x0) @ y) / max(float((x - x0) @ (x - x0)), 1e-12), 0.0, 1.0))
+        level = 0.5 * np.log((size**2 * np.exp(-2.0 * growth * (x - x0))).mean())
+        return cls(float(level - growth * x0), growth, limits)
+
+    def factor(self, mismatch: float) -> float:
+        """By what the uncertainty is multiplied at a mismatch in mm."""
+        logarithm = np.array([self.level, self.growth]) @ [1.0, np.log(max(mismatch, 1e-9))]
+        return float(np.clip(np.exp(logarithm), *self.limits))

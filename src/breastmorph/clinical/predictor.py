@@ -1,26 +1,26 @@
 """Predicting a missing breast: the likeliest shape given the rest of the torso, and how sure that is.
 
-Shapes are laid on each other by the thorax away from both breasts, at their own size. The model counts every subject
-twice, as she is and mirrored: nobody's left side is special. The prediction is the mean of the Gaussian of these shapes
+Shapes are aligned by the thorax away from both breasts, at their own size. The model counts every subject twice, as she
+is and mirrored: left and right sides are alike. The prediction is the mean of the Gaussian of these shapes
 after what is known of a torso was observed: that of ``ShapeModel.posterior``, as a test shows, written in products of
 shapes instead of modes. It departs from it in five things:
 
 - Noise and share of the mirror image are those that predict left-out subjects best (:class:`LeftOut` has all of them
   in closed form, which is why products are used), where ``posterior`` is given a noise.
 - A share of the mirror image is taken as it is and the rest predicted: two sides of a woman are alike in ways that few
-  subjects cannot teach.
-- Where the breast is gone, the predicted one holds what left-out breasts hold on average: a mean shape is smoother than
-  the shapes that it is a mean of, and holds less.
+  subjects cannot show.
+- Where the breast is absent, the predicted one has the volume that left-out breasts have on average: a mean shape is
+  smoother than the shapes that it is a mean of, and has less volume.
 - The prediction runs into the scan without a step (:class:`Seam`), where a posterior mean leaves one at the border.
-- The uncertainty is what the prediction missed on left-out subjects. It holds all there is to miss: what the known skin
-  does not tell, what the model cannot express, and the registration; the posterior's variance has the first alone. It
-  is larger where the prediction meets the scan badly at the region's border.
+- The uncertainty is what the prediction missed on left-out subjects. It contains all there is to miss: what the known
+  skin does not show, what the model cannot express, and the registration; the posterior's variance has the first
+  alone. It is larger where the prediction meets the scan badly at the region's border (:class:`BorderSpread`).
 
-What counts as known depends on the case. Where the breast is gone, the position of a registered point *along* the
+What counts as known depends on the case. Where the breast is absent, the position of a registered point *along* the
 skin must not count: the landmarks of both breasts steer one smooth registration, so in subjects with two breasts the
-points of one side tell of the other, which a scan after a mastectomy cannot. Nor must the skin beside the lost
-breast: the operation changed it, and what it seems to tell of the breast is told by the operation. There only the
-surface of the other breast and of the thorax away from both is evidence, seen from the sternum and the healthy half;
+points of one side depend on the other, which those of a scan after a mastectomy cannot. Nor must the skin beside the
+lost breast: the operation changed it, and what it seems to show of the breast comes from the operation. There only the
+surface of the other breast and of the thorax away from both is evidence, aligned by the sternum and the healthy half;
 the mirror image stands on her own chest wall and sternum (:meth:`MirrorFrame.mirrored_by_surface`); and left-out
 subjects are operated first (:mod:`breastmorph.clinical.missing_region`). Where a breast that is there is replaced,
 all points count. Where both are missing, nothing is mirrored: the surface of the thorax is all the evidence there is.
@@ -35,7 +35,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.clinical.left_out import Choice, LeftOut, best_choice
+from breastmorph.clinical.left_out import BorderSpread, Choice, LeftOut, best_choice
 from breastmorph.clinical.mirror_frame import MirrorFrame
 from breastmorph.clinical.missing_region import (
     BOTH,
@@ -56,10 +56,6 @@ from breastmorph.mesh.geometry import Similarity, face_cross, vertex_areas, vert
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.anatomy import SIZES_IN_MM
 
-_ROUNDS = 4  # of weighing the training shapes by how usual they are
-_SPREADS = (0.5, 3.0)  # a subject's uncertainty relative to the average one
-
-
 # How much worse than any of the model's subjects a scan fits.
 _MISFITS = {
     "fits-worse/thorax": N_("its thorax fits {ratio:.1f} times worse than the worst of the model's subjects"),
@@ -78,8 +74,8 @@ class PredictionParameters:
     blend: float = 12.0  # mm over which a difference at the region's border fades out
     rise: float = 5.0  # mm over which what an operation took beside the region is made good
     noise: float | None = None  # mm; chosen by leave-one-out likelihood when not given
-    # By how much the registration of a woman with one breast lays the points of it elsewhere than that of a woman with
-    # two, mm, and how far these go together, mm: with surface evidence the noise is at least theirs. Leave-one-out over
+    # By how much the registration of a woman with one breast places its points elsewhere than that of a woman with two,
+    # mm, and how far these go together, mm: with surface evidence the noise is at least theirs. Leave-one-out over
     # registered subjects cannot know it, since the landmarks of both their breasts steered them.
     registration_error: float = 3.5
     registration_length: float = 60.0
@@ -95,16 +91,18 @@ class PredictionParameters:
     )  # tried; to a shape's variance
     mirror_shares: tuple[float, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)  # tried
     # Degrees of freedom of Student's distribution of what mirror images miss, with surface evidence: most women's
-    # breasts are alike, and the few pairs that differ much must not decide what all others are told.
+    # breasts are alike, and the few pairs that differ much must not decide what is predicted for all others.
     outlying: float = 1.0
+    weighing_rounds: int = 4  # of weighing the training shapes by how usual they are
     trial_points: int = 400  # of the missing breast, on which noise and share are chosen
+    spread_limits: tuple[float, float] = (0.5, 3.0)  # of BorderSpread
     unusual: float = 1.5  # times the worst subject's misfit: worth a warning ...
     refused: float = 4.0  # ... and not a torso of this model
     synthetic_seed: int = 0  # of the subjects drawn where the model keeps none
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _TrainingRows:
     """What is kept of the training shapes and their mirror images, (N, ...), all about the mean.
 
     ``inside`` is the missing skin less what the seam continues into it, ``border`` the known skin next to it; each of
@@ -118,10 +116,10 @@ class _Rows:
     patch: NDArray[
         np.float32
     ]  # (N, m + b, 3) her own missing skin as it rises out of the border, and the border
-    off_chest: Floats  # (N,) root mean square distance of the laid thorax from the mean's, mm
+    off_chest: Floats  # (N,) root mean square distance of the aligned thorax from the mean's, mm
 
-    def kept(self, keep: Bools) -> _Rows:
-        return _Rows(
+    def kept(self, keep: Bools) -> _TrainingRows:
+        return _TrainingRows(
             self.subjects[keep],
             self.known[keep],
             (self.inside[0][keep], self.inside[1][keep]),
@@ -132,42 +130,41 @@ class _Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class _Learnt:
-    """What the training shapes teach.
+class _Fit:
+    """What is fitted to the training shapes.
 
     Attributes
     ----------
-    rows : _Rows
+    rows : _TrainingRows
     known_mean : (f,) float
     centred : (N, f) float32
         What is known of the rows about its mean.
     left_out : LeftOut
     choice : Choice
     missed : (N, m, 3) float32
-        What the prediction missed on every left-out shape, laid on the mean, mm.
-    held_more : float
-        By how much left-out breasts hold more than their predictions on average, mm cubed.
+        What the prediction missed on every left-out shape, aligned with the mean, mm.
+    missed_volume : float
+        By how much the volume of left-out breasts exceeds that of their predictions on average, mm cubed.
     worst_misfit, worst_off_chest : float
         Of any left-out shape.
-    by_mismatch : (2,) float
-        See :func:`_spread_by_mismatch`.
+    border_spread : BorderSpread
     """
 
-    rows: _Rows
+    rows: _TrainingRows
     known_mean: Floats
     centred: NDArray[np.float32]
     left_out: LeftOut
     choice: Choice
     missed: NDArray[np.float32]
-    held_more: float
+    missed_volume: float
     worst_misfit: float
     worst_off_chest: float
-    by_mismatch: Floats
+    border_spread: BorderSpread
 
 
 @dataclass(frozen=True, eq=False)
 class BreastPredictor:
-    """A model prepared to predict one missing region in many torsos; :func:`fit_predictor` makes one.
+    """A model prepared to predict one missing region in many torsos; :func:`fit_predictor` makes it.
 
     Attributes
     ----------
@@ -177,7 +174,7 @@ class BreastPredictor:
         Of the training shapes, in words.
     lost_variance : float
         Variance of a coordinate that they lack, mm squared.
-    learnt : _Learnt
+    fitted : _Fit
     columns : mapping from name to (k,) float
         What a table says of them; see :class:`TrainingShapes`.
     """
@@ -186,12 +183,12 @@ class BreastPredictor:
     parameters: PredictionParameters
     source: str
     lost_variance: float
-    learnt: _Learnt
+    fitted: _Fit
     columns: Mapping[str, Floats] = field(default_factory=dict)
 
     @property
     def frame(self) -> MirrorFrame:
-        """The symmetric mean that torsos are laid on."""
+        """The symmetric mean that torsos are aligned with."""
         return self.view.frame
 
     @property
@@ -202,23 +199,23 @@ class BreastPredictor:
     @property
     def choice(self) -> Choice:
         """Noise and share of the mirror image."""
-        return self.learnt.choice
+        return self.fitted.choice
 
     @property
     def missed(self) -> NDArray[np.float32]:
-        """What the prediction missed on every left-out shape, laid on the mean, (N, m, 3), mm."""
-        return self.learnt.missed
+        """What the prediction missed on every left-out shape, aligned with the mean, (N, m, 3), mm."""
+        return self.fitted.missed
 
     def without(self, subject: int) -> Self:
-        """The predictor of everybody but one subject: its noise, its mean and its uncertainty do not know her.
+        """The predictor of all subjects but one: its noise, its mean and its uncertainty do not know her.
 
-        The thorax of the common mean, on which all are laid, stays.
+        The thorax of the common mean, with which all are aligned, stays.
         """
-        others = self.learnt.rows.kept(self.learnt.rows.subjects != subject)
-        return replace(self, learnt=_learnt(self.view, others, self.lost_variance, self.parameters))
+        others = self.fitted.rows.kept(self.fitted.rows.subjects != subject)
+        return replace(self, fitted=_fit(self.view, others, self.lost_variance, self.parameters))
 
     def predict(
-        self, shape: Floats, earlier: Floats | None = None, told: Mapping[str, float] | None = None
+        self, shape: Floats, earlier: Floats | None = None, numbers: Mapping[str, float] | None = None
     ) -> Prediction:
         """Predict the missing region of a torso.
 
@@ -228,42 +225,40 @@ class BreastPredictor:
             In the model's correspondence, mm, in any pose. What it has in the missing region does not matter.
         earlier : (n, 3) float, optional
             The same woman before the operation, in any pose. Then the breast of that time takes the place.
-        told : mapping from a name of ``columns`` to her number, optional
+        numbers : mapping from a name of ``columns`` to her number, optional
         """
-        view, learnt, mean = self.view, self.learnt, self.frame.mean
-        lay, laid = self._align(shape)
-        known = view.known(laid) - learnt.known_mean
-        products = (learnt.centred @ known.astype(np.float32)).astype(np.float64)
-        weights = learnt.left_out.solve(products, self.choice.noise)
-        warnings, excess = self._judged(laid, known, weights)
-        mirror, plain = view.mirror_image(laid), view.plain_mirror_image(laid)
+        view, fitted, mean = self.view, self.fitted, self.frame.mean
+        to_mean, aligned = self._align(shape)
+        known = view.known(aligned) - fitted.known_mean
+        products = (fitted.centred @ known.astype(np.float32)).astype(np.float64)
+        weights = fitted.left_out.solve(products, self.choice.noise)
+        warnings, excess = self._judged(aligned, known, weights)
+        mirror, plain = view.mirror_image(aligned), view.plain_mirror_image(aligned)
         inside, border = (
             self._combined(weights, rows, part)
-            for rows, part in zip((learnt.rows.inside, learnt.rows.border), view.parts(mirror), strict=True)
+            for rows, part in zip((fitted.rows.inside, fitted.rows.border), view.parts(mirror), strict=True)
         )
         at, edge = view.seam.region, view.seam.border
-        mismatch = laid[edge] - mean[edge] - border
+        mismatch = aligned[edge] - mean[edge] - border
         off = float(np.sqrt((mismatch**2).sum(axis=1).mean()))
-        spread = (
-            float(np.clip(np.exp(learnt.by_mismatch @ [1.0, np.log(max(off, 1e-9))]), *_SPREADS)) * excess
-        )
+        spread = fitted.border_spread.factor(off) * excess
         part, own, missed = mean[at] + inside, mean, self.missed
         given: tuple[str, ...] = ()
-        if told and earlier is None:
-            further, missed = self._further(weights, told)
-            part, given = part + further, tuple(f"{name} {value:g}" for name, value in told.items())
-        # A prediction's own border is that of the mean: what it has there beyond it, the parts hold already.
+        if numbers and earlier is None:
+            further, missed = self._further(weights, numbers)
+            part, given = part + further, tuple(f"{name} {value:g}" for name, value in numbers.items())
+        # A prediction's own border is that of the mean: what it has there beyond it, the parts contain already.
         if earlier is not None:
-            own, ratio = self._earlier(shape, lay, earlier)
+            own, ratio = self._earlier(shape, to_mean, earlier)
             part, given, spread = own[at], ("an earlier scan",), ratio
-        joined = view.joined(part, own, laid)
+        joined = view.joined(part, own, aligned)
         if earlier is None and view.evidence == "surface":
-            joined += self._fuller(np.vstack([joined, laid[edge]]), missed)
-        back = lay.inverse()
+            joined += self._fuller(np.vstack([joined, aligned[edge]]), missed)
+        back = to_mean.inverse()
         turned = (spread * back.scale / np.sqrt(len(self.missed)) * back.rotation.T).astype(np.float32)
         return Prediction(
             shape=self._completed(shape, back.apply(joined)),
-            mirrored=self._completed(shape, back.apply(view.joined(plain[at], plain, laid))),
+            mirrored=self._completed(shape, back.apply(view.joined(plain[at], plain, aligned))),
             faces=self.frame.faces,
             region=self.region,
             modes=missed @ turned,
@@ -277,60 +272,62 @@ class BreastPredictor:
             given=given,
         )
 
-    def _further(self, weights: Floats, told: Mapping[str, float]) -> tuple[Floats, NDArray[np.float32]]:
+    def _further(self, weights: Floats, numbers: Mapping[str, float]) -> tuple[Floats, NDArray[np.float32]]:
         """How numbers of her change the missing skin, (m, 3), and what is then missed on left-out shapes.
 
-        What the known skin does not tell of a number goes with what it does not tell of the breast.
+        What the known skin does not determine of a number goes with what it does not determine of the breast.
         """
-        rows, left_out = self.learnt.rows, self.learnt.left_out
-        table = np.stack([self.columns[name][rows.subjects] for name in told], axis=1)
+        rows, left_out = self.fitted.rows, self.fitted.left_out
+        table = np.stack([self.columns[name][rows.subjects] for name in numbers], axis=1)
         known = np.isfinite(table.sum(axis=1))
         values = np.where(known[:, None], table, table[known].mean(axis=0))
         off = np.where(known[:, None], left_out.residual_weights(self.choice.noise) @ values, 0.0)
         expected = (weights + left_out.weights / len(weights)) @ values
         flat = self.missed.reshape(len(off), -1)
         slopes = (np.linalg.pinv(off) @ flat).astype(np.float32)
-        further = (np.array(list(told.values())) - expected) @ slopes
+        further = (np.array(list(numbers.values())) - expected) @ slopes
         # Slopes were fitted to the very shapes: they miss a little more on others.
         free = len(left_out.groups)
-        rest = (flat - off.astype(np.float32) @ slopes) * np.float32(np.sqrt(free / max(free - len(told), 1)))
+        rest = (flat - off.astype(np.float32) @ slopes) * np.float32(
+            np.sqrt(free / max(free - len(numbers), 1))
+        )
         return further.reshape(-1, 3), rest.reshape(self.missed.shape)
 
     def _fuller(self, patch: Floats, missed: NDArray[np.float32]) -> Floats:
-        """What a predicted breast with its border, (m + b, 3), lacks to hold what breasts like it hold, (m, 3).
+        """What a predicted breast with its border, (m + b, 3), needs to have the volume of breasts like it, (m, 3).
 
-        An average is smoother than what it is an average of, and holds less. Of all shapes that hold so much, it is the
-        likeliest: the way that the missed shapes have more volume.
+        An average is smoother than what it is an average of, and has less volume. Of all shapes with so much volume, it
+        is the likeliest: the way that the missed shapes have more volume.
         """
         slope = _volume_slope(patch, self.view.patch)[: len(self.view.seam.region)]
         by_shape = np.tensordot(missed, slope.astype(np.float32), 2).astype(np.float64)
         way = np.tensordot(by_shape.astype(np.float32), missed, (0, 0))
         found: Floats = way.astype(np.float64) * (
-            self.learnt.held_more / max(float(by_shape @ by_shape), 1e-12)
+            self.fitted.missed_volume / max(float(by_shape @ by_shape), 1e-12)
         )
         return found
 
-    def _earlier(self, shape: Floats, lay: Similarity, earlier: Floats) -> tuple[Floats, float]:
-        """A torso from before the operation laid on by skin that it left alone; the uncertainty's size.
+    def _earlier(self, shape: Floats, to_mean: Similarity, earlier: Floats) -> tuple[Floats, float]:
+        """A torso from before the operation aligned by skin that it left alone; the uncertainty's size.
 
-        How far the other breast, which nobody operated, is off its earlier shape, tells how far this one may be.
+        How far the other breast, which was not operated, is off its earlier shape, tells how far this one may be.
         """
         view = self.view
         chest, inner = view.region.untouched, view.region.breast
         healthy = view.region.healthy if view.mirrors else chest
         at_own_size = Similarity.fit(earlier[chest], shape[chest], with_scale=False)
-        there, laid = lay.after(at_own_size).apply(earlier), lay.apply(shape)
-        off = ((there - laid)[healthy] * vertex_normals(laid, self.frame.faces)[healthy]).sum(axis=1)
+        there, aligned = to_mean.after(at_own_size).apply(earlier), to_mean.apply(shape)
+        off = ((there - aligned)[healthy] * vertex_normals(aligned, self.frame.faces)[healthy]).sum(axis=1)
         normals = view.normals[inner]
         usual = np.einsum("nmd,md->nm", self.missed[:, inner[view.seam.region]], normals)
         return there, float(np.sqrt((off**2).mean() / max(float((usual**2).mean()), 1e-12)))
 
     def mean_shape(self, shape: Floats) -> Floats:
         """The torso with the model's mean breast joined to it, (n, 3): what is known without any evidence."""
-        lay, laid = self.view.align(shape)
+        to_mean, aligned = self.view.align(shape)
         mean = self.frame.mean
-        joined = self.view.joined(mean[self.view.seam.region], mean, laid)
-        return self._completed(shape, lay.inverse().apply(joined))
+        joined = self.view.joined(mean[self.view.seam.region], mean, aligned)
+        return self._completed(shape, to_mean.inverse().apply(joined))
 
     def _align(self, shape: Floats) -> tuple[Similarity, Floats]:
         """A shape on the mean; refuses one of another model or unit."""
@@ -341,14 +338,14 @@ class BreastPredictor:
                 n_shape=len(shape),
                 n_mean=len(self.frame.mean),
             )
-        lay, laid = self.view.align(shape)
-        if not SIZES_IN_MM[0] < lay.scale < SIZES_IN_MM[1]:
+        to_mean, aligned = self.view.align(shape)
+        if not SIZES_IN_MM[0] < to_mean.scale < SIZES_IN_MM[1]:
             raise MeshProblem(
                 "the scan is {scale:.2g} times as large as the model's mean",
                 "Give it in mm",
-                scale=1.0 / lay.scale,
+                scale=1.0 / to_mean.scale,
             )
-        return lay, laid
+        return to_mean, aligned
 
     def _completed(self, shape: Floats, part: Floats) -> Floats:
         whole = np.array(shape, dtype=np.float64)
@@ -361,21 +358,21 @@ class BreastPredictor:
         """Prediction of a part: the share of the mirror image, and the weighted rest of the training shapes."""
         share = self.choice.mirror_share
         # The weights sum to zero, so the mean of the rest need not be taken off.
-        mixed = weights + self.learnt.left_out.weights / len(weights)
+        mixed = weights + self.fitted.left_out.weights / len(weights)
         rest = [np.tensordot(mixed.astype(np.float32), part, (0, 0)) for part in parts]
         combined: Floats = rest[0] - share * rest[1] + share * mirror
         return combined
 
-    def _judged(self, laid: Floats, known: Floats, weights: Floats) -> tuple[tuple[Finding, ...], float]:
+    def _judged(self, aligned: Floats, known: Floats, weights: Floats) -> tuple[tuple[Finding, ...], float]:
         """Warnings, and how many times worse the known skin fits than that of any subject (at least 1).
 
         Refuses what is no torso of this model.
         """
         p = self.parameters
-        misfit = float(np.linalg.norm(known - weights.astype(np.float32) @ self.learnt.centred))
+        misfit = float(np.linalg.norm(known - weights.astype(np.float32) @ self.fitted.centred))
         ratios = {
-            "fits-worse/thorax": self.view.off_chest(laid) / max(self.learnt.worst_off_chest, 1e-9),
-            "fits-worse/known": misfit / max(self.learnt.worst_misfit, 1e-9),
+            "fits-worse/thorax": self.view.off_chest(aligned) / max(self.fitted.worst_off_chest, 1e-9),
+            "fits-worse/known": misfit / max(self.fitted.worst_misfit, 1e-9),
         }
         what, worst = max(ratios.items(), key=lambda item: item[1])
         if not worst <= p.refused:
@@ -398,7 +395,7 @@ def fit_predictor(
     parameters: PredictionParameters | None = None,
     subjects: TrainingShapes | None = None,
 ) -> BreastPredictor:
-    """Learn from a model's subjects how a region is predicted.
+    """Fit to a model's subjects how a region is predicted.
 
     Parameters
     ----------
@@ -420,8 +417,8 @@ def fit_predictor(
     if isinstance(missing, str) and missing == BOTH:
         evidence = "surface"
     view = _with_best_plane(TorsoView.of(model, missing, evidence, p.region, p.blend), found, p)
-    learnt = _learnt(view, _read(view, found, p), found.lost_variance, p)
-    return BreastPredictor(view, p, found.source, found.lost_variance, learnt, found.columns)
+    fitted = _fit(view, _training_rows(view, found, p), found.lost_variance, p)
+    return BreastPredictor(view, p, found.source, found.lost_variance, fitted, found.columns)
 
 
 def _with_best_plane(view: TorsoView, found: TrainingShapes, p: PredictionParameters) -> TorsoView:
@@ -433,15 +430,15 @@ def _with_best_plane(view: TorsoView, found: TrainingShapes, p: PredictionParame
     tried = [replace(view, along=a, midline=w) for a in p.along_shares for w in p.midline_weights]
     missed = np.zeros(len(tried))
     for subject in range(0, found.count, max(1, found.count // p.trial_subjects)):
-        laid = view.align(view.frame.to_frame.apply(found.shape(subject)))[1]
-        skin = operation.of(laid, subject)
+        aligned = view.align(view.frame.to_frame.apply(found.shape(subject)))[1]
+        skin = operation.of(aligned, subject)
         for k, one in enumerate(tried):
-            off = (one.mirror_image(skin) - laid)[breast]
+            off = (one.mirror_image(skin) - aligned)[breast]
             missed[k] += ((off * view.normals[breast]).sum(axis=1) ** 2).mean()
     return tried[int(missed.argmin())]
 
 
-def _read(view: TorsoView, found: TrainingShapes, p: PredictionParameters) -> _Rows:
+def _training_rows(view: TorsoView, found: TrainingShapes, p: PredictionParameters) -> _TrainingRows:
     frame, seam = view.frame, view.seam
     operation = OperatedSkin(frame, view.region, p.operation) if view.evidence == "surface" else None
     n, m, b = 2 * found.count, len(seam.region), len(seam.border)
@@ -450,18 +447,18 @@ def _read(view: TorsoView, found: TrainingShapes, p: PredictionParameters) -> _R
     off_chest, beside = np.empty(n), np.empty((n, b, 3), dtype=np.float32)
     for row in range(n):
         shape = frame.to_frame.apply(found.shape(row // 2))
-        laid = view.align(frame.mirrored(shape) if row % 2 else shape)[1]
+        aligned = view.align(frame.mirrored(shape) if row % 2 else shape)[1]
         # Her breast is to be predicted from the skin that an operation would leave.
-        skin = operation.of(laid, row) if operation else laid
-        if not view.mirrors:  # the skin that she is laid on by is operated too
+        skin = operation.of(aligned, row) if operation else aligned
+        if not view.mirrors:  # the skin that she is aligned by is operated too
             again, skin = view.align(skin)
-            laid = again.apply(laid)
+            aligned = again.apply(aligned)
         known.append(view.known(skin).astype(np.float32))
         off_chest[row] = view.off_chest(skin)
-        for which, one in enumerate((laid, view.mirror_image(skin))):
+        for which, one in enumerate((aligned, view.mirror_image(skin))):
             off = one - frame.mean
             inside[which, row], border[which, row] = off[seam.region], off[seam.border]
-        beside[row] = (skin - laid)[seam.border]
+        beside[row] = (skin - aligned)[seam.border]
     border[0] += beside
     patch = np.concatenate([inside[0], border[0]], axis=1)
     for which in range(2):
@@ -475,11 +472,11 @@ def _read(view: TorsoView, found: TrainingShapes, p: PredictionParameters) -> _R
         patch[:, :m] += risen
     patch += np.vstack([frame.mean[seam.region], frame.mean[seam.border]]).astype(np.float32)
     inner, outer = (inside[0], inside[1]), (border[0], border[1])
-    return _Rows(np.arange(n) // 2, np.stack(known), inner, outer, patch, off_chest)
+    return _TrainingRows(np.arange(n) // 2, np.stack(known), inner, outer, patch, off_chest)
 
 
 def _volume(patch: Floats, faces: Ints) -> float:
-    """Of the cone from the origin to a patch of skin; with its border held, differences are what lies between two."""
+    """Of the cone from the origin to a patch of skin; with its border fixed, differences are what lies between two."""
     a, b, c = (patch[corner] for corner in faces.T)
     return float((a * np.cross(b, c)).sum()) / 6.0
 
@@ -492,17 +489,44 @@ def _volume_slope(patch: Floats, faces: Ints) -> Floats:
     return slope
 
 
-def _learnt(view: TorsoView, rows: _Rows, lost_variance: float, p: PredictionParameters) -> _Learnt:
-    about: Floats = rows.known.mean(axis=0, dtype=np.float64)
-    centred: NDArray[np.float32] = rows.known - about.astype(np.float32)
+def _fit(view: TorsoView, rows: _TrainingRows, lost_variance: float, p: PredictionParameters) -> _Fit:
+    """Everything that is fitted to the training shapes, with each subject left out in turn."""
+    known_mean: Floats = rows.known.mean(axis=0, dtype=np.float64)
+    centred: NDArray[np.float32] = rows.known - known_mean.astype(np.float32)
     gram = (centred @ centred.T).astype(np.float64)
-    # What a truncation cut off, every real torso has, and each another one: products with itself hold it.
+    # What a truncation cut off, every real torso has, and each another one: products with itself contain it.
     gram += lost_variance * rows.known.shape[1] * np.eye(len(gram))
+    left_out, choice = _choose(view, rows, gram, lost_variance, p)
+    known_mean = known_mean + left_out.weights @ centred / len(centred)
+    weights, share = left_out.residual_weights(choice.noise), np.float32(choice.mirror_share)
+    missed, mismatch = (
+        np.tensordot(weights.astype(np.float32), part[0] - share * part[1], (1, 0))
+        for part in (rows.inside, rows.border)
+    )
+    off_border = np.sqrt((mismatch**2).sum(axis=2).mean(axis=1))
+    return _Fit(
+        rows,
+        known_mean,
+        rows.known - known_mean.astype(np.float32),
+        left_out,
+        choice,
+        missed,
+        missed_volume=_missed_volume(view, rows, missed),
+        worst_misfit=float(np.sqrt(np.einsum("ij,jk,ik->i", weights, gram, weights).max())),
+        worst_off_chest=float(np.hypot(rows.off_chest.max(), np.sqrt(lost_variance))),
+        border_spread=BorderSpread.fit(off_border, _error_sizes(view, missed), p.spread_limits),
+    )
+
+
+def _choose(
+    view: TorsoView, rows: _TrainingRows, gram: Floats, lost_variance: float, p: PredictionParameters
+) -> tuple[LeftOut, Choice]:
+    """Noise and share of the mirror image by left-out subjects, who are weighed by how usual they are."""
     left_out = LeftOut.of(gram, rows.subjects)
     inner = np.flatnonzero(view.region.breast[view.seam.region])
-    normals = view.normals[view.seam.region]
     trial = inner[:: max(1, len(inner) // p.trial_points)]
-    shape, mirror = (np.einsum("nmd,md->nm", part[:, trial], normals[trial]) for part in rows.inside)
+    normals = view.normals[view.seam.region][trial]
+    shape, mirror = (np.einsum("nmd,md->nm", part[:, trial], normals) for part in rows.inside)
     noises = np.array([p.noise]) if p.noise is not None else _noises(view, left_out, p)
     # Without a breast on that side nothing contradicts her own mirror image: only what it misses is predicted.
     shares = (
@@ -510,38 +534,29 @@ def _learnt(view: TorsoView, rows: _Rows, lost_variance: float, p: PredictionPar
     )
     choice = best_choice(left_out, shape, mirror, noises, shares, lost_variance)
     if view.evidence == "surface" and view.mirrors:
-        for _ in range(_ROUNDS):
+        for _ in range(p.weighing_rounds):
             off = left_out.residual_weights(choice.noise) @ (shape - choice.mirror_share * mirror)
             usual = left_out.usual((off**2).mean(axis=1), p.outlying)
             left_out = LeftOut.of(gram, rows.subjects, usual)
         choice = best_choice(left_out, shape, mirror, noises, shares, lost_variance)
-    known_mean = about + left_out.weights @ centred / len(centred)
-    centred = rows.known - known_mean.astype(np.float32)
-    weights = left_out.residual_weights(choice.noise)
-    share = np.float32(choice.mirror_share)
-    missed, mismatch = (
-        np.tensordot(weights.astype(np.float32), part[0] - share * part[1], (1, 0))
-        for part in (rows.inside, rows.border)
-    )
-    held_more = []
+    return left_out, choice
+
+
+def _missed_volume(view: TorsoView, rows: _TrainingRows, missed: NDArray[np.float32]) -> float:
+    """By how much the volume of left-out breasts exceeds that of their predictions on average, mm cubed."""
+    found = []
     for patch, off in zip(rows.patch.astype(np.float64), missed, strict=True):
         predicted = patch.copy()
         predicted[: len(off)] -= off
-        held_more.append(_volume(patch, view.patch) - _volume(predicted, view.patch))
-    along = np.einsum("nmd,md->nm", missed[:, inner], normals[inner])
-    size = np.sqrt((along**2 / np.maximum((along**2).mean(axis=0), 1e-12)).mean(axis=1))
-    return _Learnt(
-        rows,
-        known_mean,
-        centred,
-        left_out,
-        choice,
-        missed,
-        held_more=float(np.mean(held_more)),
-        worst_misfit=float(np.sqrt(np.einsum("ij,jk,ik->i", weights, gram, weights).max())),
-        worst_off_chest=float(np.hypot(rows.off_chest.max(), np.sqrt(lost_variance))),
-        by_mismatch=_spread_by_mismatch(np.sqrt((mismatch**2).sum(axis=2).mean(axis=1)), size),
-    )
+        found.append(_volume(patch, view.patch) - _volume(predicted, view.patch))
+    return float(np.mean(found))
+
+
+def _error_sizes(view: TorsoView, missed: NDArray[np.float32]) -> Floats:
+    """How large the errors of every left-out shape are along the breast's normals, relative to their average, (N,)."""
+    inner = np.flatnonzero(view.region.breast[view.seam.region])
+    along = np.einsum("nmd,md->nm", missed[:, inner], view.normals[view.seam.region][inner])
+    return np.sqrt((along**2 / np.maximum((along**2).mean(axis=0), 1e-12)).mean(axis=1))
 
 
 def _noises(view: TorsoView, left_out: LeftOut, p: PredictionParameters) -> Floats:
@@ -554,16 +569,3 @@ def _noises(view: TorsoView, left_out: LeftOut, p: PredictionParameters) -> Floa
     together = np.pi * p.registration_length**2 / area
     found: Floats = np.maximum(tried, p.registration_error * np.sqrt(max(together, 1.0)))
     return found
-
-
-def _spread_by_mismatch(mismatch: Floats, size: Floats) -> Floats:
-    """How the size of errors (N,), relative to their average, grows with the mismatch at the border (N,).
-
-    Returns (a, b) of spread = exp(a + b log mismatch) with 0 <= b <= 1, scaled such that errors over spread have a mean
-    square of 1.
-    """
-    x, y = np.log(np.maximum(mismatch, 1e-9)), np.log(np.maximum(size, 1e-9))
-    x0 = x.mean()
-    slope = float(np.clip(((x - x0) @ y) / max(float((x - x0) @ (x - x0)), 1e-12), 0.0, 1.0))
-    level = 0.5 * np.log((size**2 * np.exp(-2.0 * slope * (x - x0))).mean())
-    return np.array([level - slope * x0, slope])

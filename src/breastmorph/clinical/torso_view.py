@@ -20,7 +20,7 @@ Evidence = Literal["surface", "points"]
 
 @dataclass(frozen=True, eq=False)
 class TorsoView:
-    """How torsos are looked at to predict one region: laid on each other, told into known and missing.
+    """How torsos are looked at to predict one region: aligned, and divided into known and missing skin.
 
     Attributes
     ----------
@@ -60,14 +60,14 @@ class TorsoView:
         return cls(frame, region, seam, normals, evidence, not model.keeps_size)
 
     def align(self, shape: Floats) -> tuple[Similarity, Floats]:
-        """How a shape (n, 3) lies on the mean by its thorax, and the shape there."""
+        """The similarity that aligns a shape (n, 3) with the mean by its thorax, and the shape there."""
         chest = self.chest
-        lay = Similarity.fit(shape[chest], self.frame.mean[chest], with_scale=self.with_scale)
-        return lay, lay.apply(shape)
+        to_mean = Similarity.fit(shape[chest], self.frame.mean[chest], with_scale=self.with_scale)
+        return to_mean, to_mean.apply(shape)
 
-    def known(self, laid: Floats) -> Floats:
-        """Evidence of a laid shape, (f,)."""
-        off = laid - self.frame.mean
+    def known(self, aligned: Floats) -> Floats:
+        """Evidence of a aligned shape, (f,)."""
+        off = aligned - self.frame.mean
         if self.evidence == "points":
             return off[~self.region.missing].ravel()
         along: Floats = (off[self.seen] * self.normals[self.seen]).sum(axis=1)
@@ -81,12 +81,12 @@ class TorsoView:
 
     @property
     def mirrors(self) -> bool:
-        """Whether there is a breast whose mirror image tells of the missing one."""
+        """Whether there is a breast whose mirror image shows the missing one."""
         return self.region.side != BOTH
 
     @property
     def chest(self) -> Bools:
-        """Skin that shapes are laid on each other by, (n,)."""
+        """Skin that shapes are aligned by, (n,)."""
         return self.region.thorax if self.evidence == "points" else self.region.untouched
 
     @cached_property
@@ -98,36 +98,36 @@ class TorsoView:
         found: Ints = numbers[self.frame.faces[self.region.missing[self.frame.faces].any(axis=1)]]
         return found
 
-    def off_chest(self, laid: Floats) -> float:
-        """Root mean square distance of a laid thorax from the mean's, mm."""
+    def off_chest(self, aligned: Floats) -> float:
+        """Root mean square distance of a aligned thorax from the mean's, mm."""
         chest = self.chest
-        off = ((laid - self.frame.mean)[chest] * self.normals[chest]).sum(axis=1)
+        off = ((aligned - self.frame.mean)[chest] * self.normals[chest]).sum(axis=1)
         return float(np.sqrt((off**2).mean()))
 
-    def plain_mirror_image(self, laid: Floats) -> Floats:
-        """A laid shape mirrored across its own plane, that of its points."""
-        return self.frame.own_mirror_image(self._without_missing(laid), self.region.around)
+    def plain_mirror_image(self, aligned: Floats) -> Floats:
+        """A aligned shape mirrored across its own plane, that of its points."""
+        return self.frame.own_mirror_image(self._without_missing(aligned), self.region.around)
 
-    def mirror_image(self, laid: Floats) -> Floats:
+    def mirror_image(self, aligned: Floats) -> Floats:
         """The mirror image that a prediction starts from: across the plane of what can be relied on."""
         if self.evidence == "points":
-            return self.plain_mirror_image(laid)
+            return self.plain_mirror_image(aligned)
         by = self.region.around.copy()
         by[self.seam.border] = False  # their normals would be those of missing skin
         weights = np.where(self.region.midline, self.midline, 1.0)
-        return self.frame.mirrored_by_surface(self._without_missing(laid), by, self.along, weights)
+        return self.frame.mirrored_by_surface(self._without_missing(aligned), by, self.along, weights)
 
-    def _without_missing(self, laid: Floats) -> Floats:
+    def _without_missing(self, aligned: Floats) -> Floats:
         # Where mirror images lie between vertices, some of these may be missing ones: they must not be looked at.
-        return np.where(self.region.missing[:, None], self.frame.mean, laid)
+        return np.where(self.region.missing[:, None], self.frame.mean, aligned)
 
-    def parts(self, laid: Floats) -> tuple[Floats, Floats]:
-        """A laid shape about the mean: inside the region less what the seam continues, and at its border."""
-        off = laid - self.frame.mean
+    def parts(self, aligned: Floats) -> tuple[Floats, Floats]:
+        """A aligned shape about the mean: inside the region less what the seam continues, and at its border."""
+        off = aligned - self.frame.mean
         border = off[self.seam.border]
         return off[self.seam.region] - self.seam.continued(border), border
 
-    def joined(self, part: Floats, own: Floats, laid: Floats) -> Floats:
-        """Missing skin (m, 3) that fits the border of a shape ``own`` (n, 3), made to fit that of a laid torso."""
+    def joined(self, part: Floats, own: Floats, aligned: Floats) -> Floats:
+        """Missing skin (m, 3) that fits the border of a shape ``own`` (n, 3), made to fit that of a aligned torso."""
         edge = self.seam.border
-        return part + self.seam.continued(laid[edge] - own[edge])
+        return part + self.seam.continued(aligned[edge] - own[edge])
