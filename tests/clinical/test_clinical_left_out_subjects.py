@@ -178,7 +178,7 @@ def test_a_cohort_counts_as_the_models_own_subjects(breast_template, predictor, 
 
 def test_models_of_few_subjects_are_refused(breast_template):
     few = build_model(Cohort.of(alike(3, 1), breast_template))
-    with pytest.raises(BreastMorphError, match="too few"):
+    with pytest.raises(BreastMorphError, match="more than 3 subjects"):
         fit_predictor(few, "right")
 
 
