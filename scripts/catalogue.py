@@ -34,20 +34,6 @@ SENTENCES = {
     **dict.fromkeys(("bad_request", "not_now", "unknown"), (0, 1)),
     **dict.fromkeys(("Message", "N_", "damaged", "truncated", "preparing", "at"), (0,)),
 }
-# Packages whose texts no page shows: there a translation may be missing, and the text is English then.
-NOT_ON_PAGE = (
-    "api",
-    "batch",
-    "cli",
-    "cohort",
-    "evaluation",
-    "model",
-    "paper",
-    "phantom",
-    "report",
-    "template",
-    "usecases",
-)
 OF_PAGE = "page"  # the context of the page's own texts
 NOT_TRANSLATED = {
     "English",
@@ -64,15 +50,14 @@ _STRING = r'"((?:[^"\\]|\\.)*)"'
 Key = tuple[str, str | tuple[str, str]]  # context and text, or texts of one and of several
 
 
-def of_package(folder: Path = PACKAGE, leaving_out: tuple[str, ...] = ()) -> set[Key]:
+def of_package(folder: Path = PACKAGE) -> set[Key]:
     """Texts of the Python sources."""
     found = set()
     for path in sorted(folder.rglob("*.py")):
-        if path.relative_to(folder).parts[0] not in leaving_out:
-            try:
-                found |= set(of_source(path.read_text("utf-8")))
-            except ValueError as error:
-                raise SystemExit(f"{path}: {error}") from error
+        try:
+            found |= set(of_source(path.read_text("utf-8")))
+        except ValueError as error:
+            raise SystemExit(f"{path}: {error}") from error
     return found
 
 
@@ -199,17 +184,16 @@ def _id(text: str | list[str] | tuple[str, str]) -> str | tuple[str, str]:
     return text if isinstance(text, str) else tuple(text)
 
 
-def problems(catalogue: Catalog, needed: set[Key]) -> Iterator[str]:
-    """Needed texts without a translation, and translations with values that the English one does not have."""
+def problems(catalogue: Catalog) -> Iterator[str]:
+    """Texts without a translation, and translations with values that the English one does not have."""
     for entry in catalogue:
         if entry.id:
             english = [entry.id] if isinstance(entry.id, str) else list(entry.id)
-            said = [entry.string] if isinstance(entry.string, (str, type(None))) else list(entry.string)
-            if not all(said):
-                if (entry.context or "", _id(entry.id)) in needed:
-                    yield f"not translated: {english[0]!r}" + (f" ({entry.context})" if entry.context else "")
-            elif not all(_values(text) <= _values(english[-1]) for text in said):
-                yield f"other values than {english[-1]!r} has: {said[-1]!r}"
+            translated = [entry.string] if isinstance(entry.string, (str, type(None))) else list(entry.string)
+            if not all(translated):
+                yield f"not translated: {english[0]!r}" + (f" ({entry.context})" if entry.context else "")
+            elif not all(_values(text) <= _values(english[-1]) for text in translated):
+                yield f"other values than {english[-1]!r} has: {translated[-1]!r}"
 
 
 def _values(text: str) -> set[str]:
@@ -246,7 +230,7 @@ def main() -> int:
     asked.add_argument("--check", action="store_true", help="change nothing; fail where something is missing")
     asked.add_argument("--add", metavar="LANGUAGE", help="begin a catalogue for a language")
     given = asked.parse_args()
-    keys, needed, wrong = of_package() | of_page(), of_package(leaving_out=NOT_ON_PAGE) | of_page(), 0
+    keys, wrong = of_package() | of_page(), 0
     if given.add:
         folder = LOCALE / given.add / "LC_MESSAGES"
         folder.mkdir(parents=True)
@@ -254,7 +238,7 @@ def main() -> int:
         folder.joinpath("breastmorph.po").write_bytes(compiled(start)["breastmorph.po"])
     for path in sorted(LOCALE.glob("*/LC_MESSAGES/breastmorph.po")):
         catalogue = updated(read(path), keys)
-        for problem in problems(catalogue, needed):
+        for problem in problems(catalogue):
             wrong += 1
             print(f"{path.parts[-3]}: {problem}")
         for name, content in compiled(catalogue).items():

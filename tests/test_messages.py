@@ -11,6 +11,7 @@ from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.language import ENGLISH, Plural, language
 from breastmorph.foundation.messages import PYTHON, READERS, Finding, Message, recorded, repair, warning
 from breastmorph.foundation.terms import MEASURES, landmark_in_words, measure_in_words
+from breastmorph.scan.scan import PlausibilityReport
 from invented_language import CODE, invent
 
 GERMAN = language("de")
@@ -74,6 +75,17 @@ def test_a_finding_is_the_same_from_its_record():
 )
 def test_a_record_that_is_not_understood_keeps_its_text(record):
     assert str(recorded(record, "{as} it was")) == "{as} it was"
+
+
+def test_a_plausibility_report_of_an_earlier_version_is_read():
+    old = {
+        "name": "landmark-improbable/far",
+        "values": {"name": "xiphoid", "distance": 30.0},
+        "level": "warning",
+    }
+    (found,) = PlausibilityReport.from_dict({"warnings": [old], "rather": {}}).warnings
+    assert (found.code, found.level) == ("landmark-improbable", "warning")
+    assert str(found) == "landmark-improbable/far"
 
 
 def test_another_language_is_one_more_catalogue(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ import numpy as np
 from breastmorph.foundation.arrays import Floats, Shown, doubted
 from breastmorph.foundation.checks import check_type
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem
-from breastmorph.foundation.messages import Finding
+from breastmorph.foundation.messages import Finding, recorded
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import MIRROR, TriangleMesh
 
@@ -318,11 +318,11 @@ class PlausibilityReport:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Self:
-        """From what :meth:`as_dict` made of it."""
+        """From what :meth:`as_dict` made of it, in any version."""
         kept = record["rather"]
         places = Landmarks.of({name: one[0] for name, one in kept.items()})
         found = {name: Found(one[1], one[2], np.array(one[3]), one[4]) for name, one in kept.items()}
-        warnings = tuple(Finding.from_dict(one) for one in record["warnings"])
+        warnings = tuple(recorded(one, str(one["name"]), str(one["name"])) for one in record["warnings"])
         return cls(warnings, replace(places, found=found))
 
 
