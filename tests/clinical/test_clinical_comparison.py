@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-import breastmorph.template
 from breastmorph.cli import main
 from breastmorph.clinical.comparer import APART, Comparer, _grades
 from breastmorph.clinical.comparison import Comparison, as_record
@@ -31,6 +30,7 @@ from breastmorph.report.measure_tables import in_cm
 from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.scan import Landmarks, Scan
 from breastmorph.template import template_from
+from breastmorph.usecases import compare
 from torso import torso
 
 EDGE = 7.0  # mm, of scans
@@ -352,7 +352,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture
 def command(template, monkeypatch):
-    monkeypatch.setattr(breastmorph.template, "default_template", lambda: template)
+    monkeypatch.setattr(compare, "default_template", lambda: template)
     return lambda *words: CliRunner().invoke(main, ["compare", *map(str, words)])
 
 
@@ -385,7 +385,7 @@ def test_the_command_writes_page_sheet_json_and_csv_that_agree(files, command, t
 
 
 @pytest.mark.slow
-def test_a_study_of_repeated_scans_feeds_a_later_comparison(files, command, tmp_path):
+def test_a_study_of_repeated_scans_feeds_a_later_comparison(files, command, tmp_path, blank_pictures):
     result = command("--repeat", files, "--out", tmp_path / "s")
     assert result.exit_code == 0, result.output
     assert "only 2 people were scanned again" in result.stderr

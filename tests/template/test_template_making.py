@@ -25,7 +25,7 @@ from torso import torso
 
 pytestmark = pytest.mark.slow
 
-COARSER = TemplateParameters(edge=7.0, coarse_vertices=201)
+COARSER = TemplateParameters(edge=10.0, coarse_vertices=151)
 
 
 def asymmetric_scan(*, pose: bool = True) -> Scan:
@@ -59,8 +59,8 @@ def test_template_meets_its_figures(made):
     assert figures["components"] == 1
     assert figures["flipped_triangles"] == 0
     assert figures["angles_above_20_deg_percent"] > 99
-    assert figures["mean_edge_mm"] == pytest.approx(7.0, rel=0.02)
-    assert figures["coarse_vertices"] == 201
+    assert figures["mean_edge_mm"] == pytest.approx(10.0, rel=0.02)
+    assert figures["coarse_vertices"] == 151
     assert figures["coarse_border_distance_mm"] < 5.0  # edges of 25 mm here
     assert 0 < figures["filled_percent"] < 5
 
@@ -140,7 +140,7 @@ def test_command_finds_the_landmarks_that_are_not_given_and_says_so(tmp_path):
         "--out",
         str(tmp_path / "made"),
         "--edge",
-        "9",
+        "12",
         "--coarse",
         "150",
     ]
@@ -158,7 +158,7 @@ def test_command_writes_what_can_be_read_again(tmp_path):
     save_mesh(scan.mesh, tmp_path / "scan.ply")
     save_landmarks(scan.landmarks, tmp_path / "scan.json")
     arguments = [str(tmp_path / "scan.ply"), "--landmarks", str(tmp_path / "scan.json")]
-    arguments += ["--out", str(tmp_path / "made"), "--edge", "9", "--coarse", "150", "--json"]
+    arguments += ["--out", str(tmp_path / "made"), "--edge", "12", "--coarse", "150", "--json"]
     result = CliRunner().invoke(command, arguments, catch_exceptions=False)
     assert result.exit_code == 0
     printed = json.loads(result.stdout)
