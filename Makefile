@@ -106,7 +106,7 @@ fuzz: $(VENV)/dev.stamp
 
 # Hundreds of small registrations with kills and faults; takes most of an hour.
 soak: $(VENV)/dev.stamp
-	BREASTMORPH_SOAK=1 $(BIN)/python -m pytest -s tests/trust/test_trust_soak.py tests/registration/test_registration_kill.py
+	BREASTMORPH_SOAK=1 $(BIN)/python -m pytest -s tests/trust/test_trust_soak.py
 
 licences: $(VENV)/run.stamp
 	$(BIN)/python scripts/licences.py

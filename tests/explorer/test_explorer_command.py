@@ -169,11 +169,6 @@ main()
         ("breastmorph.cli.explore", signal.SIGTERM),
         pytest.param("breastmorph.explorer.server", signal.SIGINT, marks=pytest.mark.slow),
         pytest.param("uvicorn", signal.SIGTERM, marks=pytest.mark.slow),
-        # The other signal at the same moments.
-        pytest.param("click", signal.SIGTERM, marks=pytest.mark.slow),
-        pytest.param("breastmorph.cli.explore", signal.SIGINT, marks=pytest.mark.slow),
-        pytest.param("breastmorph.explorer.server", signal.SIGTERM, marks=pytest.mark.slow),
-        pytest.param("uvicorn", signal.SIGINT, marks=pytest.mark.slow),
     ],
 )
 def test_a_start_that_is_interrupted_ends_without_a_word(tmp_path, module, number, breast_model):

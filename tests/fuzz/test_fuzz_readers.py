@@ -7,11 +7,9 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from fuzz.child import outcome_of, run
+from fuzz.child import run
 from fuzz.inputs import mutated
 from fuzz.targets import TARGETS
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 pytestmark = pytest.mark.slow
 
@@ -21,8 +19,8 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="the limits are 
 
 @pytest.fixture(scope="module")
 def short_run():
-    """What a hundred inputs of every reader came to."""
-    command = [sys.executable, "-m", "fuzz", "--inputs", "120", "--json"]
+    """What sixty inputs of every reader came to."""
+    command = [sys.executable, "-m", "fuzz", "--inputs", "60", "--json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.stdout, done.stderr
     return {row["reader"]: row for row in json.loads(done.stdout)}
@@ -33,31 +31,9 @@ def short_run():
 def test_mutated_files_give_a_value_or_our_error(name, short_run):
     row = short_run[name]
     assert row["bad"] == []
-    assert row["value"] + row["own"] == 120
+    assert row["value"] + row["own"] == 60
     assert row["value"] > 0, "not even the seeds are read"
     assert row["peak"] < 512
-
-
-@pytest.mark.parametrize("name", TARGETS)
-def test_hypothesis_finds_no_other_outcome(name, tmp_path):
-    target = TARGETS[name]
-    path, seeds = target.prepared(tmp_path)
-
-    @settings(
-        max_examples=25,
-        deadline=None,
-        derandomize=True,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(rng=st.randoms(use_true_random=False))
-    def check(rng):
-        data = mutated(seeds, target.layout, rng)
-        path.write_bytes(data)
-        kind, detail = outcome_of(target.read, path)
-        assert kind in ("value", "own"), detail
-
-    check()
 
 
 def test_inputs_are_the_same_in_every_run(tmp_path):

@@ -90,9 +90,12 @@ def test_a_storm_leaves_what_calm_weather_leaves(tmp_path):
             stderr=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
         )
-        # Strikes come when work is under way, where they hurt most.
+        # The first strike comes at any time before a scan is done, others when work is under way, where they hurt most.
         wanted = len(before) + dice.randint(1, max(SCANS // 25, 2))
-        while run.poll() is None and len(list(registered.glob("*.json"))) < wanted:
+        moment = time.monotonic() + (dice.uniform(0.3, 2.5) if attempt == 0 else 300.0)
+        while (
+            run.poll() is None and time.monotonic() < moment and len(list(registered.glob("*.json"))) < wanted
+        ):
             time.sleep(0.01)
         time.sleep(dice.uniform(0.0, 0.2))
         kind = list(counts)[attempt % 3]
