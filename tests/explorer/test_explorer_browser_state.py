@@ -208,7 +208,7 @@ def test_a_patient_is_saved_reloaded_predicted_painted_and_removed(
     page.wait_for_function("() => document.querySelector('#status').innerText.includes('removed')")
     assert page.evaluate("explorer.state.patient.name") == "scan"
     page.click("#tab-measures")
-    page.wait_for_function("() => explorer.stage.shape && explorer.stage.shape.spec.kind !== 'mean'")
+    page.wait_for_function(shows, arg="patient")
     page.click("#tab-save")
     # The server has forgotten her before it finds that it cannot go on.
     page.route(

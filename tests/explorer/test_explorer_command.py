@@ -15,9 +15,9 @@ from click.testing import CliRunner
 
 from breastmorph.cli import main
 from breastmorph.explorer import server
-from breastmorph.explorer.private_folder import PrivateFolder
 from breastmorph.explorer.server import Entrance, address_of, bound_socket
 from breastmorph.explorer.settings import Settings
+from breastmorph.explorer.uploads import PrivateFolder
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.model.files import save_model
 

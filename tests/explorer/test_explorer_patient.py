@@ -16,9 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 from breastmorph.cli import main
-from breastmorph.explorer.jobs import Cancelled, Job
+from breastmorph.explorer.jobs import Cancelled, Job, WorkerCalls
 from breastmorph.explorer.open_scans import scan_files
-from breastmorph.explorer.worker_calls import WorkerCalls
 from breastmorph.foundation.workers import Limits
 from breastmorph.mask import breast_regions
 from breastmorph.mesh.closest import Surface

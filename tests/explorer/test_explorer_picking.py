@@ -12,7 +12,7 @@ import pytest
 
 from breastmorph.explorer.answers import RequestProblem
 from breastmorph.explorer.folders import ScanQueue
-from breastmorph.explorer.picking import doubts, most_caudal, pick, rings
+from breastmorph.explorer.picking import landmark_warnings, most_caudal, pick, rings
 from breastmorph.explorer.picks import ORDER, Picks, guide
 from breastmorph.explorer.proposing import Proposal
 from breastmorph.explorer.reading import clustered, guessed_pose, shown_scan
@@ -107,21 +107,21 @@ def test_the_guide_leads_through_all_landmarks():
     picks = all_picked()
     assert picks.complete
     assert picks.next == OPTIONAL[0]
-    assert not doubts(picks, 400.0)
+    assert not landmark_warnings(picks, 400.0)
 
 
 def test_swapped_sides_are_noticed_at_the_first_nipple():
     picks = all_picked(("sternal_notch", "xiphoid", "nipple_right"))
-    assert not doubts(picks, 400.0)
+    assert not landmark_warnings(picks, 400.0)
     wrong = picks.swapped()
-    assert [one["code"] for one in doubts(wrong, 400.0)] == ["sides-swapped"]
-    assert not doubts(wrong.swapped(), 400.0)
+    assert [one["code"] for one in landmark_warnings(wrong, 400.0)] == ["sides-swapped"]
+    assert not landmark_warnings(wrong.swapped(), 400.0)
 
 
 def test_a_sternum_of_no_adult_is_doubted():
     picks = all_picked(("sternal_notch", "xiphoid"))
     near = picks.placed("xiphoid", picks.points["sternal_notch"] - [0.0, 30.0, 0.0])
-    assert [one["code"] for one in doubts(near, 400.0)] == ["implausible-anatomy"]
+    assert [one["code"] for one in landmark_warnings(near, 400.0)] == ["implausible-anatomy"]
 
 
 def test_steps_can_be_undone_and_a_side_can_be_absent():

@@ -17,11 +17,10 @@ import pytest
 
 from breastmorph.explorer.answers import RequestProblem
 from breastmorph.explorer.app import _ENDPOINTS
-from breastmorph.explorer.jobs import Cancelled
+from breastmorph.explorer.jobs import Cancelled, WorkerCalls
 from breastmorph.explorer.security import Doorkeeper, Keys
 from breastmorph.explorer.settings import MEGABYTE, Settings, is_loopback
 from breastmorph.explorer.uploads import harmless_name
-from breastmorph.explorer.worker_calls import WorkerCalls
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.foundation.workers import Limits
 from breastmorph.model.files import save_model
@@ -444,12 +443,12 @@ def test_whoever_waits_for_a_process_can_stop_waiting():
 
 
 def test_an_unexpected_error_tells_no_secrets(visitor, monkeypatch):
-    from breastmorph.explorer import model_routes
+    from breastmorph.explorer import shape_routes
 
     def broken(asked):
         raise ZeroDivisionError("/home/somebody/secret")
 
-    monkeypatch.setattr(model_routes, "model_state", broken)
+    monkeypatch.setattr(shape_routes, "model_state", broken)
     answer = visitor.get("/api/model")
     assert answer.status == 500
     assert "secret" not in answer.content.decode()

@@ -12,7 +12,7 @@ import pytest
 import breastmorph
 from breastmorph.cli import main
 from breastmorph.evaluation.model_evaluation import EvaluationParameters
-from breastmorph.explorer.asked import FIELDS
+from breastmorph.explorer.app import FIELDS
 from breastmorph.model.building import BuildParameters
 from breastmorph.model.procrustes import ProcrustesParameters
 from breastmorph.scan.check import CheckParameters
@@ -42,7 +42,7 @@ USE_CASES = {
     "register folder": UseCase(
         "register.RegisterFolderRequest", "register", ("register_folder",), ("folder_routes.register_queue",)
     ),
-    "measure": UseCase("measure.MeasureRequest", "", ("measure",), ("model_routes.measures",)),
+    "measure": UseCase("measure.MeasureRequest", "", ("measure",), ("shape_routes.measures",)),
     "measure files": UseCase("measure.MeasureFilesRequest", "measure"),
     "compare": UseCase("compare.CompareRequest", "compare", ("compare",), ("downloads.comparison",)),
     "compare repeated": UseCase("compare.CompareRepeatedRequest", "compare", ("compare_repeated",)),
@@ -52,12 +52,10 @@ USE_CASES = {
     "template": UseCase("template.TemplateRequest", "template"),
     "convert": UseCase("convert.ConvertRequest", "convert"),
     "verify": UseCase("verify.VerifyRequest", "verify"),
-    "edit": UseCase("edit.EditRequest", "edit", ("edit",), ("model_routes.edit",)),
-    "plan": UseCase(
-        "plan.PlanRequest", "plan", ("plan",), ("patient_routes.plan", "patient_routes.thickness")
-    ),
+    "edit": UseCase("edit.EditRequest", "edit", ("edit",), ("shape_routes.edit",)),
+    "plan": UseCase("plan.PlanRequest", "plan", ("plan",), ("shape_routes.plan", "shape_routes.thickness")),
     "fit": UseCase("fit.FitRequest", "fit", ("fit",), ("scan_routes.fit",)),
-    "predict": UseCase("predict.PredictRequest", "predict", ("predict",), ("patient_routes.predict",)),
+    "predict": UseCase("predict.PredictRequest", "predict", ("predict",), ("shape_routes.predict",)),
 }
 # Parameters whose fields are fields of the request; others count as one field.
 OPENED = (BuildParameters, Subjects)

@@ -5,8 +5,11 @@ The language is chosen when the page asks: it may be another one than when an er
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
+
+import numpy as np
 
 from breastmorph.explorer.wording import PAGE
 from breastmorph.foundation.errors import BreastMorphError
@@ -17,6 +20,10 @@ from breastmorph.foundation.messages import Finding, Message
 
 T = TypeVar("T")
 _REFUSED = 422  # input that was understood but cannot be used
+_MAGIC = b"BMA1"
+_KINDS = {"f": "<f4", "i": "<u4", "u": "<u4", "b": "u1"}
+_NAMES = {"<f4": "float32", "<u4": "uint32", "u1": "uint8"}
+_ALIGNED = 8
 
 
 class RequestProblem(BreastMorphError):
@@ -101,7 +108,7 @@ def status_of(error: Exception) -> int:
 
 
 def error_record(error: Exception) -> dict[str, Any]:
-    """An error for the page; folders of this computer are not told, only names of files."""
+    """An error for the page; it holds names of files, never folders of this computer."""
     if not isinstance(error, BreastMorphError):
         return {
             "cause": Message("unexpected error ({kind})", {"kind": type(error).__name__}),
@@ -115,3 +122,18 @@ def error_record(error: Exception) -> dict[str, Any]:
         "where": error.place,
         "code": error.code,
     }
+
+
+def packed(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Arrays as bytes; floats become float32, whole numbers uint32, truth values and bytes uint8."""
+    listed, parts, offset = [], [], 0
+    for name, array in arrays.items():
+        kind = "u1" if array.dtype == np.uint8 else _KINDS[array.dtype.kind]
+        data = np.ascontiguousarray(array, dtype=kind)
+        listed.append({"name": name, "dtype": _NAMES[kind], "shape": list(data.shape), "offset": offset})
+        gap = -data.nbytes % _ALIGNED
+        parts += [data.tobytes(), b"\0" * gap]
+        offset += data.nbytes + gap
+    header = json.dumps(listed).encode()
+    header += b" " * (-len(header) % _ALIGNED)
+    return b"".join([_MAGIC, len(header).to_bytes(4, "little"), header, *parts])

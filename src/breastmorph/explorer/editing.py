@@ -1,4 +1,4 @@
-"""Editing by measures: editors prepared once per shape, wishes in cm and cc."""
+"""Editing by measures: editors prepared once per shape, requested changes in cm and cc."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _EDITABLE = (*PAPER, "volume-left", "volume-right")
 _OF_SIDE = {"left": ("SN-NL", "volume-left"), "right": ("SN-NR", "volume-right")}
 _RANGE = 2.5  # standard deviations that a slider reaches from the present value and from the mean
 _LEAST = {"mm": 40.0, "cc": 20.0}
-_MOST_WISHES = 12
+_MOST_CHANGES = 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,15 +79,15 @@ class Editing:
             self._features_of(self._ready())
 
     def features(self, *, wait: bool) -> list[dict[str, Any]]:
-        """What can be wished for, with its present value and sensible ends."""
+        """What can be changed, with its present value and sensible ends."""
         if not wait and self._lock.locked() and self._features is None:
             raise preparing("the editor")
         with self._lock:
             return self._features_of(self._ready())
 
     def edit(self, base: str, asked: Mapping[str, Any]) -> Edited:
-        """Fulfil wishes as the page sends them."""
-        requests, hold = requests_of(asked.get("wishes")), _held(asked.get("hold", []))
+        """Make the requested changes as the page sends them."""
+        requests, hold = requests_of(asked.get("wishes")), _regions(asked.get("hold", []))
         with self._lock:
             editor = self._ready()
             other = self._other_breast(requests, hold) if asked.get("hold_other") is True else ""
@@ -101,7 +101,7 @@ class Editing:
         return Edited(base, self.patient, result.edit, dict(asked), record)
 
     def _other_breast(self, requests: Sequence[Request], hold: Sequence[str]) -> str:
-        """The breast that no wish is about, where all wishes are about the other one; else empty."""
+        """The breast that no requested change is about, where all are about the other one; else empty."""
         asked = {named(request.name, _EDITABLE) for request in requests}
         for side, names in _OF_SIDE.items():
             other = other_side(side)
@@ -167,7 +167,7 @@ class Editing:
 
 
 def edit_shape(session: Session, case: Case, asked: Mapping[str, Any]) -> Edited:
-    """Fulfil wishes about the mean, the patient or a shape of the sliders, as the page sends them."""
+    """Make requested changes of the mean, the patient or a shape of the sliders, as the page sends them."""
     spec = asked.get("base", {})
     base = shape_of(session, case, spec)  # refuses what does not exist
     kind = str(spec["kind"])
@@ -187,45 +187,43 @@ def _record(base: str, result: EditResult) -> dict[str, Any]:
         "base": base,
         "changes": [
             {
-                "name": one.name,
-                "unit": one.unit,
-                "before": plain(one.before),
-                "after": plain(one.after),
-                "sd": plain(one.sd),
-                "requested": plain(one.requested) if not one.held else None,
-                "held": one.held,
+                "name": change.name,
+                "unit": change.unit,
+                "before": plain(change.before),
+                "after": plain(change.after),
+                "sd": plain(change.sd),
+                "requested": plain(change.requested) if not change.held else None,
+                "held": change.held,
             }
-            for one in result.edit.changes
+            for change in result.edit.changes
         ],
         "warnings": sentences(result.own_warnings),
     }
 
 
-def requests_of(wishes: Any) -> list[Request]:
+def requests_of(changes: Any) -> list[Request]:
     """Measures with their values as the page sends them."""
-    if not isinstance(wishes, list) or not 0 < len(wishes) <= _MOST_WISHES:
-        raise bad_request(
-            "nothing is wished for", "Change one to {most_wishes} measures", most_wishes=_MOST_WISHES
-        )
+    if not isinstance(changes, list) or not 0 < len(changes) <= _MOST_CHANGES:
+        raise bad_request("no change is requested", "Change one to {most} measures", most=_MOST_CHANGES)
     requests = []
-    for wish in wishes:
-        if not isinstance(wish, dict):
-            raise bad_request("a wish is not an object")
-        name: Any = wish.get("name")
-        value: Any = wish.get("value")
-        unit: Any = wish.get("unit", "")
+    for change in changes:
+        if not isinstance(change, dict):
+            raise bad_request("a requested change is not an object")
+        name: Any = change.get("name")
+        value: Any = change.get("value")
+        unit: Any = change.get("unit", "")
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not isinstance(name, str) or not isinstance(unit, str) or not number or not 0.0 <= value <= 1e5:
-            raise bad_request("a wish needs a name, a number and a unit")
+            raise bad_request("a requested change needs a name, a number and a unit")
         requests.append(Request(name[:60], float(value), unit[:8]))
     return requests
 
 
-def _held(hold: Any) -> list[str]:
+def _regions(hold: Any) -> list[str]:
     if (
         not isinstance(hold, list)
-        or not all(isinstance(one, str) for one in hold)
-        or len(hold) > _MOST_WISHES
+        or not all(isinstance(name, str) for name in hold)
+        or len(hold) > _MOST_CHANGES
     ):
         raise bad_request("what shall be held must be a list of names")
-    return [named(one, REGIONS) or one[:60] for one in hold]
+    return [named(name, REGIONS) or name[:60] for name in hold]

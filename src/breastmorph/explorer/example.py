@@ -19,7 +19,7 @@ _COHORT, _SEED = 12, 77  # not those of the demo model
 def example_scan() -> tuple[bytes, Landmarks]:
     """A PLY file of an average adult torso and its landmarks, in the file's coordinates."""
     subjects = draw_cohort(_COHORT, _SEED)
-    volumes = np.array([[one.left.volume, one.right.volume] for one in subjects]).mean(axis=1)
+    volumes = np.array([[subject.left.volume, subject.right.volume] for subject in subjects]).mean(axis=1)
     subject = subjects[int(np.abs(volumes - np.median(volumes)).argmin())]
     found = scan_subject(torso(subject), np.random.default_rng(_SEED))
     return encoded(found.mesh), found.landmarks

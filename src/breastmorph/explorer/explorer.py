@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from breastmorph.explorer.answers import RequestProblem, unknown
+from breastmorph.explorer.jobs import WorkerCalls
 from breastmorph.explorer.model_view import ModelOrigin, ModelSource
-from breastmorph.explorer.private_folder import PrivateFolder
 from breastmorph.explorer.security import Keys
 from breastmorph.explorer.session import Session
 from breastmorph.explorer.settings import READERS, Settings
-from breastmorph.explorer.worker_calls import WorkerCalls
+from breastmorph.explorer.uploads import PrivateFolder
 from breastmorph.foundation.machine import cores
 
 if TYPE_CHECKING:

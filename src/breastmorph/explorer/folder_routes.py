@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from breastmorph.explorer.answers import bad_request, error_record, not_now, unknown
-from breastmorph.explorer.asked import Asked
-from breastmorph.explorer.checking import check_scans
-from breastmorph.explorer.folder_results import built_view, quality_rows
+from breastmorph.batch.registered_folder import RegisteredFolder
+from breastmorph.batch.summary import summarise
+from breastmorph.explorer.answers import bad_request, error_record, finding_record, not_now, unknown
+from breastmorph.explorer.app import Asked
 from breastmorph.explorer.folders import Folders, ScanQueue
-from breastmorph.explorer.jobs import Job
+from breastmorph.explorer.jobs import Job, WorkerCalls
+from breastmorph.explorer.model_view import ModelOrigin, ModelView
 from breastmorph.explorer.patients import failure, register_scans
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.language import N_
 from breastmorph.foundation.machine import cores
+from breastmorph.foundation.messages import Finding
+from breastmorph.scan.check import ScanFiles
+from breastmorph.scan.scan import Verdict
 
 _NO_FOLDER = N_("Start with a folder of scans: breastmorph explore FOLDER")
+_SHOWN = ("distance_inside", "distance_outside", "overlap")  # figures of quality on the page
 
 
 def queue(asked: Asked) -> dict[str, Any]:
     """The folder's scans and how far they are."""
-    line = _queue(asked)
-    background = _folders(asked).background(line)
-    return line.as_record() | {"proposing": background.as_record() if background is not None else None}
+    scans = _queue(asked)
+    background = _folders(asked).background(scans)
+    return scans.as_record() | {"proposing": background.as_record() if background is not None else None}
 
 
 def folders(asked: Asked) -> dict[str, Any]:
@@ -36,18 +46,43 @@ def open_folder(asked: Asked) -> dict[str, Any]:
 
 
 def quality(asked: Asked) -> dict[str, Any]:
-    """How good the registrations of the folder are."""
-    return {"rows": quality_rows(_queue(asked))}
+    """One row for each scan of the folder that was registered or refused: figures, what is unusual, warnings."""
+    scans = _queue(asked)
+    folder, keys = RegisteredFolder(scans.registration), {files.id: key for key, files in scans.scans.items()}
+    by_id = {outcome.id: outcome for outcome in folder.outcomes() if outcome.id in keys}
+    found = []
+    for row in summarise(by_id.values()):
+        outcome = by_id[row.id]
+        failed = row.status == "failed"
+        found.append(
+            {
+                "scan": keys[row.id],
+                "name": row.id,
+                "failed": finding_record(outcome.why) if failed else None,
+                "figures": {name: row.figures.get(name) for name in _SHOWN},
+                "flags": [flag.figure for flag in row.flags],
+                "absent_side": outcome.record.get("absent_side", ""),
+                "warnings": [] if failed else [finding_record(finding) for finding in outcome.findings],
+            }
+        )
+    return {"rows": found}
 
 
 def build(asked: Asked) -> Job:
     """A model of the folder's registered scans; this tab then works with it."""
-    session, line = asked.session, _queue(asked)
-    if not any(row["registered"] for row in line.rows()):
+    session, scans = asked.session, _queue(asked)
+    if not any(row["registered"] for row in scans.rows()):
         raise not_now("no scan of this folder is registered yet", "Register them first", code="nothing-ready")
 
     def work(job: Job) -> dict[str, Any]:
-        view, left_out = built_view(session, line, job)
+        job.at("reading the registered scans")
+        place = Path(tempfile.mkdtemp(prefix="model-", dir=session.folder))
+        origin = ModelOrigin(place / f"{scans.folder.resolve().name or 'folder'}.h5", is_built=True)
+        with WorkerCalls(builder, session.explorer.settings.computing) as calls:
+            left_out: list[str] = calls.call((scans.registration, origin.path), lambda: job.is_cancelled)
+        job.at("preparing the model")
+        model = origin.load()
+        view = ModelView(origin, model, min(session.explorer.settings.modes, model.n_components))
         job.settle()
         session.take_model(view, "model")
         return session.model_record() | {"left_out": left_out}
@@ -75,34 +110,48 @@ def accept_queue(asked: Asked) -> dict[str, Any]:
 
 def check_queue(asked: Asked) -> Job:
     """Judge the scans that have landmarks, and those that cannot be read; the others are not ready for it."""
-    line, limits = _queue(asked), asked.session.explorer.settings.reading
-    chosen = line.chosen(lambda row: row["status"] not in ("todo", "proposed") or bool(row["problem"]))
+    scans, limits = _queue(asked), asked.session.explorer.settings.reading
+    chosen = scans.chosen(lambda row: row["status"] not in ("todo", "proposed") or bool(row["problem"]))
     if not chosen:
         raise not_now("no scan has landmarks yet", "Pick landmarks first", code="nothing-ready")
 
     def work(job: Job) -> dict[str, Any]:
-        found = check_scans(chosen, limits, job)
-        for one in found["checks"]:
-            line.note_verdict(one["scan"], one["verdict"])
-        return found
+        checks: list[dict[str, Any]] = []
+        with WorkerCalls(checker, limits) as calls:
+            for k, (key, files) in enumerate(chosen.items()):
+                job.at(files.id, k / len(chosen))
+                verdict: str
+                findings: tuple[Finding, ...]
+                try:
+                    verdict, findings = calls.call(files, lambda: job.is_cancelled)
+                except BreastMorphError as error:  # one that crashes its process is refused, the others go on
+                    verdict, findings = "refused", (error.finding,)
+                records = [finding_record(finding) for finding in findings]
+                checks.append({"scan": key, "name": files.id, "verdict": verdict, "findings": records})
+        for check in checks:
+            scans.note_verdict(check["scan"], check["verdict"])
+        return {"checks": checks}
 
     return asked.session.jobs.start("check", work)
 
 
 def register_queue(asked: Asked) -> Job:
     """Register all scans of the folder whose landmarks are complete."""
-    line, session = _queue(asked), asked.session
-    chosen = list(line.chosen(lambda row: row["status"] == "done").values())
+    scans, session = _queue(asked), asked.session
+    chosen = list(scans.chosen(lambda row: row["status"] == "done").values())
     if not chosen:
         raise not_now("no scan has all its landmarks yet", "Pick landmarks first", code="nothing-ready")
 
     def work(job: Job) -> dict[str, Any]:
         jobs = max(1, min(cores() - 1, len(chosen)))  # one core stays with the page
-        outcomes = register_scans(session, chosen, line.registration, job, jobs)
+        outcomes = register_scans(session, chosen, scans.registration, job, jobs)
         return {
             "registered": [
-                {"name": one.id, "error": error_record(failure(one)) if one.status == "failed" else None}
-                for one in outcomes
+                {
+                    "name": outcome.id,
+                    "error": error_record(failure(outcome)) if outcome.status == "failed" else None,
+                }
+                for outcome in outcomes
             ]
         }
 
@@ -121,3 +170,34 @@ def _folders(asked: Asked) -> Folders:
     if found is None:
         raise unknown("folder", _NO_FOLDER, code="no-queue")
     return found
+
+
+def checker() -> Callable[[ScanFiles], tuple[Verdict, tuple[Finding, ...]]]:
+    """Setup of a checking process."""
+    from breastmorph.scan.check import check_scan
+    from breastmorph.template import default_template
+
+    upright = default_template().as_reference
+
+    def judge(files: ScanFiles) -> tuple[Verdict, tuple[Finding, ...]]:
+        found = check_scan(files, None, upright)
+        return found.verdict, found.findings
+
+    return judge
+
+
+def builder() -> Callable[[tuple[Path, Path]], list[str]]:
+    """Setup of a process that builds a model: of a registered folder, into a file beside which there is room."""
+    from breastmorph.cohort import load_cohort
+    from breastmorph.model.files import save_model
+    from breastmorph.usecases.build import BuildRequest, Subjects, build
+
+    def work(asked: tuple[Path, Path]) -> list[str]:
+        folder, target = asked
+        cohort = load_cohort(folder, packed_in=target.parent / "cohort")
+        built = build(BuildRequest(Subjects(cohort)))
+        save_model(built.model, target)
+        shutil.rmtree(target.parent / "cohort", ignore_errors=True)
+        return list(built.left_out.get("absent breast", ()))
+
+    return work

@@ -1,4 +1,4 @@
-"""What one looks at: two shapes and where they differ, left against right, lines with their values, a ruler."""
+"""What is looked at: two shapes and where they differ, left against right, lines with their values, a ruler."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from breastmorph.clinical.distance_meter import densely, tape_lines
 from breastmorph.clinical.distances import DISTANCES, DRAWN, KINDS
 from breastmorph.clinical.examination import UNKNOWN, SymmetryMeter, both_sides
 from breastmorph.clinical.skin_points import SkinPoints
-from breastmorph.explorer.answers import bad_request, not_now
-from breastmorph.explorer.arrays import packed
-from breastmorph.explorer.asked import Asked
+from breastmorph.explorer.answers import bad_request, not_now, packed
+from breastmorph.explorer.app import Asked
 from breastmorph.explorer.model_view import measured
 from breastmorph.explorer.shapes import NamedShape, patient_shape, shape_of, skin_arrays
 from breastmorph.foundation.arrays import Bools, Floats
@@ -36,11 +35,6 @@ _STEP = 4.0  # mm between the points of a line that is drawn
 _LARGEST = 1e5  # mm: no coordinate of a body in any unit is larger
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# Two shapes: the second laid on the first by the thorax, the signed difference, the measures beside each other
-# --------------------------------------------------------------------------------------------------------------------
-
-
 @lru_cache(maxsize=4)
 def _thorax(model: ShapeModel) -> Bools:
     """Vertices that no breast moves; all of them where the model does not know its landmarks."""
@@ -53,11 +47,11 @@ def _thorax(model: ShapeModel) -> Bools:
 
 
 @lru_cache(maxsize=4)
-def _gauge(model: ShapeModel) -> SymmetryMeter:
+def _symmetry_meter(model: ShapeModel) -> SymmetryMeter:
     return SymmetryMeter(model.mean_mesh, completed_landmarks(model.mean_mesh, model.landmarks), model.mirror)
 
 
-def laid_on(model: ShapeModel, shape: NamedShape, other: NamedShape) -> Floats:
+def aligned(model: ShapeModel, shape: NamedShape, other: NamedShape) -> Floats:
     """The other shape where the first one is shown, (n, 3): the thorax on the thorax, at its own size."""
     first, second = shape.to_shown.apply(shape.vertices), other.to_shown.apply(other.vertices)
     thorax = _thorax(model)
@@ -65,9 +59,9 @@ def laid_on(model: ShapeModel, shape: NamedShape, other: NamedShape) -> Floats:
 
 
 def compare(asked: Asked) -> bytes:
-    """The second shape laid on the first one, with its skin, and how far the first lies before (+) or behind it, mm."""
+    """The second shape aligned with the first, with its skin, and how far the first lies before (+) or behind it."""
     model, (shape, other) = asked.session.view.model, _two(asked)
-    second = laid_on(model, shape, other)
+    second = aligned(model, shape, other)
     away = shape.to_shown.apply(shape.vertices) - second
     difference = (away * vertex_normals(second, model.faces)).sum(axis=1)
     return packed({"vertices": second, "difference": difference, **skin_arrays(other.skin)})
@@ -78,27 +72,23 @@ def compare_measures(asked: Asked) -> dict[str, Any]:
     view, (shape, other) = asked.session.view, _two(asked)
     tape = asked.values.get("tape") is True
     first, second = (
-        {(one["name"], one["kind"]): one for one in view.measures(each, tape=tape)["measures"]}
+        {(row["name"], row["kind"]): row for row in view.measures(each, tape=tape)["measures"]}
         for each in (shape, other)
     )
     apart = shape.source != other.source  # of one scan both have the same errors of its points
     rows = []
-    for key, one in first.items():
-        two = second.get(key)
-        if two is None or one["value"] is None or two["value"] is None:
+    for key, row in first.items():
+        other_row = second.get(key)
+        if other_row is None or row["value"] is None or other_row["value"] is None:
             continue
-        sd = [each["sd"] for each in (one, two) if each["sd"] is not None and (apart or each["predicted"])]
-        rows.append(
-            {
-                **one,
-                "other": {**two},
-                "difference": {
-                    **one,
-                    "value": one["value"] - two["value"],
-                    "sd": float(np.linalg.norm(sd)) if sd else None,
-                },
-            }
-        )
+        sd = [
+            each["sd"] for each in (row, other_row) if each["sd"] is not None and (apart or each["predicted"])
+        ]
+        difference = {
+            "value": row["value"] - other_row["value"],
+            "sd": float(np.linalg.norm(sd)) if sd else None,
+        }
+        rows.append(row | {"other": other_row, "difference": row | difference})
     return {"rows": rows}
 
 
@@ -107,7 +97,7 @@ def symmetry(asked: Asked) -> bytes:
     shape = shape_of(asked.session, asked.case, asked.values.get("shape"))
     if shape.absent_side:
         raise not_now("a breast is missing", "Predict it first, then compare the sides", code="one-sided")
-    found = _gauge(asked.session.view.model).of(shape.to_shown.apply(shape.vertices))
+    found = _symmetry_meter(asked.session.view.model).of(shape.to_shown.apply(shape.vertices))
     return packed({"symmetry": found.signed, "vertices": found.mirrored.vertices})
 
 
@@ -116,11 +106,6 @@ def _two(asked: Asked) -> tuple[NamedShape, NamedShape]:
         shape_of(asked.session, asked.case, asked.values.get(name)) for name in ("shape", "other")
     )
     return shape, other
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Lines on the body with their values, the folds and how far the breasts hang
-# --------------------------------------------------------------------------------------------------------------------
 
 
 def lines(asked: Asked) -> dict[str, Any]:
@@ -134,7 +119,7 @@ def lines(asked: Asked) -> dict[str, Any]:
     )
     places = marks.at(shape.vertices)
     found = view.examiner.measured(shape.vertices, marks, shape.absent_side, KINDS, shape.predicted)
-    values = {(one.name, one.kind): measured(one) for one in found}
+    values = {(measure.name, measure.kind): measured(measure) for measure in found}
     mesh = TriangleMesh(shape.vertices, view.model.faces)
     drawn = _drawn(Surface(mesh), places)
     to = shape.to_shown
@@ -173,20 +158,20 @@ def _lines_on_scan(case: Case) -> dict[str, Any]:
 
 
 def _drawn(surface: Surface, places: Landmarks) -> dict[str, Floats]:
-    """Lines along the skin by the names of their measures; straight where the skin has no way."""
+    """Lines along the skin by the names of their measures; straight where the skin does not join the ends."""
     names = [name for name in DRAWN if all(end in places for end in DISTANCES[name].landmarks[:2])]
     if not names:
         return {}
     starts, ends = (np.array([places[DISTANCES[name].landmarks[k]] for name in names]) for k in (0, 1))
     found = {}
     for name, start, end in zip(names, starts, ends, strict=True):
-        way = along_skin(surface, start, end)
-        found[name] = densely(np.array([start, end]) if way is None else way, _STEP)
+        path = along_skin(surface, start, end)
+        found[name] = densely(np.array([start, end]) if path is None else path, _STEP)
     return found
 
 
 def along_skin(surface: Surface, start: Floats, end: Floats) -> Floats | None:
-    """The shortest way over the skin, (k, 3); None where there is none."""
+    """The shortest path over the skin, (k, 3); None where there is none."""
     a, b = (SkinPoints.on(surface, point[None]) for point in (start, end))
     try:
         line = tape_lines(surface, a, b)[0]
@@ -198,27 +183,22 @@ def along_skin(surface: Surface, start: Floats, end: Floats) -> Floats | None:
 def _folds(places: Landmarks, to_shown: Similarity) -> list[dict[str, Any]]:
     """The fold of each breast, its nipple and how it hangs."""
     found = []
-    for one in both_sides(places):
-        nipple, fold = places.get(f"nipple_{one.side}"), places.get(f"imf_{one.side}")
-        if nipple is None or fold is None or one.grade == UNKNOWN:
+    for breast in both_sides(places):
+        nipple, fold = places.get(f"nipple_{breast.side}"), places.get(f"imf_{breast.side}")
+        if nipple is None or fold is None or breast.grade == UNKNOWN:
             continue
         level = np.array([nipple[0], fold[1], max(nipple[2], fold[2])])
         found.append(
             {
-                "side": one.side,
-                "grade": one.grade,
-                "above_fold": plain(one.above_fold),
+                "side": breast.side,
+                "grade": breast.grade,
+                "above_fold": plain(breast.above_fold),
                 "fold": to_shown.apply(fold[None])[0].tolist(),
                 "nipple": to_shown.apply(nipple[None])[0].tolist(),
                 "level": to_shown.apply(level[None])[0].tolist(),
             }
         )
     return found
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# A free ruler
-# --------------------------------------------------------------------------------------------------------------------
 
 
 def ruler(asked: Asked) -> dict[str, Any]:
@@ -231,22 +211,22 @@ def ruler(asked: Asked) -> dict[str, Any]:
         shape = shape_of(asked.session, asked.case, values.get("shape"))
         surface = Surface(TriangleMesh(shape.to_shown.apply(shape.vertices), asked.session.view.model.faces))
     on_skin = surface.closest(points).points
-    way = along_skin(surface, *on_skin)
-    length = None if way is None else float(np.linalg.norm(np.diff(way, axis=0), axis=1).sum())
+    path = along_skin(surface, *on_skin)
+    length = None if path is None else float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())
     reason = (
-        None if way is not None else Message("two points lie on pieces of the surface that are not joined")
+        None if path is not None else Message("two points lie on pieces of the surface that are not joined")
     )
     return {
         "straight": float(np.linalg.norm(on_skin[1] - on_skin[0])),
         "along": length,
         "reason": reason,
         "points": on_skin.tolist(),
-        "way": [] if way is None else densely(way, _STEP).tolist(),
+        "way": [] if path is None else densely(path, _STEP).tolist(),
     }
 
 
 def _points(given: Any) -> Floats:
-    fine = isinstance(given, Sequence) and len(given) == 2 and all(_is_point(one) for one in given)
+    fine = isinstance(given, Sequence) and len(given) == 2 and all(_is_point(point) for point in given)
     if not fine:
         raise bad_request("a ruler needs two points")
     return np.array(given, dtype=float)
@@ -256,7 +236,7 @@ def _is_point(given: Any) -> bool:
     return (
         isinstance(given, Sequence)
         and len(given) == 3
-        and all(isinstance(one, (int, float)) and abs(one) < _LARGEST for one in given)
+        and all(isinstance(value, (int, float)) and abs(value) < _LARGEST for value in given)
     )
 
 
@@ -270,7 +250,7 @@ def other_kinds(session: Session, case: Case, spec: Mapping[str, Any]) -> NamedS
     patient = shape_of(session, case, {"kind": "patient"})
     if patient.absent_side:
         raise not_now("a breast is missing", "Predict it first", code="one-sided")
-    mirrored = _gauge(session.view.model).of(patient.vertices).mirrored.vertices
+    mirrored = _symmetry_meter(session.view.model).of(patient.vertices).mirrored.vertices
     return NamedShape(
         f"{patient.name}-reflected", mirrored, patient.to_shown, patient.to_file, source=patient.source
     )

@@ -18,8 +18,14 @@ from breastmorph.clinical.edit import FOLDED, Edit
 from breastmorph.clinical.examiner import Examiner, examiner_of
 from breastmorph.clinical.measure_table import Measure, asymmetries, measure_record
 from breastmorph.clinical.patient import mean_patient
-from breastmorph.explorer.answers import RequestProblem, bad_request, error_record, preparing, sentences
-from breastmorph.explorer.arrays import packed
+from breastmorph.explorer.answers import (
+    RequestProblem,
+    bad_request,
+    error_record,
+    packed,
+    preparing,
+    sentences,
+)
 from breastmorph.explorer.shapes import NamedShape
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import BreastMorphError
@@ -210,7 +216,7 @@ class ModelView:
                 "scores must be a list of at most {n_components} numbers",
                 n_components=self.model.n_components,
             )
-        if not all(isinstance(one, (int, float)) and abs(one) <= 1e3 for one in values):
+        if not all(isinstance(value, (int, float)) and abs(value) <= 1e3 for value in values):
             raise bad_request("a score is not a number")
         scores: Floats = np.clip(np.array(values, dtype=float), -_MOST_DEVIATIONS, _MOST_DEVIATIONS)
         return scores
@@ -238,7 +244,7 @@ class ModelView:
         else:
             found = subjects.judge_shape(shape)
         level, text = found.level, found.finding.cause
-        folded = [one for one in edit.warnings if one.code == FOLDED] if edit is not None else []
+        folded = [finding for finding in edit.warnings if finding.code == FOLDED] if edit is not None else []
         if folded:  # no body looks like that
             level, text = LEVELS[-1], sentences(folded)[0]
         return {"plausibility": found.plausibility, "level": level, "text": text}
@@ -259,8 +265,8 @@ class ModelView:
             shape.predicted,
         )
         return {
-            "measures": [measured(one) for one in found],
-            "left_minus_right": [measured(one) for one in asymmetries(found)],
+            "measures": [measured(measure) for measure in found],
+            "left_minus_right": [measured(measure) for measure in asymmetries(found)],
         }
 
     @cached_property

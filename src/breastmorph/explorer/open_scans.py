@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from breastmorph.explorer.answers import finding_record, not_now
-from breastmorph.explorer.arrays import packed
-from breastmorph.explorer.picking import doubts, rings
+from breastmorph.explorer.answers import finding_record, not_now, packed
+from breastmorph.explorer.picking import landmark_warnings, rings
 from breastmorph.explorer.picks import Picks
 from breastmorph.explorer.reading import ReadScan, read_scan, shown_scan
 from breastmorph.explorer.workspace import Case, day_in
@@ -188,7 +187,7 @@ def scan_record(case: Case, *, has_result: bool) -> dict[str, Any]:
         "complete": picks.complete,
         "can_undo": picks.previous is not None,
         "saved": scan.landmarks is not None and scan.landmarks.picks is picks,
-        "warnings": [*doubts(picks, scan.extent), *unusual],
+        "warnings": [*landmark_warnings(picks, scan.extent), *unusual],
         "found": rings(scan.surface, picks.landmarks),
         "confirmed": picks.confirmed or not picks.found,
         "proposal": proposal.as_record() if proposal is not None else None,

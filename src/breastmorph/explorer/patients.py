@@ -17,10 +17,9 @@ from breastmorph.batch.product import FailedScan, Product, ProductMaker, Recipe
 from breastmorph.batch.registered_folder import Outcome, RegisteredFolder
 from breastmorph.clinical.patient import Patient
 from breastmorph.explorer.answers import sentences
-from breastmorph.explorer.jobs import Job
+from breastmorph.explorer.jobs import Job, WorkerCalls
 from breastmorph.explorer.model_view import ModelOrigin, ModelView
 from breastmorph.explorer.open_scans import landmark_json, scan_files
-from breastmorph.explorer.worker_calls import WorkerCalls
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.locks import FolderLock
@@ -85,7 +84,7 @@ class ShownPatient:
 
 
 def shown_patient(model: ShapeModel, patient: Patient, scan: str, how: str, residual: Floats) -> ShownPatient:
-    """Lay a patient on the model's mean without changing her size."""
+    """Align a patient with the model's mean without changing her size."""
     to_shown = Similarity.fit(patient.shape, model.mean, with_scale=False)
     return ShownPatient(patient, scan, how, residual, to_shown)
 
@@ -142,7 +141,7 @@ def register_scans(
     def start(todo: int, current: int) -> None:
         nonlocal done
         done = current
-        # Nobody can say how far one scan is.
+        # How far a single scan is cannot be known.
         job.at("registering", None if len(found) == 1 else 0.05 + 0.9 * current / len(found))
 
     def advance(outcome: Outcome) -> None:
@@ -252,10 +251,10 @@ def fit_patient(
     asked = (scan.mesh_file, files.landmarks[0] if files is not None else None)
     with WorkerCalls(partial(fitter, view.origin), limits) as calls:
         found: Fitted = calls.call(asked, lambda: job.is_cancelled)
-    job.at("laying it on the model", 0.95)
+    job.at("aligning it with the model", 0.95)
     in_mm = scan.read.to_file.inverse().apply(found.vertices)
-    lay = view.model.align(in_mm)
-    upright = Similarity(scale=1.0 / lay.scale).after(lay)
+    to_model = view.model.align(in_mm)
+    upright = Similarity(scale=1.0 / to_model.scale).after(to_model)
     to_file = scan.read.to_file.after(upright.inverse())
     patient = Patient(
         case.name, upright.apply(in_mm), to_file, case.picks.absent_side, found.warnings, skin=found.skin

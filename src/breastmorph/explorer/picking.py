@@ -135,7 +135,7 @@ def up_of(picks: Picks) -> Floats:
     return up
 
 
-def doubts(picks: Picks, extent: float) -> list[dict[str, str]]:
+def landmark_warnings(picks: Picks, extent: float) -> list[dict[str, str]]:
     """What looks wrong with the landmarks so far: code, message, remedy.
 
     Parameters
@@ -177,7 +177,7 @@ def doubts(picks: Picks, extent: float) -> list[dict[str, str]]:
             require_adult_anatomy(landmarks.transformed(Similarity(axes)), extent)
         except LandmarkProblem as error:
             found.append(error.finding)
-    return [finding_record(one) for one in found]
+    return [finding_record(finding) for finding in found]
 
 
 _LIKELY = 1.96  # deviations within which a landmark lies in 95 of 100 cases
@@ -202,8 +202,8 @@ def rings(surface: Surface, landmarks: Landmarks) -> dict[str, dict[str, Any]]:
     # What the scanner did not see lies under the skin: on it the line would be at another place.
     lines = np.where((home.distances < _HIDDEN)[:, None, None], on_skin, lines).round(1)
     return {
-        name: {"mm": _LIKELY * one.sd, "how": one.how, "doubtful": one.doubtful, "ring": line.tolist()}
-        for name, one, line in zip(names, (landmarks.found[name] for name in names), lines, strict=True)
+        name: {"mm": _LIKELY * guess.sd, "how": guess.how, "doubtful": guess.doubtful, "ring": line.tolist()}
+        for name, guess, line in zip(names, (landmarks.found[name] for name in names), lines, strict=True)
     }
 
 
@@ -246,7 +246,7 @@ def _along_ray(surface: Surface, ray: Any) -> tuple[Floats, int, Floats]:
 
 def _vector(value: Any, what: str) -> Floats:
     sound = isinstance(value, list) and len(value) == 3
-    if not sound or not all(isinstance(one, (int, float)) and abs(one) < 1e6 for one in value):
+    if not sound or not all(isinstance(number, (int, float)) and abs(number) < 1e6 for number in value):
         raise bad_request("{what} must be three numbers", what=what)
     return np.array(value, dtype=float)
 

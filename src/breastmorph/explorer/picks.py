@@ -94,9 +94,9 @@ class Picks:
     skipped : frozenset of str
         Optional ones that are not wanted.
     found : mapping from name to Found
-        Those that the program proposed and nobody moved, with how sure it is.
+        Those that the program proposed and no person moved, with how sure it is.
     confirmed : bool
-        Whether a person has said yes to what the program proposed.
+        Whether a person has confirmed what the program proposed.
     previous : Picks, optional
         Before the last step.
     """
@@ -111,13 +111,13 @@ class Picks:
 
     @classmethod
     def given(cls, landmarks: Landmarks, absent_side: str = "") -> Self:
-        """Landmarks that were set or found elsewhere; nobody is asked for optional ones."""
-        bare = (
+        """Landmarks that were set or found elsewhere; optional ones are not asked for."""
+        absent_sides = (
             landmarks.absent_sides if landmarks.found else ()
         )  # the program leaves out a side without a breast
         return cls(
             dict(landmarks.items()),
-            absent_side=absent_side or (bare[0] if len(bare) == 1 else ""),
+            absent_side=absent_side or (absent_sides[0] if len(absent_sides) == 1 else ""),
             skipped=frozenset(OPTIONAL),
             found=landmarks.found,
             confirmed=not landmarks.doubtful,
@@ -158,12 +158,12 @@ class Picks:
         return self.landmarks.only(name for name in NAMES if name not in self.found)
 
     def proposed(self, landmarks: Landmarks, absent_side: str) -> Picks:
-        """With what the program found of what nobody has set yet."""
+        """With what the program found of what no person has set yet."""
         own = {name for name in self.points if absent_side and name in _of_breast(absent_side)}
         side = self.absent_side or ("" if own else absent_side)
-        gone = _of_breast(side) if side else []
-        new = {name: at for name, at in landmarks.items() if name not in self.points and name not in gone}
-        found = {name: one for name, one in landmarks.found.items() if name in new}
+        left_out = _of_breast(side) if side else []
+        new = {name: at for name, at in landmarks.items() if name not in self.points and name not in left_out}
+        found = {name: guess for name, guess in landmarks.found.items() if name in new}
         return self._after(
             points={**self.points, **new},
             absent_side=side,
@@ -175,8 +175,8 @@ class Picks:
     def confirming(self, name: str = "") -> Picks:
         """With a person's yes to one proposed point, or to all of them; how sure the program was stays."""
         found = {
-            one: replace(said, doubtful=said.doubtful and bool(name) and one != name)
-            for one, said in self.found.items()
+            known: replace(guess, doubtful=guess.doubtful and bool(name) and known != name)
+            for known, guess in self.found.items()
         }
         return self._after(found=found, confirmed=self.confirmed or not name)
 
@@ -186,14 +186,16 @@ class Picks:
         fronts.pop(name, None)
         if front is not None:
             fronts[name] = front
-        found = {one: said for one, said in self.found.items() if one != name}  # a person knows better
+        found = {
+            known: guess for known, guess in self.found.items() if known != name
+        }  # a person knows better
         return self._after(points={**self.points, name: point}, fronts=fronts, found=found)
 
     def without_side(self, side: str) -> Picks:
         """With a side declared absent (or none); its points go."""
-        gone = _of_breast(side) if side else []
-        points = {name: at for name, at in self.points.items() if name not in gone}
-        found = {name: said for name, said in self.found.items() if name not in gone}
+        left_out = _of_breast(side) if side else []
+        points = {name: at for name, at in self.points.items() if name not in left_out}
+        found = {name: guess for name, guess in self.found.items() if name not in left_out}
         return self._after(points=points, absent_side=side, found=found)
 
     def skipping(self, name: str) -> Picks:
@@ -210,7 +212,7 @@ class Picks:
         return self._after(
             points={other(name): at for name, at in self.points.items()},
             fronts={other(name): at for name, at in self.fronts.items()},
-            found={other(name): said for name, said in self.found.items()},
+            found={other(name): guess for name, guess in self.found.items()},
             absent_side=other_side(self.absent_side) if self.absent_side else "",
         )
 
@@ -234,7 +236,7 @@ def guide() -> list[dict[str, Any]]:
     """All landmarks in the order of picking, with instructions."""
     found = []
     for name in ORDER:
-        side = next((one for one in SIDES if name.endswith(f"_{one}")), "")
+        side = next((side for side in SIDES if name.endswith(f"_{side}")), "")
         label, text = _GUIDE[name]
         found.append(
             {
@@ -291,6 +293,6 @@ def _shortened(picks: Picks, steps: int) -> Picks:
     if chain[-1].previous is None:
         return picks
     before: Picks | None = None
-    for one in reversed(chain):
-        before = replace(one, previous=before)
+    for step in reversed(chain):
+        before = replace(step, previous=before)
     return before or picks

@@ -13,8 +13,7 @@ from breastmorph.clinical.missing_region import BOTH
 from breastmorph.clinical.patient import Patient
 from breastmorph.clinical.planning import TARGETS
 from breastmorph.clinical.prediction import Prediction
-from breastmorph.explorer.answers import bad_request, not_now, sentences
-from breastmorph.explorer.arrays import packed
+from breastmorph.explorer.answers import bad_request, not_now, packed, sentences
 from breastmorph.explorer.editing import requests_of
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.model_view import ModelOrigin
@@ -72,7 +71,7 @@ class Predicted:
 def predict_patient(session: Session, case: Case, asked: Mapping[str, Any], job: Job) -> Predicted:
     """Predict as the page asks: ``side``, or painted ``vertices``; by what is known of the lost breast, if anything.
 
-    ``known`` are measures as wishes of an edit are, ``earlier`` is the key of an open scan from before the operation,
+    ``known`` are measures as an edit requests them, ``earlier`` is the key of an open scan from before the operation,
     ``operated`` says that what is predicted was operated on.
     """
     view, patient = session.view, case.required_patient.patient
@@ -132,7 +131,7 @@ def _missing(asked: Mapping[str, Any], n: int) -> str | Bools:
         return str(side)
     if not isinstance(vertices, list) or not 0 < len(vertices) <= n:
         raise bad_request("nothing is painted", "Paint the missing breast")
-    if not all(type(one) is int and 0 <= one < n for one in vertices):
+    if not all(type(vertex) is int and 0 <= vertex < n for vertex in vertices):
         raise bad_request("a painted vertex does not exist")
     painted = np.zeros(n, bool)
     painted[vertices] = True

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from breastmorph.explorer.answers import finding_record
-from breastmorph.explorer.jobs import Cancelled, Job
-from breastmorph.explorer.worker_calls import WorkerCalls
+from breastmorph.explorer.jobs import Cancelled, Job, WorkerCalls
 from breastmorph.foundation.errors import BreastMorphError, FileProblem, MeshProblem
 from breastmorph.foundation.messages import Finding
 from breastmorph.foundation.workers import Limits
@@ -57,7 +56,7 @@ class Proposal:
         """What was not found, for the page."""
         return {
             "refused": finding_record(self.refused) if self.refused is not None else None,
-            "left_out": [finding_record(one) for one in self.found.left_out.values()],
+            "left_out": [finding_record(finding) for finding in self.found.left_out.values()],
             "absent": self.found.absent,
         }
 

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from breastmorph.explorer import picking
-from breastmorph.explorer.answers import not_now, unknown
-from breastmorph.explorer.arrays import packed
-from breastmorph.explorer.asked import Asked, Created, Download
+from breastmorph.explorer.answers import not_now, packed, unknown
+from breastmorph.explorer.app import Asked, Created, Download
 from breastmorph.explorer.example import NAME, example_scan
 from breastmorph.explorer.jobs import Job
 from breastmorph.explorer.open_scans import scan_record, taken_from, uploaded_case, with_proposal

@@ -163,8 +163,8 @@ class Doorkeeper:
         """Refuse what another page sends."""
         origins = headers.getlist("origin")
         foreign = any(
-            not one.startswith("http://") or not self.is_our_host(one.removeprefix("http://"))
-            for one in origins
+            not origin.startswith("http://") or not self.is_our_host(origin.removeprefix("http://"))
+            for origin in origins
         )
         if foreign or headers.get("sec-fetch-site", "none") not in _OURS:
             raise RequestProblem(

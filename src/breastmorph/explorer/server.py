@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import os
@@ -13,17 +14,17 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
 
-from breastmorph.explorer.connections import protocol
+import h11
+import uvicorn
+from anyio import to_thread
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
 from breastmorph.explorer.explorer import Explorer
 from breastmorph.explorer.settings import EVERYWHERE, Settings
 from breastmorph.foundation.arrays import templates
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import write_file
-
-if TYPE_CHECKING:
-    import uvicorn
 
 _GRACE = 2  # seconds that open requests have at the end
 _PAGE = """<!DOCTYPE html>
@@ -161,8 +162,6 @@ def _end_when_asked(explorer: Explorer) -> None:
 
 def configured(explorer: Explorer) -> uvicorn.Config:
     """How the explorer is served."""
-    import uvicorn
-
     from breastmorph.explorer.app import application
 
     return uvicorn.Config(
@@ -179,8 +178,6 @@ def configured(explorer: Explorer) -> uvicorn.Config:
 
 def _server(config: uvicorn.Config, explorer: Explorer) -> uvicorn.Server:
     """A server that ends quickly and silently, also in the middle of a request."""
-    import uvicorn
-    from anyio import to_thread
 
     class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -197,3 +194,73 @@ def _end_with_the_terminal(server: uvicorn.Server) -> None:
     closed = getattr(signal, "SIGHUP", None)  # Windows has none
     if closed is not None and signal.getsignal(closed) is not signal.SIG_IGN:
         signal.signal(closed, server.handle_exit)
+
+
+def protocol(settings: Settings) -> type[H11Protocol]:
+    """The connections of a server; uvicorn itself waits for ever for what is missing of a request.
+
+    Parameters
+    ----------
+    settings : Settings
+        ``patience``, ``slowest`` and ``max_connections`` count.
+    """
+    enough = settings.patience * settings.slowest
+
+    class Connection(H11Protocol):
+        """One connection; its client has its time anew with every request and with every piece that is enough."""
+
+        _timer: asyncio.TimerHandle | None = None
+        _begun = False  # a request that is not answered yet
+        _came = _unsent = 0  # bytes: since the time began, and at the last look
+        heard = 0.0  # when the time began
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self._give_time()
+            others = [other for other in present if other.owes()]
+            present.add(self)
+            if len(present) > settings.max_connections and others:
+                min(others, key=lambda other: other.heard).cut()
+
+        def data_received(self, data: bytes) -> None:
+            self._came += len(data)
+            if not self._begun or self._came >= enough:
+                self._give_time()
+            self._begun = True
+            super().data_received(data)
+
+        def on_response_complete(self) -> None:
+            self._begun = False
+            self._give_time()
+            super().on_response_complete()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+            present.discard(self)
+            super().connection_lost(exc)
+
+        def owes(self) -> bool:
+            """Whether it is the client's turn: to begin, or to go on with what it began."""
+            return self.conn.their_state in (h11.IDLE, h11.SEND_BODY) and not self.flow.read_paused
+
+        def cut(self) -> None:
+            """Close it at once."""
+            self.transport.abort()
+
+        def _give_time(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._came, self.heard = 0, self.loop.time()
+            self._timer = self.loop.call_later(settings.patience, self._look)
+
+        def _look(self) -> None:
+            before, self._unsent = self._unsent, self.transport.get_write_buffer_size()
+            is_stuck = 0 < before <= self._unsent  # an answer of which nothing was taken
+            if self.owes() or is_stuck or self.transport.is_closing():
+                self.cut()
+            else:
+                self._give_time()
+
+    present: set[Connection] = set()
+    return Connection

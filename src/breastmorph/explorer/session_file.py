@@ -113,8 +113,8 @@ def saved(session: Session, case: Case, page: Any) -> bytes:
 def _write_scan(archive: zipfile.ZipFile, case: Case, path: Path) -> dict[str, Any]:
     scan = case.required_scan
     companions = sorted(path.parent.iterdir()) if scan.source == "upload" else []
-    for one in [path, *(file for file in companions if file != path and file.is_file())]:
-        archive.write(one, f"scan/{harmless_name(one.name)}")
+    for member in [path, *(file for file in companions if file != path and file.is_file())]:
+        archive.write(member, f"scan/{harmless_name(member.name)}")
     return {
         "name": case.name,
         "file": harmless_name(path.name),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from breastmorph.explorer.asked import Asked, Created, Download
+from breastmorph.explorer.app import Asked, Created, Download
 
 
 def new_session(asked: Asked) -> Created:
