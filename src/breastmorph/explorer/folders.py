@@ -169,7 +169,8 @@ class ScanQueue:
         path = self._landmarks_of(key)
         if path is None:
             found = self.proposal(key)
-            return ("todo", "", 0) if found is None else _proposed(found)
+            status = "todo" if found is None or found.refused is not None else "proposed"
+            return status, "", found.doubt if found is not None else 0
         stamp = _changed(path)
         if self.known.get(key, (None,))[0] != stamp:
             self.known[key] = (stamp, _read_status(path))
@@ -277,11 +278,6 @@ def _changed(path: Path) -> int:
         return path.stat().st_mtime_ns
     except OSError:
         return 0
-
-
-def _proposed(found: Proposal) -> tuple[str, Message | str, int]:
-    """The status of a scan that only the program has worked on."""
-    return "todo" if found.refused is not None else "proposed", "", found.doubt
 
 
 def _read_status(path: Path) -> tuple[str, Message | str, int]:

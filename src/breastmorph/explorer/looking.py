@@ -204,7 +204,10 @@ def _folds(places: Landmarks, to_shown: Similarity) -> list[dict[str, Any]]:
 def ruler(asked: Asked) -> dict[str, Any]:
     """Straight and along the skin between two points of what is shown: ``scan`` or ``shape``, and ``points``."""
     values = asked.values
-    points = _points(values.get("points"))
+    given = values.get("points")
+    if not isinstance(given, Sequence) or len(given) != 2 or not all(map(_is_point, given)):
+        raise bad_request("a ruler needs two points")
+    points = np.array(given, dtype=float)
     if "scan" in values:
         surface = asked.session.open(str(values["scan"])).required_scan.surface
     else:
@@ -223,13 +226,6 @@ def ruler(asked: Asked) -> dict[str, Any]:
         "points": on_skin.tolist(),
         "way": [] if path is None else densely(path, _STEP).tolist(),
     }
-
-
-def _points(given: Any) -> Floats:
-    fine = isinstance(given, Sequence) and len(given) == 2 and all(_is_point(point) for point in given)
-    if not fine:
-        raise bad_request("a ruler needs two points")
-    return np.array(given, dtype=float)
 
 
 def _is_point(given: Any) -> bool:

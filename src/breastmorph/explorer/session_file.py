@@ -104,7 +104,7 @@ def saved(session: Session, case: Case, page: Any) -> bytes:
         if case.scan is not None and case.scan.mesh_file is not None:
             notes["scan"] = _write_scan(archive, case, case.scan.mesh_file)
         if patient is not None:
-            notes["patient"] = {"how": patient.how, "landmarks": _json_or_none(patient.landmarks)}
+            notes["patient"] = {"how": patient.how, "landmarks": json.loads(patient.landmarks or "null")}
             archive.writestr("patient.npy", _npy(patient.patient.shape))
         archive.writestr("session.json", json.dumps(notes, indent=1))
     return buffer.getvalue()
@@ -120,10 +120,6 @@ def _write_scan(archive: zipfile.ZipFile, case: Case, path: Path) -> dict[str, A
         "file": harmless_name(path.name),
         "landmarks": json.loads(landmark_json(case.picks, scan.read.to_file)) if case.picks.points else None,
     }
-
-
-def _json_or_none(data: bytes) -> Any:
-    return json.loads(data) if data else None
 
 
 def opened(path: Path, model: str, n_vertices: int, largest: int) -> SavedSession:

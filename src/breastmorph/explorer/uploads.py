@@ -26,7 +26,7 @@ _SPARE = 200 * MEGABYTE  # of disk that is never filled
 _MOST_FILES = 3000
 _WRITE = MEGABYTE  # bytes that are written at a time
 _LONGEST_STEM = 160  # bytes: file systems count these, and results get longer names
-# An OBJ file names its materials and pictures, so what does no harm is kept as it is.
+# An OBJ file names its materials and pictures, so what does no harm (also accents of their own) is kept as it is.
 _ALSO = set("._-() +,'&#@!~[]{}=;$^%`")
 _PATIENCE = 10.0  # seconds that the watcher has to end
 # Its input ends with us. Windows deletes no file that another process, about to end too, has open: so it tries again.
@@ -76,16 +76,15 @@ def harmless_name(name: str) -> str:
         Nothing usable is left.
     """
     last = name.replace("\\", "/").rsplit("/", 1)[-1]
-    kept = "".join(letter if _is_harmless(letter) else "_" for letter in last).strip(" .")
+    kept = "".join(
+        letter if letter.isalnum() or letter in _ALSO or unicodedata.combining(letter) else "_"
+        for letter in last
+    ).strip(" .")
     stem, dot, suffix = kept.rpartition(".")
     if not stem or not dot or not suffix.isalnum():
         raise bad_request("a file needs a name with an ending", "Name it for example torso.ply")
     short = stem[: _LONGEST_NAME - 12].encode()[:_LONGEST_STEM].decode(errors="ignore")
     return f"{short}.{suffix[:10]}"
-
-
-def _is_harmless(letter: str) -> bool:
-    return letter.isalnum() or letter in _ALSO or unicodedata.combining(letter) > 0  # accents of their own
 
 
 async def body(request: Request, limit: int) -> AsyncIterator[bytes]:
