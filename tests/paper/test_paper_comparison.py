@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from breastmorph.cli.report import command
 from breastmorph.paper.comparison import Quantity, _welch
 from breastmorph.paper.significance import drawn_shares, mean_band, paired, resamples
-from breastmorph.paper.statement import NO, SMALL, YES, verdict_of
+from breastmorph.paper.statements import NO, SMALL, YES, verdict_of
 from breastmorph.report.render import AMOUNT, SIGNED, colormap
 from breastmorph.viewer import asset
 

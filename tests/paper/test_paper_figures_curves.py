@@ -12,7 +12,6 @@ import pytest
 from PIL import Image
 
 from breastmorph.foundation.errors import BreastMorphError
-from breastmorph.paper.figures.boxes import save_registration_boxes, side_by_side
 from breastmorph.paper.figures.curves import (
     ModelCurves,
     Series,
@@ -20,7 +19,9 @@ from breastmorph.paper.figures.curves import (
     save_data_amount,
     save_model_curves,
     save_operated,
+    save_registration_boxes,
     save_series,
+    side_by_side,
 )
 from drawn_figures import drawn_figures, require_legible
 

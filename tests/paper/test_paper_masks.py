@@ -14,9 +14,9 @@ from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mask import breast_mask
 from breastmorph.mesh.files import save_mesh
 from breastmorph.model.building import build_model
-from breastmorph.paper.mask_statements import MaskTruth, mask_statements
 from breastmorph.paper.masks import MaskExperiment, MaskParameters, compare_masks
 from breastmorph.paper.significance import paired
+from breastmorph.paper.statements import MaskTruth, mask_statements
 from breastmorph.scan.check import CheckParameters, find_scans
 from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.scan import Landmarks

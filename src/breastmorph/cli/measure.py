@@ -90,7 +90,7 @@ def command(
     """Measure a scan, a folder of scans, a registered folder (the --out of `register`) or the mean of a model.
 
     Distances are given twice: tape, along the skin, and straight, through the air; each with one standard deviation.
-    What cannot be determined is said with the reason. A scan is registered to the built-in template and measured
+    What cannot be determined is named with the reason. A scan is registered to the built-in template and measured
     between its own landmarks; folds and borders are found on the shape. Tables are in cm and cc, CSV and JSON in mm.
 
     \b
@@ -118,11 +118,13 @@ def command(
                 done.append(replace(result, mesh=None))  # thousands of meshes would fill the memory
             advance()
     if csv_file is not None and done:
-        _write_csv(done, csv_file)
+        rows: list[dict[str, Any]] = [as_row(examination) for examination in done]
+        make_folder(csv_file.parent)
+        write_file(csv_file, csv_text(list(rows[0]), rows).encode())
     if as_json:
         print_json(
             {
-                "subjects": [as_record(one) for one in done],
+                "subjects": [as_record(examination) for examination in done],
                 "failed": [
                     {"id": name, "message": error.text(COMMAND), "code": error.code} for name, error in failed
                 ],
@@ -270,9 +272,3 @@ def _hand_out(one: Examination, folder: Path, made_with: str, language: str, pap
     if one.mesh is not None:
         page = Handout(one, Identity(one.id, date, model=made_with))
         save_handout(page, folder / f"{one.id}-handout.pdf", language, paper)
-
-
-def _write_csv(done: Sequence[Examination], path: Path) -> None:
-    rows: list[dict[str, Any]] = [as_row(one) for one in done]
-    make_folder(path.parent)
-    write_file(path, csv_text(list(rows[0]), rows).encode())

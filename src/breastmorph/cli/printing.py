@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 import click
@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from breastmorph.api.notices import bar
 from breastmorph.foundation.files import json_text
 
 Item = TypeVar("Item")
@@ -46,18 +47,9 @@ def warn(warnings: Iterable[str]) -> None:
         click.echo(f"Warning: {warning}", err=True)
 
 
-@contextmanager
-def progress_with(what: str, total: int) -> Iterator[Callable[[], None]]:
+def progress_with(what: str, total: int) -> AbstractContextManager[Callable[[], None]]:
     """A progress bar on a terminal only; the value is called once per finished item."""
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(what, total=total)
-        yield lambda: bar.advance(task)
+    return bar(what, total, sys.stderr.isatty())
 
 
 def progress(items: Sequence[Item], what: str) -> Iterator[Item]:

@@ -73,12 +73,12 @@ def step_text(step: float) -> str:
 
 def _edited(editor: Editor, name: str, step: float, sd: float) -> tuple[dict[str, Any], Floats | None]:
     """One measure changed by some standard deviations, in both versions."""
-    wish, others = [Request(name, step * sd, relative=True)], [other for other in PAPER if other != name]
+    request, others = [Request(name, step * sd, relative=True)], [other for other in PAPER if other != name]
     row: dict[str, Any] = {"measure": name, "step_sd": step, "asked_change": step * sd}
     shape: Floats | None = None
     for method in ("exact", "linear"):
         try:
-            edit = editor.exact(wish, others) if method == "exact" else editor.linear(wish, others)
+            edit = editor.exact(request, others) if method == "exact" else editor.linear(request, others)
         except BreastMorphError as error:
             row[method] = {"refused": error.text()}
             continue
@@ -118,17 +118,17 @@ def predict_breasts(job: PartJob) -> Made:
             f"{len(cohort)} subjects with both breasts are too few to predict each by the others; "
             f"{_FEWEST_TO_LEARN + 1} are needed"
         )
-    everybody = fit_predictor(model, "right", "surface", None, training_shapes(model, cohort))
+    predictor = fit_predictor(model, "right", "surface", None, training_shapes(model, cohort))
     volumes = BreastVolumes.of_model(model)
     errors: list[_Errors] = []
     chosen = _drawn(cohort, settings["subjects"], settings["seed"], "predict")
     examples = []
     for place, index in enumerate(chosen):
-        others = everybody.without(int(index))
-        own = everybody.frame.to_frame.apply(cohort.shape(index))
+        others = predictor.without(int(index))
+        own = predictor.frame.to_frame.apply(cohort.shape(index))
         # The right breast of her mirror image is her left one.
         for mirrored in (False, True):
-            shape = everybody.frame.mirrored(own) if mirrored else own
+            shape = predictor.frame.mirrored(own) if mirrored else own
             found = others.predict(shape)
             errors.append(_judged(found, shape, others, volumes))
             if place < settings["shown"] and not mirrored:
@@ -136,7 +136,7 @@ def predict_breasts(job: PartJob) -> Made:
     save_prediction_pairs(job.place("figures/prediction"), examples, upright=model.mean)
     ids = [cohort.ids[index] for index in chosen]
     _save_errors(job, ids, errors)
-    return Made(_summary(errors, ids, everybody.source))
+    return Made(_summary(errors, ids, predictor.source))
 
 
 def _save_errors(job: PartJob, subjects: list[str], errors: list[_Errors]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.paper.export import write_archive
 from breastmorph.paper.significance import BOOTSTRAP, RANK_SUM, RELEVANT, SIGNED_RANKS
-from breastmorph.paper.statement import NO, SMALL, YES, Statement
+from breastmorph.paper.statements import NO, SMALL, YES, Statement
 from breastmorph.paper.summary import StudyResults
 from breastmorph.report.document import Block, Figure, Page, Section, Table, Text, Verdict
 from breastmorph.report.page.writing import write_page

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
@@ -110,7 +110,13 @@ def register_scans(job: PartJob) -> Made:
         job.check,
         ScanPictures() if settings["pictures"] else None,
     )
-    rules = replace(rules, doubts=_known_doubts(job.result("check")))
+    # What the check found against scans: every method needs it, and none has to seek it again.
+    known = {
+        scan_id: (scan["inputs"], PlausibilityReport.from_dict(scan["doubts"]))
+        for scan_id, scan in job.result("check").get("scans", {}).items()
+        if "doubts" in scan
+    }
+    rules = replace(rules, doubts=known)
     folder = RegisteredFolder(out)
     _drop_others(folder, {files.id for files in found})
     with job.steps("scans registered", len(found)) as advance:
@@ -196,15 +202,6 @@ def _checker(check: CheckParameters, template: Template) -> Callable[[ScanFiles]
         )
 
     return judge
-
-
-def _known_doubts(checked: Mapping[str, Any]) -> dict[str, tuple[Hashes, PlausibilityReport]]:
-    """What the check said against scans: every way of registering needs it, and none need seek it again."""
-    return {
-        scan_id: (one["inputs"], PlausibilityReport.from_dict(one["doubts"]))
-        for scan_id, one in checked.get("scans", {}).items()
-        if "doubts" in one
-    }
 
 
 def _template(job: PartJob) -> Template:

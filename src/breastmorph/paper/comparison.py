@@ -14,11 +14,11 @@ from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.phrases import plural
 from breastmorph.paper.blocks import mean_sd, section, write_with_archive
 from breastmorph.paper.cohort_table import PAPER
-from breastmorph.paper.experiment_sections import BANDS
 from breastmorph.paper.figure_parts import mask_curves
 from breastmorph.paper.figures.curves import save_model_curves, save_series
 from breastmorph.paper.report import command_of
 from breastmorph.paper.running import StudyRun
+from breastmorph.paper.sections import BANDS
 from breastmorph.paper.significance import RELEVANT, SIGNED_RANKS, Comparison, paired, unpaired
 from breastmorph.paper.summary import StudyResults, key_figures
 from breastmorph.report.document import Block, Cell, Column, Figure, Page, Table, Text

@@ -12,8 +12,13 @@ from breastmorph.evaluation.specificity import specificity
 from breastmorph.evaluation.training_set import compactness, counts_of, whole
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.machine import one_thread
-from breastmorph.paper.draws import of_subjects, over_draws
-from breastmorph.paper.modelled_cohort import CohortExperiment, ModelledCohort, comparable
+from breastmorph.paper.modelled_cohort import (
+    CohortExperiment,
+    ModelledCohort,
+    comparable,
+    of_subjects,
+    over_draws,
+)
 from breastmorph.paper.records import Recorded, rounded
 from breastmorph.paper.significance import drawn_shares, mean_band, resamples
 
@@ -191,8 +196,8 @@ def compare_amounts(cohort: Cohort, parameters: DataAmountParameters | None = No
                 chosen = np.sort(rng.choice(len(used), size, replace=False))
                 draws.append(_draw(used, chosen, common, p))
             amounts.append(Amount(size, tuple(draws)))
-        everybody = _draw(used, np.arange(len(used)), common, p)
-    amounts.append(Amount(len(used), (everybody,)))
+        all_subjects = _draw(used, np.arange(len(used)), common, p)
+    amounts.append(Amount(len(used), (all_subjects,)))
     return DataAmountExperiment("", used.ids, tuple(amounts), common, p)
 
 

@@ -36,20 +36,20 @@ def study_drift(path: Path) -> Iterator[FileProblem]:
         command=making_command(parameters, described.get("cohort")),
     )
     known_files: set[str] = set()
-    for record in sorted(folder.parts.glob("*.json")):
-        said = folder.record(record.stem)
+    for file in sorted(folder.parts.glob("*.json")):
+        record = folder.record(file.stem)
         try:
-            known = [said["status"], said["why"], said["result"], said["outputs"]]
-            files = {**said["outputs"], **said.get("timed", {})}
+            known = [record["status"], record["why"], record["result"], record["outputs"]]
+            files = {**record["outputs"], **record.get("timed", {})}
             known_files.update(files)
         except (KeyError, TypeError):
             yield FileProblem(
-                "the record cannot be read", "{again}", record, code="unreadable/no-record", again=again
+                "the record cannot be read", "{again}", file, code="unreadable/no-record", again=again
             )
             continue
-        if said.get("digest") != digest(known):
+        if record.get("digest") != digest(known):
             yield FileProblem(
-                "the record was changed", "{again}", record, code="unreadable/changed-record", again=again
+                "the record was changed", "{again}", file, code="unreadable/changed-record", again=again
             )
         for name, expected in files.items():
             yield from compared(path / name, expected, again)

@@ -13,7 +13,6 @@ from breastmorph.model.files import load_model
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.paper.clinical_generalization import ClinicalGeneralization
 from breastmorph.paper.data_amount import Amount, DataAmountExperiment
-from breastmorph.paper.figures.boxes import save_registration_boxes
 from breastmorph.paper.figures.curves import (
     ModelCurves,
     Series,
@@ -21,6 +20,7 @@ from breastmorph.paper.figures.curves import (
     save_data_amount,
     save_model_curves,
     save_operated,
+    save_registration_boxes,
     save_series,
 )
 from breastmorph.paper.masks import MaskExperiment, MaskVariant

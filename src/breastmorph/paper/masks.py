@@ -422,13 +422,13 @@ def compare_masks(
             for one, against, known in zip(modelled, distances, truths, strict=True)
         ]
         breast_share = float(modelled[0].breast.mean())
-        del modelled  # makes room
+        del modelled  # frees memory
         perfect = None
         if truth is not None and true_shapes:
             perfect = _variant(ModelledCohort.of(true_cohort(cohorts[0], truth)), p, None, None)
-    everybody = set(with_masks.ids) | set(without_masks.ids)
+    in_either = set(with_masks.ids) | set(without_masks.ids)
     return MaskExperiment(
-        preset, ids, len(everybody) - len(ids), breast_share, variants[0], variants[1], perfect, p
+        preset, ids, len(in_either) - len(ids), breast_share, variants[0], variants[1], perfect, p
     )
 
 

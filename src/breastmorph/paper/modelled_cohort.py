@@ -1,15 +1,18 @@
-"""A cohort with its model and its aligned shapes: what every experiment starts from."""
+"""A cohort with its model and its aligned shapes, what experiments start from; and figures over random draws."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+
+import numpy as np
 
 from breastmorph.cohort import Cohort
 from breastmorph.cohort.review import without_copies
 from breastmorph.evaluation.generalization import LeaveOneOut
 from breastmorph.evaluation.training_set import TrainingSet, training_set
-from breastmorph.foundation.arrays import Bools
+from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.model.building import build_model, usable
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.paper.records import Recorded
@@ -81,3 +84,23 @@ def of_both(first: Cohort, second: Cohort) -> tuple[Cohort, Cohort]:
         cohort.chosen([place[name] for name in shared]) for cohort, place in zip(used, places, strict=True)
     )
     return one, other
+
+
+def over_draws(curves: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """Mean and spread (standard deviation) of curves (c,) over draws; as long as the shortest of them."""
+    fewest = min(len(curve) for curve in curves)
+    values = np.stack([curve[:fewest] for curve in curves])
+    spread = values.std(axis=0, ddof=1) if len(values) > 1 else np.zeros(fewest)
+    return values.mean(axis=0), spread
+
+
+def of_subjects(subjects: int, draws: Iterable[tuple[Ints, Floats]]) -> Floats:
+    """Mean of every subject over the draws it is in, (subjects,); NaN where it is in none.
+
+    Each draw has the places of its subjects (t,) and their values (t,).
+    """
+    total, times = np.zeros(subjects), np.zeros(subjects)
+    for places, values in draws:
+        total[places] += values
+        times[places] += 1
+    return np.where(times > 0, total / np.maximum(times, 1), np.nan)

@@ -12,8 +12,13 @@ from breastmorph.evaluation.training_set import whole
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.machine import one_thread
 from breastmorph.model.building import as_number
-from breastmorph.paper.draws import of_subjects, over_draws
-from breastmorph.paper.modelled_cohort import CohortExperiment, ModelledCohort, comparable
+from breastmorph.paper.modelled_cohort import (
+    CohortExperiment,
+    ModelledCohort,
+    comparable,
+    of_subjects,
+    over_draws,
+)
 from breastmorph.paper.records import Recorded, rounded
 from breastmorph.paper.significance import mean_band
 
@@ -97,7 +102,7 @@ class OperatedExperiment(CohortExperiment):
 
 
 def compare_operated(cohort: Cohort, parameters: OperatedParameters | None = None) -> OperatedExperiment:
-    """Run experiment 3; what a cohort does not allow is said in the result.
+    """Run experiment 3; what a cohort does not allow is stated in the result.
 
     Parameters
     ----------
@@ -107,8 +112,8 @@ def compare_operated(cohort: Cohort, parameters: OperatedParameters | None = Non
     """
     p = parameters or OperatedParameters()
     used = comparable(cohort)
-    said = np.array([as_number(row.get(p.column) or "") for row in used.table])
-    operated, others = np.flatnonzero(said == 1), np.flatnonzero(said == 0)
+    stated = np.array([as_number(row.get(p.column) or "") for row in used.table])
+    operated, others = np.flatnonzero(stated == 1), np.flatnonzero(stated == 0)
     available = (len(operated), len(others))
     size = min(len(operated), len(others) - 1, p.training)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -15,28 +14,24 @@ import breastmorph
 from breastmorph import __version__
 from breastmorph.paper.parameters import check_parameters
 from breastmorph.scan.check import CheckParameters
+from breastmorph.usecases import Steps, no_steps
 
 if TYPE_CHECKING:
     from breastmorph.paper.folder import StudyFolder
 
 Status = Literal["done", "not possible", "failed", "missing"]
-# Shows that a part goes on: given what is done and how often, a context whose value is called after each.
-Steps = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
 _ONLY_SHOWS = (
-    *("cli/", "explorer/", "viewer/", "report/page/"),
     *(
+        "cli/",
+        "explorer/",
+        "viewer/",
+        "report/page/",
         "paper/blocks.py",
-        "paper/cohort_section.py",
-        "paper/experiment_sections.py",
-        "paper/application_sections.py",
+        "paper/sections.py",
+        "paper/report.py",
     ),
-    *("paper/report.py", "paper/export.py", "paper/comparison.py", "paper/commands.py", "paper/progress.py"),
+    *("paper/export.py", "paper/comparison.py", "paper/commands.py", "paper/progress.py"),
 )
-
-
-def no_steps(what: str, total: int) -> AbstractContextManager[Callable[[], None]]:
-    """Steps that are not shown."""
-    return nullcontext(lambda: None)
 
 
 class NotPossible(Exception):
@@ -47,7 +42,7 @@ class NotPossible(Exception):
     why : str
         Without a closing full stop.
     result : mapping, optional
-        What can be said all the same, as plain JSON values.
+        What is known all the same, as plain JSON values.
     """
 
     def __init__(self, why: str, result: Mapping[str, Any] | None = None) -> None:

@@ -10,8 +10,9 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from breastmorph.paper.part import Part, PartState, Steps
+from breastmorph.paper.part import Part, PartState
 from breastmorph.paper.running import Watch
+from breastmorph.usecases import Steps
 
 _STUDY_LINE_SECONDS = 20.0  # between two lines of a log about one part
 

@@ -13,20 +13,22 @@ from breastmorph import __version__
 from breastmorph.foundation.files import plain
 from breastmorph.foundation.phrases import plural
 from breastmorph.model.files import load_model
-from breastmorph.paper.application_sections import editing_section, model_section, prediction_section
 from breastmorph.paper.blocks import section, statement_table, write_with_archive
-from breastmorph.paper.cohort_section import cohort_section
-from breastmorph.paper.experiment_sections import (
-    clinical_section,
-    data_section,
-    masks_section,
-    operated_section,
-)
 from breastmorph.paper.parameters import making_command
 from breastmorph.paper.plan import EXPERIMENTS
 from breastmorph.paper.running import StudyRun
+from breastmorph.paper.sections import (
+    clinical_section,
+    cohort_section,
+    data_section,
+    editing_section,
+    masks_section,
+    model_section,
+    operated_section,
+    prediction_section,
+)
 from breastmorph.paper.significance import RELEVANT
-from breastmorph.paper.statement import Statement
+from breastmorph.paper.statements import Statement
 from breastmorph.paper.summary import (
     StudyResults,
     facts,

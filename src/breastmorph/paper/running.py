@@ -23,9 +23,10 @@ from breastmorph.foundation.workers import Failure, run_each
 from breastmorph.paper.cohort_source import Source
 from breastmorph.paper.folder import StudyFolder
 from breastmorph.paper.parameters import StudyParameters
-from breastmorph.paper.part import NotPossible, Part, PartJob, PartState, Steps, no_steps, this_program
+from breastmorph.paper.part import NotPossible, Part, PartJob, PartState, this_program
 from breastmorph.paper.plan import Inputs, make_plan
 from breastmorph.template import Template, default_template, from_npz, template_hash, to_npz
+from breastmorph.usecases import Steps, no_steps
 
 States = dict[str, PartState]
 _NO_PLACE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
@@ -86,7 +87,7 @@ class StudyRun:
         return found
 
     def result(self, part: str) -> dict[str, Any]:
-        """The result of a part that is done, or what can be said although it is not possible; empty otherwise."""
+        """The result of a part that is done, or what is known although it is not possible; empty otherwise."""
         state = self.states.get(part)
         return self.study.result(part) if state is not None and state.settled else {}
 
@@ -320,7 +321,7 @@ def _computed(study: StudyFolder, part: Part, key: str, jobs: int = 1, steps: St
     except NotPossible as reason:
         return study.store_not_possible(part, key, str(reason), reason.result)
     except MemoryError:
-        raise  # how much there was is known to whoever set the limit
+        raise  # the one who set the limit knows how much there was
     except BreastMorphError as error:
         if isinstance(error, FileProblem) and error.code in ("unwritable", "busy"):
             raise

@@ -13,7 +13,7 @@ SIGNED_RANKS = "Wilcoxon signed-rank over subjects"
 RANK_SUM = "Mann-Whitney over samples"
 BOOTSTRAP = "bootstrap over subjects"
 _LEVEL = 0.05
-RELEVANT = 0.05  # of the figure compared with: nobody would choose a method for a smaller difference
+RELEVANT = 0.05  # of the figure compared with: no reason to choose a method where the difference is smaller
 _TIMES, _TAILS = 2000, (2.5, 97.5)  # drawings of subjects behind an interval, and where it ends, percent
 _FEWEST = 6  # pairs: with fewer no signed-rank test can reach 0.05
 

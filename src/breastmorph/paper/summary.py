@@ -21,8 +21,7 @@ from breastmorph.paper.plan import mask_pairs
 from breastmorph.paper.records import Recorded
 from breastmorph.paper.running import StudyRun
 from breastmorph.paper.significance import smallest_p
-from breastmorph.paper.statement import FEW_SUBJECTS, NOT_TESTABLE, SMALL, YES, Statement
-from breastmorph.paper.statements import all_statements
+from breastmorph.paper.statements import FEW_SUBJECTS, NOT_TESTABLE, SMALL, YES, Statement, all_statements
 
 Result = TypeVar("Result", bound=Recorded)
 

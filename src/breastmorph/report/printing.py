@@ -77,7 +77,7 @@ def printed(path: Path, size: tuple[float, float], *, free: bool = False) -> Ite
         Without an ending; its folder is made.
     size : (width, height) in inches
     free : bool
-        Panels are placed by hand; otherwise matplotlib makes room for their labels.
+        Panels are placed by hand; otherwise matplotlib leaves space for their labels.
     """
     from matplotlib.figure import Figure
 

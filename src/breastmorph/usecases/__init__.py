@@ -11,8 +11,15 @@ from contextlib import AbstractContextManager, nullcontext
 
 # Is called with the number of items; the value of the context is called once per finished item.
 Progress = Callable[[int], AbstractContextManager[Callable[[], None]]]
+# The same, called with what is done and the number of items.
+Steps = Callable[[str, int], AbstractContextManager[Callable[[], None]]]
 
 
 def no_progress(total: int) -> AbstractContextManager[Callable[[], None]]:
     """Progress that is not shown."""
+    return nullcontext(lambda: None)
+
+
+def no_steps(what: str, total: int) -> AbstractContextManager[Callable[[], None]]:
+    """Steps that are not shown."""
     return nullcontext(lambda: None)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,6 +10,7 @@ from breastmorph.evaluation.privacy import Privacy, PrivacyParameters, measure_p
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.check import CheckParameters, find_scans
+from breastmorph.usecases import Steps, no_steps
 from breastmorph.usecases.build import Subjects, choose_subjects
 
 _SHAPES = 500  # random shapes are enough for what a model reveals
@@ -56,14 +55,7 @@ class EvaluatedModel:
     privacy: Privacy | None
 
 
-def _no_steps(what: str, total: int) -> AbstractContextManager[Callable[[], None]]:
-    return nullcontext(lambda: None)
-
-
-def evaluate(
-    request: EvaluateRequest,
-    progress: Callable[[str, int], AbstractContextManager[Callable[[], None]]] = _no_steps,
-) -> EvaluatedModel:
+def evaluate(request: EvaluateRequest, progress: Steps = no_steps) -> EvaluatedModel:
     """Evaluate a model.
 
     Raises

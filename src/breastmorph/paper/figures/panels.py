@@ -100,7 +100,7 @@ class PanelPage:
         return axes
 
     def text(self, left: float, top: float, words: str, **style: Any) -> None:
-        """Words at a place, centred unless told otherwise."""
+        """Words at a place, centred unless ``style`` says otherwise."""
         across, down = self.figure.get_size_inches()
         how: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": SMALL, **style}
         self.figure.text(left / across, 1.0 - top / down, words, **how)

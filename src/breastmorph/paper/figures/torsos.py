@@ -37,7 +37,7 @@ from breastmorph.scan.scan import SIDES, Landmarks
 
 
 class Margins(NamedTuple):
-    """The room of a figure around and between its pictures, in inches."""
+    """The space of a figure around and between its pictures, in inches."""
 
     left: float
     gap: float  # between columns
@@ -135,7 +135,7 @@ _MODE_VIEWS = {"front": View(), "oblique": View(yaw=40.0), "side": View(yaw=90.0
 _MODES = Margins(left=0.20, gap=0.02, top=0.36, foot=0.16, bar=0.76, between=0.06)
 _MEANING = 1.68  # inches of text beside a mode
 # What a mode is described by: measures of both sides, their unit on paper, its size in the measures' own, and how much
-# the sides must come to differ to be told of.
+# the sides must come to differ to be named.
 _MEANT = {
     "SN-N": (("SN-NL", "SN-NR"), "cm", 10.0, 0.5),
     "volume": (("volume-left", "volume-right"), "cc", 1.0, 50.0),
@@ -174,7 +174,7 @@ class ModeMeaning:
     def lines(self) -> list[str]:
         """In words: means of both sides, and how the sides come to differ where they do."""
         words = []
-        for name, (_, unit, size, told) in _MEANT.items():
+        for name, (_, unit, size, least) in _MEANT.items():
             if name not in self.measures or not np.isfinite(self.measures[name]).all():
                 continue
             ends = np.array(self.measures[name]) / size
@@ -182,7 +182,7 @@ class ModeMeaning:
             low, high = (_signed(float(one), digits, unit == "mm") for one in ends.mean(axis=1))
             words.append(f"{name} {low} to {high} {unit}")
             apart = ends[:, 0] - ends[:, 1]
-            if abs(apart[1] - apart[0]) > max(told, 0.5 * abs(np.ptp(ends.mean(axis=1)))):
+            if abs(apart[1] - apart[0]) > max(least, 0.5 * abs(np.ptp(ends.mean(axis=1)))):
                 low, high = (_signed(float(one), digits, True) for one in apart)
                 words.append(f"  left minus right {low} to {high}")
         return words
@@ -262,12 +262,12 @@ def save_modes(path: Path, model: ShapeModel, meanings: Sequence[ModeMeaning]) -
     reach = [float(np.ptp(every @ view.axes()[0])) for view in _MODE_VIEWS.values()]
     shares = np.array(reach) / max(reach)  # of the widest picture: from the side a body is narrow
     columns = 2 * len(_MODE_VIEWS)
-    room = WIDE - _MODES.left - _MEANING - _MODES.bar - _MODES.between - columns * _MODES.gap
+    free = WIDE - _MODES.left - _MEANING - _MODES.bar - _MODES.between - columns * _MODES.gap
     seen = [
         camera.narrowed(float(share))
         for camera, share in zip(
             cameras(
-                [(view, [every]) for view in _MODE_VIEWS.values()], room / (2 * shares.sum()), one_height=True
+                [(view, [every]) for view in _MODE_VIEWS.values()], free / (2 * shares.sum()), one_height=True
             ),
             shares,
             strict=True,
@@ -413,10 +413,7 @@ def _inside_and_outside(spread: Floats, breast: Bools) -> str:
 
 _SAMPLES_VIEW = View(yaw=15.0)
 _SAMPLES = Margins(left=0.25, gap=0.05, top=0.05, foot=0.16, bar=0.68, below=0.17)
-_UNLIKE = {
-    "unusual": "unusual",
-    "implausible": "unlike people",
-}  # by level; nothing is said of the usual ones
+_UNLIKE = {"unusual": "unusual", "implausible": "unlike people"}  # by level; the usual ones are not marked
 
 
 def save_random_samples(path: Path, models: Mapping[str, ShapeModel], count: int = 5, seed: int = 0) -> None:
@@ -499,9 +496,9 @@ class _Sample(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What is said of it; empty for a usual one."""
-        told = [_UNLIKE.get(self.plausibility.level, ""), "inside out" if self.inside_out else ""]
-        return ", ".join(word for word in told if word)
+        """What is written below it; empty for a usual one."""
+        words = [_UNLIKE.get(self.plausibility.level, ""), "inside out" if self.inside_out else ""]
+        return ", ".join(word for word in words if word)
 
 
 def _sample(model: ShapeModel, shape: Floats) -> _Sample:
