@@ -124,17 +124,6 @@ def test_a_tree_of_boxes_of_few_faces_is_whole(n_faces):
     assert squared.max() < 1e-20
 
 
-def test_the_faces_of_a_large_tree_follow_a_curve_through_space(monkeypatch):
-    monkeypatch.setattr(box_tree, "MANY", 0)
-    mesh, _ = torso(edge=10)
-    tree = BoxTree.of(mesh.vertices, mesh.faces)
-    a, b, c = (mesh.vertices[mesh.faces[:, k]] for k in range(3))
-    np.testing.assert_array_equal(tree.order, box_tree._along_a_curve(a + b + c))
-    np.testing.assert_array_equal(tree.corners, mesh.faces[tree.order])
-    one_place = BoxTree.of(np.zeros((3, 3)), np.array([[0, 1, 2], [2, 1, 0]]))
-    assert one_place.order.tolist() == [0, 1]
-
-
 def test_the_boxes_of_a_small_tree_overlap_less(monkeypatch):
     mesh, _ = torso(edge=10)
     sizes = []

@@ -56,15 +56,6 @@ def test_non_manifold_edge_and_orientation_conflict_are_seen():
     assert topology.orientation_conflicts(SQUARE) == 0
 
 
-def test_pinched_vertex_is_split_into_one_vertex_per_fan():
-    bow_tie = np.array([[0, 1, 2], [2, 3, 4]])
-    assert topology.pinched_vertices(bow_tie).tolist() == [2]
-    faces, source = topology.split_pinched(bow_tie, 5)
-    assert source.tolist() == [2]
-    assert len(np.unique(faces)) == 6
-    assert topology.is_manifold(faces)
-
-
 def test_neighbours_match_trimesh():
     sphere = trimesh.creation.icosphere(2)
     ids, start = topology.vertex_neighbours(np.asarray(sphere.faces), len(sphere.vertices))
@@ -177,16 +168,6 @@ def test_edges_that_are_asked_for_again_outlive_newer_ones():
     for other in others:
         topology.edge_table(other.faces)
         assert topology.edge_table(first.faces) is table
-
-
-def test_rows_of_whole_numbers_are_joined_like_those_of_others():
-    rng = np.random.default_rng(1)
-    for rows in (rng.integers(0, 6, (500, 3)), rng.integers(-2, 4, (500, 3)), np.empty((0, 3), np.int64)):
-        kept, new_id = topology.joined(rows)
-        np.testing.assert_array_equal(rows[kept][new_id], rows)
-        assert len(kept) == len(np.unique(rows, axis=0))
-        assert all(first == np.flatnonzero((rows == rows[first]).all(axis=1))[0] for first in kept)
-        assert kept.tolist() == sorted(kept)
 
 
 def _both_ways(monkeypatch, ask):

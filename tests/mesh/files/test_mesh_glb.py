@@ -33,16 +33,6 @@ def rewritten(path, change):
     return path
 
 
-@pytest.mark.parametrize("name", ["bumpy", "coloured", "smooth_texture", "seams"])
-def test_round_trip_keeps_the_order(name, request, tmp_path, assert_same):
-    mesh = request.getfixturevalue(name)
-    save_mesh(mesh, tmp_path / "a.glb")
-    back = load_mesh(tmp_path / "a.glb")
-    assert_same(mesh, back, exact=False)
-    if mesh.texture:
-        assert back.texture.image == mesh.texture.image
-
-
 def test_doubles_lie_behind_the_original_vertices(seams, tmp_path):
     save_mesh(seams, tmp_path / "a.glb")
     other = trimesh.load(tmp_path / "a.glb", process=False, force="mesh")
@@ -115,11 +105,6 @@ def test_scene_of_placed_parts(bumpy, tmp_path):
     corners = bumpy.vertices[bumpy.faces]
     original = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     np.testing.assert_array_equal(np.sign(normal[:, 2]), np.sign(original[:, 2]))
-
-
-def test_space(bumpy, tmp_path):
-    save_mesh(TriangleMesh(bumpy.vertices, bumpy.faces, space="LPS"), tmp_path / "a.glb")
-    assert load_mesh(tmp_path / "a.glb").space == "LPS"
 
 
 def _endless(document):

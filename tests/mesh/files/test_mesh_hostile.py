@@ -7,10 +7,9 @@ import warnings
 import numpy as np
 import pytest
 
-from breastmorph.foundation.errors import BreastMorphError, FileProblem, MeshProblem
+from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh import files
-from breastmorph.mesh.files import load_mesh, load_mesh_or_points, save_mesh
-from breastmorph.mesh.triangle_mesh import TriangleMesh
+from breastmorph.mesh.files import load_mesh_or_points, save_mesh
 
 SIGNALLING = np.frombuffer(b"\1\0\xa0\x7f", "<f4")  # a NaN that raises a flag when it is converted
 
@@ -160,12 +159,3 @@ def test_numbers_of_hundreds_of_digits_are_named(tmp_path):
     assert "is not a valid whole number" in refused(
         tmp_path / "a.off", b"OFF\n" + b"9" * 400 + b" 1 0\n0 0 0\n"
     )
-
-
-def test_kinds_of_errors_are_kept(tmp_path):
-    (tmp_path / "a.off").write_bytes(b"OFF\n1 0 0\n0 0 0\n")
-    with pytest.raises(MeshProblem, match="no faces"):
-        load_mesh(tmp_path / "a.off")
-    with pytest.raises(FileProblem, match="no such file"):
-        load_mesh(tmp_path / "b.off")
-    assert TriangleMesh(np.zeros((0, 3)), np.zeros((0, 3), int)).n_faces == 0

@@ -21,13 +21,6 @@ def sheet(pyvista, mesh):
     return data
 
 
-@pytest.mark.parametrize("name", ["bumpy", "coloured", "smooth_texture", "seams"])
-def test_vtp_round_trip_is_exact(name, request, tmp_path, assert_same):
-    mesh = request.getfixturevalue(name)
-    save_mesh(mesh, tmp_path / "a.vtp")
-    assert_same(mesh, load_mesh(tmp_path / "a.vtp"))
-
-
 @pytest.mark.slow
 def test_vtk_reads_our_vtp(coloured, smooth_texture, tmp_path, pyvista):
     save_mesh(coloured, tmp_path / "a.vtp")
