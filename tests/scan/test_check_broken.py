@@ -116,114 +116,104 @@ def truncated(path: Path) -> None:
     path.write_bytes(data[: len(data) * 2 // 3])
 
 
+def on_mesh(
+    change: Callable[..., TriangleMesh], *values: object
+) -> Callable[[TriangleMesh, Landmarks], Made]:
+    return lambda mesh, landmarks: (change(mesh, *values), landmarks)
+
+
+def on_marks(change: Callable[..., Landmarks], *values: object) -> Callable[[TriangleMesh, Landmarks], Made]:
+    return lambda mesh, landmarks: (mesh, change(landmarks, *values))
+
+
+def in_scale(factor: float) -> Callable[[TriangleMesh, Landmarks], Made]:
+    return lambda mesh, landmarks: scaled(mesh, landmarks, factor)
+
+
+def holed(mesh: TriangleMesh) -> TriangleMesh:
+    return mesh.kept(np.linalg.norm(mesh.vertices[mesh.faces].mean(axis=1) - [0, -160, 100], axis=1) > 20)
+
+
+def with_stray(mesh: TriangleMesh) -> TriangleMesh:
+    return replace(mesh, vertices=np.concatenate([mesh.vertices, [[0, 0, 9e5]]]))
+
+
+def at_the_notch(landmarks: Landmarks, name: str, shift: tuple[float, float, float]) -> Landmarks:
+    return Landmarks.of(
+        {n: landmarks["sternal_notch"] + shift if n == name else landmarks[n] for n in landmarks}
+    )
+
+
+def misspelt(path: Path) -> None:
+    path.write_text(path.read_text().replace("nipple_left", "left thing"))
+
+
+def worded(path: Path) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), "xiphoid": ["a", 1, 2]}))
+
+
+def found(*names: str) -> Case:
+    """Only these landmarks are set; the program finds the others."""
+    return Case("usable", "landmarks-found", on_marks(Landmarks.only, names))
+
+
+RIGHT = ("nipple_right", "lower_pole_right", "lateral_pole_right")
+LEFT = ("nipple_left", "lower_pole_left", "lateral_pole_left")
+ENDS = ("sternal_notch", "xiphoid")
+BALL = ball(150, (0, 0, 0))
+OTHER_PLACE = Similarity(translation=np.array([0.0, 60.0, 70.0]))
 CASES = {
     "sound": Case("usable", ""),
-    "metres": Case("usable", "unit", lambda m, k: scaled(m, k, 0.001)),
-    "centimetres": Case("usable", "unit", lambda m, k: scaled(m, k, 0.1)),
-    "one-sided": Case(
-        "usable",
-        "absent-side",
-        lambda m, k: (m, without(k, "nipple_right", "lower_pole_right", "lateral_pole_right")),
-    ),
-    "holed": Case(
-        "usable",
-        "holes",
-        lambda m, k: (
-            m.kept(np.linalg.norm(m.vertices[m.faces].mean(axis=1) - [0, -160, 100], axis=1) > 20),
-            k,
-        ),
-    ),
+    "metres": Case("usable", "unit", in_scale(0.001)),
+    "centimetres": Case("usable", "unit", in_scale(0.1)),
+    "one-sided": Case("usable", "absent-side", on_marks(without, *RIGHT)),
+    "holed": Case("usable", "holes", on_mesh(holed)),
     "aliased": Case(
-        "usable", "", lambda m, k: (m, renamed(renamed(k, "sternal_notch", "SN"), "xiphoid", "XI"))
+        "usable", "", on_marks(lambda k: renamed(renamed(k, "sternal_notch", "SN"), "xiphoid", "XI"))
     ),
-    "few-nan": Case("repaired", "non-finite-vertices", lambda m, k: (with_nan(m, 0.002), k)),
-    "seams": Case("repaired", "duplicate-vertices", lambda m, k: (soup(m), k)),
-    "slivers": Case("repaired", "degenerate-faces", lambda m, k: (more_faces(m, [[5, 5, 6], [7, 8, 7]]), k)),
-    "doubled": Case("repaired", "duplicate-faces", lambda m, k: (more_faces(m, m.faces[:20].tolist()), k)),
-    "stray-vertices": Case(
-        "repaired",
-        "unreferenced-vertices",
-        lambda m, k: (replace(m, vertices=np.concatenate([m.vertices, [[0, 0, 9e5]]])), k),
-    ),
-    "finned": Case("repaired", "non-manifold-edges", lambda m, k: (fins(m, 0.002), k)),
-    "pinched": Case("repaired", "pinched-vertices", lambda m, k: (pinched(m), k)),
-    "inside-out": Case("repaired", "inverted-orientation", lambda m, k: (m.flipped(), k)),
-    "patchwork": Case("repaired", "inconsistent-orientation", lambda m, k: (some_turned(m), k)),
-    "crumbs": Case("repaired", "several-components", lambda m, k: (joined(m, ball(8, (260, 0, 0))), k)),
-    "units-mixed": Case("repaired", "units-differ", lambda m, k: (scaled(m, k, 0.001)[0], k)),
-    "mostly-nan": Case("refused", "non-finite-vertices", lambda m, k: (with_nan(m, 0.3), k)),
-    "all-fins": Case("refused", "non-manifold-edges", lambda m, k: (fins(m, 0.3), k)),
-    "cut-in-two": Case("refused", "landmarks-on-several-pieces", lambda m, k: (cut_in_two(m), k)),
-    "background": Case("refused", "several-components", lambda m, k: (joined(m, ball(400, (0, 0, -900))), k)),
-    "swapped": Case("refused", "sides-swapped", lambda m, k: (m, swapped(k))),
+    "few-nan": Case("repaired", "non-finite-vertices", on_mesh(with_nan, 0.002)),
+    "seams": Case("repaired", "duplicate-vertices", on_mesh(soup)),
+    "slivers": Case("repaired", "degenerate-faces", on_mesh(more_faces, [[5, 5, 6], [7, 8, 7]])),
+    "doubled": Case("repaired", "duplicate-faces", on_mesh(lambda m: more_faces(m, m.faces[:20].tolist()))),
+    "stray-vertices": Case("repaired", "unreferenced-vertices", on_mesh(with_stray)),
+    "finned": Case("repaired", "non-manifold-edges", on_mesh(fins, 0.002)),
+    "pinched": Case("repaired", "pinched-vertices", on_mesh(pinched)),
+    "inside-out": Case("repaired", "inverted-orientation", on_mesh(TriangleMesh.flipped)),
+    "patchwork": Case("repaired", "inconsistent-orientation", on_mesh(some_turned)),
+    "crumbs": Case("repaired", "several-components", on_mesh(joined, ball(8, (260, 0, 0)))),
+    "units-mixed": Case("repaired", "units-differ", on_mesh(lambda m: m.with_vertices(m.vertices * 0.001))),
+    "mostly-nan": Case("refused", "non-finite-vertices", on_mesh(with_nan, 0.3)),
+    "all-fins": Case("refused", "non-manifold-edges", on_mesh(fins, 0.3)),
+    "cut-in-two": Case("refused", "landmarks-on-several-pieces", on_mesh(cut_in_two)),
+    "background": Case("refused", "several-components", on_mesh(joined, ball(400, (0, 0, -900)))),
+    "swapped": Case("refused", "sides-swapped", on_marks(swapped)),
     "mirrored": Case("refused", "sides-swapped", lambda m, k: (m.mirrored(), swapped(k.mirrored()))),
-    "no-nipple": Case("usable", "landmarks-found", lambda m, k: (m, without(k, "nipple_left"))),
-    "no-notch": Case("usable", "landmarks-found", lambda m, k: (m, without(k, "sternal_notch"))),
-    "no-xiphoid": Case("usable", "landmarks-found", lambda m, k: (m, without(k, "xiphoid"))),
-    "no-poles": Case(
-        "usable",
-        "landmarks-found",
-        lambda m, k: (m, k.only(["sternal_notch", "xiphoid", "nipple_left", "nipple_right"])),
-    ),
-    "one-nipple-and-no-midline": Case(
-        "usable", "landmarks-found", lambda m, k: (m, k.only(["sternal_notch", "nipple_left"]))
-    ),
-    "no-sides": Case("usable", "landmarks-found", lambda m, k: (m, k.only(["sternal_notch", "xiphoid"]))),
-    "misnamed": Case(
-        "usable",
-        "landmarks-found",
-        lambda m, k: (m, k),
-        lambda s, k: k.write_text(k.read_text().replace("nipple_left", "left thing")),
-    ),
-    "off-surface": Case(
-        "refused", "landmark-off-surface", lambda m, k: (m, moved(k, "lower_pole_left", (0, 0, 60)))
-    ),
-    "other-scan": Case(
-        "refused",
-        "landmark-off-surface",
-        lambda m, k: (m, k.transformed(Similarity(translation=np.array([0.0, 60.0, 70.0])))),
-    ),
-    "odd-unit": Case("refused", "unknown-unit", lambda m, k: scaled(m, k, 1 / 25.4 / 12)),
-    "child-sized": Case("refused", "unknown-unit", lambda m, k: scaled(m, k, 0.5)),
+    "no-nipple": found(*ENDS, *RIGHT, *LEFT[1:]),
+    "no-notch": found("xiphoid", *RIGHT, *LEFT),
+    "no-xiphoid": found("sternal_notch", *RIGHT, *LEFT),
+    "no-poles": found(*ENDS, "nipple_left", "nipple_right"),
+    "one-nipple-and-no-midline": found("sternal_notch", "nipple_left"),
+    "no-sides": found(*ENDS),
+    "misnamed": Case("usable", "landmarks-found", spoil=lambda s, k: misspelt(k)),
+    "off-surface": Case("refused", "landmark-off-surface", on_marks(moved, "lower_pole_left", (0, 0, 60))),
+    "other-scan": Case("refused", "landmark-off-surface", on_marks(Landmarks.transformed, OTHER_PLACE)),
+    "odd-unit": Case("refused", "unknown-unit", in_scale(1 / 25.4 / 12)),
+    "child-sized": Case("refused", "unknown-unit", in_scale(0.5)),
     "notch-as-nipple": Case(
-        "refused",
-        "implausible-anatomy",
-        lambda m, k: (
-            m,
-            Landmarks.of({n: k["sternal_notch"] + (25, 0, -3) if n == "nipple_left" else k[n] for n in k}),
-        ),
+        "refused", "implausible-anatomy", on_marks(at_the_notch, "nipple_left", (25, 0, -3))
     ),
     "pole-above-nipple": Case(
-        "refused",
-        "implausible-anatomy",
-        lambda m, k: (
-            m,
-            Landmarks.of({n: k["sternal_notch"] if n == "lower_pole_left" else k[n] for n in k}),
-        ),
+        "refused", "implausible-anatomy", on_marks(at_the_notch, "lower_pole_left", (0, 0, 0))
     ),
-    "lower-poles-swapped": Case(
-        "refused",
-        "implausible-anatomy",
-        lambda m, k: (m, exchanged(k, "lower_pole_left", "lower_pole_right")),
-    ),
-    "lateral-poles-swapped": Case(
-        "refused",
-        "implausible-anatomy",
-        lambda m, k: (m, exchanged(k, "lateral_pole_left", "lateral_pole_right")),
-    ),
-    "poles-of-one-side-swapped": Case(
-        "refused",
-        "implausible-anatomy",
-        lambda m, k: (m, exchanged(k, "lower_pole_left", "lateral_pole_left")),
-    ),
-    "nipple-and-pole-swapped": Case(
-        "refused", "implausible-anatomy", lambda m, k: (m, exchanged(k, "nipple_left", "lateral_pole_left"))
-    ),
-    "sternum-swapped": Case(
-        "refused", "sternum-exchanged", lambda m, k: (m, exchanged(k, "sternal_notch", "xiphoid"))
-    ),
+    "lower-poles-swapped": Case("refused", "implausible-anatomy", on_marks(exchanged, LEFT[1], RIGHT[1])),
+    "lateral-poles-swapped": Case("refused", "implausible-anatomy", on_marks(exchanged, LEFT[2], RIGHT[2])),
+    "poles-of-one-side-swapped": Case("refused", "implausible-anatomy", on_marks(exchanged, *LEFT[1:])),
+    "nipple-and-pole-swapped": Case("refused", "implausible-anatomy", on_marks(exchanged, LEFT[0], LEFT[2])),
+    "sternum-swapped": Case("refused", "sternum-exchanged", on_marks(exchanged, *ENDS)),
     "coarse": Case("refused", "too-coarse", lambda m, k: torso(edge=14)),
-    "a-ball": Case("refused", "landmark-off-surface", lambda m, k: (joined_only(ball(150, (0, 0, 0))), k)),
+    "a-ball": Case(
+        "refused", "landmark-off-surface", on_mesh(lambda _: TriangleMesh(BALL.vertices, BALL.faces))
+    ),
     "points-only": Case("refused", "no-faces", spoil=lambda s, k: s.write_bytes(POINTS)),
     "truncated": Case("refused", "unreadable", spoil=lambda s, k: truncated(s)),
     "empty": Case("refused", "unreadable", spoil=lambda s, k: s.write_bytes(b"")),
@@ -236,11 +226,7 @@ CASES = {
     "landmarks-twice": Case(
         "refused", "ambiguous-landmarks", spoil=lambda s, k: k.with_suffix(".csv").write_text("SN,0,0,0\n")
     ),
-    "landmark-text": Case(
-        "refused",
-        "unusable-landmarks",
-        spoil=lambda s, k: k.write_text(json.dumps({**json.loads(k.read_text()), "xiphoid": ["a", 1, 2]})),
-    ),
+    "landmark-text": Case("refused", "unusable-landmarks", spoil=lambda s, k: worded(k)),
 }
 HEADER = b"ply\nformat ascii 1.0\nelement vertex 3\nproperty float x\nproperty float y\nproperty float z\n"
 POINTS = HEADER + b"end_header\n0 0 0\n1 0 0\n0 1 0\n"
@@ -251,10 +237,6 @@ BAD_INDEX = (
 
 
 TABLED = ("one-sided", "swapped", "truncated")  # whom the table for people is made of
-
-
-def joined_only(other: trimesh.Trimesh) -> TriangleMesh:
-    return TriangleMesh(other.vertices, other.faces)
 
 
 @pytest.fixture(scope="module")
@@ -277,10 +259,6 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict:
             path.unlink()
     table = CliRunner().invoke(main, arguments)
     return {"exit": result.exit_code, "table": table, **json.loads(result.stdout)}
-
-
-def test_there_are_enough_broken_inputs():
-    assert sum(case.verdict != "usable" for case in CASES.values()) >= 25
 
 
 @pytest.mark.parametrize("name", CASES)
