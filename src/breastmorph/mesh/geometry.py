@@ -435,24 +435,20 @@ def decimate(mesh: TriangleMesh, n_vertices: int) -> TriangleMesh:
     n_vertices : int
         How many to leave; the outcome may be off by a few.
     """
+    import igl
+
     if n_vertices >= mesh.n_vertices:
         return mesh
     # An inner collapse takes two faces, one on the border takes one; their share shows only afterwards.
     aim, best = mesh.n_faces - 2 * (mesh.n_vertices - n_vertices), mesh
+    vertices, faces = np.array(mesh.vertices), np.array(mesh.faces)
     for _ in range(8):
-        trial = _qslim(mesh, max(aim, 2))
+        trial = mesh
+        if max(aim, 2) < mesh.n_faces:
+            trial = TriangleMesh(*igl.qslim(vertices, faces, int(max(aim, 2)))[:2])
         if abs(trial.n_vertices - n_vertices) < abs(best.n_vertices - n_vertices):
             best = trial
         if trial.n_vertices == n_vertices:
             break
         aim += 2 * (n_vertices - trial.n_vertices)
     return best
-
-
-def _qslim(mesh: TriangleMesh, n_faces: int) -> TriangleMesh:
-    import igl
-
-    if n_faces >= mesh.n_faces:
-        return mesh
-    vertices, faces, _, _ = igl.qslim(np.array(mesh.vertices), np.array(mesh.faces), int(n_faces))
-    return TriangleMesh(vertices, np.asarray(faces, dtype=np.int64))

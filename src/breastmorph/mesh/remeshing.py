@@ -488,10 +488,14 @@ def thinned(mesh: TriangleMesh, cell: float) -> TriangleMesh:
     group = _groups(mesh, cell)
     for _ in range(_ROUNDS):
         faces = _faces_between(group, mesh.faces)
-        bad = _torn(faces, int(group.max()) + 1)
+        table = edge_table(faces)
+        bad = np.zeros(int(group.max()) + 1, bool)  # groups where the faces between them are no manifold
+        bad[table.edges[table.conflicts > 0]] = True
+        bad[pinched_vertices(faces)] = True
         if not bad.any():
             return _of_groups(mesh, group, faces) if len(faces) else mesh
-        group = _given_back(group, bad)
+        alone = bad[group]  # every vertex of a bad group gets a group of its own
+        group = np.where(alone, len(bad) + np.cumsum(alone) - 1, group).astype(np.int32)
     return mesh
 
 
@@ -518,21 +522,6 @@ def _faces_between(group: _Groups, faces: Ints) -> Ints:
     a, b, c = between.T
     turned = (a < b) ^ (b < c) ^ (c < a)
     return between[np.bincount(copy_of, weights=1.0 - 2.0 * turned)[copy_of] != 0]
-
-
-def _torn(faces: Ints, n_groups: int) -> Bools:
-    """Groups where the faces between them are no manifold, (g,)."""
-    table = edge_table(faces)
-    bad = np.zeros(n_groups, bool)
-    bad[table.edges[table.conflicts > 0]] = True
-    bad[pinched_vertices(faces)] = True
-    return bad
-
-
-def _given_back(group: _Groups, bad: Bools) -> _Groups:
-    """Every vertex of a bad group in a group of its own."""
-    alone = bad[group]
-    return np.where(alone, len(bad) + np.cumsum(alone) - 1, group).astype(np.int32)
 
 
 def _of_groups(mesh: TriangleMesh, group: _Groups, faces: Ints) -> TriangleMesh:

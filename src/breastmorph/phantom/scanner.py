@@ -523,7 +523,11 @@ def _write_subject(
     save_landmarks(scan.landmarks, out / "landmarks" / f"{name}.json")
     arrays, row = _truth(true, scan), {**_row(subject, true), "id": name}
     if complexion:
-        arrays |= _truth_of_colours(complexion)
+        arrays |= {
+            "skin_tone": np.array(complexion.tone),
+            "areola_change": np.array(complexion.areola),
+            "areola_radius": np.array([complexion.areola_radius[side] for side in SIDES]),
+        }
     if call.one_of_several:
         change = {side: subject.breast(side).volume - person.breast(side).volume for side in SIDES}
         arrays |= {f"volume_change_{side}": np.float64(change[side]) for side in SIDES}
@@ -568,14 +572,6 @@ def _fixed_points(true: Torso, scan: ScannedTorso) -> dict[str, object]:
         "fixed_names": np.array(list(ids)),
         "fixed_points": scan.pose.apply(true.whole[where]).astype(np.float32),
         "fixed_on_scan": scan.visible[where] & there,
-    }
-
-
-def _truth_of_colours(complexion: Complexion) -> dict[str, object]:
-    return {
-        "skin_tone": np.array(complexion.tone),
-        "areola_change": np.array(complexion.areola),
-        "areola_radius": np.array([complexion.areola_radius[side] for side in SIDES]),
     }
 
 

@@ -419,10 +419,17 @@ def _read_landmarks(files: ScanFiles, p: CheckParameters) -> LandmarkFile:
 _SAME_PLACE = 0.05  # of a scan's extent: landmarks that lie farther off it are in another unit or other axes
 
 
-def with_found(mesh: TriangleMesh, given: LandmarkFile, p: CheckParameters, add: Note) -> LandmarkFile:
+def with_found(
+    mesh: TriangleMesh,
+    given: LandmarkFile,
+    p: CheckParameters,
+    add: Note,
+    enough: Callable[[Landmarks], bool] = enough_landmarks,
+) -> LandmarkFile:
     """The landmarks as given, and those that are not set as the program finds them, on a surface or a cloud.
 
-    A file with the sternum and one whole breast says that the other is absent; any other gap is one to be filled.
+    A file with the sternum and one whole breast says that the other is absent; any other gap is one to be filled, and
+    where it cannot be, landmarks that are ``enough`` stay alone.
     """
     marks = given.landmarks
     if not missing_landmarks(marks):
@@ -433,7 +440,7 @@ def with_found(mesh: TriangleMesh, given: LandmarkFile, p: CheckParameters, add:
     try:
         found = find_landmarks(mesh, p.unit, mm, sized=sized, there=marks.nipple_sides)
     except MeshProblem as error:
-        if not enough_landmarks(marks):
+        if not enough(marks):
             raise
         add(replace(error.finding, level="note"))
         return given

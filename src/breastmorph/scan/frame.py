@@ -73,7 +73,9 @@ def upright_frame(mesh: TriangleMesh, landmarks: Landmarks, reference: Reference
     reference : (TriangleMesh, Landmarks), optional
         An upright torso in the canonical frame, used where the file's axes do not help.
     """
-    start = landmark_axes(landmarks, _front(mesh, landmarks))
+    # Without a complete side, the front is where the skin there faces.
+    front = _to_the_nipples(landmarks) if landmarks.complete_sides else _outwards(mesh, landmarks)
+    start = landmark_axes(landmarks, front)
     largest = np.abs(start).argmax(axis=1)
     nearest = np.eye(3)[largest] * np.sign(start[range(3), largest])[:, None]  # the file's axes
     near = _degrees_between(start, nearest) <= _FILE_AXIS_TOLERANCE
@@ -282,11 +284,6 @@ def align(
         if change < _SETTLED:
             break
     return transform
-
-
-def _front(mesh: TriangleMesh, landmarks: Landmarks) -> Floats:
-    """Rough direction from back to front; without a complete side, that in which the skin there faces."""
-    return _to_the_nipples(landmarks) if landmarks.complete_sides else _outwards(mesh, landmarks)
 
 
 def _to_the_nipples(landmarks: Landmarks) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -105,13 +105,18 @@ def load_target(
                 code="missing-landmarks/none-known",
                 but_found=given.labels_not_understood,
             )
-        mesh = _read(path)
+        if path.suffix.lower() in _POINT_SUFFIXES:
+            mesh = TriangleMesh(load_points(path), _NO_FACES)
+        else:
+            mesh = load_mesh_or_points(path)
         if not mesh.n_faces:
             return _cloud(name, mesh, given, p, findings)
         mesh = repaired(mesh, p, findings.append)
-        given = _completed(mesh, given, p, findings.append)
-        if not enough_landmarks(given.landmarks):
-            return _surface(name, mesh, given, p, findings)
+        given = with_found(mesh, given, p, findings.append, _enough)
+        if not enough_landmarks(given.landmarks):  # for the check: the surface stays in its file's axes
+            mm = _mm_per_unit(mesh.vertices, given, p, findings.append)
+            mesh, placed, mm = in_mm(mesh, given, mm, p.landmark_distance, findings.append)
+            return RawTarget(name, mesh, placed, Similarity(scale=1.0 / mm), tuple(findings))
         scan = upright_scan(name, mesh, given, p, reference, findings.append, {})
         return RawTarget(scan.id, scan.mesh, scan.landmarks, scan.to_file, tuple(findings))
 
@@ -128,7 +133,7 @@ def target_of(shape: TriangleMesh | Floats, landmarks: Landmarks | None = None) 
     mesh = shape if isinstance(shape, TriangleMesh) else TriangleMesh(shape, _NO_FACES)
     given = LandmarkFile(Landmarks.of({}) if landmarks is None else landmarks)
     findings: list[Finding] = []
-    given = _completed(mesh, given, CheckParameters(unit="mm"), findings.append)
+    given = with_found(mesh, given, CheckParameters(unit="mm"), findings.append, _enough)
     return RawTarget("", shape, given.landmarks, findings=tuple(findings))
 
 
@@ -168,15 +173,9 @@ def _enough_points(points: Floats) -> Floats:
     return points
 
 
-def _completed(mesh: TriangleMesh, given: LandmarkFile, p: CheckParameters, add: Note) -> LandmarkFile:
-    """The landmarks as given and as found; where none can be found, three that are given are enough for a fit."""
-    try:
-        return with_found(mesh, given, p, add)
-    except MeshProblem as error:
-        if len(given.landmarks) < 3:
-            raise
-        add(replace(error.finding, level="note"))
-        return given
+def _enough(landmarks: Landmarks) -> bool:
+    """Where none can be found, three landmarks that are given are enough for a fit."""
+    return len(landmarks) >= 3 or enough_landmarks(landmarks)
 
 
 def load_points(path: Path) -> Floats:
@@ -210,21 +209,6 @@ def load_points(path: Path) -> Floats:
     return points.reshape(-1, 3)
 
 
-def _read(path: Path) -> TriangleMesh:
-    if path.suffix.lower() in _POINT_SUFFIXES:
-        return TriangleMesh(load_points(path), _NO_FACES)
-    return load_mesh_or_points(path)
-
-
-def _surface(
-    name: str, mesh: TriangleMesh, given: LandmarkFile, p: CheckParameters, findings: list[Finding]
-) -> RawTarget:
-    """A surface with too few landmarks for the check, in its file's axes."""
-    mm = _mm_per_unit(mesh.vertices, given, p, findings.append)
-    mesh, landmarks, mm = in_mm(mesh, given, mm, p.landmark_distance, findings.append)
-    return RawTarget(name, mesh, landmarks, Similarity(scale=1.0 / mm), tuple(findings))
-
-
 def _cloud(
     name: str, cloud: TriangleMesh, given: LandmarkFile, p: CheckParameters, findings: list[Finding]
 ) -> RawTarget:
@@ -233,7 +217,7 @@ def _cloud(
     points = _enough_points(cloud.vertices[finite])
     colours = None if cloud.colors is None else cloud.colors[finite]
     shown = TriangleMesh(cloud.vertices[finite], _NO_FACES, colors=colours)
-    given = _completed(shown, given, p, findings.append)
+    given = with_found(shown, given, p, findings.append, _enough)
     mm = _mm_per_unit(points, given, p, findings.append)
     points = points * mm
     landmarks = given.landmarks.transformed(Similarity(scale=mm))

@@ -116,9 +116,13 @@ def signs(mesh: TriangleMesh, landmarks: Landmarks) -> Signs:
     longest = size[of_half_edge].reshape(3, -1).max(axis=0)
     points, directions = _resampled(front, normals, longest)
     found = [_nipple(points, directions, nipple) for nipple in nipples]
+    off = 0.0
+    if len(nipples):
+        within = cKDTree(nipples).query(landmarks.points)[0] < _FRONT - 20.0
+        off = float(np.percentile(surface.distances(landmarks.points[within]), 75.0))
     return Signs(
         *_beside(surface, normals),
-        _off(surface, landmarks, nipples),
+        off,
         _rough(points),
         _ragged(front, normals, edges),
         stretched,
@@ -217,14 +221,6 @@ def _beside(surface: Surface, normals: Floats) -> tuple[float, float]:
     return share(-normals[ids]), share(normals[ids])
 
 
-def _off(surface: Surface, landmarks: Landmarks, nipples: Floats) -> float:
-    """Distance from the skin that a quarter of the landmarks on the front exceed, mm."""
-    if not len(nipples):
-        return 0.0
-    within = cKDTree(nipples).query(landmarks.points)[0] < _FRONT - 20.0
-    return float(np.percentile(surface.distances(landmarks.points[within]), 75.0))
-
-
 def _ragged(mesh: TriangleMesh, normals: Floats, edges: Ints) -> float:
     i, j = edges.T
     n = mesh.n_vertices
@@ -299,19 +295,15 @@ def _nipple(points: Floats, normals: Floats, landmark: Floats) -> tuple[float, f
     distance = distance[centres]
     at = points[centres[distance < _AT]]
     wide = _relief(points, normals, at, _WIDE)[0] if len(at) else np.array([np.nan])
+    off = points - landmark
+    near = (off**2).sum(axis=1) < _CAP**2
+    up = _unit(normals[near].sum(axis=0, keepdims=True))[0]
     return (
         _most(relief, distance < _AT),
         _most(relief, is_round & (distance > _AWAY)),
         _most(wide, np.ones(len(wide), bool)),
-        _bulge(points, normals, landmark),
+        float(-(off[near] @ up).mean() / _CAP),
     )
-
-
-def _bulge(points: Floats, normals: Floats, landmark: Floats) -> float:
-    off = points - landmark
-    near = (off**2).sum(axis=1) < _CAP**2
-    up = _unit(normals[near].sum(axis=0, keepdims=True))[0]
-    return float(-(off[near] @ up).mean() / _CAP)
 
 
 def _most(values: Floats, chosen: Bools) -> float:

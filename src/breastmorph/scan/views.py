@@ -421,7 +421,8 @@ def hypotheses(skin: Skin) -> list[Pose]:
         best = _posed(points, [pose.axes for pose in best])
     distinct: list[Pose] = []
     for pose in sorted(best, key=lambda pose: -pose.upright - pose.torso):
-        if all(_degrees(pose.axes, other.axes) > 25.0 for other in distinct):
+        cosines = [(np.trace(pose.axes @ other.axes.T) - 1.0) / 2.0 for other in distinct]
+        if all(np.degrees(np.arccos(np.clip(cosine, -1.0, 1.0))) > 25.0 for cosine in cosines):
             distinct.append(pose)
     return distinct
 
@@ -440,7 +441,3 @@ def _posed(points: Floats, axes: Sequence[Floats] | Floats) -> list[Pose]:
         centre = vote.points[0] @ turn + middle
         poses.append(Pose(to_body @ turn, centre, float(vote.flags[0]), float(vote.flags[7])))
     return poses
-
-
-def _degrees(a: Floats, b: Floats) -> float:
-    return float(np.degrees(np.arccos(np.clip((np.trace(a @ b.T) - 1.0) / 2.0, -1.0, 1.0))))
