@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from breastmorph.foundation.errors import BreastMorphError
-from breastmorph.mesh import files
-from breastmorph.mesh.files import load_mesh_or_points, save_mesh
+from breastmorph.mesh.files import load_mesh_or_points, obj, save_mesh
 
 SIGNALLING = np.frombuffer(b"\1\0\xa0\x7f", "<f4")  # a NaN that raises a flag when it is converted
 
@@ -105,7 +104,7 @@ def test_ply_element_without_properties_is_passed_over(tmp_path, bumpy, assert_s
 
 def test_obj_reads_few_of_many_material_files(tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr(files, "read_beside", lambda path, name, largest: asked.append(name) or b"")
+    monkeypatch.setattr(obj, "read_beside", lambda path, name, largest: asked.append(name) or b"")
     text = b"v 0 0 0\nv 1 0 0\nv 0 1 0\nvt 0 0\nf 1/1 2/1 3/1\n" + b"".join(
         b"mtllib %d.mtl\n" % k for k in range(500)
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import re
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -16,13 +17,100 @@ from xml.etree.ElementTree import Element
 import numpy as np
 from numpy.typing import NDArray
 
-from breastmorph.foundation.arrays import Ints
+from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.foundation.files import damaged, floats, integers, printable, space_in, truncated, write_file
 from breastmorph.foundation.messages import Message
 from breastmorph.foundation.safe_parsing import parse_xml
-from breastmorph.mesh.files.corners import NO_CELLS, SEAM_ARRAY, PolyData, mesh_of, rgba, split_by_offsets
-from breastmorph.mesh.triangle_mesh import TriangleMesh, uv_by_vertex
+from breastmorph.mesh.files.corners import rgba, triangulated, unrolled_strip
+from breastmorph.mesh.triangle_mesh import Texture, TriangleMesh, uv_by_vertex
+
+_NO_CELLS = (np.empty(0, np.int64), np.empty(0, np.int64))
+_SEAM_ARRAY = "TextureCoordinatesByCorner"  # ours, for cells: VTK itself has no texture seams
+
+
+@dataclass(frozen=True, eq=False)
+class _PolyData:
+    """One piece of VTK PolyData.
+
+    Attributes
+    ----------
+    points : (n, 3) float
+    polygons, strips : (counts (p,), corners (c,)) int
+    point_arrays, cell_arrays : name -> (n, k) array
+    uv_name : str
+        The point array declared as texture coordinates.
+    """
+
+    points: Floats
+    polygons: tuple[Ints, Ints]
+    strips: tuple[Ints, Ints]
+    point_arrays: dict[str, NDArray[Any]]
+    cell_arrays: dict[str, NDArray[Any]]
+    uv_name: str
+
+
+def _split_by_offsets(offsets: Ints, corners: Ints) -> tuple[Ints, Ints]:
+    """(counts, corners) from the end of every cell in the list of corners."""
+    # Every end is checked itself: differences of huge ends can overflow to small counts.
+    if len(offsets) and (
+        offsets.min() < 0 or offsets.max() > len(corners) or (offsets[1:] < offsets[:-1]).any()
+    ):
+        raise damaged("the cells do not fit the list of their corners")
+    return np.diff(offsets, prepend=0), corners[: int(offsets[-1])] if len(offsets) else corners[:0]
+
+
+def _mesh_of(pieces: list[_PolyData], space: str) -> TriangleMesh:
+    """One mesh of all pieces, at least one, in their order."""
+    start, faces, uvs, colors = 0, [], [], []
+    for piece in pieces:
+        counts, corners = piece.polygons
+        triangles = [corners[triangulated(counts, corners, piece.points)]]
+        lengths, strip_corners = piece.strips
+        ends = np.cumsum(lengths)
+        triangles += [
+            unrolled_strip(strip_corners[end - length : end])
+            for length, end in zip(lengths, ends, strict=True)
+        ]
+        own = np.concatenate(triangles)
+        if own.size and (own.min() < 0 or own.max() >= len(piece.points)):
+            raise damaged(
+                "a face names vertex {own:,}, but there are only {n_points:,}",
+                own=own.max(),
+                n_points=len(piece.points),
+            )
+        faces.append(own + start)
+        uvs.append(_uv(piece, own, counts))
+        colors.append(_colors(piece))
+        start += len(piece.points)
+    all_faces = np.concatenate(faces)
+    uv = [part for part in uvs if part is not None]
+    shades = [part for part in colors if part is not None]
+    return TriangleMesh(
+        np.concatenate([piece.points for piece in pieces]),
+        all_faces,
+        np.concatenate(shades) if len(shades) == len(pieces) else None,
+        Texture(np.concatenate(uv)) if len(uv) == len(pieces) and len(all_faces) else None,
+        space,
+    )
+
+
+def _uv(piece: _PolyData, faces: Ints, counts: Ints) -> Floats | None:
+    by_corner = piece.cell_arrays.get(_SEAM_ARRAY)
+    if by_corner is not None and by_corner.shape == (len(faces), 6) and np.all(counts == 3):
+        return by_corner.astype(np.float64).reshape(-1, 3, 2)
+    by_point = piece.point_arrays.get(piece.uv_name)
+    if by_point is None or by_point.ndim != 2 or by_point.shape[1] < 2:
+        return None
+    return by_point[:, :2].astype(np.float64)[faces]
+
+
+def _colors(piece: _PolyData) -> NDArray[np.uint8] | None:
+    for values in piece.point_arrays.values():
+        if values.dtype == np.uint8 and values.ndim == 2 and values.shape[1] in (3, 4):
+            return rgba(values)
+    return None
+
 
 LEGACY_SIGNATURE = re.compile(rb"# vtk DataFile Version", re.IGNORECASE)
 # vtkIdType is written with 32 bits, whatever it has in memory.
@@ -158,10 +246,10 @@ class _LegacyReader:
         space = self.arrays["FIELD"].get("SPACE")
         if space is not None and space.size:
             self.space = space_in(f"SPACE={space.ravel()[0]}") or self.space
-        piece = PolyData(
+        piece = _PolyData(
             self.points.astype(np.float64),
-            self.cells.get("POLYGONS", NO_CELLS),
-            self.cells.get("TRIANGLE_STRIPS", NO_CELLS),
+            self.cells.get("POLYGONS", _NO_CELLS),
+            self.cells.get("TRIANGLE_STRIPS", _NO_CELLS),
             {
                 name: values
                 for name, values in self.arrays["POINT_DATA"].items()
@@ -170,7 +258,7 @@ class _LegacyReader:
             self.arrays["CELL_DATA"],
             self.uv_name,
         )
-        return mesh_of([piece], self.space)
+        return _mesh_of([piece], self.space)
 
     def _cells(self, keyword: str, first: int, second: int) -> tuple[Ints, Ints]:
         before = self.at
@@ -181,7 +269,7 @@ class _LegacyReader:
             if words[0].upper() != "CONNECTIVITY" or len(words) != 2:
                 raise damaged("CONNECTIVITY of {keyword} is missing", keyword=keyword)
             corners = self.numbers(words[1], second, f"corners of {keyword}").astype(np.int64)
-            return split_by_offsets(offsets[1:], corners)
+            return _split_by_offsets(offsets[1:], corners)
         self.at = before
         flat = self.numbers("int", second, keyword).astype(np.int64)
         if (
@@ -342,9 +430,9 @@ class _XmlReader:
         pieces = [self._piece(piece) for piece in self.root.iterfind("./PolyData/Piece")]
         if not pieces:
             raise damaged("the VTK file has no Piece")
-        return mesh_of(pieces, space)
+        return _mesh_of(pieces, space)
 
-    def _piece(self, piece: Element) -> PolyData:
+    def _piece(self, piece: Element) -> _PolyData:
         n_points = self._number(piece, "NumberOfPoints")
         n_polys, n_strips = self._number(piece, "NumberOfPolys"), self._number(piece, "NumberOfStrips")
         points = piece.find("./Points/DataArray")
@@ -357,9 +445,9 @@ class _XmlReader:
         cell_data = piece.find("./CellData")
         seams = {}
         for array in [] if cell_data is None else cell_data:
-            if array.get("Name") == SEAM_ARRAY:
-                seams[SEAM_ARRAY] = self.table(array, n_polys, 6)
-        return PolyData(
+            if array.get("Name") == _SEAM_ARRAY:
+                seams[_SEAM_ARRAY] = self.table(array, n_polys, 6)
+        return _PolyData(
             coordinates.astype(np.float64),
             self._cells(piece, "Polys", n_polys),
             self._cells(piece, "Strips", n_strips),
@@ -388,11 +476,11 @@ class _XmlReader:
     def _cells(self, piece: Element, tag: str, count: int) -> tuple[Ints, Ints]:
         arrays = {array.get("Name"): array for array in piece.iterfind(f"./{tag}/DataArray")}
         if count == 0:
-            return NO_CELLS
+            return _NO_CELLS
         if not {"connectivity", "offsets"} <= arrays.keys():
             raise damaged("connectivity or offsets of {tag} are missing", tag=tag)
         offsets = self.table(arrays["offsets"], count, 1).ravel().astype(np.int64)
-        return split_by_offsets(
+        return _split_by_offsets(
             offsets, self.table(arrays["connectivity"], int(offsets[-1]), 1).ravel().astype(np.int64)
         )
 
@@ -524,7 +612,7 @@ def write_xml(mesh: TriangleMesh, path: Path) -> None:
     if uv is not None:
         tcoords, point_data = ' TCoords="TCoords"', point_data + _array("TCoords", uv)
     elif mesh.texture is not None:
-        cell_data = _array(SEAM_ARRAY, mesh.texture.uv.reshape(-1, 6))
+        cell_data = _array(_SEAM_ARRAY, mesh.texture.uv.reshape(-1, 6))
     if mesh.space:
         letters = " ".join(str(code) for code in (*mesh.space.encode(), 0))
         field_data = (
