@@ -26,7 +26,9 @@ from breastmorph.cli.options import (
 )
 from breastmorph.cli.printing import print_json, print_table, warn
 from breastmorph.cli.stopping import STOPPED, ended_like_ctrl_c
+from breastmorph.cli.wording import COMMAND
 from breastmorph.foundation.machine import cores
+from breastmorph.foundation.messages import PYTHON
 from breastmorph.foundation.workers import Limits
 from breastmorph.registration.parameters import PRESETS, preset
 from breastmorph.report.registration_pictures import ScanPictures
@@ -190,7 +192,7 @@ def command(
             {
                 "id": o.id,
                 "status": o.status,
-                "message": o.message,
+                "message": _message(o),
                 "code": o.code,
                 **_figures(o),
                 "warnings": o.warnings,
@@ -211,6 +213,18 @@ def command(
     sys.exit(0 if not failed else 2 if failed == len(outcomes) else 1)
 
 
+def _message(outcome: Outcome) -> str:
+    """Why a scan failed, with the options of commands where the record names the arguments of functions."""
+    if not outcome.message:
+        return ""
+    why = outcome.why
+    recorded, typed = (
+        ". ".join(filter(None, (why.cause.text(audience), why.advice.text(audience))))
+        for audience in (PYTHON, COMMAND)
+    )
+    return outcome.message.replace(recorded, typed)
+
+
 def _figures(outcome: Outcome) -> dict[str, float]:
     figures: dict[str, float] = dict(outcome.record.get("metrics", {}))
     figures["seconds"] = sum(outcome.record.get("seconds", {}).values())
@@ -228,5 +242,5 @@ def _row(outcome: Outcome) -> list[str]:
             f"{figures[name]:.2f}" if figures.get(name) is not None and outcome.record else ""
             for name in names
         ),
-        escape(outcome.message or "\n".join(outcome.warnings)),
+        escape(_message(outcome) or "\n".join(outcome.warnings)),
     ]
