@@ -50,8 +50,7 @@ from breastmorph.mesh.geometry import Similarity, rotation_about
 from breastmorph.mesh.topology import boundary_vertices
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import BuildParameters, build_model
-from breastmorph.model.fit_steps import points_of, pose_by_landmarks, shared_landmarks
-from breastmorph.model.fitting import fit_model
+from breastmorph.model.fitting import fit_model, points_of, pose_by_landmarks, shared_landmarks
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.phantom import draw_cohort, mean_torso, scan_subject, topology, torso
 from breastmorph.scan.landmark_files import load_landmarks

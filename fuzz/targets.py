@@ -17,8 +17,7 @@ from breastmorph.batch.cohort_prior import CohortPrior
 from breastmorph.batch.registered_folder import RegisteredFolder
 from breastmorph.clinical.missing_region import load_painted
 from breastmorph.cohort import load_cohort
-from breastmorph.cohort.correspondence import landmark_vertices
-from breastmorph.cohort.reading import read_table
+from breastmorph.cohort.reading import landmark_vertices, read_table
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.mesh.files import load_mesh, load_mesh_or_points, save_mesh
 from breastmorph.model.files import load_landmark_ids, load_model

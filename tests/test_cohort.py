@@ -94,7 +94,7 @@ def test_only_what_changed_is_read_again(registered, monkeypatch, small_template
         read.append(path.stem)
         return load_mesh(path)
 
-    monkeypatch.setattr("breastmorph.cohort.correspondence.load_mesh", watched)
+    monkeypatch.setattr("breastmorph.cohort.reading.load_mesh", watched)
     cohort = load_cohort(folder)
     assert read == ["001"]
     assert cohort.ids == ("000", "001", "002", "003")

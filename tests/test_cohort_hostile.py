@@ -9,8 +9,7 @@ import pytest
 from breastmorph.batch.registered_folder import RegisteredFolder
 from breastmorph.clinical.missing_region import load_painted
 from breastmorph.cohort import load_cohort
-from breastmorph.cohort.correspondence import landmark_vertices
-from breastmorph.cohort.reading import read_table
+from breastmorph.cohort.reading import landmark_vertices, read_table
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.scan.landmark_files import load_landmarks

@@ -18,7 +18,7 @@ from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import build_model
 from breastmorph.model.files import save_model
-from breastmorph.model.fit_steps import points_of
+from breastmorph.model.fitting import points_of
 from breastmorph.phantom import draw_cohort, scan_subject, topology, torso
 from breastmorph.scan.landmark_files import save_landmarks
 from breastmorph.scan.raw_target import load_points, load_target

@@ -16,8 +16,7 @@ from breastmorph.mesh.geometry import Similarity, vertex_normals
 from breastmorph.mesh.remeshing import thinned
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.building import BuildParameters, build_model
-from breastmorph.model.fit_steps import all_sites, points_of, some_sites
-from breastmorph.model.fitting import FitParameters, fit_model
+from breastmorph.model.fitting import FitParameters, all_sites, fit_model, points_of, some_sites
 from breastmorph.model.procrustes import ProcrustesParameters
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.phantom import draw_cohort, scan_subject, topology, torso

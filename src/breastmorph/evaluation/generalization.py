@@ -23,10 +23,6 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 
-# --------------------------------------------------------------------------------------------------------------------
-# Leave-one-out generalization: how well the model of the others gives back a subject it has not seen
-# --------------------------------------------------------------------------------------------------------------------
-
 _NOTHING = 1e-10  # of the largest variance: rounding, not shape
 _BLOCK = 256  # vertices at a time: the product stays in the cache
 _FOLDS = 32  # left-out subjects at a time: what one pass over the shapes serves
@@ -177,10 +173,6 @@ def leave_one_out(
     counts = np.arange(folds.most_components + 1) if components is None else np.asarray(components)
     return curves_by_region("point", regions, counts, folds.point_distances(regions, counts))
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Generalization and specificity by the distance to the closest point of the surface (Scalismo's choice)
-# --------------------------------------------------------------------------------------------------------------------
 
 _NEAR = 8  # vertices of a leaf of the spatial order
 

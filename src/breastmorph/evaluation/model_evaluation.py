@@ -38,10 +38,6 @@ from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan
 from breastmorph.scan.scan import Landmarks, Scan
 
-# --------------------------------------------------------------------------------------------------------------------
-# The raw scans of a cohort's subjects: matched by id, read one at a time; and where registered shapes lie on them
-# --------------------------------------------------------------------------------------------------------------------
-
 
 class SubjectScans:
     """Scans of a cohort's subjects.
@@ -73,11 +69,6 @@ def onto_scan(cohort: Cohort, subject: int, scan: Scan) -> Similarity:
     """From a subject's registered shape to her scan."""
     # Through the file's frame: the scan may have been set upright in another way than at registration.
     return scan.to_file.inverse().after(cohort.to_file[subject])
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Generalization against the raw left-out scan: a collapsed cohort cannot look good here
-# --------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,10 +194,6 @@ def mean_distance(surface: Surface, points: Floats) -> float:
     found = surface.closest(points)
     return float(mean_of_known(found.distances[~found.on_boundary]))
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Everything that can be said of a model, in one value: the curves, and the figures that do not reward collapse
-# --------------------------------------------------------------------------------------------------------------------
 
 # Shows that work goes on: given what is done and how often, a context whose value is called after each.
 Progress = Callable[[str, int], AbstractContextManager[Callable[[], None]]]

@@ -27,10 +27,6 @@ from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.kernels import compiled
 from breastmorph.model.shape_model import ShapeModel
 
-# --------------------------------------------------------------------------------------------------------------------
-# Compiled search for the training shape nearest to each sample
-# --------------------------------------------------------------------------------------------------------------------
-
 Singles = NDArray[np.float32]
 
 BLOCK = 256  # vertices; the sum of so many single-precision lengths is good to seven digits
@@ -124,10 +120,6 @@ def nearest_distances(
             out[s, column] = best
             column += 1
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Specificity: how near the model's random shapes come to a real one, exact for every number of components
-# --------------------------------------------------------------------------------------------------------------------
 
 _LEAF = 32  # vertices; 8 leaves make a block of the compiled search
 _BATCH = 25  # samples between two signs of life

@@ -20,10 +20,6 @@ from breastmorph.model.procrustes import CommonFrame, common_frame, mirrored
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.anatomy import SIZES_IN_A_COHORT
 
-# --------------------------------------------------------------------------------------------------------------------
-# A metric over the number of components, with the value of every subject or sample behind it
-# --------------------------------------------------------------------------------------------------------------------
-
 Distance = Literal["point", "surface", "scan"]
 
 # Vertices over which a distance is averaged, by name ("whole", "breast").
@@ -104,10 +100,6 @@ def mean_of_known(values: Floats) -> Floats:
     n = known.sum(axis=0)
     return np.where(n > 0, np.where(known, values, 0.0).sum(axis=0) / np.maximum(n, 1), np.nan)
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# What a model's variances say by themselves: compactness, and how calm the torso is outside the breast
-# --------------------------------------------------------------------------------------------------------------------
 
 _BLOCK = 128  # vertices at a time: no second copy of the shapes
 
@@ -193,10 +185,6 @@ def vertex_variances(shapes: Floats) -> Floats:
     starts = range(0, shapes.shape[1], _BLOCK)
     return np.concatenate([shapes[:, start : start + _BLOCK].var(axis=0, ddof=ddof) for start in starts])
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# The shapes a model was built from, in the model's frame: a cohort seen the way the builder saw it
-# --------------------------------------------------------------------------------------------------------------------
 
 _SAME_VARIANCE = 0.02  # relative: a model of the same subjects has this variance, up to rounding
 

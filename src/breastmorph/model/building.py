@@ -29,10 +29,6 @@ from breastmorph.model.shape_model import ShapeModel, Training
 from breastmorph.scan.scan import SIDES, Landmarks
 from breastmorph.template import template_hash
 
-# --------------------------------------------------------------------------------------------------------------------
-# Choosing subjects by what the cohort's table says of them: ``bmi > 25 and not operated``
-# --------------------------------------------------------------------------------------------------------------------
-
 _TRUTH = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Lt: operator.lt,
@@ -217,10 +213,6 @@ def _value(node: ast.expr, row: Row) -> float | str:
     raise _misunderstood(node)
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# Principal components of a cohort by its Gram matrix (subjects x subjects), a block of vertices at a time
-# --------------------------------------------------------------------------------------------------------------------
-
 # The deviations (rows, b, 3) of all rows of a data matrix at b vertices.
 Deviations = Callable[[Ints], Floats]
 
@@ -349,10 +341,6 @@ def _blocks(rows: int, vertices: Ints) -> list[tuple[int, Ints]]:
 def _flat(deviations: Floats) -> Floats:
     return deviations.reshape(len(deviations), -1)
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Building a shape model from a cohort: who belongs to it, the common frame, the principal components
-# --------------------------------------------------------------------------------------------------------------------
 
 _FEWEST = 2  # subjects
 _ROUNDING = 1e-6  # of a shape's size: differences that 32-bit floats make

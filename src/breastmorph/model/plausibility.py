@@ -267,11 +267,6 @@ def model_population(model: ShapeModel) -> ModelPopulation:
     return replace(found, ranks=np.sort(found._ranked(rare)))
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# What is looked at
-# --------------------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, eq=False)
 class _Traits:
     """Numbers of a shape, from its coefficients.

@@ -29,10 +29,6 @@ from breastmorph.scan.scan import NAMES, SIDES, Landmarks, canonical_name
 _REGISTER = N_("Register the scan with the template that the model was built with, or fit the model to it")
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# What a model's landmarks tell of its unit, its axes and its sides
-# --------------------------------------------------------------------------------------------------------------------
-
 # About where the landmarks of an upright adult lie, mm from the middle of her sternum (those of the default template).
 _USUAL = {
     "sternal_notch": (0.0, 85.0, -30.0),
@@ -134,10 +130,6 @@ def axis_rotations() -> list[Floats]:
     return along
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# Conditioning a Gaussian on noisy observations
-# --------------------------------------------------------------------------------------------------------------------
-
 _ROUNDING = 1e-7  # relative, of the 32-bit floats that models are stored in
 
 
@@ -177,10 +169,6 @@ def condition(rows: Floats, differences: Floats, noise: Floats) -> tuple[Floats,
     mean = vectors.T @ (strengths / (1.0 + strengths**2) * seen)
     return mean, (vectors / np.sqrt(1.0 + strengths**2)[:, None]).T
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# The shape model: a Gaussian over shapes in correspondence, as an immutable value with its algebra
-# --------------------------------------------------------------------------------------------------------------------
 
 _BLOCK = 8192  # vertices at a time: temporaries stay in the cache
 
@@ -376,8 +364,6 @@ class ShapeModel(Shown):
         chosen = self.basis.reshape(self.n_vertices, 3, self.n_components)[ids]
         return chosen.reshape(3 * len(chosen), self.n_components)
 
-    # --- shapes and coefficients ------------------------------------------------------------------------------
-
     def instance(self, coefficients: Floats | Sequence[float]) -> Floats:
         """The shape of coefficients (q,) or fewer, whose rest is 0; returns (n, 3).
 
@@ -446,8 +432,6 @@ class ShapeModel(Shown):
         inside: Floats = np.clip(c, -most, most)
         return inside
 
-    # --- covariance -------------------------------------------------------------------------------------------
-
     def covariances(self, ids: Ints | None = None) -> Floats:
         """The 3 x 3 covariance of every vertex, or of vertices ``ids``, (k, 3, 3), mm squared."""
         vertices = np.arange(self.n_vertices) if ids is None else np.asarray(ids)
@@ -473,8 +457,6 @@ class ShapeModel(Shown):
             squared = np.einsum("ni,nij,nj->n", directions, covariances, directions)
         deviations: Floats = np.sqrt(squared)
         return deviations
-
-    # --- new models -------------------------------------------------------------------------------------------
 
     def with_landmark_ids(self, landmark_ids: Mapping[str, int]) -> Self:
         """The model with more landmarks; names as people write them, the given ones count."""

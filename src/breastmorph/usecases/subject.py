@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from breastmorph.clinical.patient import Patient
-from breastmorph.cohort.correspondence import OTHER_TRIANGLES, mesh_in_correspondence
-from breastmorph.cohort.reading import recorded_landmarks
+from breastmorph.cohort.reading import OTHER_TRIANGLES, mesh_in_correspondence, recorded_landmarks
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import FileProblem, LandmarkProblem, MeshProblem
 from breastmorph.foundation.files import printable

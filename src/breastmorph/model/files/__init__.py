@@ -39,10 +39,6 @@ from breastmorph.model.shape_model import (
 )
 from breastmorph.scan.anatomy import BODY_PART_EXTENT
 
-# --------------------------------------------------------------------------------------------------------------------
-# The one place where numbers from a file become a model: what does not fit together is refused here
-# --------------------------------------------------------------------------------------------------------------------
-
 _log = logging.getLogger(__name__)
 _EXACT = 1e-4  # deviation from orthonormal that 32-bit floats explain
 _DRIFT = 0.05  # deviation of a basis that was meant to be orthonormal
@@ -306,10 +302,6 @@ def _error(basis: NDArray[np.floating]) -> float:
     return float(np.abs(basis.T @ basis - np.eye(q)).max(initial=0.0)) if q <= rows else math.inf
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# What a model file holds, as one hash: a file that was changed or damaged differs from the hash it carries
-# --------------------------------------------------------------------------------------------------------------------
-
 CONTENT = "content"  # where a model's info has the hash itself
 
 
@@ -332,10 +324,6 @@ def is_unchanged(model: ShapeModel) -> bool | None:
     said = model.info.get(CONTENT)
     return None if said is None else bool(said == content_hash(model))
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Models as NumPy archives, without pickle: plain arrays for Python and Matlab users
-# --------------------------------------------------------------------------------------------------------------------
 
 _KIND = "BreastMorph model 1"
 
@@ -392,10 +380,6 @@ def model_from_npz(data: bytes) -> ShapeModel:
             info=str(parts["info"]),
         )
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# A model as one binary glTF file: the mean with its modes as morph targets, for Blender and web viewers
-# --------------------------------------------------------------------------------------------------------------------
 
 _METRE = 0.001  # of a mm
 _SKIN = [0.86, 0.72, 0.63, 1.0]
@@ -457,11 +441,6 @@ def _normals(shape: Floats, faces: Ints) -> Floats:
     return normals
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# The modes of a model as mesh files: each from -3 to +3 standard deviations, numbered for viewers that play them
-# --------------------------------------------------------------------------------------------------------------------
-
-
 def write_mode_sequence(
     model: ShapeModel, folder: Path, modes: int = 8, deviations: float = 3.0, frames: int = 13
 ) -> list[Path]:
@@ -481,10 +460,6 @@ def write_mode_sequence(
             save_mesh(model.mesh(model.instance(coefficients)), written[-1])
     return written
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Model files: one ``load_model`` that looks at the content, one ``save_model`` that looks at the name
-# --------------------------------------------------------------------------------------------------------------------
 
 __all__ = ["WRITABLE", "load_landmark_ids", "load_model", "save_model"]
 

@@ -24,10 +24,6 @@ from breastmorph.model.shape_model import ShapeModel
 
 _log = logging.getLogger(__name__)
 
-# --------------------------------------------------------------------------------------------------------------------
-# What a statismo model is read from: a tree of arrays and texts, whatever it is stored in
-# --------------------------------------------------------------------------------------------------------------------
-
 
 class Tree(Protocol):
     """A tree of named arrays; paths are written ``/model/mean``."""
@@ -44,10 +40,6 @@ class Tree(Protocol):
     def children(self, path: str) -> list[str]:
         """Names below a group; empty where it does not exist."""
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# HDF5 files as a tree. Links to other files are not followed, and announced sizes are checked before reading
-# --------------------------------------------------------------------------------------------------------------------
 
 _SMALL = 32 * 1024**2  # bytes that may always be read
 _MOST_COMPRESSED = 50  # times smaller a compressed file may be than its content
@@ -209,11 +201,6 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# HDF5-JSON (hdf5-json.readthedocs.io), as Scalismo from 0.92 on writes it, as a tree
-# --------------------------------------------------------------------------------------------------------------------
-
-
 class JsonTree:
     """A parsed HDF5-JSON text: groups link to groups and datasets by their ids."""
 
@@ -303,10 +290,6 @@ def _kinds(value: Any) -> set[type]:
             kinds.add(type(here))
     return kinds
 
-
-# --------------------------------------------------------------------------------------------------------------------
-# Statismo's model layout, as statismo, Scalismo and the published breast model use it
-# --------------------------------------------------------------------------------------------------------------------
 
 _OURS = "/breastmorph"
 _SURFACE, _VOLUME = "POLYGON_MESH_MODEL", "VOLUME_MESH_MODEL"  # kinds in a catalog
