@@ -463,21 +463,19 @@ def built_with(model: ShapeModel) -> BuildParameters:
     What makes no sense in a file is passed over.
     """
 
-    def mapping(value: Any) -> Mapping[str, Any]:
-        return value if isinstance(value, Mapping) else {}
-
-    said = model.said_parameters
+    stated = model.stated_parameters
+    procrustes = stated.get("procrustes")
     frame: dict[str, Any] = {
         name: value
-        for name, value in mapping(said.get("procrustes")).items()
+        for name, value in (procrustes.items() if isinstance(procrustes, Mapping) else ())
         if (name == "tolerance" and isinstance(value, float))
         or (name == "max_iterations" and isinstance(value, int) and value > 0)
     }
     return BuildParameters(
-        symmetric=said.get("symmetric") is True,
-        asymmetry=said.get("asymmetry") is True,
-        part=said["part"] if said.get("part") in SIDES else None,
-        with_absent=said.get("with_absent") is True,
+        symmetric=stated.get("symmetric") is True,
+        asymmetry=stated.get("asymmetry") is True,
+        part=stated["part"] if stated.get("part") in SIDES else None,
+        with_absent=stated.get("with_absent") is True,
         procrustes=ProcrustesParameters(with_scale=not model.keeps_size, **frame),
     )
 
@@ -620,7 +618,7 @@ def _info(
         "template": template_hash(cohort.template),
         "shapes": cohort.fingerprint(),
         "alignment": "similarity" if p.procrustes.with_scale else "rigid",
-        "removed": frame.removed.as_dict(),
+        "removed": asdict(frame.removed),
         "total_variance": found.total,
         "parameters": asdict(p),
     }

@@ -8,7 +8,7 @@ against it: noise, misfit, unexplained points, plausibility, a residual map and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -154,8 +154,8 @@ class Fit(Shown):
     def __repr__(self) -> str:
         seen = self.residuals[np.isfinite(self.residuals)]
         off = f"{np.abs(seen).mean():.2f} mm from the target, " if len(seen) else ""
-        doubts = doubted(self.warnings)
-        return f"Fit({off}{self.covered:.0%} of the model seen, {self.mahalanobis:.1f} standard deviations{doubts})"
+        shape = f"{self.covered:.0%} of the model seen, {self.mahalanobis:.1f} standard deviations"
+        return f"Fit({off}{shape}{doubted(self.warnings)})"
 
 
 def require_likeness(fit: Fit, limits: FitLimits) -> None:
@@ -165,107 +165,78 @@ def require_likeness(fit: Fit, limits: FitLimits) -> None:
     ------
     MeshProblem
     """
-    reasons = []
-    if fit.explained < limits.explained:
-        reasons.append(
-            note(
-                "unlike-model/explained",
-                "only {share:.0%} of the points over the model are explained",
-                share=fit.explained,
-            )
-        )
-    if fit.covered < limits.covered:
-        reasons.append(
-            note("unlike-model/covered", "it shows only {share:.0%} of the model", share=fit.covered)
-        )
-    if fit.misfit > limits.misfit:
-        reasons.append(
-            note("unlike-model/misfit", "the surface stays {misfit:.1f} mm off", misfit=fit.misfit)
-        )
-    if fit.unusual > limits.unusual:
-        reasons.append(
-            note(
-                "unlike-model/unusual",
-                "its shape would be {unusual:.1f} times as unusual as the model's population",
-                unusual=fit.unusual,
-            )
-        )
-    if not ADULT_SIZES[0] <= fit.transform.scale / fit.unit <= ADULT_SIZES[1]:
-        reasons.append(
-            note(
-                "unlike-model/size",
-                "its size would be {ratio:.2g} times the model's",
-                ratio=fit.transform.scale / fit.unit,
-            )
-        )
+    reasons = list(_unlikeness(fit, limits))
     if reasons:
-        hint = (
-            note("unlike-model/hint", "; landmarks set by hand give a surer start")
-            if fit.landmarks.found
-            else ""
-        )
+        hint = note("unlike-model/hint", "; landmarks set by hand give a surer start")
         raise MeshProblem(
             "the scan does not look like the model: {reasons:|; }",
             "Check that it is a torso seen from the front, its unit and its sides{hint}",
             code="unlike-model",
             reasons=reasons,
-            hint=hint,
+            hint=hint if fit.landmarks.found else "",
         )
 
 
-def warnings_of(fit: Fit, scores: Floats) -> tuple[Finding, ...]:
+def _unlikeness(fit: Fit, limits: FitLimits) -> Iterator[Finding]:
+    if fit.explained < limits.explained:
+        yield note(
+            "unlike-model/explained",
+            "only {share:.0%} of the points over the model are explained",
+            share=fit.explained,
+        )
+    if fit.covered < limits.covered:
+        yield note("unlike-model/covered", "it shows only {share:.0%} of the model", share=fit.covered)
+    if fit.misfit > limits.misfit:
+        yield note("unlike-model/misfit", "the surface stays {misfit:.1f} mm off", misfit=fit.misfit)
+    if fit.unusual > limits.unusual:
+        yield note(
+            "unlike-model/unusual",
+            "its shape would be {unusual:.1f} times as unusual as the model's population",
+            unusual=fit.unusual,
+        )
+    ratio = fit.transform.scale / fit.unit
+    if not ADULT_SIZES[0] <= ratio <= ADULT_SIZES[1]:
+        yield note("unlike-model/size", "its size would be {ratio:.2g} times the model's", ratio=ratio)
+
+
+def warnings_of(fit: Fit, scores: Floats) -> Iterator[Finding]:
     """What a user should know about a fit."""
-    said = []
     if not _sides_set(fit.landmarks):
-        said.append(
-            warning(
-                "pose-without-landmarks",
-                "begun from landmarks that the program found: a mirrored file would not be noticed",
-            )
+        yield warning(
+            "pose-without-landmarks",
+            "begun from landmarks that the program found: a mirrored file would not be noticed",
         )
     if fit.landmarks.doubtful:
-        said.append(
-            warning(
-                "landmarks-doubtful",
-                "found, but doubtful: {names:landmark}",
-                "Look at them on the scan, and set them by hand where they are wrong",
-                names=fit.landmarks.doubtful,
-            )
+        yield warning(
+            "landmarks-doubtful",
+            "found, but doubtful: {names:landmark}",
+            "Look at them on the scan, and set them by hand where they are wrong",
+            names=fit.landmarks.doubtful,
         )
     if fit.covered < 0.7:
-        said.append(
-            warning(
-                "predicted-by-model",
-                "{share:.0%} of the shape is not seen in the scan but predicted by the model",
-                share=1 - fit.covered,
-            )
+        yield warning(
+            "predicted-by-model",
+            "{share:.0%} of the shape is not seen in the scan but predicted by the model",
+            share=1 - fit.covered,
         )
     far = np.flatnonzero(np.abs(scores) > 3.0)
     if len(far):
-        listed, more = [int(k) + 1 for k in far[:6]], " ..." if len(far) > 6 else ""
-        said.append(
-            warning(
-                "coefficients-far",
-                "{n} of {all} coefficients lie beyond 3 standard deviations ({listed}{more})",
-                n=len(far),
-                all=len(scores),
-                listed=listed,
-                more=more,
-            )
+        yield warning(
+            "coefficients-far",
+            "{n} of {all} coefficients lie beyond 3 standard deviations ({listed}{more})",
+            n=len(far),
+            all=len(scores),
+            listed=[int(k) + 1 for k in far[:6]],
+            more=" ..." if len(far) > 6 else "",
         )
     if fit.misfit > 1.5:
-        said.append(
-            warning("misfit", "the model follows this surface only to {misfit:.1f} mm", misfit=fit.misfit)
-        )
+        yield warning("misfit", "the model follows this surface only to {misfit:.1f} mm", misfit=fit.misfit)
     if fit.explained < 0.85:
-        said.append(
-            warning(
-                "not-explained",
-                "{share:.0%} of the points over the model are not explained",
-                share=1 - fit.explained,
-            )
+        yield warning(
+            "not-explained",
+            "{share:.0%} of the points over the model are not explained",
+            share=1 - fit.explained,
         )
-    return tuple(said)
 
 
 def _sides_set(landmarks: Landmarks) -> bool:
@@ -329,8 +300,12 @@ def fit_model(
     if not used.n_components:
         raise BreastMorphError("the model has no components: it knows one shape only", "Use another model")
     used, unit = _in_millimetres(used)
-    if len(used.landmark_ids) < 3:  # of a model from elsewhere
-        used = replace(used, landmark_ids=_found_on_mean(used))
+    if len(used.landmark_ids) < 3:  # of a model from elsewhere: as the program finds them on its mean
+        found = find_landmarks(used.mean_mesh, "mm").landmarks.only(REQUIRED)
+        vertices = cKDTree(used.mean).query(found.points)[1].tolist()
+        used = replace(
+            used, landmark_ids={**dict(zip(found.names, vertices, strict=True)), **used.landmark_ids}
+        )
     try:
         return _fitted(model, used, unit, target, landmarks, p)
     except MeshProblem as error:
@@ -351,13 +326,6 @@ def fit_model(
     return replace(turned, warnings=(*turned.warnings, inside_out))
 
 
-def _found_on_mean(model: ShapeModel) -> dict[str, int]:
-    """The landmarks of a model that knows too few, as the program finds them on its mean."""
-    found = find_landmarks(model.mean_mesh, "mm").landmarks.only(REQUIRED)
-    vertices = cKDTree(model.mean).query(found.points)[1]
-    return {**dict(zip(found.names, vertices.tolist(), strict=True)), **model.landmark_ids}
-
-
 def _fitted(
     model: ShapeModel,
     used: ShapeModel,
@@ -371,7 +339,8 @@ def _fitted(
     prior = Prior(used.deviations, p.scale_deviation if with_scale else 0.0, used.mean.mean(axis=0))
     sites = all_sites(used)
     coarse = some_sites(sites, p.sites)
-    names = shared_landmarks(used, _sure(landmarks, used.landmark_ids))
+    sure = [name for name in landmarks if name in used.landmark_ids and name not in landmarks.doubtful]
+    names = shared_landmarks(used, landmarks.only(sure) if len(sure) >= _ENOUGH else landmarks)
     anchors = _anchors(used, landmarks, names, p)
     pose = pose_by_landmarks(used, landmarks, names)
     if not SIZES_IN_MM[0] <= pose.scale <= SIZES_IN_MM[1]:
@@ -385,7 +354,11 @@ def _fitted(
     if not with_scale:
         pose = pose_by_landmarks(used, landmarks, names, with_scale=False)
     state = settle_on_landmarks(State(pose, np.zeros(used.n_components)), prior, anchors)
-    state = _coarse(state, prior, coarse, points.first(p.coarse_points), anchors, p)
+    few, width = points.first(p.coarse_points), p.first_width
+    alike = max(_alike(few, p.reach), 1.0)
+    for _ in range(p.coarse_steps):
+        state, _, _ = improve(state, prior, coarse, few, anchors, width, (width / 2.5) ** 2 * alike)
+        width = max(p.narrowing * width, p.least_width)
     state, evidence, precision, steps = _fine(state, prior, sites, points, anchors, p)
     shape = sites.shape(state.scores * prior.deviations)
     normals = sites.normals(shape)
@@ -420,7 +393,7 @@ def _fitted(
         steps=steps,
     )
     require_likeness(fit, p.limits if len(fit.landmarks.found) < len(fit.landmarks) else p.found_limits)
-    return replace(fit, warnings=warnings_of(fit, state.scores))
+    return replace(fit, warnings=tuple(warnings_of(fit, state.scores)))
 
 
 def _in_millimetres(model: ShapeModel) -> tuple[ShapeModel, float]:
@@ -431,12 +404,6 @@ def _in_millimetres(model: ShapeModel) -> tuple[ShapeModel, float]:
     return (model if unit == 1.0 else model.transform(Similarity(scale=unit))), unit
 
 
-def _sure(landmarks: Landmarks, known: Mapping[str, int]) -> Landmarks:
-    """Without the doubtful ones, where enough others are left to begin from."""
-    sure = [name for name in landmarks if name in known and name not in landmarks.doubtful]
-    return landmarks.only(sure) if len(sure) >= _ENOUGH else landmarks
-
-
 def _anchors(model: ShapeModel, landmarks: Landmarks, names: tuple[str, ...], p: FitParameters) -> Anchors:
     ids = np.array([model.landmark_ids[name] for name in names])
     firm = [is_same_skin(name) for name in names]
@@ -444,19 +411,6 @@ def _anchors(model: ShapeModel, landmarks: Landmarks, names: tuple[str, ...], p:
     vague = np.array([landmarks.found[name].sd if name in landmarks.found else 0.0 for name in names])
     rows = model.rows(ids).reshape(len(ids), 3, -1)
     return Anchors(model.mean[ids], rows, landmarks.array(names), deviations**2 + vague**2)
-
-
-def _coarse(
-    state: State, prior: Prior, sites: Sites, points: TargetPoints, anchors: Anchors, p: FitParameters
-) -> State:
-    """Steps on few sites and few points with a width that narrows."""
-    alike = max(_alike(points, p.reach), 1.0)
-    width = p.first_width
-    for _ in range(p.coarse_steps):
-        variance = (width / 2.5) ** 2 * alike
-        state, _, _ = improve(state, prior, sites, points, anchors, width, variance)
-        width = max(p.narrowing * width, p.least_width)
-    return state
 
 
 def _fine(

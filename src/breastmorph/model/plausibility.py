@@ -35,6 +35,7 @@ _NOTABLE = 0.95  # share of the subjects that a trait must exceed to be named
 _MODE_SHARE = 0.03  # of the variance: modes with less hardly show, and are judged together
 _LEADING = 60  # coefficients in which leading modes are found again without a subject
 _LEAST_SPREAD = 0.1  # of the logarithm of how far a small mode stands out
+_OWN_WORDS = ("mode", "size", "sizes", "heights", "notch", "rest")  # traits; all others are measures
 _FEWEST = 12  # subjects that show how people differ
 _DRAWN = 400  # left-out subjects of a model that keeps none
 _DISTANCES = {
@@ -121,7 +122,7 @@ class ModelPopulation:
     ranks : (k,) float
         How unusual every left-out subject is, were they so; rising.
     subjects : int
-        Whose data this is; 0 where the model keeps nobody's and speaks for itself.
+        Whose data this is; 0 where the model keeps no subjects and speaks for itself.
     """
 
     traits: _Traits
@@ -173,7 +174,7 @@ class ModelPopulation:
         level = LEVELS[int(share >= _UNUSUAL or rare[first] <= _RARE) + int(rank >= _IMPLAUSIBLE)]
         above = [*signed, 1.0, *(smaller[[most]] if len(smaller) else [])]  # a rest can only be large
         more = bool(above[first] > 0.0)
-        return Plausibility(share, level, self._said(share, names[first], float(rare[first]), more))
+        return Plausibility(share, level, self._finding(share, names[first], float(rare[first]), more))
 
     def judge_shape(self, shape: Floats, asked: Mapping[str, float] | None = None) -> Plausibility:
         """Judge a shape (n, 3) in mm with the model's triangles, in any pose."""
@@ -201,14 +202,14 @@ class ModelPopulation:
         ranked: Floats = (1.0 - rare.min(axis=1)) ** self.independent
         return ranked
 
-    def _said(self, share: float, trait: str, rare: float, more: bool) -> Finding:
+    def _finding(self, share: float, trait: str, rare: float, more: bool) -> Finding:
         n = self.subjects
         of = (
             note("standing/subjects", "the model's {n} subjects", n=n)
             if n
             else note("standing/population", "the model's population")
         )
-        whole = note("standing/part", "more unusual than {percent} %", percent=_percent(share))
+        whole = note("standing/part", "more unusual than {percent} %", percent=int(100.0 * share))
         if n and share > n / (n + 1.0):
             whole = note("standing/all", "more unusual than all")
         beyond = 1.0 - rare if trait == "rest" else 1.0 - rare / 2.0
@@ -217,31 +218,23 @@ class ModelPopulation:
         kind, _, which = trait.partition(" ")
         if kind not in _OWN_WORDS:
             kind, which = "measure", trait
-        told = {"which": which, "percent": _percent(beyond), "of": of}
+        values = {"which": which, "percent": int(100.0 * beyond), "of": of}
         name = f"standing/{kind}/{'more' if more else 'less'}"
-        first = note(name, _TRAITS[name], **told)
+        first = note(name, _TRAITS[name], **values)
         return note("standing/because", "{first}; all in all {whole} of them", first=first, whole=whole)
-
-
-_OWN_WORDS = ("mode", "size", "sizes", "heights", "notch", "rest")  # all others are measures
-
-
-def _percent(share: float) -> int:
-    """In whole percent, never more than it is."""
-    return int(100.0 * share)
 
 
 @lru_cache(maxsize=4)
 @in_one_thread
 def model_population(model: ShapeModel) -> ModelPopulation:
-    """Prepare a model's subjects: those it keeps, or as many drawn from it where it keeps nobody's data."""
+    """Prepare a model's subjects: those it keeps, or as many drawn from it where it keeps no data of subjects."""
     traits = _Traits.of_model(model)
     kept = model.training.scores if model.training is not None else np.empty((0, model.n_components))
     if len(kept) >= _FEWEST:
         cohorts, subjects = [kept], len(kept)
     else:
-        said = model.info.get("subjects")
-        n = max(said if isinstance(said, int) else model.n_components + 1, _FEWEST)
+        stated = model.info.get("subjects")
+        n = max(stated if isinstance(stated, int) else model.n_components + 1, _FEWEST)
         rng = np.random.default_rng(0)
         count = max(-(-_DRAWN // n), 1)
         cohorts = [rng.standard_normal((n, model.n_components)) * model.deviations for _ in range(count)]

@@ -6,8 +6,7 @@ Subjects are read one at a time, so memory stays flat however large the cohort i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,10 +67,6 @@ class Removed:
     translation_max: float
     variance_before: float
     variance_after: float
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain numbers for a JSON file."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import permutations, product
 from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
+from scipy.spatial.transform import Rotation
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints, Shown
 from breastmorph.foundation.checks import AnyPath, check_float, check_int
@@ -43,6 +43,9 @@ _USUAL = {
 _FEWEST = 5  # landmarks: fewer lie so nearly in one plane that their mirror image fits as well
 _UNLIKE = 60.0  # mm, root mean square: landmarks that lie otherwise than any adult's (122 torsos: at most 32)
 _MIRRORED = 0.8  # of the given ones' residual: a mirror image that fits better has its sides swapped
+_ALONG_AXES = (
+    np.round(Rotation.create_group("O").as_matrix()) + 0.0
+)  # the 24 rotations along the axes, (24, 3, 3)
 _AROUND = 40.0  # mm around a landmark whose skin tells which way the surface looks
 
 
@@ -94,7 +97,7 @@ def landmark_frame(landmarks: Landmarks) -> LandmarkFrame | None:
     units = [unit for unit, mm in UNITS.items() if SIZES_IN_MM[0] <= mm * fit.scale <= SIZES_IN_MM[1]]
     if min(off, off_mirrored) > _UNLIKE or not units:
         return None
-    nearest = max(axis_rotations(), key=lambda axes: float((axes * fit.rotation.T).sum()))
+    nearest = max(_ALONG_AXES, key=lambda axes: float((axes * fit.rotation.T).sum()))
     return LandmarkFrame(units[0], nearest, swapped)
 
 
@@ -116,18 +119,6 @@ def faces_backwards(mesh: TriangleMesh, landmarks: Landmarks) -> bool:
     near = cKDTree(front.points).query(mesh.vertices)[0] < _AROUND
     around = mesh.faces[near[mesh.faces].all(axis=1)]
     return bool(face_cross(mesh.vertices, around)[:, 2].sum() < 0.0)
-
-
-def axis_rotations() -> list[Floats]:
-    """The 24 rotations along the axes, (3, 3) each."""
-    along = []
-    for order in permutations(range(3)):
-        for signs in product((1.0, -1.0), repeat=3):
-            matrix = np.zeros((3, 3))
-            matrix[range(3), order] = signs
-            if np.linalg.det(matrix) > 0:
-                along.append(matrix)
-    return along
 
 
 _ROUNDING = 1e-7  # relative, of the 32-bit floats that models are stored in
@@ -341,17 +332,17 @@ class ShapeModel(Shown):
         return bool(self.info.get("synthetic"))
 
     @property
-    def said_parameters(self) -> Mapping[str, Any]:
+    def stated_parameters(self) -> Mapping[str, Any]:
         """What the model says of how it was built; empty where it says nothing, or no mapping."""
-        said = self.info.get("parameters")
-        return said if isinstance(said, Mapping) else {}
+        stated = self.info.get("parameters")
+        return stated if isinstance(stated, Mapping) else {}
 
     @property
     def of_whole_torsos(self) -> bool:
         """Whether its shapes are torsos, not one side of them or the difference of two."""
         return (
-            self.said_parameters.get("part") not in SIDES
-            and self.said_parameters.get("asymmetry") is not True
+            self.stated_parameters.get("part") not in SIDES
+            and self.stated_parameters.get("asymmetry") is not True
         )
 
     @property
@@ -542,8 +533,14 @@ class ShapeModel(Shown):
             )
         variances = np.repeat(np.broadcast_to(noise, len(ids)), 3)
         shift, half = condition(self._scaled_rows(ids), (points - self.mean[ids]).ravel(), variances)
-        mean = self.instance(shift * self.deviations)
-        return self._recombined(half * self.deviations[:, None], mean)
+        vectors, singular, _ = np.linalg.svd(half * self.deviations[:, None])
+        return replace(
+            self,
+            mean=self.instance(shift * self.deviations),
+            basis=self.basis @ vectors.astype(self.basis.dtype),
+            variances=singular**2,
+            training=None,
+        )
 
     def marginal(self, ids: Ints | Bools) -> Self:
         """The model of some vertices only, with the faces and landmarks among them."""
@@ -622,14 +619,3 @@ class ShapeModel(Shown):
         """Rows of basis * deviations for vertices ``ids``, (3k, q)."""
         scaled: Floats = self.rows(ids) * self.deviations
         return scaled
-
-    def _recombined(self, half: Floats, mean: Floats) -> Self:
-        """The model whose coefficients, in this basis, have the covariance ``half @ half.T``."""
-        vectors, singular, _ = np.linalg.svd(half)
-        return replace(
-            self,
-            mean=mean,
-            basis=self.basis @ vectors.astype(self.basis.dtype),
-            variances=singular**2,
-            training=None,
-        )

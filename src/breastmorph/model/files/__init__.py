@@ -123,7 +123,9 @@ def checked_model(
                 label=printable(str(label)),
                 size=size // 3,
             )
-    kept, as_kept, turn = _orthonormal(_as_float(basis), variances, scaled_basis)
+    if basis.dtype not in (np.float32, np.float64):
+        basis = basis.astype(np.float32)
+    kept, as_kept, turn = _orthonormal(basis, variances, scaled_basis)
     if not (as_kept <= np.finfo(np.float32).max).all():
         raise damaged("its variances are beyond the range")
     training = _checked_training(scores, scales, columns or {}, q)
@@ -181,10 +183,6 @@ def _are_numbers(values: NDArray[Any]) -> bool:
     return values.dtype.kind in "iuf"
 
 
-def _as_float(basis: NDArray[Any]) -> NDArray[np.floating]:
-    return basis if basis.dtype in (np.float32, np.float64) else basis.astype(np.float32)
-
-
 # Which components of the file are kept, in which order, and how those were turned (None: not at all).
 _Turn = tuple[Ints, Floats | None]
 
@@ -206,7 +204,7 @@ def _orthonormal(
             basis = _divided(basis, variances)
         if not _error(basis) <= _EXACT:
             if not scaled:
-                _speak_of_a_scaled_basis(basis, variances)
+                _warn_of_a_scaled_basis(basis, variances)
             basis, variances, turn = _from_covariance(basis, variances)
     elif scaled and not np.allclose(variances, 1.0, rtol=_EXACT):
         _log.warning(_BELIEVED)
@@ -244,7 +242,7 @@ def _divided(basis: NDArray[np.floating], variances: Floats) -> NDArray[np.float
     return basis
 
 
-def _speak_of_a_scaled_basis(basis: NDArray[np.floating], variances: Floats) -> None:
+def _warn_of_a_scaled_basis(basis: NDArray[np.floating], variances: Floats) -> None:
     lengths = np.einsum("ij,ij->j", basis, basis, dtype=np.float64)
     if np.allclose(lengths, variances, rtol=1e-3) and _error(basis / np.sqrt(lengths)) <= _DRIFT:
         _log.warning(
@@ -314,15 +312,15 @@ def content_hash(model: ShapeModel) -> str:
     for values in (model.mean, model.basis, model.variances, np.array([model.noise_variance])):
         digest.update(np.asarray(values, dtype=np.float32).tobytes())
     digest.update(model.faces.astype(np.int32).tobytes())
-    said = {key: value for key, value in model.info.items() if key != CONTENT}
-    digest.update(json.dumps([sorted(model.landmark_ids.items()), said], sort_keys=True).encode())
+    info = {key: value for key, value in model.info.items() if key != CONTENT}
+    digest.update(json.dumps([sorted(model.landmark_ids.items()), info], sort_keys=True).encode())
     return digest.hexdigest()
 
 
 def is_unchanged(model: ShapeModel) -> bool | None:
     """Whether a model that was read is what was written; None where its file carries no hash."""
-    said = model.info.get(CONTENT)
-    return None if said is None else bool(said == content_hash(model))
+    stated = model.info.get(CONTENT)
+    return None if stated is None else bool(stated == content_hash(model))
 
 
 _KIND = "BreastMorph model 1"
@@ -516,7 +514,9 @@ def load_model(path: AnyPath, landmark_ids: Mapping[str, int] | None = None) -> 
     """
     path = check_path(path)
     data = read_bytes(path, _LARGEST)
-    kind = _kind(data, path)
+    kind = "HDF5" if data.startswith(_HDF5) else "NPZ" if data.startswith(_ZIP) else "HDF5-JSON"
+    if kind == "HDF5-JSON" and not data[:64].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        raise FileProblem("this is no model file", _SUPPORTED, path)
     with problems_of(path, kind):
         if kind == "NPZ":
             model = model_from_npz(data)
@@ -529,8 +529,8 @@ def load_model(path: AnyPath, landmark_ids: Mapping[str, int] | None = None) -> 
     if landmark_ids:
         model = model.with_landmark_ids(landmark_ids)
     model = _upright_in_mm(model)
-    for doubt in _doubts(model):
-        _log.warning(doubt)  # a value, which whoever listens phrases
+    for finding in _what_is_odd(model):
+        _log.warning(finding)  # a value, phrased for the audience of the log
     return model
 
 
@@ -555,11 +555,11 @@ def _upright_in_mm(model: ShapeModel) -> ShapeModel:
     )
     faces = model.faces[:, ::-1] if turned else model.faces
     # Its numbers are no longer those that the file's hash was taken of.
-    said = {key: value for key, value in model.info.items() if key != CONTENT}
-    return replace(upright, faces=faces, info=said)
+    info = {key: value for key, value in model.info.items() if key != CONTENT}
+    return replace(upright, faces=faces, info=info)
 
 
-def _doubts(model: ShapeModel) -> Iterator[Finding]:
+def _what_is_odd(model: ShapeModel) -> Iterator[Finding]:
     """What speaks against a model of an upright torso in mm; it can be sampled and converted all the same."""
     with np.errstate(all="ignore"):
         extent = float(np.ptp(model.mean, axis=0).max())
@@ -632,16 +632,6 @@ def save_model(model: ShapeModel, path: AnyPath) -> None:
             suffix=suffix or Message("names without extension"),
             writable=", ".join(WRITABLE),
         )
-
-
-def _kind(data: bytes, path: Path) -> str:
-    if data.startswith(_HDF5):
-        return "HDF5"
-    if data.startswith(_ZIP):
-        return "NPZ"
-    if data[:64].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-        return "HDF5-JSON"
-    raise FileProblem("this is no model file", _SUPPORTED, path)
 
 
 def load_landmark_ids(path: str | Path) -> dict[str, int]:

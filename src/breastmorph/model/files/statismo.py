@@ -316,7 +316,8 @@ def parts_of(data: bytes, kind: str) -> dict[str, Any]:
     names, vertices = tree.array(f"{_OURS}/landmark_names"), tree.array(f"{_OURS}/landmark_vertices")
     landmarks = {}
     if names is not None and vertices is not None and names.shape == vertices.shape:
-        landmarks = {_plain(name): int(vertex) for name, vertex in zip(names, vertices, strict=True)}
+        texts = [name.decode("utf-8") if isinstance(name, bytes) else str(name) for name in names]
+        landmarks = {name: int(vertex) for name, vertex in zip(texts, vertices, strict=True)}
     return {
         "mean": mean,
         "basis": basis,
@@ -340,7 +341,7 @@ def _model_path(tree: Tree) -> str:
         where = (tree.text(f"/catalog/{name}/modelPath") or "").rstrip("/")
         kinds[name] = kind = tree.text(f"/catalog/{name}/modelType") or _SURFACE
         if kind == _SURFACE and tree.array(f"{where}/model/mean") is not None:
-            _speak_of_others(tree, name, names[number + 1 : number + 1 + _MOST_NAMED])
+            _warn_of_others(tree, name, names[number + 1 : number + 1 + _MOST_NAMED])
             return where
     if _VOLUME in kinds.values():
         raise _of_tetrahedra()
@@ -350,7 +351,7 @@ def _model_path(tree: Tree) -> str:
     )
 
 
-def _speak_of_others(tree: Tree, chosen: str, others: list[str]) -> None:
+def _warn_of_others(tree: Tree, chosen: str, others: list[str]) -> None:
     more = [name for name in others if tree.text(f"/catalog/{name}/modelType") == _SURFACE]
     if more:
         _log.warning(
@@ -430,10 +431,6 @@ def _training(tree: Tree, root: str, variances: NDArray[Any]) -> dict[str, Any]:
         _log.warning("The model's training scores are not finite: they are left out")
         return {}
     return {"scores": given, "scales": scales, "columns": columns}
-
-
-def _plain(name: Any) -> str:
-    return name.decode("utf-8") if isinstance(name, bytes) else str(name)
 
 
 def write_statismo(model: ShapeModel, path: Path) -> None:
