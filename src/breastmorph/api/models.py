@@ -109,7 +109,7 @@ def build_model(
     absent = built.left_out.get("absent breast")
     if absent:
         warn([f"left out of the model, because a breast is absent: {', '.join(absent)}"])
-    warn(built.suspects.warnings())
+    warn(built.review.warnings())
     return built.model
 
 

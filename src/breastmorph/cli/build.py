@@ -78,7 +78,7 @@ def command(
     save_model(built.model, out)
     record = {
         **_record(built, out),
-        "warnings": sentences(built.suspects.warnings(), COMMAND),
+        "warnings": sentences(built.review.warnings(), COMMAND),
         "made": provenance(),
     }
     if as_json:

@@ -1,4 +1,4 @@
-"""What speaks against subjects of a cohort: copies of each other, mirror images, shapes unlike all others."""
+"""Review of a cohort: copies of each other, mirror images, shapes unlike all others."""
 
 from __future__ import annotations
 

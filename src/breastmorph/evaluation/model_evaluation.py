@@ -47,7 +47,7 @@ class SubjectScans:
     cohort : Cohort
     found : sequence of ScanFiles
     check : CheckParameters, optional
-        How scans are read; they were checked when they were registered, so they are not doubted again.
+        How scans are read; they were checked when they were registered, so nothing is rechecked.
     """
 
     def __init__(
@@ -143,7 +143,10 @@ def raw_scan_generalization(
         else:
             onto = onto_scan(training.cohort, subject, scan)
             back = onto.after(training.transforms[subject].inverse())
-            landmarks = _with_registered(scan, onto.apply(training.cohort.shape(subject)), training.cohort)
+            # Landmarks that are not set lie where the registered shape has them.
+            shape, template = onto.apply(training.cohort.shape(subject)), training.cohort.template
+            own = Landmarks.at_vertices(template.landmark_ids, shape).only(scan.landmarks.unset)
+            landmarks = Landmarks.of({**scan.landmarks, **own})
             shapes = np.concatenate(
                 [training.shapes[subject][None], folds.reconstructions(subject, components)]
             )
@@ -168,25 +171,12 @@ def raw_scan_generalization(
     )
 
 
-def _with_registered(scan: Scan, shape: Floats, cohort: Cohort) -> Landmarks:
-    """The scan's landmarks, and those that are not set where the registered shape has them."""
-    own = Landmarks.at_vertices(cohort.template.landmark_ids, shape).only(scan.landmarks.unset)
-    return Landmarks.of({**scan.landmarks, **own})
-
-
 def _two_sided(scan: Scan, landmarks: Landmarks, shapes: Floats, faces: Ints, breast: Bools) -> Floats:
     """Mean distances to and from a scan of several shapes in its frame, (c, 2)."""
     surface = Surface(scan.mesh)
     seen = scan.mesh.vertices[breast_mask(scan.mesh, landmarks) > IN_BREAST]
-    return np.array(
-        [
-            (
-                mean_distance(surface, shape[breast]),
-                mean_distance(Surface(TriangleMesh(shape, faces)), seen),
-            )
-            for shape in shapes
-        ]
-    )
+    back = [mean_distance(Surface(TriangleMesh(shape, faces)), seen) for shape in shapes]
+    return np.column_stack([[mean_distance(surface, shape[breast]) for shape in shapes], back])
 
 
 def mean_distance(surface: Surface, points: Floats) -> float:
@@ -291,9 +281,9 @@ class Evaluation:
             named += [("generalization_to_scan", self.raw_scans.to_scan)]
             named += [("generalization_from_scan", self.raw_scans.from_scan)]
         for metric, curve in named:
-            for count, mean, sd in zip(curve.components, curve.mean, curve.sd, strict=True):
-                row = [metric, curve.distance, curve.region, count, _cell(mean), _cell(sd), len(curve.values)]
-                rows.append(row)
+            for count, *figures in zip(curve.components, curve.mean, curve.sd, strict=True):
+                mean, sd = (f"{figure:.6g}" if np.isfinite(figure) else "" for figure in figures)
+                rows.append([metric, curve.distance, curve.region, count, mean, sd, len(curve.values)])
         columns = ("metric", "distance", "region", "components", "mean", "sd", "n")
         return csv_text(columns, (dict(zip(columns, row, strict=True)) for row in rows))
 
@@ -335,40 +325,27 @@ def evaluate_model(
         return Evaluation(compact, 0, (), (), None, None, None, p, ())
     # One thread for linear algebra: last digits must not depend on the machine's cores.
     with one_thread():
-        return _with_cohort(model, compact, cohort, p, scans, check, truth, progress)
-
-
-def _with_cohort(
-    model: ShapeModel,
-    compact: Compactness,
-    cohort: Cohort,
-    p: EvaluationParameters,
-    scans: Sequence[ScanFiles] | None,
-    check: CheckParameters | None,
-    truth: Path | None,
-    progress: Progress,
-) -> Evaluation:
-    training = training_set(model, cohort)
-    figures = None
-    if truth is not None:  # first: a wrong folder shall not be found out after minutes
-        figures = compare_with_truth(training.cohort, truth, with_scale=training.with_scale)
-    folds = LeaveOneOut(training.shapes, training.groups, np.arange(len(training.cohort)))
-    raw = None
-    if scans is not None:
-        with progress("Raw scans", len(training.cohort)) as advance:
-            chosen = counts_of(p.table, folds.most_components)
-            raw = raw_scan_generalization(training, folds, model.faces, scans, chosen, check, advance)
-    return Evaluation(
-        compact,
-        len(training.cohort),
-        _generalization(model, training, folds, p, progress),
-        _specificity(model, training, p, progress),
-        decoupling(training.shapes, training.breast),
-        raw,
-        figures,
-        p,
-        training.warnings,
-    )
+        training = training_set(model, cohort)
+        figures = None
+        if truth is not None:  # first: a wrong folder shall not be found out after minutes
+            figures = compare_with_truth(training.cohort, truth, with_scale=training.with_scale)
+        folds = LeaveOneOut(training.shapes, training.groups, np.arange(len(training.cohort)))
+        raw = None
+        if scans is not None:
+            with progress("Raw scans", len(training.cohort)) as advance:
+                chosen = counts_of(p.table, folds.most_components)
+                raw = raw_scan_generalization(training, folds, model.faces, scans, chosen, check, advance)
+        return Evaluation(
+            compact,
+            len(training.cohort),
+            _generalization(model, training, folds, p, progress),
+            _specificity(model, training, p, progress),
+            decoupling(training.shapes, training.breast),
+            raw,
+            figures,
+            p,
+            training.warnings,
+        )
 
 
 def _generalization(
@@ -411,7 +388,3 @@ def _spread(most: int, limit: int) -> Ints:
     if most <= limit:
         return np.arange(most + 1)
     return np.unique(np.round(np.geomspace(1, most + 1, 2 * limit)).astype(np.int64) - 1)
-
-
-def _cell(value: float) -> str:
-    return f"{value:.6g}" if np.isfinite(value) else ""

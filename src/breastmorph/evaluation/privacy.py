@@ -20,7 +20,7 @@ from breastmorph.model.shape_model import ShapeModel
 
 _FEWEST = 3  # subjects
 _FEW = 20  # subjects; fewer are told apart by little
-_REPEATED = 0.5  # of the distance between people: who lies nearer to a subject shows that subject
+_REPEATED = 0.5  # of the distance between people: a shape nearer to a subject shows that subject
 _ALIKE = 10.0  # percent of the shapes: twice as many as of people
 _USUAL = 5.0  # percent: real people nearer to each other than these are unusually alike
 
@@ -105,7 +105,7 @@ class Privacy:
     ----------
     subjects : int
     keeps_scores : bool
-        The model file holds the subjects' coefficients: everybody's shape can be read from it.
+        The model file holds the subjects' coefficients: the shape of each can be read from it.
     nearness : tuple of Nearness
     recognition : tuple of Recognition
     parameters : PrivacyParameters
@@ -121,15 +121,14 @@ class Privacy:
     components: int
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for a JSON file; nobody is named."""
-        values: dict[str, Any] = plain(asdict(self))
-        return values
+        """Plain values for a JSON file, without names of subjects."""
+        return dict(plain(asdict(self)))
 
     def verdict(self, audience: Audience = PYTHON) -> list[str]:
-        """What it means, in plain words of a door."""
-        said = []
+        """What it means, in the words of an audience."""
+        found = []
         if self.keeps_scores:
-            said.append(
+            found.append(
                 note(
                     "privacy/keeps-scores",
                     "The model keeps the scores of its subjects: every one of their shapes can be read from "
@@ -137,11 +136,11 @@ class Privacy:
                 ).cause.text(audience)
             )
         if self.subjects < _FEW:
-            said.append(
+            found.append(
                 f"The model has {self.subjects} subjects only: its mean and components say much about each of them."
             )
         near = self.nearness[0]  # of the whole torso
-        said.append(
+        found.append(
             f"A random shape of the model lies {near.samples:.1f} mm from the nearest subject, a person it has "
             f"not seen {near.people:.1f} mm (medians). {_likeness(near)}"
         )
@@ -152,21 +151,21 @@ class Privacy:
                 f"{last.components} of its {self.components} components, all that a model without one of its "
                 "subjects has"
             )
-        said.append(
+        found.append(
             f"Who has a subject's scan can tell with {100 * last.chance:.0f} % certainty that she is in this model "
             f"(50 % is guessing; measured with {by})."
         )
         safer = [one for one in self.recognition if one.chance < 0.75 and one.components < last.components]
         if last.chance >= 0.75 and safer:
-            fewer = {"components": safer[-1].components, "chance": 100 * safer[-1].chance}
-            said.append(
+            found.append(
                 note(
                     "privacy/fewer-components",
                     "With {components} components it would be {chance:.0f} %.",
-                    **fewer,
+                    components=safer[-1].components,
+                    chance=100 * safer[-1].chance,
                 ).cause.text(audience)
             )
-        return said
+        return found
 
 
 def _likeness(near: Nearness) -> str:
@@ -264,10 +263,8 @@ def _recognition(model: ShapeModel, training: TrainingSet, p: PrivacyParameters)
             left = rest - model.basis[:, :count] @ scores[:count]
             own[i, c] = np.linalg.norm(left.reshape(-1, 3), axis=1).mean()
     return tuple(
-        Recognition(
-            int(count), float(own[:, c].mean()), float(others[:, c].mean()), _chance(own[:, c], others[:, c])
-        )
-        for c, count in enumerate(counts)
+        Recognition(int(count), float(subject.mean()), float(other.mean()), _chance(subject, other))
+        for count, subject, other in zip(counts, own.T, others.T, strict=True)
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -238,7 +238,7 @@ def training_set(model: ShapeModel, cohort: Cohort) -> TrainingSet:
     Raises
     ------
     BreastMorphError
-        When the model does not have the topology of the cohort's template, or nobody is left.
+        When the model does not have the topology of the cohort's template, or fewer than two subjects are left.
     """
     p = built_with(model)
     used = usable(cohort, with_absent=p.with_absent)
@@ -282,7 +282,7 @@ def training_set(model: ShapeModel, cohort: Cohort) -> TrainingSet:
         breast,
         p.procrustes.with_scale,
         p.asymmetry,
-        (*_doubts(model, shapes, len(used)), *_said_of_copies(copies)),
+        tuple(_warnings(model, shapes, len(used), copies)),
     )
 
 
@@ -329,26 +329,18 @@ def _require_one_unit(model: ShapeModel, mean: Floats) -> None:
         )
 
 
-def _said_of_copies(copies: int) -> tuple[str, ...]:
-    """In numbers only: who they are is said by `breastmorph build`."""
-    if not copies:
-        return ()
-    are = "subject is a copy of another" if copies == 1 else "subjects are copies of others"
-    return (
-        f"{copies} {are}; copies are left out together, yet they count twice in the model and in specificity",
-    )
-
-
-def _doubts(model: ShapeModel, shapes: Floats, subjects: int) -> tuple[str, ...]:
-    doubts = []
-    said = model.info.get("subjects")
-    if isinstance(said, int) and said != subjects:
-        doubts.append(f"the model was built from {said} subjects, the cohort has {subjects}")
+def _warnings(model: ShapeModel, shapes: Floats, subjects: int, copies: int) -> Iterator[str]:
+    """Why these may not be the subjects of the model; copies in numbers only, `breastmorph build` names them."""
+    stated = model.info.get("subjects")
+    if isinstance(stated, int) and stated != subjects:
+        yield f"the model was built from {stated} subjects, the cohort has {subjects}"
     spread = float(vertex_variances(shapes).sum())
     total = float(model.variances.sum()) + model.noise_variance * model.mean.size
     if abs(total - spread) > _SAME_VARIANCE * max(spread, total):
-        doubts.append(
+        yield (
             f"the model's variance ({total:.4g} mm²) is not that of the cohort ({spread:.4g} mm²): "
             "it was built from other subjects or in another way"
         )
-    return tuple(doubts)
+    if copies:
+        are = "subject is a copy of another" if copies == 1 else "subjects are copies of others"
+        yield f"{copies} {are}; copies are left out together, yet they count twice in the model and in specificity"

@@ -86,8 +86,8 @@ def load_tie(folder: Path, template: Template) -> Tie:
     Raises
     ------
     FileProblem
-        When the folder holds no truth, or the template was not made from the phantom's mean torso: then nobody
-        knows where its vertices belong.
+        When the folder holds no truth, or the template was not made from the phantom's mean torso: then it is not
+        known where its vertices belong.
     """
     path = folder / "topology.npz"
     try:

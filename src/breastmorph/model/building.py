@@ -528,38 +528,26 @@ def _components(
     """Components, and the coefficients of the subjects, (k, q)."""
     k = len(aligned.cohort)
 
-    def plain(ids: Ints) -> Floats:
-        return aligned.block(ids) - mean[ids]
+    def deviations(ids: Ints) -> Floats:
+        if mirror is None:
+            return aligned.block(ids) - mean[ids]
+        return aligned.halves(ids, mirror)[1] - (mean - aligned.frame.mean)[ids]
 
-    if mirror is None:
-        found = principal_components([(k, plain)], vertices, k - 1, p.components, p.variance)
-        return found, found.scores[0]
-    frame_mean = aligned.frame.mean
-
-    def asymmetry(ids: Ints) -> Floats:
-        return aligned.halves(ids, mirror)[1] - (mean - frame_mean)[ids]
-
-    if p.asymmetry:
-        found = principal_components([(k, asymmetry)], vertices, k - 1, p.components, p.variance)
+    if mirror is None or p.asymmetry:
+        found = principal_components([(k, deviations)], vertices, k - 1, p.components, p.variance)
         return found, found.scores[0]
 
     # The subjects and their mirror images, s + a and s - a, have the components of the rows sqrt(2) s and
     # sqrt(2) a, which are orthogonal to each other on a region that is its own mirror image.
     root = math.sqrt(2.0)
 
-    def symmetric_half(ids: Ints) -> Floats:
-        return root * (aligned.halves(ids, mirror)[0] - mean[ids])
-
-    def antisymmetric_half(ids: Ints) -> Floats:
-        return root * aligned.halves(ids, mirror)[1]
-
-    def both(ids: Ints) -> Floats:
-        symmetric, antisymmetric = aligned.halves(ids, mirror)
-        return root * np.concatenate([symmetric - mean[ids], antisymmetric])
-
-    groups: Sequence[tuple[int, Deviations]] = [(k, symmetric_half), (k, antisymmetric_half)]
+    groups: Sequence[tuple[int, Deviations]] = [
+        (k, lambda ids: root * (aligned.halves(ids, mirror)[0] - mean[ids])),
+        (k, lambda ids: root * aligned.halves(ids, mirror)[1]),
+    ]
     if len(vertices) < len(mean):
-        groups = [(2 * k, both)]
+        halves = groups
+        groups = [(2 * k, lambda ids: np.concatenate([deviations(ids) for _, deviations in halves]))]
     found = principal_components(groups, vertices, 2 * k - 1, p.components, p.variance)
     stacked = np.concatenate(found.scores)
     return found, (stacked[:k] + stacked[k:]) / root

@@ -78,7 +78,7 @@ class BuiltModel:
     ----------
     model : ShapeModel
     left_out : mapping from reason to ids
-    suspects : CohortReview
+    review : CohortReview
         Copies, mirror images and shapes unlike all others among its subjects.
     flags : mapping from id to str
         What the registration of a folder found unusual about its subjects.
@@ -86,7 +86,7 @@ class BuiltModel:
 
     model: ShapeModel
     left_out: Mapping[str, Sequence[str]]
-    suspects: CohortReview
+    review: CohortReview
     flags: Mapping[str, str]
 
 
@@ -100,15 +100,15 @@ def build(request: BuildRequest, progress: Progress = no_progress) -> BuiltModel
     """
     asked, parameters = request.subjects, request.parameters
     chosen = choose_subjects(asked, parameters.with_absent, progress)
-    suspects = review_cohort(chosen.cohort)
+    review = review_cohort(chosen.cohort)
     notes: dict[str, Any] = {"left_out": {reason: len(ids) for reason, ids in chosen.left_out.items()}}
     if asked.where:
         notes["where"] = asked.where
-    if suspects.n_copies:
-        notes["copies"] = suspects.n_copies
+    if review.n_copies:
+        notes["copies"] = review.n_copies
     model = build_model(chosen.cohort, parameters, notes)
     flags = {} if isinstance(asked.of, Cohort) else _flags(asked.of / "summary.csv", chosen.cohort.ids)
-    return BuiltModel(model, chosen.left_out, suspects, flags)
+    return BuiltModel(model, chosen.left_out, review, flags)
 
 
 def choose_subjects(
