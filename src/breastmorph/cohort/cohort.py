@@ -34,7 +34,7 @@ class Cohort:
     absent : tuple of str
         The side without a breast, or empty.
     table : tuple of mappings
-        What the cohort's table says of every subject, as text; empty without a table.
+        The row of every subject in the cohort's table, as text; empty without a table.
     landmarks : tuple of Landmarks
         As annotated on every scan, in its upright frame; empty where unknown.
     """

@@ -1,4 +1,4 @@
-"""Everything that can be said of a model, in one value: the curves, and the figures that do not reward collapse."""
+"""The evaluation of a model in one value: the curves, and the figures that do not reward collapse."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from breastmorph.foundation.messages import PYTHON, Audience, note
 from breastmorph.model.shape_model import ShapeModel
 
 _FEWEST = 3  # subjects
-_FEW = 20  # subjects; fewer are told apart by little
+_FEW = 20  # subjects; fewer are distinguished by little
 _REPEATED = 0.5  # of the distance between people: a shape nearer to a subject shows that subject
 _ALIKE = 10.0  # percent of the shapes: twice as many as of people
 _USUAL = 5.0  # percent: real people nearer to each other than these are unusually alike
@@ -88,7 +88,7 @@ class Recognition:
     others : float
         mm it misses of a person it has not seen: the same subjects, each left out.
     chance : float
-        That of a subject and a person not in the model, the error tells which is which: 0.5 is guessing, 1 is certain.
+        That of a subject and a person not in the model, the error shows which is which: 0.5 is guessing, 1 is certain.
     """
 
     components: int

@@ -115,7 +115,7 @@ class Compactness:
     share : (q,) float
         The same as a share of the total (0 to 1).
     total : float
-        Variance of the model, with what it says lies outside its components.
+        Variance of the model, with its noise variance outside the components.
     """
 
     variance: Floats
@@ -231,9 +231,9 @@ class TrainingSet:
 
 
 def training_set(model: ShapeModel, cohort: Cohort) -> TrainingSet:
-    """Align a cohort as a model's builder did, by what the model says of itself.
+    """Align a cohort as a model's builder did, by what the model states of itself.
 
-    A model that says nothing (a foreign file) is taken as one of all subjects with both sides, aligned by similarity.
+    A model that states nothing (a foreign file) is taken as one of all subjects with both sides, aligned by similarity.
 
     Raises
     ------

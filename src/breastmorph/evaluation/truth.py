@@ -189,7 +189,7 @@ def cohort_truth(registered: Floats, truths: list[SubjectTruth], *, with_scale: 
 
 @dataclass(frozen=True, eq=False)
 class TruthFigures:
-    """What the truth says of a registered cohort.
+    """A registered cohort against its truth.
 
     Attributes
     ----------

@@ -114,7 +114,7 @@ def _other_language(expression: str) -> str:
 
 
 def _truth(node: ast.expr, row: Row) -> bool | None:
-    """True, False, or None where the table does not say."""
+    """True, False, or None where the table has no value."""
     if isinstance(node, ast.BoolOp):
         parts = [_truth(value, row) for value in node.values]
         decisive = isinstance(node.op, ast.Or)
@@ -393,12 +393,12 @@ def build_model(
         Read one subject or one block of vertices at a time.
     parameters : BuildParameters, optional
     notes : mapping, optional
-        What else ``info`` shall say; plain JSON values.
+        Further entries of ``info``; plain JSON values.
 
     Returns
     -------
     ShapeModel
-        Upright like the template, centred, the mean at the mean centroid size of the subjects. ``info`` says how
+        Upright like the template, centred, the mean at the mean centroid size of the subjects. ``info`` has how
         many subjects are in it, what the alignment removed and the total variance; never who they are.
     """
     p = parameters or BuildParameters()
@@ -458,7 +458,7 @@ def build_model(
 
 
 def built_with(model: ShapeModel) -> BuildParameters:
-    """What kind of model it is, as far as it says: its frame, sides and subjects, not how much of it was kept.
+    """The parameters of a model, as far as it states them: its frame, sides and subjects, not how much of it was kept.
 
     What makes no sense in a file is passed over.
     """

@@ -43,7 +43,7 @@ def surface_residuals(
     surface : Surface
     points, normals : (n, 3) float
     may_be_turned : bool
-        The faces of a scan that nobody checked may all look inwards; then the majority of the points decides.
+        The faces of an unchecked scan may all look inwards; then the majority of the points decides.
     """
     found = surface.closest(points)
     facing = face_normals(surface.mesh.vertices, surface.mesh.faces)[found.faces]
@@ -67,8 +67,8 @@ class FitLimits:
     misfit : float
         Most that the surface may stay off, mm.
     unusual : float
-        Largest root mean square of the scores; 1 is the model's own population. It tells whether the target is such
-        a body at all, where every mode goes wrong a little; how unusual a person is, :attr:`Fit.plausibility` says.
+        Largest root mean square of the scores; 1 is the model's own population. It shows whether the target is
+        such a body at all, where every mode goes wrong a little; for a person, see :attr:`Fit.plausibility`.
     """
 
     explained: float = 0.6
@@ -77,7 +77,7 @@ class FitLimits:
     unusual: float = 2.5
 
 
-# Where nobody set a landmark it is in question whether it is a torso at all. Right fits explained 0.90 and more; a
+# Where all landmarks were found it is in question whether it is a torso at all. Right fits explained 0.90 and more; a
 # plane in a torso's outline and the like 0.85 and less, or needed unusual shapes.
 FOUND_LIMITS = FitLimits(explained=0.88, covered=0.35, unusual=1.75, misfit=3.0)
 
@@ -118,7 +118,7 @@ class Fit(Shown):
     covered : float
         Share of the vertices near which the target has points.
     landmarks : Landmarks
-        That it began from, in the target's frame; ``landmarks.found`` says of those that nobody set how sure they are.
+        That it began from, in the target's frame; ``landmarks.found`` has the uncertainty of those found.
         Doubtful ones did not count where four others were there.
     steps : int
         On all vertices.
@@ -240,7 +240,7 @@ def warnings_of(fit: Fit, scores: Floats) -> Iterator[Finding]:
 
 
 def _sides_set(landmarks: Landmarks) -> bool:
-    """Whether a person said which side is left or right."""
+    """Whether a side is given by landmarks set by hand."""
     return any(name.endswith(SIDES) and name not in landmarks.found for name in landmarks)
 
 
@@ -424,7 +424,7 @@ def _fine(
         before = state
         state, evidence, precision = improve(state, prior, sites, points, anchors, width, variance)
         width = max(3.0 * np.sqrt(evidence.noise + evidence.misfit), p.least_width)
-        # Points alike in their misfit tell nothing new; points alike only in place average their noise out.
+        # Points alike in their misfit add nothing new; points alike only in place average their noise out.
         variance = max(evidence.noise + alike * evidence.misfit, 1e-4)
         moved = np.linalg.norm((state.scores - before.scores) * prior.deviations) / body
         if moved < p.tolerance and step > 2:
@@ -464,7 +464,7 @@ def _from_points(target: TargetPoints, evidence: FitEvidence, points: Floats) ->
     return np.where(total > 0, (weights * values).sum(axis=1) / np.maximum(total, 1e-12), np.nan)
 
 
-_NEIGHBOURS = 12  # for normals of bare points and for telling noise from misfit
+_NEIGHBOURS = 12  # for normals of points without faces and for separating noise from misfit
 _STRAY = 2.5  # times the usual distance to other points: not on a surface
 _RING = 6  # sites around a site
 _FACING = 0.5  # cosine between the normals of a sound pair
@@ -507,7 +507,7 @@ def points_of(target: TriangleMesh | Floats, count: int, rng: np.random.Generato
     """At most ``count`` points of a surface or a point cloud in random order, evenly spread.
 
     A surface is sampled by area; a larger cloud is thinned to one point a cube, because the density of a cloud
-    tells of the scanner and not of the body.
+    is a property of the scanner, not of the body.
     """
     if isinstance(target, TriangleMesh):
         area = face_areas(target.vertices, target.faces)

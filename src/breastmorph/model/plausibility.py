@@ -28,16 +28,7 @@ from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.scan import SIDES
 
 LEVELS = ("usual", "unusual", "implausible")
-_UNUSUAL = 0.9  # share of the subjects who are less unusual: from there on a shape is called unusual,
-_RARE = 0.02  # also where so few of them have a trait that is more extreme, either way,
-_IMPLAUSIBLE = 0.9999  # and from there on, by the tail of a normal distribution, implausible
-_NOTABLE = 0.95  # share of the subjects that a trait must exceed to be named
-_MODE_SHARE = 0.03  # of the variance: modes with less hardly show, and are judged together
-_LEADING = 60  # coefficients in which leading modes are found again without a subject
-_LEAST_SPREAD = 0.1  # of the logarithm of how far a small mode stands out
 _OWN_WORDS = ("mode", "size", "sizes", "heights", "notch", "rest")  # traits; all others are measures
-_FEWEST = 12  # subjects that show how people differ
-_DRAWN = 400  # left-out subjects of a model that keeps none
 _DISTANCES = {
     "SN-NL": ("sternal_notch", "nipple_left"),
     "SN-NR": ("sternal_notch", "nipple_right"),
@@ -69,6 +60,23 @@ _TRAITS = {
     "standing/measure/more": N_("{which:measure} is larger than in {percent} % of {of}"),
     "standing/measure/less": N_("{which:measure} is smaller than in {percent} % of {of}"),
 }
+
+
+@dataclass(frozen=True)
+class PlausibilityParameters:
+    """How a shape is judged."""
+
+    unusual: float = (
+        0.9  # share of the subjects who are less unusual: from there on a shape is called unusual,
+    )
+    rare: float = 0.02  # also where so few of them have a trait that is more extreme, either way,
+    implausible: float = 0.9999  # and from there on, by the tail of a normal distribution, implausible
+    notable: float = 0.95  # share of the subjects that a trait must exceed to be named
+    mode_share: float = 0.03  # of the variance: modes with less hardly show, and are judged together
+    leading: int = 60  # coefficients in which leading modes are found again without a subject
+    least_spread: float = 0.1  # of the logarithm of how far a small mode stands out
+    fewest: int = 12  # subjects that show how people differ
+    drawn: int = 400  # left-out subjects of a model that keeps none
 
 
 @dataclass(frozen=True)
@@ -123,6 +131,7 @@ class ModelPopulation:
         How unusual every left-out subject is, were they so; rising.
     subjects : int
         Whose data this is; 0 where the model keeps no subjects and speaks for itself.
+    parameters : PlausibilityParameters
     """
 
     traits: _Traits
@@ -133,6 +142,7 @@ class ModelPopulation:
     independent: float
     ranks: Floats
     subjects: int
+    parameters: PlausibilityParameters
 
     def judge(
         self, coefficients: Floats, outside: float = 0.0, asked: Mapping[str, float] | None = None
@@ -171,7 +181,10 @@ class ModelPopulation:
         rank = float(self._ranked(rare[None])[0])
         share = float(np.interp(rank, [0.0, *self.ranks, 1.0], np.linspace(0.0, 1.0, len(self.ranks) + 2)))
         first = int(rare.argmin())
-        level = LEVELS[int(share >= _UNUSUAL or rare[first] <= _RARE) + int(rank >= _IMPLAUSIBLE)]
+        level = LEVELS[
+            int(share >= self.parameters.unusual or rare[first] <= self.parameters.rare)
+            + int(rank >= self.parameters.implausible)
+        ]
         above = [*signed, 1.0, *(smaller[[most]] if len(smaller) else [])]  # a rest can only be large
         more = bool(above[first] > 0.0)
         return Plausibility(share, level, self._finding(share, names[first], float(rare[first]), more))
@@ -213,7 +226,7 @@ class ModelPopulation:
         if n and share > n / (n + 1.0):
             whole = note("standing/all", "more unusual than all")
         beyond = 1.0 - rare if trait == "rest" else 1.0 - rare / 2.0
-        if beyond < _NOTABLE:
+        if beyond < self.parameters.notable:
             return note("standing", "{whole} of {of}", whole=whole, of=of)
         kind, _, which = trait.partition(" ")
         if kind not in _OWN_WORDS:
@@ -226,21 +239,22 @@ class ModelPopulation:
 
 @lru_cache(maxsize=4)
 @in_one_thread
-def model_population(model: ShapeModel) -> ModelPopulation:
+def model_population(model: ShapeModel, parameters: PlausibilityParameters | None = None) -> ModelPopulation:
     """Prepare a model's subjects: those it keeps, or as many drawn from it where it keeps no data of subjects."""
-    traits = _Traits.of_model(model)
+    p = parameters or PlausibilityParameters()
+    traits = _Traits.of_model(model, p.mode_share)
     kept = model.training.scores if model.training is not None else np.empty((0, model.n_components))
-    if len(kept) >= _FEWEST:
+    if len(kept) >= p.fewest:
         cohorts, subjects = [kept], len(kept)
     else:
         stated = model.info.get("subjects")
-        n = max(stated if isinstance(stated, int) else model.n_components + 1, _FEWEST)
+        n = max(stated if isinstance(stated, int) else model.n_components + 1, p.fewest)
         rng = np.random.default_rng(0)
-        count = max(-(-_DRAWN // n), 1)
+        count = max(-(-p.drawn // n), 1)
         cohorts = [rng.standard_normal((n, model.n_components)) * model.deviations for _ in range(count)]
         subjects = 0
     lost = model.noise_variance * model.mean.size
-    parts = [traits.left_out(scores, lost) for scores in cohorts]
+    parts = [traits.left_out(scores, lost, p.leading) for scores in cohorts]
     signed, rest, smaller = (np.concatenate(several) for several in zip(*parts, strict=True))
     spreads = np.maximum(np.sqrt((signed**2).mean(axis=0)), 1e-9)
     # One for all modes: without a subject, two of nearly the same variance may change places.
@@ -249,8 +263,8 @@ def model_population(model: ShapeModel) -> ModelPopulation:
     least = 1e-6 * float(model.variances.sum()) + 1e-12
     mean, variance = max(float(rest.mean()), least), max(float(rest.var()), least**2)
     out = _stands_out(smaller)
-    alone = np.array([np.log(out).mean(), max(float(np.log(out).std()), _LEAST_SPREAD)])
-    found = ModelPopulation(traits, spreads, mean, variance, alone, 1.0, np.empty(0), subjects)
+    alone = np.array([np.log(out).mean(), max(float(np.log(out).std()), p.least_spread)])
+    found = ModelPopulation(traits, spreads, mean, variance, alone, 1.0, np.empty(0), subjects, p)
     rare = np.column_stack([2.0 * ndtr(-np.abs(signed / spreads)), found._rare_rest(rest)])
     if smaller.shape[1]:
         rare = np.column_stack([rare, found._rare_alone(np.abs(smaller).max(axis=1), out)])
@@ -281,7 +295,7 @@ class _Traits:
     linear: Mapping[str, Floats]
 
     @classmethod
-    def of_model(cls, model: ShapeModel) -> _Traits:
+    def of_model(cls, model: ShapeModel, mode_share: float) -> _Traits:
         """Those that a model's landmarks allow."""
         ids, swept = model.landmark_ids, {}
         for name, (first, second) in _DISTANCES.items():
@@ -310,7 +324,7 @@ class _Traits:
             for name, (vertices, weights) in swept.items()
         }
         total = float(model.variances.sum()) + model.noise_variance * model.mean.size
-        modes = max(int((model.variances >= _MODE_SHARE * total).sum()), 1)
+        modes = max(int((model.variances >= mode_share * total).sum()), 1)
         moving = {name: one for name, one in linear.items() if np.linalg.norm(one * model.deviations) > 1e-6}
         return cls(model, min(modes, model.n_components), swept, moving)
 
@@ -345,15 +359,16 @@ class _Traits:
         scores: Floats = coefficients / np.where(deviations > 0.0, deviations, np.inf)
         return scores
 
-    def left_out(self, scores: Floats, lost: float) -> tuple[Floats, Floats, Floats]:
+    def left_out(self, scores: Floats, lost: float, most: int) -> tuple[Floats, Floats, Floats]:
         """Traits, rest and smaller modes of subjects (k, q), each judged by the others, (k, a), (k,) and (k, b).
 
-        ``lost`` is the square of what is not known of a subject, mm squared.
+        ``lost`` is the square of what is not known of a subject, mm squared; leading modes are found again in ``most``
+        coefficients.
         """
         n = len(scores)
         centred = (scores - scores.mean(axis=0)) * (n / (n - 1.0))  # about the mean of the others
         modes, rest = np.empty((n, self.modes)), np.empty(n)
-        leading = centred[:, :_LEADING]
+        leading = centred[:, :most]
         # Covariance of all, less each subject's part in it.
         whole = leading.T @ leading * ((n - 1.0) / n) ** 2
         # The others of n subjects differ in n - 2 ways.
@@ -381,8 +396,8 @@ def _less(one: tuple[Ints, Floats], other: tuple[Ints, Floats]) -> tuple[Ints, F
 def _stands_out(scores: Floats) -> Floats:
     """How far the largest of every row (k, b) of scores exceeds the root mean square of its others, (k,).
 
-    In a person all of the many small modes differ a little from the mean. One that does so alone is nobody's, however
-    small it is, and its own score says how much that is worth.
+    In a person all of the many small modes differ a little from the mean. One that does so alone belongs to no person,
+    however small it is; its own score measures how rare that is.
     """
     if not scores.shape[1]:
         return np.ones(len(scores))

@@ -46,12 +46,12 @@ _MIRRORED = 0.8  # of the given ones' residual: a mirror image that fits better 
 _ALONG_AXES = (
     np.round(Rotation.create_group("O").as_matrix()) + 0.0
 )  # the 24 rotations along the axes, (24, 3, 3)
-_AROUND = 40.0  # mm around a landmark whose skin tells which way the surface looks
+_AROUND = 40.0  # mm around a landmark whose skin shows which way the surface looks
 
 
 @dataclass(frozen=True, eq=False)
 class LandmarkFrame:
-    """How a model stands.
+    """Unit, axes and sides of a model.
 
     Attributes
     ----------
@@ -79,9 +79,9 @@ class LandmarkFrame:
 
 
 def landmark_frame(landmarks: Landmarks) -> LandmarkFrame | None:
-    """How a model with these landmarks on its mean stands; None where they do not tell.
+    """The frame of a model with these landmarks on its mean; None where they do not show it.
 
-    A body may lean in its frame by less than 45 degrees: only whole axes are told apart.
+    A body may lean in its frame by less than 45 degrees: only whole axes are distinguished.
     """
     names = [name for name in _USUAL if name in landmarks]
     if len(names) < _FEWEST:
@@ -328,12 +328,12 @@ class ShapeModel(Shown):
 
     @property
     def is_synthetic(self) -> bool:
-        """Whether the model says that nobody was scanned for it."""
+        """Whether no person was scanned for it, by its provenance."""
         return bool(self.info.get("synthetic"))
 
     @property
     def stated_parameters(self) -> Mapping[str, Any]:
-        """What the model says of how it was built; empty where it says nothing, or no mapping."""
+        """How it was built, by its provenance; empty where that is not stated, or no mapping."""
         stated = self.info.get("parameters")
         return stated if isinstance(stated, Mapping) else {}
 

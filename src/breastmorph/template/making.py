@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.spatial import cKDTree
 
-from breastmorph.foundation.arrays import Bools, Floats, Ints
+from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import LandmarkProblem, MeshProblem
 from breastmorph.mesh.closest import Surface, clip, closest_on_segments, insert_points, largest_piece
 from breastmorph.mesh.geometry import (
@@ -315,7 +315,7 @@ def _smooth_half(
     if patch is not None:
         # A scan frays around its holes, so a little of the rim goes as well.
         in_hole = Surface(patch).closest(half.vertices).distances < p.hole_rim * p.edge
-        weights[_on_both(in_hole, mirror)] = p.in_hole
+        weights[np.concatenate([in_hole, in_hole[mirror[half.n_vertices :]]])] = p.in_hole
     border = boundary_vertices(whole.faces, whole.n_vertices)
     weights[border] = np.maximum(weights[border], p.border_weight)  # a free border would curl
     smooth = smoothed(vertices, whole.faces, weights, p.smoothing)
@@ -341,12 +341,6 @@ def _smooth_half(
     cut = _on_plane(clip(smooth_half, 0.5 * (inside + inside[mirror])[:n]))
     hole_area = face_areas(smooth_half.vertices, smooth_half.faces)[in_hole[half.faces].all(axis=1)].sum()
     return cut, float(hole_area / face_areas(cut.vertices, cut.faces).sum())
-
-
-def _on_both(flag: Bools, mirror: Ints) -> Bools:
-    """A flag of the half's vertices for the whole."""
-    n = len(flag)
-    return np.concatenate([flag, flag[mirror[n:]]])
 
 
 def _on_plane(mesh: TriangleMesh) -> TriangleMesh:

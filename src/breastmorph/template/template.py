@@ -76,7 +76,11 @@ def template_from(mesh: TriangleMesh, landmarks: Landmarks, coarse: TriangleMesh
             "A template needs sternal notch, xiphoid, nipples, lower and lateral poles",
             code="unusable-landmarks/template-lacks-breast",
         )
-    twin = _decimated(mesh) if coarse is None else coarse
+    twin = coarse
+    if twin is None and mesh.n_vertices <= 2 * _COARSE_VERTICES:
+        twin = TriangleMesh(mesh.vertices, mesh.faces)
+    elif twin is None:
+        twin = decimate(mesh, n_vertices=_COARSE_VERTICES)
     return Template(
         mesh, _nearest_vertices(mesh, landmarks, _OFF_MESH), twin, _nearest_vertices(twin, landmarks)
     )
@@ -99,9 +103,3 @@ def _nearest_vertices(
             )
         ids[name] = int(distances.argmin())
     return MappingProxyType(ids)
-
-
-def _decimated(mesh: TriangleMesh) -> TriangleMesh:
-    if mesh.n_vertices <= 2 * _COARSE_VERTICES:
-        return TriangleMesh(mesh.vertices, mesh.faces)
-    return decimate(mesh, n_vertices=_COARSE_VERTICES)

@@ -75,7 +75,7 @@ def checked_model(
     variances : (q,) numbers
     faces : (m, 3) numbers
     scaled_basis : bool
-        The file's version says that the columns of the basis are multiplied by the standard deviations.
+        By the file's version the columns of the basis are multiplied by the standard deviations.
     noise_variance : float
     landmark_ids : mapping from name to vertex, optional
     mirror : (n,) whole numbers, optional
@@ -499,7 +499,7 @@ def load_model(path: AnyPath, landmark_ids: Mapping[str, int] | None = None) -> 
     Returns
     -------
     ShapeModel
-        In mm and upright where its landmarks tell how the file stands (see
+        In mm and upright where its landmarks show how the file is placed (see
         :func:`breastmorph.model.shape_model.landmark_frame`), otherwise as in the file.
 
     Raises
@@ -535,7 +535,7 @@ def load_model(path: AnyPath, landmark_ids: Mapping[str, int] | None = None) -> 
 
 
 def _upright_in_mm(model: ShapeModel) -> ShapeModel:
-    """The model in our frame, where its landmarks tell that it is in another."""
+    """The model in our frame, where its landmarks show that it is in another."""
     frame = landmark_frame(model.landmarks)
     if frame is None or frame.swapped:
         return model

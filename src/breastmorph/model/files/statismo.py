@@ -12,7 +12,7 @@ import logging
 import math
 import zlib
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import h5py
 import numpy as np
@@ -23,22 +23,6 @@ from breastmorph.foundation.files import damaged, printable, write_file
 from breastmorph.model.shape_model import ShapeModel
 
 _log = logging.getLogger(__name__)
-
-
-class Tree(Protocol):
-    """A tree of named arrays; paths are written ``/model/mean``."""
-
-    def array(self, path: str) -> NDArray[Any] | None:
-        """The array at a path, or None where there is none."""
-
-    def text(self, path: str) -> str | None:
-        """The text at a path, or None where there is none."""
-
-    def attribute(self, path: str, name: str) -> str | None:
-        """A text attribute of a group, or None."""
-
-    def children(self, path: str) -> list[str]:
-        """Names below a group; empty where it does not exist."""
 
 
 _SMALL = 32 * 1024**2  # bytes that may always be read
@@ -291,6 +275,7 @@ def _kinds(value: Any) -> set[type]:
     return kinds
 
 
+Tree = Hdf5Tree | JsonTree  # of named arrays; paths are written "/model/mean"
 _OURS = "/breastmorph"
 _SURFACE, _VOLUME = "POLYGON_MESH_MODEL", "VOLUME_MESH_MODEL"  # kinds in a catalog
 _MOST_NAMED = 100  # entries of a catalog that are looked at beyond the one that is read
@@ -298,7 +283,7 @@ _RAW_REFERENCE = ("vtkPolyDataRepresenter", "itkMeshRepresenter")  # hold a whol
 
 
 def parts_of(data: bytes, kind: str) -> dict[str, Any]:
-    """What the bytes of an HDF5 or HDF5-JSON file say of a model, the first of a catalog's; nothing is checked yet."""
+    """What the bytes of an HDF5 or HDF5-JSON file hold of a model, the first of a catalog's; nothing is checked yet."""
     tree: Tree = Hdf5Tree(data) if kind == "HDF5" else JsonTree(data)
     root = _model_path(tree)
     mean, basis, variances = (
