@@ -133,13 +133,13 @@ def _registered(folder: Path, place: Path, on_packed: OnPacked | None) -> Cohort
         states = [subject.state for subject in subjects]
     except OSError as error:
         raise FileProblem("this mesh is missing", _AGAIN, error.filename) from error
-    packed = packed_shapes(
-        place,
-        states,
-        template.mesh.n_vertices,
-        lambda index: (_upright(subjects[index], template), subjects[index].to_file),
-        on_packed,
-    )
+
+    def read(index: int) -> tuple[Floats, Similarity]:
+        subject = subjects[index]
+        mesh = mesh_in_correspondence(subject.mesh, template.mesh.faces, f"{_AGAIN} for this scan")
+        return subject.to_file.inverse().apply(mesh.vertices), subject.to_file
+
+    packed = packed_shapes(place, states, template.mesh.n_vertices, read, on_packed)
     k = len(subjects)
     absent = tuple(subject.absent for subject in subjects)
     ids = tuple(subject.id for subject in subjects)
@@ -203,11 +203,6 @@ def recorded_landmarks(record: Mapping[str, Any]) -> Landmarks:
         if name in points
     }
     return replace(Landmarks.of(points), found=found)
-
-
-def _upright(subject: _Subject, template: Template) -> Floats:
-    mesh = mesh_in_correspondence(subject.mesh, template.mesh.faces, f"{_AGAIN} for this scan")
-    return subject.to_file.inverse().apply(mesh.vertices)
 
 
 def read_table(path: Path) -> dict[str, dict[str, str]]:
