@@ -43,7 +43,7 @@ template = default_template()
 rng = np.random.default_rng(1)
 points = template.mesh.vertices
 waves = np.cos(points @ rng.normal(scale=0.02, size=(3, 30)))
-shapes = points + np.einsum("nw,kwd->knd", waves, rng.normal(scale=3.0, size=(40, 30, 3)))
+shapes = points + np.einsum("nw,kwd->knd", waves, rng.normal(scale=3.0, size=(12, 30, 3)))
 model = build_model(Cohort.of(shapes, template))
 edited = Editor(model, mean_patient(model)).exact([parse_request("SN-NL=+5")]).shape
 fitted = fit_model(model, model.mean_mesh, model.landmarks, FitParameters(components=5)).coefficients
