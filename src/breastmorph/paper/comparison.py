@@ -134,7 +134,7 @@ def _known(values: Sequence[float | None]) -> Floats:
 
 
 def _names(first: StudyRun, second: StudyRun) -> tuple[str, str]:
-    """Names of the folders, told apart where they are the same."""
+    """Names of the folders, distinguished where they are the same."""
     names = [run.study.path.resolve().name for run in (first, second)]
     return (names[0], names[1]) if names[0] != names[1] else (f"{names[0]} (first)", f"{names[1]} (second)")
 

@@ -24,7 +24,7 @@ def effect_of_masks(job: PartJob) -> Made:
     if truth is not None:
         try:
             load_tie(truth, with_masks.template)
-        except BreastMorphError as error:  # a template of one's own: nobody knows where its vertices belong
+        except BreastMorphError as error:  # of another template it is not known where its vertices belong
             truth, why_no_truth = None, error.cause
     found = compare_masks(
         with_masks,

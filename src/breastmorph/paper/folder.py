@@ -219,7 +219,7 @@ class StudyFolder:
 
     @contextmanager
     def scratch(self, part: str) -> Iterator[Path]:
-        """An empty folder for one part, gone afterwards."""
+        """An empty folder for one part, removed afterwards."""
         folder = self.path / _SCRATCH / part
         shutil.rmtree(folder, ignore_errors=True)
         make_folder(folder)
@@ -264,8 +264,8 @@ class StudyFolder:
 
     def forget_failures(self, planned: Iterable[str]) -> None:
         """Remove failures of parts that are no longer planned; what they computed before is kept."""
-        gone = {path.stem for path in self.failed.glob("*.json")} - set(planned)
-        self._remove(f"{self.failed.name}/{name}.json" for name in gone)
+        obsolete = {path.stem for path in self.failed.glob("*.json")} - set(planned)
+        self._remove(f"{self.failed.name}/{name}.json" for name in obsolete)
         with suppress(OSError):
             self.failed.rmdir()
 
