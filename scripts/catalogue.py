@@ -2,7 +2,8 @@
 
 ``python scripts/catalogue.py`` collects the texts of the package and of the explorer's page, updates every
 ``locale/<language>/LC_MESSAGES/breastmorph.po`` and compiles it: ``.mo`` for gettext and ``page.json`` for the page.
-With ``--check`` it changes nothing and fails where a catalogue is stale, lacks a text or a value of it.
+With ``--check`` it changes nothing and fails where a catalogue is stale, lacks a text or a value of it. Both fail where
+a sentence is raised without a value that it names, or names an option although it is not one of a command's.
 Another language is one new ``.po`` (``--add fr``), made complete by a translator.
 """
 
@@ -34,6 +35,7 @@ SENTENCES = {
     **dict.fromkeys(("bad_request", "not_now", "unknown"), (0, 1)),
     **dict.fromkeys(("Message", "N_", "damaged", "truncated", "preparing", "at"), (0,)),
 }
+OF_COMMANDS = ("cli", "paper")  # packages whose texts may name options
 OF_PAGE = "page"  # the context of the page's own texts
 NOT_TRANSLATED = {
     "English",
@@ -77,6 +79,58 @@ def of_source(source: str) -> Iterator[Key]:
             for k in SENTENCES[called]:
                 if k < len(node.args):
                     yield from (("", text) for text in _texts(node.args[k]) if _is_text(text))
+
+
+def raised_wrongly(source: str) -> Iterator[str]:
+    """Sentences of one source that name values which they are not given where they are raised."""
+    tree = ast.parse(source)
+    constants = {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in ast.walk(tree):
+        called = getattr(getattr(node, "func", None), "id", "")
+        if isinstance(node, ast.Call) and called in SENTENCES and called not in ("N_", "there"):
+            given = {keyword.arg for keyword in node.keywords} - {"code", "where", "remedy"}
+            if called == "Message" and len(node.args) == 2:
+                values = node.args[1]
+                keys = values.keys if isinstance(values, ast.Dict) else [None]
+                given |= {key.value if isinstance(key, ast.Constant) else None for key in keys}
+            for k in SENTENCES[called]:
+                for text in (
+                    _templates(node.args[k], constants) if k < len(node.args) and None not in given else ()
+                ):
+                    names = {re.split(r"[.\[]", name)[0] for name in _values(text)}
+                    lacking = names - given if given else {name for name in names if name.isidentifier()}
+                    if lacking or (not given and "{{" in text):
+                        yield f"line {node.lineno}: {text!r} is not given {', '.join(sorted(lacking)) or 'values'}"
+
+
+def _templates(node: ast.expr, constants: dict[str, ast.expr]) -> Iterator[str]:
+    """Texts that an argument may be, where it stands in the same file."""
+    if isinstance(node, ast.Name) and node.id in constants:
+        yield from _templates(constants[node.id], {})
+    elif isinstance(node, ast.IfExp):
+        yield from _templates(node.body, constants)
+        yield from _templates(node.orelse, constants)
+    elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("N_", "Plural"):
+        yield from (text for argument in node.args for text in _templates(argument, constants))
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+
+
+def of_sources(folder: Path = PACKAGE) -> Iterator[str]:
+    """What is wrong with the sentences of the sources."""
+    for path in sorted(folder.rglob("*.py")):
+        source = path.read_text("utf-8")
+        yield from (f"{path}: {problem}" for problem in raised_wrongly(source))
+        if path.relative_to(folder).parts[0] not in OF_COMMANDS:
+            for _, text in of_source(source):
+                if re.search(r"(?<!\S)\(?--[a-z]", str(text)):
+                    yield f"{path}: {text!r} names an option; commands do so in cli/wording.py"
 
 
 def _is_log(function: ast.expr) -> bool:
@@ -236,6 +290,9 @@ def main() -> int:
         folder.mkdir(parents=True)
         start = Catalog(given.add, creation_date=datetime.now(UTC), revision_date=datetime.now(UTC))
         folder.joinpath("breastmorph.po").write_bytes(compiled(start)["breastmorph.po"])
+    for problem in of_sources():
+        wrong += 1
+        print(problem)
     for path in sorted(LOCALE.glob("*/LC_MESSAGES/breastmorph.po")):
         catalogue = updated(read(path), keys)
         for problem in problems(catalogue):

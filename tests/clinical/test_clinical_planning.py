@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import trimesh
 
+import breastmorph as bm
 from breastmorph.clinical.planning import cut, plan_of, sections
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -94,9 +95,9 @@ def test_it_says_what_it_is_and_a_synthetic_model_gives_no_advice(predicted):
     assert "no advice" in repr(told)
     from breastmorph.report.handout import plan_rows
 
-    for language, advice in (("en", ("To add", "To take away")), ("de", ("Hinzuzufügen", "Wegzunehmen"))):
-        assert set(advice) <= {row[0] for row in plan_rows(plan, language)}
-        assert not set(advice) & {row[0] for row in plan_rows(told, language)}
+    for code, advice in (("en", ("To add", "To take away")), ("de", ("Hinzuzufügen", "Wegzunehmen"))):
+        assert set(advice) <= {row[0] for row in plan_rows(plan, bm.language(code))}
+        assert not set(advice) & {row[0] for row in plan_rows(told, bm.language(code))}
 
 
 def test_an_edit_is_planned_on_both_sides(editor, tmp_path):

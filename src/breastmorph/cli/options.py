@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
+from breastmorph.foundation.language import languages
+
 if TYPE_CHECKING:
     from breastmorph.model.shape_model import ShapeModel
     from breastmorph.scan.check import CheckParameters
@@ -191,7 +193,7 @@ def handout_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="Date of the scan, as it shall stand on the page to take home.",
         ),
         click.option("--paper", type=click.Choice(("A4", "Letter")), default="A4", help="Of that page."),
-        click.option("--language", type=click.Choice(("en", "de")), default="en", help="Of that page."),
+        click.option("--language", type=click.Choice(languages()), default="en", help="Of that page."),
     ):
         command = option(command)
     return command

@@ -26,7 +26,7 @@ from breastmorph.explorer.uploads import harmless_name
 from breastmorph.foundation.arrays import Bools, Floats
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.files import csv_text
-from breastmorph.foundation.language import N_
+from breastmorph.foundation.language import N_, languages
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.files import save_mesh
 from breastmorph.mesh.geometry import Similarity
@@ -193,8 +193,9 @@ def handout(asked: Asked) -> Job:
     """The page to take home, of ``target`` where one is named, otherwise of ``shape``; PDF, drawn in the background."""
     session, case, target = asked.session, asked.case, asked.values.get("target")
     given = {key: str(asked.values.get(key) or default) for key, default in _HANDOUT.items()}
-    if given["language"] not in ("en", "de") or given["paper"] not in ("A4", "Letter"):
-        raise bad_request("the page is in English or German, on A4 or Letter")
+    known = languages()
+    if given["language"] not in known or given["paper"] not in ("A4", "Letter"):
+        raise bad_request("a page is on A4 or Letter, in one of the languages {known}", known=known)
 
     def draw(job: Job) -> tuple[str, bytes]:
         from breastmorph.report.handout import Handout, planned_handout, save_handout

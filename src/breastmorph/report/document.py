@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from breastmorph import __version__
 from breastmorph.foundation.errors import FileProblem
+from breastmorph.foundation.language import N_
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.report.render import ColourScale, Picture
 
@@ -85,17 +86,21 @@ class Identity:
 
     def lines(self, translated: Callable[[str], str] = str) -> tuple[str, str]:
         """Whose it is, and what it was made from; ``translated`` gives the labels in another language."""
-        fields = (("Identifier", self.patient), ("Date of the scan", self.date), ("Date of birth", self.born))
+        fields = (
+            (N_("Identifier"), self.patient),
+            (N_("Date of the scan"), self.date),
+            (N_("Date of birth"), self.born),
+        )
         whose = [
             f"{translated(label)}: {shorten(value, 40, placeholder='...') or TO_FILL_IN}"
             for label, value in fields
         ]
-        made = [f"{translated('Source')}: {self.source}"] if self.source else []
+        made = [f"{translated(N_('Source'))}: {self.source}"] if self.source else []
         if self.side:
             made.append(self.side)
         if self.model:
-            made.append(f"{translated('Model')}: {shorten(self.model, 60, placeholder='...')}")
-        made.append(f"{translated('Program')}: BreastMorph {__version__}")
+            made.append(f"{translated(N_('Model'))}: {shorten(self.model, 60, placeholder='...')}")
+        made.append(f"{translated(N_('Program'))}: BreastMorph {__version__}")
         return (6 * " ").join(whose), (6 * " ").join(made)
 
 

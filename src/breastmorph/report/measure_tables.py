@@ -177,14 +177,20 @@ def in_pairs(measures: Iterable[Measure]) -> list[tuple[str, Measure, Measure]]:
         for kind in kinds:
             left, right = (by_name.get((name, kind)) for name in names)
             if left is not None or right is not None:
-                found.append((pair, left or _unknown(right, names[0]), right or _unknown(left, names[1])))
+                found.append(
+                    (
+                        pair,
+                        left or _unknown(right, names[0], "left"),
+                        right or _unknown(left, names[1], "right"),
+                    )
+                )
     return found
 
 
-def _unknown(other: Measure | None, name: str) -> Measure:
+def _unknown(other: Measure | None, name: str, side: str) -> Measure:
     """The measure of a side that has none."""
     kind, unit = (other.kind, other.unit) if other is not None else ("", "")
-    return Measure(name, kind, math.nan, unit, note("side-absent", "{side} side absent"))
+    return Measure(name, kind, math.nan, unit, note("side-absent", "{side} side absent", side=side))
 
 
 _PAIRED = {name for pair in PAIRS.values() for name in pair}

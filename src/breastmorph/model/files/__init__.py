@@ -642,13 +642,12 @@ def load_landmark_ids(path: str | Path) -> dict[str, int]:
     except (ValueError, RecursionError) as error:
         if isinstance(error, BreastMorphError):
             raise
-        raise FileProblem(
-            "this is no JSON ({why})", 'Write {{"xiphoid": 15120, ...}}', path, why=str(error)
-        ) from error
+        why = Message("this is no JSON ({why})", {"why": str(error)})
+        raise FileProblem(why, 'Write {"xiphoid": 15120, ...}', path) from error
     if not isinstance(content, dict) or not all(
         type(vertex) is int and abs(vertex) < 2**31 and len(label) < 100 for label, vertex in content.items()
     ):
         raise FileProblem(
-            "this file does not map names to vertex numbers", 'Write {{"xiphoid": 15120, ...}}', path
+            "this file does not map names to vertex numbers", 'Write {"xiphoid": 15120, ...}', path
         )
     return content
