@@ -23,9 +23,8 @@ from edited_people import FIVE, change, editor
 from refusals import refused
 
 
-@pytest.mark.parametrize("who", ["mean", "stranger"])
+@pytest.mark.parametrize(("who", "deviations"), [("mean", 2.0), ("stranger", -2.0)])
 @pytest.mark.parametrize("name", ["SN-NL", "NL-NR", "NR-LPR", "projection-left", "volume-right"])
-@pytest.mark.parametrize("deviations", [-2.0, 2.0])
 def test_two_standard_deviations_are_attained_and_holds_hold(who, name, deviations):
     feature, _, sd = editor(who).usual(name)
     held = "SN-NR" if name == "NL-NR" else "NL-NR"
@@ -88,22 +87,16 @@ def test_asking_for_what_is_there_returns_the_shape_itself(stranger):
 
 
 def test_what_the_model_cannot_express_stays(breast_model, stranger):
-    model, patient = breast_model, stranger
+    model = breast_model
     edit = editor("stranger").exact([Request("SN-NL", 10.0, relative=True)], ["NL-NR"])
-    to_model = place(model, patient.shape).to_model
-    assert (
-        np.linalg.norm(
-            model.instance(model.project(to_model.apply(patient.shape))) - to_model.apply(patient.shape)
-        )
-        > 50
-    )
+    to_model = place(model, stranger.shape).to_model
+    points = to_model.apply(stranger.shape)
+    assert np.linalg.norm(model.instance(model.project(points)) - points) > 50
     moved = (edit.shape - edit.before) @ to_model.rotation.T * to_model.scale
     # The movement is one of the model's modes and of a rigid motion that keeps the thorax.
-    points = to_model.apply(patient.shape)
-    fields = [np.tile(axis, (len(points), 1)) for axis in np.eye(3)] + [
-        np.cross(axis, points) for axis in np.eye(3)
-    ]
-    known = np.column_stack([model.basis, *(field.ravel() for field in fields)])
+    shifts = [np.tile(axis, len(points)) for axis in np.eye(3)]
+    turns = [np.cross(axis, points).ravel() for axis in np.eye(3)]
+    known = np.column_stack([model.basis, *shifts, *turns])
     left = moved.ravel() - known @ np.linalg.lstsq(known, moved.ravel(), rcond=None)[0]
     assert np.abs(left).max() < 1e-3
     assert np.abs(moved).max() > 5.0
@@ -127,7 +120,7 @@ def test_what_is_held_does_not_move_at_all(who, hold):
     held = np.any([one._regions[region] for region in hold], axis=0)
     for name in ("SN-NL", "volume-left"):
         _, _, sd = one.usual(name)
-        for step in (-2.0, 0.5, 2.0):
+        for step in (-2.0, 2.0):
             edit = one.exact([Request(name, step * sd, relative=True)], hold)
             assert np.array_equal(edit.shape[held], edit.before[held])
             assert edit.largest_error < 0.1
@@ -139,15 +132,14 @@ def test_what_is_held_does_not_move_at_all(who, hold):
 
 
 def test_held_and_free_skin_are_joined_without_a_step_or_a_crease(breast_model, editor):
-    one = editor
-    edit = one.exact([Request("SN-NL", 15.0, relative=True)], ["thorax"])
+    edit = editor.exact([Request("SN-NL", 15.0, relative=True)], ["thorax"])
     moved = np.linalg.norm(edit.shape - edit.before, axis=1)
     edges = edge_table(breast_model.faces).edges
-    across = edges[one._regions["thorax"][edges].sum(axis=1) == 1]
-    along = edges[~one._regions["thorax"][edges].any(axis=1)]
+    thorax = editor._regions["thorax"]
+    across, along = edges[thorax[edges].sum(axis=1) == 1], edges[~thorax[edges].any(axis=1)]
     # The first free vertices move less than neighbours inside differ: value and slope are 0 at the border.
     assert moved[across].max() < 0.5 * np.abs(np.diff(moved[along], axis=1)).max()
-    assert JoinedBorder(breast_model, ~one._regions["thorax"]).bend(edit.before, edit.shape) < 1.0
+    assert JoinedBorder(breast_model, ~thorax).bend(edit.before, edit.shape) < 1.0
 
 
 def test_a_border_that_bends_more_than_people_do_is_told_and_then_refused(breast_model, features):
@@ -203,16 +195,12 @@ def test_five_landmarks_are_enough(breast_model):
         one.exact([Request("SN-XI", 2.0, relative=True)])
 
 
-# --- warnings and refusals --------------------------------------------------------------------------------------------
-
-
 def test_beyond_three_standard_deviations_there_is_a_warning(editor):
     _, _, sd = editor.usual("SN-NL")
     assert not editor.exact([Request("SN-NL", 1.5 * sd, relative=True)]).warnings
     warnings = editor.exact([Request("SN-NL", 3.5 * sd, relative=True)]).warnings
-    assert any(
-        "SN-NL: the value asked for lies 3.5 standard deviations above" in str(text) for text in warnings
-    )
+    (found,) = (one for one in warnings if one.name == "unusual-value/above")
+    assert found.cause.values["deviations"] == pytest.approx(3.5)
 
 
 @pytest.mark.parametrize("version", ["exact", "linear"])

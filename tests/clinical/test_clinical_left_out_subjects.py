@@ -102,9 +102,6 @@ def test_a_left_out_subject_leaves_no_trace(breast_template, predictor):
     assert apart < 0.15 * off[1]  # the common mean differs by one of thirty
 
 
-# --- whose subjects ---------------------------------------------------------------------------------------------------
-
-
 def test_drawn_subjects_have_the_models_mean_and_variances():
     bare = replace(model(), training=None)
     drawn = training_shapes(bare, seed=3)

@@ -96,9 +96,6 @@ def test_columns_of_too_few_subjects_are_said_to_be_that(breast_model, features)
         Editor(two, mean_patient(two), features).linear([Request("weight", 3.0, relative=True)])
 
 
-# --- the parts --------------------------------------------------------------------------------------------------------
-
-
 def test_population_is_that_of_samples(breast_model, features):
     model, rng = breast_model, np.random.default_rng(1)
     feature = features.find("SN-NL")

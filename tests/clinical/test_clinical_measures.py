@@ -8,7 +8,8 @@ import pytest
 from breastmorph.clinical.distance_meter import DistanceMeter, measure_distances
 from breastmorph.clinical.distances import DISTANCES, parse_measure
 from breastmorph.clinical.examination import ptosis
-from breastmorph.clinical.examiner import Examiner
+from breastmorph.clinical.examiner import Examiner, examiner_of
+from breastmorph.clinical.feature_requests import Request, parse_request
 from breastmorph.clinical.features import measured_features
 from breastmorph.clinical.measure_table import asymmetries
 from breastmorph.clinical.skin_points import SkinLandmarks
@@ -18,6 +19,7 @@ from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.model.shape_model import ShapeModel
 from breastmorph.scan.scan import Found, Landmarks
+from breastmorph.template import default_template
 from refusals import refused
 from torso import torso
 
@@ -302,3 +304,52 @@ def test_without_a_fold_there_is_no_grade():
     assert "imf_right" in found.reason.message
     assert found.above_lower_pole == pytest.approx(45.0)
     assert np.isnan(ptosis(landmarks.only(["sternal_notch"]), "left").above_lower_pole)
+
+
+def moved(name: str, by: list[float]) -> tuple[Examiner, TriangleMesh, Landmarks]:
+    """An examiner of the default template, with a landmark that lies elsewhere."""
+    template = default_template()
+    points = dict(template.landmarks)
+    annotated = Landmarks.of(points | {name: points[name] + np.array(by)})
+    return examiner_of(template), template.mesh, annotated
+
+
+@pytest.mark.slow
+def test_a_lateral_pole_beyond_the_mesh_costs_only_its_own_measures():
+    examiner, mesh, annotated = moved("lateral_pole_right", [-20.0, 0.0, -60.0])
+    found = examiner.shape("wide", mesh.vertices, annotated=annotated)
+    unknown = {measure.name for measure in found.measures if not measure.known}
+    assert unknown == {"base-width-right", "half-chest-width-right", "projection-right"}
+    assert [one.name for one in found.warnings] == ["not-reached"]
+    examiner, mesh, annotated = moved("nipple_left", [0.0, 0.0, 60.0])
+    with pytest.raises(LandmarkProblem, match="nipple_left"):
+        examiner.shape("wrong", mesh.vertices, annotated=annotated)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SN-NL=21.5cm", Request("SN-NL", 21.5, "cm", False)),
+        ("SN-NL = 215", Request("SN-NL", 215.0, "", False)),
+        ("volume-left=400CC", Request("volume-left", 400.0, "CC", False)),
+        ("NL-NR=+8mm", Request("NL-NR", 8.0, "mm", True)),
+        ("bmi=-2,5", Request("bmi", -2.5, "", True)),
+        ("tape SN-NL=.5 cm", Request("tape SN-NL", 0.5, "cm", False)),
+    ],
+)
+def test_requests_are_read(text, expected):
+    assert parse_request(text) == expected
+
+
+@pytest.mark.parametrize("text", ["SN-NL", "=3", "SN-NL=", "SN-NL=long", "SN-NL=1e5x9", "SN-NL=nan", ""])
+def test_no_request_is_refused(text):
+    with pytest.raises(BreastMorphError, match="is no request"):
+        parse_request(text)
+
+
+def test_units_belong_to_their_quantity():
+    assert Request("x", 2.0, "cm").in_unit("mm") == 20.0
+    assert Request("x", 2.0, "ml").in_unit("cc") == 2.0
+    for unit, of in (("cc", "mm"), ("cm", "cc"), ("kg", "")):
+        with pytest.raises(BreastMorphError, match="not measured in"):
+            Request("x", 2.0, unit).in_unit(of)

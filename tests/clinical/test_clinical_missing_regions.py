@@ -81,9 +81,6 @@ def test_impossible_regions_are_refused(missing, words):
         fit_predictor(model(), missing)
 
 
-# --- painted regions --------------------------------------------------------------------------------------------------
-
-
 def test_a_painted_region_is_a_region(predictor, strangers):
     by_side = predictor
     painted = fit_predictor(model(), by_side.region.missing, "points")

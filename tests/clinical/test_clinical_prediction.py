@@ -156,9 +156,6 @@ def test_a_given_noise_is_used():
     assert found.choice.noise == 7.5
 
 
-# --- a breast that is gone --------------------------------------------------------------------------------------------
-
-
 def test_a_flat_side_is_recognised_by_its_volume(strangers):
     shape = strangers[3]
     assert not is_absent(model(), shape, "right")
@@ -196,9 +193,6 @@ def test_a_breast_grows_where_there_was_none(strangers):
         true, mirrored = volumes.cc(shape, "right"), volumes.cc(found.mirrored, "right")
         off = abs(volumes.cc(found.shape, "right") - true)
         assert off < max(0.35 * true, 1.1 * abs(mirrored - true))  # never much worse than her mirror image
-
-
-# --- what is refused --------------------------------------------------------------------------------------------------
 
 
 def test_shapes_of_another_topology_are_refused(predictor, strangers):

@@ -14,9 +14,7 @@ import numpy as np
 
 from breastmorph.clinical.distance_meter import densely, midline, tape_lines
 from breastmorph.clinical.distances import DISTANCES
-from breastmorph.clinical.measure_table import (
-    Measure,
-)
+from breastmorph.clinical.measure_table import Measure
 from breastmorph.clinical.skin_points import SkinLandmarks, SkinPoints
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError

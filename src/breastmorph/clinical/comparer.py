@@ -158,7 +158,7 @@ class Comparer:
 
     @cached_property
     def _bare(self) -> Bools:
-        """Bare skin that holds the walls."""
+        """Skin without breast that supports the walls."""
         uncovered = np.zeros(self.template.mesh.n_vertices, bool)
         for wall in self._volumes.walls.values():
             uncovered[wall.bare] = True
@@ -224,15 +224,11 @@ class Comparer:
         to_scan, misfit = self._align(first, target, marks)
         warnings = [*scan.warnings, *moved, *self._judged(first, scan, to_scan, misfit)]
         shape, seen = self._carried(first, target.seen_through(to_scan), marks.transformed(to_scan.inverse()))
-        after = self._examiner.scan(scan, to_scan.apply(shape), _one(absent))
+        on_scan, bare = to_scan.apply(shape), self._bare
+        after = self._examiner.scan(scan, on_scan, _one(absent))
         # In mm of the first visit's frame, at the scan's own size.
-        rigid = Similarity.fit(
-            first.shape[self._bare],
-            to_scan.apply(shape)[self._bare],
-            self._areas[self._bare],
-            with_scale=False,
-        )
-        there = rigid.inverse().apply(to_scan.apply(shape))
+        rigid = Similarity.fit(first.shape[bare], on_scan[bare], self._areas[bare], with_scale=False)
+        there = rigid.inverse().apply(on_scan)
         stance = self._stance(first.shape, there, misfit, to_scan.scale)
         hidden = {
             side: float(1.0 - np.average(seen[inside], weights=self._areas[inside]))
@@ -256,14 +252,14 @@ class Comparer:
     def _align(self, first: _First, target: Target, marks: Landmarks) -> tuple[Similarity, float]:
         """The similarity that brings the first visit's chest to a scan, and what it leaves across the skin (mm)."""
         p, known = self.parameters.rigid, first.landmarks
-        held = [name for name in STERNUM if name in known and name in marks]
+        common = [name for name in STERNUM if name in known and name in marks]
         part = RigidPart(
             target,
             first.coarse,
             self._masks[1],
             lambda _, points: np.ones(len(points)),  # a point is left out where the first visit has a breast
-            known.array(held),
-            marks.only(held),
+            known.array(common),
+            marks.only(common),
         )
         to_scan, _ = align_by_sliding(part, landmark_alignment(known, marks, p), p)
         pairs, kept = part.pairs(to_scan, p)

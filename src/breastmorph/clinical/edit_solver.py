@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -16,10 +17,6 @@ from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.model.shape_model import ShapeModel
 
 Read = Callable[[Floats], tuple[Floats, Floats]]  # coordinates -> values (k,) and their gradients (k, dim)
-_NOISE = (1e-7, 1e7)  # mm squared
-_TARGET = 0.95  # of the limit: what the linearised problem aims at
-_ROUGHLY = 1.5  # times the limit: what curvature may still mend
-_CLOSE = 0.85  # of the limit: near enough to it, the most likely shape would win nothing more
 
 
 @dataclass(frozen=True)
@@ -34,6 +31,10 @@ class SolverParameters:
     precision: float = 1e-5  # of its objective; less drowns in the rounding of 32-bit modes
     restorations: int = 8  # Newton steps onto the constraints after it
     rounds: int = 5  # of finding the noise for it
+    noise: tuple[float, float] = (1e-7, 1e7)  # mm squared
+    target: float = 0.95  # of the limit: what the linearised problem aims at
+    roughly: float = 1.5  # times the limit: what curvature may still mend
+    close: float = 0.85  # of the limit: near enough to it, the most likely shape would win nothing more
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +87,17 @@ def most_likely(
         The best found; ``attained`` and ``movements`` say whether it is what was asked for.
     """
     p = parameters or SolverParameters()
-    read = _remembered(read)
-    problem = _Problem(read, targets, start, fixed, p)
+    # A minimiser asks for values and gradients of the same coordinates one after the other.
+    last = lru_cache(maxsize=1)(lambda data: read(np.frombuffer(data).copy()))
+
+    def reading(coordinates: Floats) -> tuple[Floats, Floats]:
+        return last(coordinates.tobytes())
+
+    problem = _Problem(reading, targets, start, fixed, p)
     found, attained = problem.by_steps(limit)
     if not attained and problem.holds_can_be_kept(found, limit):
         found, attained = problem.by_minimiser(limit)
-    return Solution(found, read(found)[0], _movements(found, fixed), attained)
+    return Solution(found, reading(found)[0], _movements(found, fixed), attained)
 
 
 class _Problem:
@@ -106,7 +112,7 @@ class _Problem:
         """Linearise, solve, repeat; the last place and whether that settled."""
         at = self.start
         for _ in range(self.p.steps):
-            new = self._linearised(at, self._noise_for(at, _TARGET * limit))
+            new = self._linearised(at, self._noise_for(at, self.p.target * limit))
             # A step that hardly changes anything, from a place that has all that is asked for, ends it there.
             short = np.linalg.norm(new - at) <= self.p.settled * np.linalg.norm(new)
             if short and self._error(at) <= self.p.tolerance and self._worst(at) <= limit:
@@ -118,7 +124,7 @@ class _Problem:
 
     def holds_can_be_kept(self, at: Floats, limit: float) -> bool:
         """Whether the regions stay at least roughly when nothing else matters."""
-        return self._worst(self._linearised(at, _NOISE[0])) <= _ROUGHLY * limit
+        return self._worst(self._linearised(at, self.p.noise[0])) <= self.p.roughly * limit
 
     def by_minimiser(self, limit: float) -> tuple[Floats, bool]:
         """Sequential quadratic programming with a search along each step, for one noise after another."""
@@ -126,9 +132,9 @@ class _Problem:
         found, attained = self._minimised(noise, self.start)
         for _ in range(self.p.rounds if self.fixed else 0):
             worst = self._worst(found)
-            if worst <= limit and (worst >= _CLOSE * limit or noise == np.inf):
+            if worst <= limit and (worst >= self.p.close * limit or noise == np.inf):
                 break
-            last, noise = noise, self._noise_for(found, _TARGET * limit)
+            last, noise = noise, self._noise_for(found, self.p.target * limit)
             if abs(noise / last - 1.0) < 1e-3:
                 break
             found, attained = self._minimised(noise, found)
@@ -181,7 +187,7 @@ class _Problem:
         """The largest noise that keeps the regions within the limit, were the values linear about ``at``."""
         if self._worst(self._linearised(at, np.inf)) <= limit:
             return np.inf
-        low, high = np.log(_NOISE)
+        low, high = np.log(self.p.noise)
         for _ in range(30):
             middle = (low + high) / 2.0
             if self._worst(self._linearised(at, float(np.exp(middle)))) <= limit:
@@ -208,18 +214,6 @@ class _Problem:
 
 def _movements(coordinates: Floats, fixed: Sequence[Floats]) -> Floats:
     return np.sqrt(np.array([max(float(coordinates @ gram @ coordinates), 0.0) for gram in fixed]))
-
-
-def _remembered(read: Read) -> Read:
-    """The same function, keeping its last answer: a minimiser asks for values and gradients one after the other."""
-    last: list[tuple[Floats, tuple[Floats, Floats]]] = []
-
-    def again(coordinates: Floats) -> tuple[Floats, Floats]:
-        if not last or not np.array_equal(last[0][0], coordinates):
-            last[:] = [(coordinates.copy(), read(coordinates))]
-        return last[0][1]
-
-    return again
 
 
 _SIZE_DEVIATION = 0.08  # of adults' torsos, where the model does not say

@@ -155,22 +155,12 @@ def ptosis(landmarks: Landmarks, side: str) -> Ptosis:
     nipple, pole, fold = (landmarks.get(f"{part}_{side}") for part in ("nipple", "lower_pole", "imf"))
     nan = float("nan")
     if nipple is None:
-        return Ptosis(
-            side,
-            nan,
-            nan,
-            UNKNOWN,
-            note("needs-landmarks", "needs {names:landmark| and }", names=[f"nipple_{side}"]),
-        )
+        reason = note("needs-landmarks", "needs {names:landmark| and }", names=[f"nipple_{side}"])
+        return Ptosis(side, nan, nan, UNKNOWN, reason)
     above_pole = float(nipple[1] - pole[1]) if pole is not None else nan
     if fold is None:
-        return Ptosis(
-            side,
-            above_pole,
-            nan,
-            UNKNOWN,
-            note("needs-fold/grade", "needs {name:landmark} (the fold)", name=f"imf_{side}"),
-        )
+        reason = note("needs-fold/grade", "needs {name:landmark} (the fold)", name=f"imf_{side}")
+        return Ptosis(side, above_pole, nan, UNKNOWN, reason)
     above_fold = float(nipple[1] - fold[1])
     return Ptosis(side, above_pole, above_fold, _grade(above_fold, above_pole))
 

@@ -153,7 +153,6 @@ class Examiner:
         ``annotated`` are the subject's own landmarks, ``landmarks`` such as stick to its skin already. Without them
         sternum and nipples are the template's vertices, and poles and folds are found by their definition.
         """
-        mesh = self.mesh.with_vertices(shape)
         landmarks = landmarks or self.landmarks(shape, absent, annotated)
         warnings = tuple(
             warning("not-reached", "the mesh does not reach {name:landmark}", name=mark)
@@ -165,20 +164,20 @@ class Examiner:
         volumes = tuple(one for one in found if one.name in PAIRS[VOLUME])
         places = landmarks.at(shape)
         return Examination(
-            name,
-            source,
-            absent,
-            tuple(one for one in found if one.name in DISTANCES),
-            volumes,
-            {one.side: one.sd for one in volumes if one.known},
-            both_sides(places),
-            symmetry,
-            mesh,
-            reason,
-            warnings,
-            tuple(one for one in found if one.name not in (*DISTANCES, *PAIRS[VOLUME])),
-            places,
-            self._drawn(absent),
+            id=name,
+            source=source,
+            absent=absent,
+            distances=tuple(one for one in found if one.name in DISTANCES),
+            volumes=volumes,
+            uncertainties={one.side: one.sd for one in volumes if one.known},
+            ptosis=both_sides(places),
+            symmetry=symmetry,
+            mesh=self.mesh.with_vertices(shape),
+            symmetry_reason=reason,
+            warnings=warnings,
+            others=tuple(one for one in found if one.name not in (*DISTANCES, *PAIRS[VOLUME])),
+            landmarks=places,
+            borders=self._drawn(absent),
         )
 
     def scan(
@@ -194,19 +193,19 @@ class Examiner:
         nan = float("nan")
         sd = spreads(scan.landmarks)
         return Examination(
-            scan.id,
-            "scan",
-            "".join(scan.landmarks.absent_sides[:1]),
-            tuple(_with_sd(one, sd) for one in measure_distances(scan.mesh, scan.landmarks)),
-            tuple(Measure(f"volume-{side}", "volume", nan, "cc", reason) for side in SIDES),
-            {},
-            both_sides(scan.landmarks),
-            None,
-            None,
-            reason,
-            scan.warnings,
-            measure_heights(scan.landmarks, sd),
-            scan.landmarks,
+            id=scan.id,
+            source="scan",
+            absent="".join(scan.landmarks.absent_sides[:1]),
+            distances=tuple(_with_sd(one, sd) for one in measure_distances(scan.mesh, scan.landmarks)),
+            volumes=tuple(Measure(f"volume-{side}", "volume", nan, "cc", reason) for side in SIDES),
+            uncertainties={},
+            ptosis=both_sides(scan.landmarks),
+            symmetry=None,
+            mesh=None,
+            symmetry_reason=reason,
+            warnings=scan.warnings,
+            others=measure_heights(scan.landmarks, sd),
+            landmarks=scan.landmarks,
         )
 
     @cached_property
@@ -251,14 +250,13 @@ class Examiner:
                 ]
         folds = [places[f"imf_{side}"][1] for side in SIDES if f"imf_{side}" in places]
         length = section_length(shape, self.mesh.faces, min(folds) - _UNDER) if folds else nan
-        reason = (
-            None
-            if length == length
-            else note("needs-fold", "needs {names:landmark| and }", names=["imf_left", "imf_right"])
-        )
-        out.append(
-            Measure("under-bust-seen", "tape", length, "mm", reason, _GIRTH if not reason else nan, "surface")
-        )
+        reason, sd = None, _GIRTH
+        if length != length:  # NaN
+            reason, sd = (
+                note("needs-fold", "needs {names:landmark| and }", names=["imf_left", "imf_right"]),
+                nan,
+            )
+        out.append(Measure("under-bust-seen", "tape", length, "mm", reason, sd, "surface"))
         return tuple(out)
 
     def _of_prediction(
@@ -315,11 +313,8 @@ class Examiner:
             for side in SIDES:
                 name, nan = f"{definition}-{side}", float("nan")
                 if side == absent:
-                    out.append(
-                        Measure(
-                            name, "volume", nan, "cc", note("side-absent", "{side} side absent", side=side)
-                        )
-                    )
+                    reason = note("side-absent", "{side} side absent", side=side)
+                    out.append(Measure(name, "volume", nan, "cc", reason))
                 elif isinstance(self._volumes, Finding):
                     out.append(Measure(name, "volume", nan, "cc", self._volumes))
                 else:

@@ -55,10 +55,7 @@ def predicted_nipples(model: ShapeModel, prediction: Prediction) -> tuple[Predic
     """The nipples in the missing region; none where the model does not know them."""
     return tuple(
         PredictedNipple(
-            name,
-            prediction.shape[vertex],
-            float(prediction.sd[vertex]),
-            float(prediction.sd_normal[vertex]),
+            name, prediction.shape[vertex], float(prediction.sd[vertex]), float(prediction.sd_normal[vertex])
         )
         for name, vertex in sorted(model.landmark_ids.items())
         if name.startswith("nipple_") and prediction.region.missing[vertex]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from breastmorph.clinical.distances import PAIRS
-from breastmorph.clinical.measure_table import Measure
+from breastmorph.clinical.measure_table import SURE, Measure
 from breastmorph.clinical.volume import VOLUME
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.checks import AnyPath, check_path
@@ -159,7 +159,6 @@ def _read_repeatability(record: Mapping[str, Any], path: Path) -> Repeatability:
         ) from error
 
 
-SURE = 1.96  # standard deviations: a change beyond is called one; of unchanged people 5 % are
 FEW = 8  # people: fewer hardly tell a standard deviation
 
 
