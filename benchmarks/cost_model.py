@@ -18,7 +18,7 @@ import igl
 import numpy as np
 
 import measuring  # noqa: F401  (one core)
-from breastmorph.batch.product import Product, ProductMaker, input_hashes, recipe
+from breastmorph.batch.product import Product, ProductMaker, Recipe, input_hashes
 from breastmorph.batch.registered_folder import RegisteredFolder
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.geometry import decimate
@@ -73,7 +73,7 @@ def print_seconds(cases: Sequence[Sequence[ScanFiles]]) -> None:
     print(
         "  scan vertices" + "".join(f"{one.mesh.n_vertices:>12,}" for one in chosen) + "  template vertices"
     )
-    makers = [ProductMaker(recipe(one, check=CHECK, pictures=ScanPictures())) for one in chosen]
+    makers = [ProductMaker(Recipe(one, check=CHECK, pictures=ScanPictures())) for one in chosen]
     for found in cases:
         line = []
         for make in makers:
@@ -90,7 +90,7 @@ def print_seconds(cases: Sequence[Sequence[ScanFiles]]) -> None:
 
 def print_bytes(found: Sequence[ScanFiles], folder: RegisteredFolder) -> None:
     """Bytes a scan, and the caller's work."""
-    rules = recipe(default_template(), pictures=ScanPictures())
+    rules = Recipe(default_template(), pictures=ScanPictures())
     products = [product for product in map(ProductMaker(rules), found) if isinstance(product, Product)]
     sizes = {
         "in: scan and landmarks": [sum(p.stat().st_size for p in (f.mesh, *f.landmarks)) for f in found],

@@ -19,7 +19,7 @@ import numpy as np
 
 import measuring  # noqa: F401  (one core)
 from breastmorph.batch.engine import register_batch
-from breastmorph.batch.product import recipe
+from breastmorph.batch.product import Recipe
 from breastmorph.batch.registered_folder import Outcome
 from breastmorph.batch.stretch import unexplained_stretch
 from breastmorph.batch.summary import summarise
@@ -134,7 +134,7 @@ def main() -> int:
         found = find_scans(phantom / "scans", phantom / "landmarks")[: arguments.n]
         registered = arguments.registered or Path(name) / "registered"
         if arguments.registered is None:
-            register_batch(found, recipe(default_template()), registered)
+            register_batch(found, Recipe(default_template()), registered)
         cohort = load_cohort(registered, packed_in=Path(name) / "packed")
         return 0 if judge(cohort, found, arguments.cohort_size or len(cohort)) else 1
 

@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 
 from breastmorph.batch.engine import register_batch
-from breastmorph.batch.product import recipe
+from breastmorph.batch.product import Recipe
 from breastmorph.clinical.feature_requests import Request
 from breastmorph.clinical.features import measured_features
 from breastmorph.clinical.mirror_frame import mirror_frame
@@ -584,7 +584,7 @@ def registered(folder: Path, n: int, seed: int, one_sided: int) -> tuple[Path, P
     phantom, out = folder / "phantom", folder / "registered"
     write_cohort(phantom, n, seed, jobs=os.cpu_count() or 1, one_sided=one_sided)
     found = find_scans(phantom / "scans", phantom / "landmarks")
-    register_batch(found, recipe(default_template()), out)
+    register_batch(found, Recipe(default_template()), out)
     return out, phantom
 
 

@@ -28,7 +28,7 @@ import numpy as np
 from breastmorph.batch import product
 from breastmorph.batch.engine import register_batch
 from breastmorph.batch.executors import InProcess, LocalProcesses
-from breastmorph.batch.product import recipe
+from breastmorph.batch.product import Recipe
 from breastmorph.batch.registered_folder import Outcome
 from breastmorph.batch.stretch import unexplained_stretch
 from breastmorph.cohort import load_cohort
@@ -203,7 +203,7 @@ def child_batch(folder: str, n: str, out: str) -> dict[str, Any]:
         cpu.append(time.process_time() + sum(cpu_of(process.pid) for process in active_children()))
 
     found = find_scans(Path(folder))[: int(n)]
-    register_batch(found, recipe(tiny_template(), check=CHECK), Path(out), LocalProcesses(1), on_done=done)
+    register_batch(found, Recipe(tiny_template(), check=CHECK), Path(out), LocalProcesses(1), on_done=done)
     return {
         "memory": memory[:: max(1, len(memory) // 20)] + memory[-1:],
         "cpu": (cpu[-1] - cpu[0]) / (len(cpu) - 1),
@@ -224,7 +224,7 @@ def overhead(arguments: argparse.Namespace, place: Path) -> bool:
     n = arguments.few
     cohort = phantom_scans(arguments, place, n)
     found = find_scans(cohort / "scans", cohort / "landmarks")[:n]
-    rules = recipe(default_template())
+    rules = Recipe(default_template())
     register_batch(found[:1], rules, place / "warm", InProcess())  # compiles
     inside = 0.0
 

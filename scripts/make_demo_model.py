@@ -16,7 +16,7 @@ import numpy as np
 
 from breastmorph.batch.engine import register_batch
 from breastmorph.batch.executors import LocalProcesses
-from breastmorph.batch.product import recipe
+from breastmorph.batch.product import Recipe
 from breastmorph.cohort import load_cohort
 from breastmorph.foundation.files import write_file
 from breastmorph.model.building import BuildParameters, build_model
@@ -35,7 +35,7 @@ def main() -> None:
         scans, registered = Path(folder) / "phantom", Path(folder) / "registered"
         write_cohort(scans, SUBJECTS, SEED)
         found = find_scans(scans / "scans", scans / "landmarks")
-        outcomes = register_batch(found, recipe(default_template()), registered, LocalProcesses(1))
+        outcomes = register_batch(found, Recipe(default_template()), registered, LocalProcesses(1))
         print(f"{sum(one.status == 'registered' for one in outcomes)} of {len(found)} registered")
         model = build_model(load_cohort(registered), BuildParameters(keep_scores=True))
     data = to_bytes(model)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from breastmorph.batch.product import Recipe, recipe
+from breastmorph.batch.product import Recipe
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.scan.check import CheckParameters, ScanFiles, find_scans
 from breastmorph.scan.landmark_files import save_landmarks
@@ -29,7 +29,7 @@ def write_scans(folder: Path, n: int, edge: float = 10.0, step: float = 0.01) ->
 def tiny_recipe(pictures: object = None, edge: float = 11.0) -> Recipe:
     """A template of some 1400 vertices, whose coordinates 32 bits cannot hold."""
     mesh, landmarks = torso(edge)
-    return recipe(template_from(mesh, landmarks), check=CheckParameters(mean_edge=20.0), pictures=pictures)
+    return Recipe(template_from(mesh, landmarks), check=CheckParameters(mean_edge=20.0), pictures=pictures)
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,10 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import rotation_about
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration import energy
-from breastmorph.registration.cells import spokes_and_rims
-from breastmorph.registration.embedded import EmbeddedDeformation
 from breastmorph.registration.fronts import EdgeSystem
 from breastmorph.registration.minimiser import Deformation, LandmarkPulls, Pulls
 from breastmorph.registration.parameters import RelaxationParameters, StageParameters, preset
+from breastmorph.registration.prepared import EmbeddedDeformation, spokes_and_rims
 from breastmorph.registration.relaxation import relaxed
 from breastmorph.registration.result import shape_metrics
 

@@ -150,15 +150,15 @@ def test_what_an_earlier_check_said_is_not_sought_again(rules, tmp_path, monkeyp
     )
     kept = PlausibilityReport.from_dict(json.loads(json.dumps(said.as_dict())))
     assert len(looked) == 2
-    known = ProductMaker(replace(rules, doubts={"s00": (input_hashes(files), kept)}))(files)
+    known = ProductMaker(replace(rules, checked={"s00": (input_hashes(files), kept)}))(files)
     assert len(looked) == 2
     assert known.mesh == sought.mesh
     assert known.record["findings"] == sought.record["findings"] != []
-    forgotten = ProductMaker(replace(rules, doubts={"s00": (input_hashes(files), PlausibilityReport())}))(
+    forgotten = ProductMaker(replace(rules, checked={"s00": (input_hashes(files), PlausibilityReport())}))(
         files
     )
     assert forgotten.mesh != sought.mesh  # so it does matter what is kept
-    ProductMaker(replace(rules, doubts={"s00": ({"s00.ply": "of another file"}, kept)}))(files)
+    ProductMaker(replace(rules, checked={"s00": ({"s00.ply": "of another file"}, kept)}))(files)
     assert len(looked) == 3
 
 

@@ -12,7 +12,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from breastmorph.batch import cohort_prior
-from breastmorph.batch.cohort_prior import CohortPrior, PriorFitter
+from breastmorph.batch.cohort_prior import AnchorDisplacements, CohortPrior, PriorFitter, ScoreEvidence
 from breastmorph.batch.drift import folder_drift
 from breastmorph.batch.engine import register_batch
 from breastmorph.batch.executors import InProcess
@@ -21,7 +21,6 @@ from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import MIRROR
 from breastmorph.registration.parameters import RegistrationParameters
 from breastmorph.registration.prepared import PreparedTemplate
-from breastmorph.registration.score_evidence import AnchorDisplacements
 from breastmorph.registration.target import Target
 from breastmorph.registration.warp import warp_onto
 from breastmorph.scan.scan import Landmarks
@@ -98,7 +97,9 @@ def test_what_a_symmetric_template_learns_is_symmetric(fitter, small_template):
 def prior_of(prepared, scores, mirror=None):
     """What people teach whose registrations have these scores (k, q)."""
     moved = np.einsum("aiq,kq->kai", prepared.basis.at_anchors, scores)
-    evidence = prepared.evidence(prepared.basis, AnchorDisplacements(moved, np.zeros(len(scores)), mirror))
+    evidence = ScoreEvidence.of(
+        prepared, prepared.basis, AnchorDisplacements(moved, np.zeros(len(scores)), mirror)
+    )
     return evidence.fit_prior(np.ones(len(scores), dtype=bool))
 
 
@@ -112,8 +113,8 @@ def test_a_prior_that_was_right_stays_and_nobody_teaches_nothing(small_template)
     seen = drawn @ shown @ np.linalg.inv(np.eye(count) + shown)  # what a first pass makes of them
     fitted = basis.with_prior(prior_of(prepared, seen))
     assert 0.85 < (fitted.at_anchors**2).sum() / (basis.at_anchors**2).sum() < 1.15
-    evidence = prepared.evidence(
-        basis, AnchorDisplacements(np.zeros((1, *basis.at_anchors.shape[:2])), np.zeros(1))
+    evidence = ScoreEvidence.of(
+        prepared, basis, AnchorDisplacements(np.zeros((1, *basis.at_anchors.shape[:2])), np.zeros(1))
     )
     nobody = basis.with_prior(evidence.fit_prior(np.zeros(1, dtype=bool)))
     assert np.array_equal(nobody.modes, basis.modes)
@@ -123,7 +124,7 @@ def test_a_prior_that_was_right_stays_and_nobody_teaches_nothing(small_template)
 def shown_by_the_template(prepared):
     """How precisely a scan of somebody who is the template shows scores."""
     nobody_moved = np.zeros((1, *prepared.basis.at_anchors.shape[:2]))
-    return prepared.evidence(prepared.basis, AnchorDisplacements(nobody_moved, np.zeros(1))).shown[0]
+    return ScoreEvidence.of(prepared, prepared.basis, AnchorDisplacements(nobody_moved, np.zeros(1))).shown[0]
 
 
 def test_what_goes_together_is_learnt_and_what_nobody_shows_stays_free(small_template):
@@ -144,7 +145,9 @@ def test_evidence_lies_across_the_skin_of_each_person(small_template):
     prepared = PreparedTemplate(small_template, RegistrationParameters())
     basis, coarse = prepared.basis, prepared.coarse.mesh
     turned = coarse.vertices @ Rotation.from_euler("y", 40.0, degrees=True).as_matrix().T - coarse.vertices
-    shown = prepared.evidence(basis, AnchorDisplacements(np.stack([0.0 * turned, turned]), np.zeros(2))).shown
+    shown = ScoreEvidence.of(
+        prepared, basis, AnchorDisplacements(np.stack([0.0 * turned, turned]), np.zeros(2))
+    ).shown
     free = np.linalg.eigh(shown[0])[1][:, 0]
     assert free @ shown[1] @ free > 1.5 * (free @ shown[0] @ free)
 
@@ -181,7 +184,7 @@ def test_skin_that_slides_where_nothing_shows_it_is_known_from_others(small_temp
     around = np.cross([0.0, 1.0, 0.0], coarse.vertices)
     slid = 8.0 * around / np.linalg.norm(around, axis=1).max()
     people = AnchorDisplacements(np.repeat(slid[None], 40, axis=0), np.zeros(40))
-    prior = prepared.evidence(prepared.basis, people).fit_prior(np.ones(40, dtype=bool))
+    prior = ScoreEvidence.of(prepared, prepared.basis, people).fit_prior(np.ones(40, dtype=bool))
     args = (Target.of(fine), fine.vertices, coarse)
     rest = (prepared.fine.landmark_ids, Landmarks.of({}))
     plain, knowing = (

@@ -12,9 +12,8 @@ from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity, rotation_about, vertex_normals
 from breastmorph.mesh.triangle_mesh import TriangleMesh
 from breastmorph.registration import Registrar, preset, register
-from breastmorph.registration.known_bodies import bodies_carried_to, known_bodies
 from breastmorph.registration.pipeline import RegistrationLog, align_rigidly, prepare_scan
-from breastmorph.registration.prepared import PreparedTemplate
+from breastmorph.registration.prepared import PreparedTemplate, bodies_carried_to, known_bodies
 from breastmorph.registration.target import Pairs
 from breastmorph.registration.warp import warp_onto
 from breastmorph.scan.scan import STERNUM, Found, Landmarks, Scan

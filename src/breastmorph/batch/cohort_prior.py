@@ -17,19 +17,105 @@ from pathlib import Path
 
 import numpy as np
 
-from breastmorph.foundation.arrays import Floats, Ints
+from breastmorph.foundation.arrays import Bools, Floats, Ints
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.foundation.files import problems_of
 from breastmorph.foundation.machine import one_thread
 from breastmorph.foundation.safe_parsing import open_archive
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity
-from breastmorph.registration.parameters import RegistrationParameters
+from breastmorph.registration.parameters import RegistrationParameters, WarpParameters
 from breastmorph.registration.prepared import PreparedTemplate
 from breastmorph.registration.result import Registration
-from breastmorph.registration.score_evidence import AnchorDisplacements
-from breastmorph.registration.warp import ScorePrior
+from breastmorph.registration.target import normals_at_vertices
+from breastmorph.registration.warp import ScorePrior, WarpBasis, landmark_equations, solved
+from breastmorph.scan.scan import Landmarks
 from breastmorph.template import Template
+
+
+@dataclass(frozen=True, eq=False)
+class AnchorDisplacements:
+    """How people differ from the template, seen at its anchors after the rigid stage.
+
+    Attributes
+    ----------
+    moved : (k, a, 3) float
+        Displacements of every person.
+    sizes : (k,) float
+        Logarithms of the rigid stage's scales.
+    mirror : (a,) int, optional
+        The anchor at every anchor's mirror image; then every person's mirror image counts as well.
+    """
+
+    moved: Floats
+    sizes: Floats
+    mirror: Ints | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreEvidence:
+    """What registrations show of people's scores in a prior.
+
+    Attributes
+    ----------
+    scores : (k, q) float
+    shown : (k, q, q) float
+        Precision with which each person's scan shows them: at the landmarks, and across the skin as it lies on her.
+    mirror : (q, q) float, optional
+        See :meth:`WarpBasis.mirrored`.
+    parameters : WarpParameters
+    """
+
+    scores: Floats
+    shown: Floats
+    mirror: Floats | None
+    parameters: WarpParameters
+
+    @classmethod
+    def of(cls, prepared: PreparedTemplate, basis: WarpBasis, people: AnchorDisplacements) -> ScoreEvidence:
+        """Of people whose registrations are known, in one of the template's priors."""
+        vertices, coarse, ids = prepared.fine.mesh.vertices, prepared.coarse.mesh, prepared.fine.landmark_ids
+        marks = Landmarks.of({name: vertices[vertex] for name, vertex in ids.items()})
+        at_landmarks, _ = landmark_equations(vertices, basis, ids, marks, 0.0)
+        shown = np.empty((len(people.moved), *at_landmarks.shape))
+        for person, moved in zip(shown, people.moved, strict=True):
+            normals = normals_at_vertices(coarse.vertices + moved, coarse.faces)
+            outwards = np.einsum("ai,aiq->aq", normals, basis.at_anchors)
+            person[:] = at_landmarks + outwards.T @ outwards / basis.parameters.normal_sd**2
+        mirror = None if people.mirror is None else basis.mirrored(people.mirror)
+        return cls(basis.scores_of(people.moved, people.sizes), shown, mirror, basis.parameters)
+
+    def fit_prior(self, chosen: Bools) -> ScorePrior:
+        """The prior of some of the people (k,); beside them N(0, 1) counts as ``prior_people`` more.
+
+        Mean and covariance of the scores under which these people are likeliest (expectation maximisation). A
+        registration shows a person across the skin and at the landmarks only; what it says along the skin was the
+        prior's guess. Each round guesses that anew from what goes together with what is shown, and counts as variance
+        how unsure the guess is: no person is pulled to the mean for want of evidence.
+        """
+        people, unit = np.flatnonzero(chosen), np.eye(self.scores.shape[1])
+        share = len(people) / (len(people) + self.parameters.prior_people)
+        mean, covariance = np.zeros(len(unit)), unit
+        if not len(people):
+            return ScorePrior(mean, covariance)
+        seen = np.einsum("kij,kj->ki", self.shown, self.scores)
+        usual = sum(self.shown[i] for i in people) / len(people)
+        for _ in range(self.parameters.prior_rounds):
+            precision = np.linalg.inv(covariance)
+            pull = precision @ mean
+            guessed = np.stack([solved(self.shown[i] + precision, seen[i] + pull) for i in people])
+            # How unsure they are hardly differs between people; where a single scan shows nothing, others' do.
+            unsure = np.linalg.inv(usual + precision)
+            average, about = guessed.mean(axis=0), guessed - guessed.mean(axis=0)
+            spread = about.T @ about / len(about) + 0.5 * (unsure + unsure.T)
+            if self.mirror is not None:
+                half = 0.5 * (average - self.mirror @ average)
+                spread = 0.5 * (spread + self.mirror @ spread @ self.mirror.T) + np.outer(half, half)
+                average = average - half
+            mean = share * average
+            covariance = (1.0 - share) * unit + share * (spread + (1.0 - share) * np.outer(average, average))
+        return ScorePrior(mean, np.asarray(np.linalg.cholesky(covariance), np.float64))
+
 
 ENOUGH = 20  # subjects to whom a prior can be fitted
 _MOST = 400  # subjects it is fitted to; more of them add nothing
@@ -167,7 +253,7 @@ class PriorFitter:
         of_bases = []
         with one_thread():  # sums must not depend on the number of cores
             for basis in self._prepared.bases:
-                evidence = self._prepared.evidence(basis, people)
+                evidence = ScoreEvidence.of(self._prepared, basis, people)
                 left_out = (*range(groups[-1] + 1), -1)
                 of_bases.append([evidence.fit_prior(groups != group) for group in left_out])
         return CohortPrior(names, tuple(zip(*of_bases, strict=True)), made_by)

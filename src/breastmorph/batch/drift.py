@@ -36,7 +36,7 @@ def folder_drift(path: Path, scans: Mapping[str, ScanFiles] | None = None) -> It
         yield FileProblem(
             "the template cannot be read ({why})", "Register the scans again", kept, why=str(error)
         )
-    prior = folder.learnt.read_bytes() if folder.learnt.exists() else b""
+    prior = folder.prior.read_bytes() if folder.prior.exists() else b""
     ids, templates = folder.ids(), set()
     for scan_id in ids:
         file = folder.registered / f"{scan_id}.json"

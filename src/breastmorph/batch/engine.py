@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +19,12 @@ from breastmorph.batch.summary import write_summary
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.foundation.files import make_folder, write_file
-from breastmorph.foundation.locks import FolderLock, locked_folder
+from breastmorph.foundation.locks import locked_folder
 from breastmorph.foundation.machine import cores
 from breastmorph.mesh.files import load_mesh
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.scan.check import ScanFiles
-from breastmorph.template import from_npz, to_npz
+from breastmorph.template import to_npz
 
 _REFRESH = 20.0  # seconds between two summaries of a running batch ...
 _SHARE = 0.02  # ... or more, so that they do not take more than this share of the time
@@ -82,81 +82,89 @@ def register_batch(
     with locked_folder(out) as lock:
         folder = RegisteredFolder(out)
         folder.prepare()
-        batch = _Batch(found, executor or LocalProcesses(), folder, lock, on_start, on_done, on_end)
-        if not learn:
-            return batch.run_pass(recipe, force, retry_failed)
-        if force:
-            folder.learnt.unlink(missing_ok=True)
-        data = _stored_prior(folder, recipe)
-        if not data and not retry_failed:
-            first = batch.run_pass(recipe, force, retry_failed)
-            prior = _fit_prior(folder, recipe)
-            if prior is None:
-                return first
-            data = prior.to_npz()
-            write_file(folder.learnt, data)
-        return batch.run_pass(replace(recipe, learnt=data), force=False, retry_failed=retry_failed)
+        done: dict[str, Outcome] = {}
+        for rules, again in _passes(folder, recipe, learn, force, retry_failed):
+            todo, current = _plan(found, rules, folder, again, retry_failed)
+            known = {outcome.id: outcome for outcome in folder.outcomes()}
+            _keep_one_template(folder, rules, known, {files.id for files in todo})
+            done = {scan_id: known[scan_id] for scan_id in current}
+            with _summarised(folder, known, on_end) as refresh:
+                if on_start is not None:
+                    on_start(len(todo), len(current))
+                with closing((executor or LocalProcesses()).run(rules, todo, folder, lock)) as outcomes:
+                    for outcome in outcomes if todo else ():  # no process starts for nothing
+                        known[outcome.id] = done[outcome.id] = outcome
+                        if on_done is not None:
+                            on_done(outcome)
+                        refresh()
+        return [done[files.id] for files in found if files.id in done]
 
 
-@dataclass(frozen=True)
-class _Batch:
-    """A batch in a locked folder; one pass over it, or two."""
+def _passes(
+    folder: RegisteredFolder, recipe: Recipe, learn: bool, force: bool, retry_failed: bool
+) -> Iterator[tuple[Recipe, bool]]:
+    """The recipe of each pass, and whether it does again what is done; the second one's is made after the first."""
+    if not learn:
+        yield recipe, force
+        return
+    if force:
+        folder.prior.unlink(missing_ok=True)
+    data = _stored_prior(folder, recipe)
+    if not data and not retry_failed:
+        yield recipe, force
+        prior = _fit_prior(folder, recipe)
+        if prior is None:
+            return
+        data = prior.to_npz()
+        write_file(folder.prior, data)
+    yield replace(recipe, prior=data), False
 
-    found: Sequence[ScanFiles]
-    executor: Executor
-    folder: RegisteredFolder
-    lock: FolderLock
-    on_start: Callable[[int, int], None] | None
-    on_done: Callable[[Outcome], None] | None
-    on_end: Callable[[Sequence[Outcome]], object] | None
 
-    def run_pass(self, recipe: Recipe, force: bool, retry_failed: bool) -> list[Outcome]:
-        """Do by one recipe what is still to be done; see :func:`register_batch`."""
-        folder = self.folder
-        todo, current = _plan(self.found, recipe, folder, force, retry_failed)
-        known = {outcome.id: outcome for outcome in folder.outcomes()}
-        _keep_one_template(folder, recipe, known, {files.id for files in todo})
-        done = {scan_id: known[scan_id] for scan_id in current}
-        summary = _Summary(folder, known)
-        summary.write()
-        if self.on_start is not None:
-            self.on_start(len(todo), len(current))
-        try:
-            with closing(self.executor.run(recipe, todo, folder, self.lock)) as outcomes:
-                for outcome in outcomes if todo else ():  # no process starts for nothing
-                    known[outcome.id] = done[outcome.id] = outcome
-                    if self.on_done is not None:
-                        self.on_done(outcome)
-                    summary.refresh()
-            summary.write()
-            self._end(known)
-        except BaseException as error:
-            with suppress(FileProblem):  # the disk may be full; what stopped the run matters more
-                summary.write()
-                if isinstance(error, KeyboardInterrupt):
-                    self._end(known)
-            if isinstance(error, FileProblem) and error.code == "unwritable":
-                raise FileProblem(
-                    "{what}",
-                    "{what:remedy}, then try again: what is done is kept",
-                    error.where,
-                    code="unwritable/stopped",
-                    what=error.finding,
-                ) from error
-            raise
-        return [done[files.id] for files in self.found if files.id in done]
+@contextmanager
+def _summarised(
+    folder: RegisteredFolder, known: dict[str, Outcome], on_end: Callable[[Sequence[Outcome]], object] | None
+) -> Iterator[Callable[[], None]]:
+    """``summary.csv`` kept up to date with the known outcomes, at a bounded cost; the value is called after each."""
+    due = 0.0
 
-    def _end(self, known: dict[str, Outcome]) -> None:
-        if self.on_end is not None:
-            self.on_end([known[scan_id] for scan_id in sorted(known)])
+    def write() -> None:
+        nonlocal due
+        begin = time.monotonic()
+        write_summary(list(known.values()), folder.path / "summary.csv")
+        now = time.monotonic()
+        due = now + max(_REFRESH, (now - begin) / _SHARE)
+
+    def end() -> None:
+        if on_end is not None:
+            on_end([known[scan_id] for scan_id in sorted(known)])
+
+    write()
+    try:
+        yield lambda: write() if time.monotonic() >= due else None
+        write()
+        end()
+    except BaseException as error:
+        with suppress(FileProblem):  # the disk may be full; what stopped the run matters more
+            write()
+            if isinstance(error, KeyboardInterrupt):
+                end()
+        if isinstance(error, FileProblem) and error.code == "unwritable":
+            raise FileProblem(
+                "{what}",
+                "{what:remedy}, then try again: what is done is kept",
+                error.where,
+                code="unwritable/stopped",
+                what=error.finding,
+            ) from error
+        raise
 
 
 def _stored_prior(folder: RegisteredFolder, recipe: Recipe) -> bytes:
     """The prior that this folder has from a first pass by this recipe; empty where it has none."""
-    if not folder.learnt.exists():
+    if not folder.prior.exists():
         return b""
-    data = folder.learnt.read_bytes()
-    return data if CohortPrior.from_npz(data, folder.learnt).made_by == recipe.first_pass else b""
+    data = folder.prior.read_bytes()
+    return data if CohortPrior.from_npz(data, folder.prior).made_by == recipe.first_pass else b""
 
 
 def _fit_prior(folder: RegisteredFolder, recipe: Recipe) -> CohortPrior | None:
@@ -174,7 +182,7 @@ def _fit_prior(folder: RegisteredFolder, recipe: Recipe) -> CohortPrior | None:
                 to_scan = Similarity.from_dict(record["to_file"]).inverse()
                 yield scan_id, to_scan.apply(mesh.vertices), Similarity.from_dict(record["rigid"])
 
-    return PriorFitter(from_npz(recipe.template), recipe.parameters).fit(subjects(), recipe.first_pass)
+    return PriorFitter(recipe.template, recipe.parameters).fit(subjects(), recipe.first_pass)
 
 
 def _plan(
@@ -211,22 +219,4 @@ def _keep_one_template(
     for scan_id in others:
         folder.supersede(scan_id)
         del known[scan_id]
-    folder.keep_template(to_npz(from_npz(recipe.template), np.float32))
-
-
-class _Summary:
-    """Keeps ``summary.csv`` up to date, at a bounded cost."""
-
-    def __init__(self, folder: RegisteredFolder, known: dict[str, Outcome]) -> None:
-        self._folder, self._known = folder, known
-        self._next = 0.0
-
-    def write(self) -> None:
-        begin = time.monotonic()
-        write_summary(list(self._known.values()), self._folder.path / "summary.csv")
-        now = time.monotonic()
-        self._next = now + max(_REFRESH, (now - begin) / _SHARE)
-
-    def refresh(self) -> None:
-        if time.monotonic() >= self._next:
-            self.write()
+    folder.keep_template(to_npz(recipe.template, np.float32))

@@ -44,14 +44,13 @@ class InProcess:
         self, recipe: Recipe, todo: Sequence[ScanFiles], folder: RegisteredFolder, lock: FolderLock
     ) -> Outcomes:
         """See :class:`Executor`."""
-        work = _registers_and_stores(recipe, folder, lock)
+        make = ProductMaker(recipe)
         for files in todo:
             try:
-                outcome = work(files)
+                product = make(files)
             except MemoryError:
-                failure = Failure("it needed more memory than there is", "memory-limit")
-                outcome = folder.store(failed_scan(files, failure))
-            yield outcome
+                product = failed_scan(files, Failure("it needed more memory than there is", "memory-limit"))
+            yield folder.store(product)
 
 
 @dataclass(frozen=True)

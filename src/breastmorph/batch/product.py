@@ -10,8 +10,6 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Protocol, Self
 
-import numpy as np
-
 from breastmorph import __version__
 from breastmorph.batch.cohort_prior import CohortPrior, digest
 from breastmorph.foundation.errors import BreastMorphError
@@ -30,7 +28,7 @@ from breastmorph.registration.pipeline import Registrar
 from breastmorph.registration.result import Registration, StageMetrics
 from breastmorph.scan.check import CheckParameters, ScanFiles, check_scan
 from breastmorph.scan.scan import Check, PlausibilityReport, Scan
-from breastmorph.template import Template, from_npz, template_hash, to_npz
+from breastmorph.template import Template, template_hash
 
 Hashes = dict[str, str]  # of files, by name: SHA-256
 _PROGRAM_FOLDER = re.compile(r'File "[^"]*?([^"/\\]+[/\\][^"/\\]+)"')  # keeps the last two parts
@@ -52,32 +50,31 @@ class Recipe:
 
     Attributes
     ----------
-    template : bytes
-        As an NPZ file with exact coordinates; see :func:`recipe`.
+    template : Template
     parameters : RegistrationParameters
     check : CheckParameters
     pictures : Pictures, optional
-    learnt : bytes
-        What a first pass taught, as the content of ``learnt.npz``; empty for a first pass.
-    doubts : mapping from scan to (hashes, doubts)
+    prior : bytes
+        The cohort prior that a first pass gave, as the content of ``learnt.npz``; empty for a first pass.
+    checked : mapping from scan to (hashes, report)
         What an earlier check by the same rules found in scans, and of which files; saves time and changes no result.
     """
 
-    template: bytes
-    parameters: RegistrationParameters
-    check: CheckParameters
-    pictures: Pictures | None
-    learnt: bytes = b""
-    doubts: Mapping[str, tuple[Hashes, PlausibilityReport]] = field(default_factory=dict)
+    template: Template
+    parameters: RegistrationParameters = field(default_factory=RegistrationParameters)
+    check: CheckParameters = field(default_factory=CheckParameters)
+    pictures: Pictures | None = None
+    prior: bytes = b""
+    checked: Mapping[str, tuple[Hashes, PlausibilityReport]] = field(default_factory=dict)
 
     @cached_property
     def common(self) -> dict[str, Any]:
         """What the records of all scans have in common; a record that differs is out of date."""
         return {
-            "template": template_hash(from_npz(self.template)),
+            "template": template_hash(self.template),
             "parameters": plain(asdict(self.parameters)),
             "check": plain(asdict(self.check)),
-            "learnt": digest(self.learnt),
+            "learnt": digest(self.prior),
             "version": __version__,
         }
 
@@ -85,22 +82,6 @@ class Recipe:
     def first_pass(self) -> str:
         """What is common to the first pass that this recipe builds on, as text."""
         return json_text({key: value for key, value in self.common.items() if key != "learnt"})
-
-
-def recipe(
-    template: Template,
-    parameters: RegistrationParameters | None = None,
-    check: CheckParameters | None = None,
-    pictures: Pictures | None = None,
-) -> Recipe:
-    """A recipe from values."""
-    # 64 bits: results must not depend on whether a process got the template as a file or as a value.
-    return Recipe(
-        to_npz(template, np.float64),
-        parameters or RegistrationParameters(),
-        check or CheckParameters(),
-        pictures,
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,8 +161,8 @@ class ProductMaker:
 
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
-        self._registrar = Registrar(from_npz(recipe.template), recipe.parameters)
-        self._learnt = CohortPrior.from_npz(recipe.learnt) if recipe.learnt else None
+        self._registrar = Registrar(recipe.template, recipe.parameters)
+        self._prior = CohortPrior.from_npz(recipe.prior) if recipe.prior else None
 
     def __call__(self, files: ScanFiles) -> Product | FailedScan:
         """Read, check and register one scan. Whatever is wrong with it becomes a FailedScan."""
@@ -190,14 +171,16 @@ class ProductMaker:
             # Before reading: a file that changes meanwhile then differs from its record and is done again.
             inputs = input_hashes(files)
             with one_thread():  # several threads round differently; results must not depend on who computes
-                of_files, known = self._recipe.doubts.get(files.id, ({}, None))
+                of_files, known = self._recipe.checked.get(files.id, ({}, None))
                 judged = check_scan(
                     files,
                     self._recipe.check,
                     self._registrar.template.as_reference,
                     known if of_files == inputs else None,
                 )
-                return self._product(judged, judged.accepted(), inputs)
+                scan = judged.accepted()
+                priors = () if self._prior is None else self._prior.for_scan(scan.id)
+                return self._product(judged, scan, self._registrar.register(scan, priors), inputs)
         except BreastMorphError as error:
             return FailedScan.of(files, error, inputs)
         except MemoryError:
@@ -212,9 +195,7 @@ class ProductMaker:
             )
             return FailedScan.of(files, unforeseen, inputs, traceback.format_exc())
 
-    def _product(self, judged: Check, scan: Scan, inputs: Hashes) -> Product:
-        priors = () if self._learnt is None else self._learnt.for_scan(scan.id)
-        result = self._registrar.register(scan, priors)
+    def _product(self, judged: Check, scan: Scan, result: Registration, inputs: Hashes) -> Product:
         mesh = encoded(result.mesh.with_vertices(scan.to_file.apply(result.vertices)))
         warnings = [*(one for one in judged.findings if one.level == "repair"), *result.warnings]
         outputs = {f"{scan.id}.ply": hashlib.sha256(mesh).hexdigest()}

@@ -203,8 +203,8 @@ class RegisteredFolder:
             ) from error
 
     @property
-    def learnt(self) -> Path:
-        """What a first pass taught, where there was one."""
+    def prior(self) -> Path:
+        """The cohort prior of a first pass, where there was one."""
         return self.path / "learnt.npz"
 
     def keep_template(self, data: bytes) -> None:

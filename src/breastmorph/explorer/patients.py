@@ -161,7 +161,7 @@ def registrar() -> Callable[[tuple[Recipe, ScanFiles]], Product | FailedScan]:
 
     def register(task: tuple[Recipe, ScanFiles]) -> Product | FailedScan:
         rules, files = task
-        key = (rules.template, rules.parameters, rules.check, rules.learnt)
+        key = (rules.common["template"], rules.parameters, rules.check, rules.prior)
         if key not in made:
             made.clear()
             made[key] = ProductMaker(rules)

@@ -13,7 +13,7 @@ import numpy as np
 
 from breastmorph.batch.engine import register_batch
 from breastmorph.batch.executors import LocalProcesses
-from breastmorph.batch.product import Hashes, input_hashes, recipe
+from breastmorph.batch.product import Hashes, Recipe, input_hashes
 from breastmorph.batch.registered_folder import Outcome, RegisteredFolder
 from breastmorph.cohort import load_cohort
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
@@ -104,7 +104,7 @@ def register_scans(job: PartJob) -> Made:
     """Register the cohort in one way; goes on where an earlier run was stopped."""
     settings, out = job.part.settings, job.study.registered(job.part.settings["variant"])
     found = source_of(job.study).found()
-    rules = recipe(
+    rules = Recipe(
         _template(job),
         preset(settings["preset"], use_masks=settings["masks"]),
         job.check,
@@ -116,7 +116,7 @@ def register_scans(job: PartJob) -> Made:
         for scan_id, scan in job.result("check").get("scans", {}).items()
         if "doubts" in scan
     }
-    rules = replace(rules, doubts=known)
+    rules = replace(rules, checked=known)
     folder = RegisteredFolder(out)
     _drop_others(folder, {files.id for files in found})
     with job.steps("scans registered", len(found)) as advance:

@@ -21,7 +21,7 @@ class Regulariser(NamedTuple):
     Attributes
     ----------
     start, members, share, edges, opposite
-        See :class:`breastmorph.registration.cells.Cells`.
+        See :class:`breastmorph.registration.prepared.Cells`.
     edge_weights : (e,) float
     rest : (n, 3) float
         The shape whose edges are kept.

@@ -11,11 +11,10 @@ from scipy.sparse.linalg import splu
 
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.mesh.geometry import vertex_areas
-from breastmorph.registration.cells import Cells
 from breastmorph.registration.energy import Regulariser, fit_cells, regulariser_energy, wanted_edges
 from breastmorph.registration.fronts import EdgeSystem
 from breastmorph.registration.parameters import StageParameters
-from breastmorph.registration.prepared import Level
+from breastmorph.registration.prepared import Cells, Level
 from breastmorph.registration.result import Trace
 from breastmorph.registration.target import Target, normals_at_vertices
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from breastmorph.batch.cohort_prior import CohortPrior, fit_cohort_prior
 from breastmorph.batch.engine import register_batch
 from breastmorph.batch.executors import Executor
-from breastmorph.batch.product import Pictures, recipe
+from breastmorph.batch.product import Pictures, Recipe
 from breastmorph.batch.registered_folder import Outcome
 from breastmorph.foundation.errors import BreastMorphError
 from breastmorph.foundation.workers import Failure, Limits, run_each
@@ -166,7 +166,7 @@ def register_folder(
     template = request.template or default_template()
     return register_batch(
         found,
-        recipe(template, request.parameters, request.check, pictures),
+        Recipe(template, request.parameters, request.check, pictures),
         request.out,
         request.executor,
         learn=request.learn,
@@ -190,14 +190,7 @@ def _registered(
     scan: Scan, template: Template, parameters: RegistrationParameters, prior: CohortPrior | None
 ) -> Registration:
     with _lock:
-        return _given(_registrar(template, parameters), prior)(scan)
-
-
-def _given(registrar: Registrar, prior: CohortPrior | None) -> Callable[[Scan], Registration]:
-    """Registers scans with what a first pass found of the others."""
-    if prior is None:
-        return registrar.register
-    return lambda scan: registrar.register(scan, prior.for_scan(scan.id))
+        return _registrar(template, parameters).register(scan, prior.for_scan(scan.id) if prior else ())
 
 
 _Found = Iterator[tuple[str, Registration | BreastMorphError]]
@@ -234,4 +227,5 @@ def _in_processes(
 def _worker(
     template: Template, parameters: RegistrationParameters, prior: CohortPrior | None
 ) -> Callable[[Scan], Registration]:
-    return _given(Registrar(template, parameters), prior)
+    registrar = Registrar(template, parameters)
+    return lambda scan: registrar.register(scan, prior.for_scan(scan.id) if prior else ())
