@@ -4,7 +4,7 @@ Closest points say nothing about where along the surface a point belongs; landma
 anchors are fixed across the surface and left nearly free along it, and a Gaussian prior of displacements fills in the
 rest. It has two sources. Smoothness: affine, a triharmonic spline for the thorax, a local field for the breasts. And
 people: how the bodies of adults differ together, fitted once to phantoms of known truth, and after a first pass how
-the cohort at hand does (``score_evidence``).
+the cohort at hand does (``batch.cohort_prior``).
 
 Where bodies are known the warp goes twice. How far a belly has come down with a breast follows from how both go
 together; but how the skin *within* a breast moves is a convention of those who made the bodies. So the first time all
