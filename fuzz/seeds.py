@@ -358,13 +358,15 @@ def json_model() -> bytes:
 
 
 def learnt() -> bytes:
-    """What a cohort's first pass teaches its second."""
-    from breastmorph.batch.cohort_prior import ENOUGH, GROUPS, CohortPrior
+    """The prior of a cohort."""
+    from breastmorph.batch.cohort_prior import CohortPrior
+    from breastmorph.registration.parameters import CohortPriorParameters
     from breastmorph.registration.warp import ScorePrior
 
-    means = np.random.default_rng(1).normal(size=(GROUPS + 1, 2, 6))
-    lessons = tuple(tuple(ScorePrior(mean, np.diag(mean)) for mean in group) for group in means)
-    return CohortPrior(tuple(f"s{k}" for k in range(ENOUGH)), lessons, "a recipe").to_npz()
+    p = CohortPriorParameters()
+    means = np.random.default_rng(1).normal(size=(p.groups + 1, 2, 6))
+    priors = tuple(tuple(ScorePrior(mean, np.diag(mean)) for mean in group) for group in means)
+    return CohortPrior(tuple(f"s{k}" for k in range(p.enough)), priors, "a recipe").to_npz()
 
 
 def session_file() -> bytes:

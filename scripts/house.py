@@ -8,10 +8,10 @@ Nothing enforces these numbers. How they are counted:
 
 lines of code
     Lines with code: no blank lines, comments or docstrings. The core is ``src`` without ``paper`` and ``phantom``.
-calls from `breastmorph register` to the first stage
-    Functions of the package that are entered, one inside the other, between the function of the command and the first
-    stage of the method: the function that calls the first one of ``registration/rigid.py``. Traced with
-    ``sys.setprofile`` while one phantom is registered, with the processes of the workers replaced by a loop.
+calls from `breastmorph register`, from `bm.register(scan)` to the first stage
+    Functions of the package that are entered, one inside the other, between the function of the command (of Python)
+    and the first stage of the method: the function that calls the first one of ``registration/rigid.py``. Traced with
+    ``sys.setprofile`` while one phantom is registered in this process.
 catalogues of sentences
     ``.po`` files, and tables of 15 texts or more (by their keys), most of which are sentences, in Python modules or in
     ``words*.js``.
@@ -38,7 +38,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from textwrap import dedent
 from types import FrameType
-from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
@@ -218,43 +217,43 @@ def _counted(node: ast.AST) -> Iterable[ast.AST]:
     return ast.iter_child_nodes(node)
 
 
-def calls_to_the_method(root: Path) -> int:
-    """How deep below the command's function the first stage is entered."""
+def calls_to_the_method(root: Path) -> tuple[int, int]:
+    """How deep below the command's function, and below the Python function, the first stage is entered."""
     sys.path.insert(0, str(root / "src"))
     from click.testing import CliRunner
 
     import breastmorph
     from breastmorph.cli import main
-    from breastmorph.foundation import workers
 
     package = Path(breastmorph.__file__).parent
     if not package.is_relative_to(root):
         raise SystemExit(f"another checkout is imported: {package}")
-    depth: list[int] = []
-
-    def here(
-        setup: Callable[[], Callable[[Any], Any]], items: Iterable[Any], *_: Any, **__: Any
-    ) -> Iterator[Any]:
-        work = setup()
-        for item in items:
-            yield item, work(item)
+    chains: list[list[tuple[Path, str]]] = []
 
     def called(frame: FrameType, event: str, _: object) -> None:
         if (
             event != "call"
-            or depth
+            or chains[-1:] != [[]]
             or Path(frame.f_code.co_filename) != package / "registration" / "rigid.py"
         ):
             return
         if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
             return  # the module itself is loaded
-        above, chain = frame.f_back, []
+        above = frame.f_back
         while above is not None:
             file = Path(above.f_code.co_filename)
             if file.is_relative_to(package) and not above.f_code.co_name.startswith("<"):
-                chain.append((file, above.f_code.co_name))
+                chains[-1].append((file, above.f_code.co_name))
             above = above.f_back
-        depth.append(chain.index((package / "cli" / "register.py", "command")))
+
+    def traced(work: Callable[[], object], file: Path, name: str) -> int:
+        chains.append([])
+        sys.setprofile(called)
+        try:
+            work()
+        finally:
+            sys.setprofile(None)
+        return chains[-1].index((package / file, name))
 
     def run(*words: object) -> None:
         result = CliRunner().invoke(main, [str(word) for word in words], catch_exceptions=False)
@@ -264,28 +263,27 @@ def calls_to_the_method(root: Path) -> int:
     with tempfile.TemporaryDirectory() as folder:
         cohort, out = Path(folder, "cohort"), Path(folder, "out")
         run("phantom", "--n", 1, "--out", cohort)
-        real = workers.run_each
-        for module in [*sys.modules.values()]:
-            if getattr(module, "run_each", None) is real:
-                module.run_each = here  # type: ignore[attr-defined]
-        import breastmorph.batch.engine as engine
-
-        engine.run_each = here  # type: ignore[assignment]
-        sys.setprofile(called)
-        try:
-            run("register", cohort / "scans", "--landmarks", cohort / "landmarks", "--out", out, "--jobs", 1)
-        finally:
-            sys.setprofile(None)
-    return depth[0]
+        scans, landmarks = cohort / "scans", cohort / "landmarks"
+        of_command = traced(
+            lambda: run("register", scans, "--landmarks", landmarks, "--out", out, "--jobs", 1),
+            Path("cli", "register.py"),
+            "command",
+        )
+        (scan,) = breastmorph.load_scans(scans, landmarks)
+        return of_command, traced(
+            lambda: breastmorph.register(scan, progress=False), Path("api", "scans.py"), "register"
+        )
 
 
 def numbers_of(root: Path) -> dict[str, int]:
     """All numbers of a checkout."""
     package = root / "src" / "breastmorph"
     in_functions, in_constants = loose_numbers(package)
+    of_command, of_function = calls_to_the_method(root)
     return {
         **sizes(root),
-        "calls from `breastmorph register` to the first stage": calls_to_the_method(root),
+        "calls from `breastmorph register` to the first stage": of_command,
+        "calls from `bm.register(scan)` to the first stage": of_function,
         "catalogues of sentences": catalogues(package),
         "private functions used once and at most six lines": len(short_and_used_once(package)),
         "numbers in functions that compute": in_functions,

@@ -19,7 +19,7 @@ from breastmorph.batch.executors import InProcess
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import MIRROR
-from breastmorph.registration.parameters import RegistrationParameters
+from breastmorph.registration.parameters import CohortPriorParameters, RegistrationParameters
 from breastmorph.registration.prepared import PreparedTemplate
 from breastmorph.registration.target import Target
 from breastmorph.registration.warp import warp_onto
@@ -29,12 +29,10 @@ from tiny_cohort import meshes, tiny_recipe, write_scans
 
 @pytest.fixture(scope="module")
 def rules():
-    return tiny_recipe()
-
-
-@pytest.fixture
-def few_are_enough(monkeypatch):
-    monkeypatch.setattr(cohort_prior, "ENOUGH", 3)
+    """By which three scans are enough to learn from."""
+    return replace(
+        tiny_recipe(), parameters=RegistrationParameters(cohort_prior=CohortPriorParameters(enough=3))
+    )
 
 
 def told(out):
@@ -76,7 +74,7 @@ def test_nobody_is_told_what_she_taught(small_template, fitter):
 
 
 def test_everybody_is_told_by_nearly_all_others():
-    groups = cohort_prior._groups(60)
+    groups = cohort_prior._groups(60, 8)
     assert np.bincount(groups).tolist() == [8, 7, 8, 7, 8, 7, 8, 7]
     assert (
         np.diff(groups) >= 0
@@ -195,7 +193,7 @@ def test_skin_that_slides_where_nothing_shows_it_is_known_from_others(small_temp
     assert np.linalg.norm(plain - coarse.vertices, axis=1).mean() < 1.0
 
 
-def test_learnt_once_kept_for_later_and_learnt_anew_by_force(rules, tmp_path, few_are_enough):
+def test_learnt_once_kept_for_later_and_learnt_anew_by_force(rules, tmp_path):
     found = write_scans(tmp_path / "scans", 5)
     out = tmp_path / "out"
     passes = []
@@ -218,7 +216,7 @@ def test_learnt_once_kept_for_later_and_learnt_anew_by_force(rules, tmp_path, fe
     assert len([one for one in folder_drift(out) if "learnt.npz" in str(one)]) == 5
 
 
-def test_a_kill_between_the_passes_loses_only_the_second(rules, tmp_path, few_are_enough):
+def test_a_kill_between_the_passes_loses_only_the_second(rules, tmp_path):
     found = write_scans(tmp_path / "scans", 4)
     whole = tmp_path / "whole"
     run(found, rules, whole)

@@ -8,7 +8,6 @@ from typing import overload
 
 from breastmorph.api.arguments import Unit, as_template, landmarks_path, require_names, rules_of, several_of
 from breastmorph.api.notices import bar, those_that_worked, warn
-from breastmorph.batch.cohort_prior import ENOUGH
 from breastmorph.cohort import Cohort, load_cohort
 from breastmorph.foundation.checks import AnyPath, check_int, check_path
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -269,7 +268,8 @@ def register(
     request = RegisterRequest(several, template, parameters, learn, jobs)
     found = _register(request, lambda total: bar("Registering", total, progress))
     if found.too_few:
-        warn([f"Fewer than {ENOUGH} scans teach nothing of a cohort: they are registered once."])
+        enough = parameters.cohort_prior.enough
+        warn([f"Fewer than {enough} scans teach nothing of a cohort: they are registered once."])
     return those_that_worked(list(found.outcomes.items()))
 
 

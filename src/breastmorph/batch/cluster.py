@@ -279,7 +279,7 @@ class _Recipe(WorkerPlugin):  # type: ignore[misc]  # Dask has no types
         return answer
 
     def _let_go(self) -> None:
-        """End processes that have nothing to do: a caller that was killed never says goodbye."""
+        """End processes that have nothing to do: a caller that was killed takes no leave."""
         with self._guard:
             while self._idle:
                 self._idle.pop().end()

@@ -24,7 +24,7 @@ from breastmorph.foundation.machine import one_thread
 from breastmorph.foundation.safe_parsing import open_archive
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.geometry import Similarity
-from breastmorph.registration.parameters import RegistrationParameters, WarpParameters
+from breastmorph.registration.parameters import CohortPriorParameters, RegistrationParameters, WarpParameters
 from breastmorph.registration.prepared import PreparedTemplate
 from breastmorph.registration.result import Registration
 from breastmorph.registration.target import normals_at_vertices
@@ -117,9 +117,6 @@ class ScoreEvidence:
         return ScorePrior(mean, np.asarray(np.linalg.cholesky(covariance), np.float64))
 
 
-ENOUGH = 20  # subjects to whom a prior can be fitted
-_MOST = 400  # subjects it is fitted to; more of them add nothing
-GROUPS = 8  # the prior of each is fitted to the others
 _FARTHEST = 100.0  # standard deviations that a score of a sound file can be off by
 
 
@@ -143,7 +140,11 @@ class CohortPrior:
 
     def for_scan(self, scan_id: str) -> tuple[ScorePrior, ...]:
         """The priors without a subject's group; those of all subjects where the scan is none of them."""
-        group = _groups(len(self.ids))[self.ids.index(scan_id)] if scan_id in self.ids else -1
+        group = (
+            _groups(len(self.ids), len(self.of_groups) - 1)[self.ids.index(scan_id)]
+            if scan_id in self.ids
+            else -1
+        )
         return self.of_groups[group]
 
     def to_npz(self) -> bytes:
@@ -159,7 +160,9 @@ class CohortPrior:
         return buffer.getvalue()
 
     @classmethod
-    def from_npz(cls, data: bytes, path: Path | None = None) -> CohortPrior:
+    def from_npz(
+        cls, data: bytes, path: Path | None = None, parameters: CohortPriorParameters | None = None
+    ) -> CohortPrior:
         """From the content of such a file.
 
         Raises
@@ -167,20 +170,22 @@ class CohortPrior:
         FileProblem
             It is damaged.
         """
+        p = parameters or CohortPriorParameters()
         try:
             with problems_of(path, "learnt"), open_archive(data) as parts:
                 if "moved" in parts:  # of an earlier version, which kept people: to be fitted anew
                     return cls((), ())
                 ids, means, roots, made = (parts[name] for name in ("ids", "means", "roots", "made_by"))
-                sound = (
+                if not (
                     ids.dtype.kind == made.dtype.kind == "U"
-                    and len(ids) >= ENOUGH
+                    and len(ids) >= p.enough
                     and means.dtype.kind == roots.dtype.kind == "f"
                     and means.ndim == 3
-                    and len(means) == _groups(len(ids))[-1] + 2
+                    and len(means) == min(p.groups, len(ids)) + 1
                     and roots.shape == (*means.shape, means.shape[2])
                     and all(bool((np.abs(values) <= _FARTHEST).all()) for values in (means, roots))
-                )
+                ):
+                    raise ValueError("its arrays do not fit together")
         except FileProblem as error:
             raise FileProblem(
                 "the cohort prior of the first pass is damaged, so it cannot be used again",
@@ -188,13 +193,6 @@ class CohortPrior:
                 path,
                 code="unreadable/learnt",
             ) from error
-        if not sound:
-            raise FileProblem(
-                "the cohort prior of the first pass is damaged, so it cannot be used again",
-                "Delete it and register again with learn=True",
-                path,
-                code="unreadable/learnt",
-            )
         of_groups = tuple(
             tuple(map(ScorePrior, group_means.astype(float), group_roots.astype(float)))
             for group_means, group_roots in zip(means, roots, strict=True)
@@ -202,9 +200,9 @@ class CohortPrior:
         return cls(tuple(ids.tolist()), of_groups, str(made))
 
 
-def _groups(count: int) -> Ints:
+def _groups(count: int, groups: int) -> Ints:
     """The group of each of so many subjects; scans of one person have names side by side and fall into one."""
-    return np.arange(count) * GROUPS // count
+    return np.arange(count) * groups // count
 
 
 def digest(data: bytes) -> str:
@@ -243,18 +241,21 @@ class PriorFitter:
             (name, self.displacements(shape, transform), np.log(transform.scale))
             for name, shape, transform in subjects
         ]
-        if len(known) < ENOUGH:
+        p = self._prepared.parameters.cohort_prior
+        if len(known) < p.enough:
             return None
         known.sort(key=lambda subject: subject[0])
-        chosen = np.unique(np.linspace(0, len(known) - 1, min(len(known), _MOST)).astype(int))
+        chosen = np.unique(np.linspace(0, len(known) - 1, min(len(known), p.most)).astype(int))
         names, moved, sizes = zip(*(known[i] for i in chosen), strict=True)
         mirror = self._prepared.template.coarse_mirror
-        people, groups = AnchorDisplacements(np.stack(moved), np.array(sizes), mirror), _groups(len(names))
+        people = AnchorDisplacements(np.stack(moved), np.array(sizes), mirror)
+        count = min(p.groups, len(names))
+        groups = _groups(len(names), count)
         of_bases = []
         with one_thread():  # sums must not depend on the number of cores
             for basis in self._prepared.bases:
                 evidence = ScoreEvidence.of(self._prepared, basis, people)
-                left_out = (*range(groups[-1] + 1), -1)
+                left_out = (*range(count), -1)
                 of_bases.append([evidence.fit_prior(groups != group) for group in left_out])
         return CohortPrior(names, tuple(zip(*of_bases, strict=True)), made_by)
 
@@ -262,7 +263,7 @@ class PriorFitter:
 def fit_cohort_prior(
     registrations: Iterable[Registration], template: Template, parameters: RegistrationParameters
 ) -> CohortPrior | None:
-    """The priors of registrations of one template; None where fewer than :data:`ENOUGH` are sound."""
+    """The priors of registrations of one template; None where too few are sound."""
     folded = parameters.acceptance.folded
     sound = (result for result in registrations if is_sound(result.metrics, result.absent_side, folded))
     subjects = ((result.id, result.vertices, result.transform) for result in sound)

@@ -1,4 +1,4 @@
-"""What a registered folder says of its files, compared with the files themselves."""
+"""Whether the files of a registered folder are what its records state."""
 
 from __future__ import annotations
 

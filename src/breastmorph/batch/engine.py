@@ -66,7 +66,7 @@ def register_batch(
     on_done : callable, optional
         Called with every outcome as it comes.
     on_end : callable, optional
-        Called with what the folder says of all its scans at the end of a run, also of one that was stopped.
+        Called with the outcomes of all scans of the folder at the end of a run, also of one that was stopped.
 
     Returns
     -------
@@ -164,7 +164,12 @@ def _stored_prior(folder: RegisteredFolder, recipe: Recipe) -> bytes:
     if not folder.prior.exists():
         return b""
     data = folder.prior.read_bytes()
-    return data if CohortPrior.from_npz(data, folder.prior).made_by == recipe.first_pass else b""
+    return (
+        data
+        if CohortPrior.from_npz(data, folder.prior, recipe.parameters.cohort_prior).made_by
+        == recipe.first_pass
+        else b""
+    )
 
 
 def _fit_prior(folder: RegisteredFolder, recipe: Recipe) -> CohortPrior | None:

@@ -84,7 +84,7 @@ class LocalProcesses:
 
 
 def failed_scan(files: ScanFiles, failure: Failure, inputs: Hashes | None = None) -> FailedScan:
-    """A scan whose process did not live to say what is wrong."""
+    """A scan whose process ended without a result."""
     if inputs is None:
         with suppress(FileProblem):
             inputs = input_hashes(files)
@@ -104,7 +104,7 @@ def _registers_and_stores(
 ) -> Callable[[ScanFiles], Outcome]:
     make = ProductMaker(recipe)
 
-    def work(files: ScanFiles, lock: FolderLock = lock) -> Outcome:  # holds the lock as long as it is used
+    def work(files: ScanFiles, lock: FolderLock = lock) -> Outcome:  # the lock is kept as long as this is
         return folder.store(make(files))
 
     return work

@@ -1,4 +1,4 @@
-"""One scan to one product: all that is kept of a registration, as bytes that do not depend on where it is made."""
+"""One scan to one product: everything kept of a registration, as bytes that do not depend on where it is made."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Product:
     ----------
     id : str
     record : dict
-        What ``<id>.json`` will hold.
+        The content of ``<id>.json``.
     mesh : bytes
         A PLY file.
     pictures : mapping from place to bytes
@@ -146,9 +146,9 @@ class FailedScan:
 def _by_name(value: Any, files: ScanFiles) -> Any:
     """Texts, alone or within plain values, that name files without their folders."""
     if isinstance(value, dict):
-        return {key: _by_name(one, files) for key, one in value.items()}
+        return {key: _by_name(part, files) for key, part in value.items()}
     if isinstance(value, list):
-        return [_by_name(one, files) for one in value]
+        return [_by_name(part, files) for part in value]
     if isinstance(value, str):
         value = shown(value)
         for path in files.paths:
@@ -162,7 +162,8 @@ class ProductMaker:
     def __init__(self, recipe: Recipe) -> None:
         self._recipe = recipe
         self._registrar = Registrar(recipe.template, recipe.parameters)
-        self._prior = CohortPrior.from_npz(recipe.prior) if recipe.prior else None
+        known = recipe.parameters.cohort_prior
+        self._prior = CohortPrior.from_npz(recipe.prior, None, known) if recipe.prior else None
 
     def __call__(self, files: ScanFiles) -> Product | FailedScan:
         """Read, check and register one scan. Whatever is wrong with it becomes a FailedScan."""
@@ -197,7 +198,7 @@ class ProductMaker:
 
     def _product(self, judged: Check, scan: Scan, result: Registration, inputs: Hashes) -> Product:
         mesh = encoded(result.mesh.with_vertices(scan.to_file.apply(result.vertices)))
-        warnings = [*(one for one in judged.findings if one.level == "repair"), *result.warnings]
+        warnings = [*(repair for repair in judged.findings if repair.level == "repair"), *result.warnings]
         outputs = {f"{scan.id}.ply": hashlib.sha256(mesh).hexdigest()}
         pictures = self._pictures(scan, result, outputs, warnings)
         record = {
@@ -205,11 +206,11 @@ class ProductMaker:
             "metrics": plain(dict(result.metrics)),
             "absent_side": result.absent_side,
             "warnings": sentences(warnings),
-            "findings": plain([one.as_dict() for one in warnings]),
+            "findings": plain([finding.as_dict() for finding in warnings]),
             "stages": [_stage(stage) for stage in result.stages],
             "seconds": plain(dict(result.seconds)),
             "landmarks": {name: scan.landmarks[name].tolist() for name in scan.landmarks},
-            "landmarks_found": {name: round(one.sd, 2) for name, one in result.landmarks.found.items()},
+            "landmarks_found": {name: round(found.sd, 2) for name, found in result.landmarks.found.items()},
             "landmarks_estimated": {name: point.tolist() for name, point in result.estimated.items()},
             "to_file": scan.to_file.as_dict(),
             "rigid": result.transform.as_dict(),

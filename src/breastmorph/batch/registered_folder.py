@@ -41,7 +41,7 @@ class Outcome:
     id : str
     status : {"registered", "unchanged", "failed"}
     record : dict
-        What ``<id>.json`` says of the result: metrics, seconds, warnings, absent side, outputs, template.
+        From ``<id>.json``: metrics, seconds, warnings, absent side, outputs, template.
         Empty when failed.
     message : str
         Why it failed.
@@ -60,7 +60,7 @@ class Outcome:
 
     @property
     def warnings(self) -> list[str]:
-        """Warnings of the registration and repairs of the scan, as commands say them."""
+        """Warnings of the registration and repairs of the scan, as sentences."""
         return list(self.record.get("warnings", ()))
 
     @property
@@ -68,7 +68,9 @@ class Outcome:
         """The same as values."""
         kept = self.record.get("findings", ())
         known = kept if isinstance(kept, list) else []
-        return [recorded(one, text) for text, one in zip_longest(self.warnings, known[: len(self.warnings)])]
+        return [
+            recorded(found, text) for text, found in zip_longest(self.warnings, known[: len(self.warnings)])
+        ]
 
     @property
     def why(self) -> Finding:
@@ -117,7 +119,7 @@ class RegisteredFolder:
         return (self.failed / f"{scan_id}.json").exists()
 
     def outcome(self, scan_id: str) -> Outcome | None:
-        """What the folder says of a scan; None when it says nothing."""
+        """What is known of a scan; None where nothing is."""
         record = self.record(scan_id)
         if record:
             return Outcome(scan_id, "unchanged", _brief(record))
@@ -128,7 +130,7 @@ class RegisteredFolder:
         return None
 
     def outcomes(self) -> Iterator[Outcome]:
-        """What the folder says of all scans, by id."""
+        """What is known of all scans, by id."""
         for scan_id in self.ids():
             outcome = self.outcome(scan_id)
             if outcome is not None:

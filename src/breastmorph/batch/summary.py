@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -14,9 +14,15 @@ from breastmorph.batch.registered_folder import Outcome
 from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.files import csv_text, write_file
 
-UNUSUAL = 3.5  # robust standard deviations (Iglewicz and Hoaglin, 1993)
-SMALLEST_COHORT = 8  # fewer scans say nothing about what is usual
 _TO_SD = 1.4826  # median absolute deviation to standard deviation of a normal distribution
+
+
+@dataclass(frozen=True)
+class SummaryParameters:
+    """What is called unusual in a cohort."""
+
+    unusual: float = 3.5  # robust standard deviations (Iglewicz and Hoaglin, 1993)
+    smallest_cohort: int = 8  # in a smaller one nothing is called unusual
 
 
 @dataclass(frozen=True)
@@ -32,8 +38,8 @@ class QualityFigure:
     bad : {"high", "low"}
     floor : float
         The smallest standard deviation that counts, in the figure's unit (of its logarithm where ``least`` is set).
-    says : str
-        What an unusual value means, in words.
+    meaning : str
+        Of an unusual value, in words.
     look : str
         Where to look then.
     least : float
@@ -44,14 +50,14 @@ class QualityFigure:
     title: str
     bad: Literal["high", "low"]
     floor: float
-    says: str
+    meaning: str
     look: str
     least: float = 0.0
 
-    def badness(self, values: Floats) -> Floats:
+    def badness(self, values: Floats, smallest_cohort: int) -> Floats:
         """Robust z-scores towards the bad side, (k,); NaN values stay NaN, all NaN for small cohorts."""
         known = np.isfinite(values)
-        if known.sum() < SMALLEST_COHORT:
+        if known.sum() < smallest_cohort:
             return np.full(len(values), np.nan)
         scaled = np.log(np.maximum(values, self.least)) if self.least > 0 else values
         off = (scaled - np.median(scaled[known])) * (1.0 if self.bad == "high" else -1.0)
@@ -154,7 +160,9 @@ class SummaryRow:
 
 
 def summarise(
-    outcomes: Iterable[Outcome], stretch: Mapping[str, Mapping[str, float]] | None = None
+    outcomes: Iterable[Outcome],
+    stretch: Mapping[str, Mapping[str, float]] | None = None,
+    parameters: SummaryParameters | None = None,
 ) -> list[SummaryRow]:
     """One row a scan by id, with the figures that are unusual in this cohort.
 
@@ -164,16 +172,18 @@ def summarise(
         Gone through once.
     stretch : mapping from id to region to per cent, optional
         From :func:`breastmorph.batch.stretch.unexplained_stretch`.
+    parameters : SummaryParameters, optional
     """
+    p = parameters or SummaryParameters()
     rows = [_row(outcome, (stretch or {}).get(outcome.id, {})) for outcome in outcomes]
     rows.sort(key=lambda row: row.id)
     flags: list[list[Flag]] = [[] for _ in rows]
     for figure in FIGURES:
         values = np.array([row.figures.get(figure.name, np.nan) for row in rows])
-        scores = figure.badness(values)
-        for index in np.flatnonzero(scores > UNUSUAL):
+        scores = figure.badness(values, p.smallest_cohort)
+        for index in np.flatnonzero(scores > p.unusual):
             usual = float(np.nanmedian(values))
-            text = figure.says.format(value=f"{values[index]:.2g}", usual=f"{usual:.2g}")
+            text = figure.meaning.format(value=f"{values[index]:.2g}", usual=f"{usual:.2g}")
             flags[index].append(Flag(figure.name, float(scores[index]), f"{text}; {figure.look}"))
     return [
         replace(row, flags=tuple(sorted(found, key=lambda flag: -flag.score)))
@@ -186,46 +196,32 @@ def write_summary(
 ) -> list[SummaryRow]:
     """Write ``summary.csv``, one row a scan by id, and return the rows; parameters as in :func:`summarise`."""
     rows = summarise(outcomes, stretch)
-    write_file(path, _as_csv(rows).encode())
-    return rows
-
-
-def _as_csv(rows: Sequence[SummaryRow]) -> str:
-    """The text of ``summary.csv``."""
     columns = ["id", "status", *(figure.name for figure in FIGURES), "seconds", "flags", "message"]
     cells = (
         {
             "id": row.id,
             "status": row.status,
-            **{figure.name: _cell(row.figures.get(figure.name)) for figure in FIGURES},
-            "seconds": _cell(row.seconds),
+            **{name: f"{value:.4g}" for name, value in row.figures.items()},
+            "seconds": "" if row.seconds is None else f"{row.seconds:.4g}",
             "flags": "; ".join(flag.text for flag in row.flags),
             "message": row.message,
         }
         for row in rows
     )
-    return csv_text(columns, cells)
-
-
-def _cell(value: float | None) -> str:
-    """A figure with four digits; empty where it is not known."""
-    return "" if value is None else f"{value:.4g}"
+    write_file(path, csv_text(columns, cells).encode())
+    return rows
 
 
 def _row(outcome: Outcome, stretch: Mapping[str, float]) -> SummaryRow:
-    failed = outcome.status == "failed"
     figures = {
         **outcome.record.get("metrics", {}),
         **{f"stretch_{key}": part for key, part in stretch.items()},
     }
+    found = ((figure.name, figures.get(figure.name)) for figure in FIGURES)
     return SummaryRow(
         outcome.id,
-        "failed" if failed else "registered",
-        {figure.name: figures[figure.name] for figure in FIGURES if _is_number(figures.get(figure.name))},
+        "failed" if outcome.status == "failed" else "registered",
+        {name: value for name, value in found if isinstance(value, (int, float)) and math.isfinite(value)},
         sum(outcome.record.get("seconds", {}).values()) or None,
         outcome.message or "; ".join(outcome.warnings),
     )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and math.isfinite(value)

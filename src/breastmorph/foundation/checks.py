@@ -83,7 +83,7 @@ def check_texts(value: Any, what: str) -> list[str]:
         raise BreastMorphError(
             "{what} cannot be {value!r}", remedy, code="wrong-argument", what=what, value=value
         )
-    return [check_type(one, str, f"one of {what}", remedy) for one in value]
+    return [check_type(text, str, f"one of {what}", remedy) for text in value]
 
 
 def check_path(value: AnyPath, what: str = "the name of the file") -> Path:

@@ -46,8 +46,8 @@ class BreastMorphError(ValueError):
         code: str = "",
         **values: Any,
     ) -> None:
-        said, advice = (Message.of(text, values) for text in (cause, remedy))
-        self.finding = Finding(code or self.code, said, advice, "refusal")
+        stated, advice = (Message.of(text, values) for text in (cause, remedy))
+        self.finding = Finding(code or self.code, stated, advice, "refusal")
         self.code, self.where = self.finding.code, where
         super().__init__(self.cause, self.remedy, where)
 
@@ -108,7 +108,7 @@ class LandmarkProblem(BreastMorphError):
 
 @contextmanager
 def error_context(where: Path | None, kind: type[BreastMorphError] = BreastMorphError) -> Iterator[None]:
-    """Say where in errors of a kind that do not say it themselves."""
+    """Name the place in errors of a kind that do not name it themselves."""
     try:
         yield
     except kind as error:

@@ -1,4 +1,4 @@
-"""Locks on files that the system gives back when the last process that holds them has ended, in whatever way."""
+"""Locks on files that the system gives back when the last process that owns them has ended, in whatever way."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LOCKED_BYTE = 4096  # where the locked byte lies on Windows, so that the text b
 
 @dataclass(frozen=True)
 class FolderLock:
-    """Held as long as its file is open. Sent to a starting worker process, that process holds it too."""
+    """Owned as long as its file is open; a starting worker process that it is sent to owns it too."""
 
     descriptor: int | None
 
@@ -42,9 +42,9 @@ def locked_folder(folder: Path) -> Iterator[FolderLock]:
         Another run works in it, or the folder cannot be written to.
     """
     path = folder / _NAME
-    with ExitStack() as held:
+    with ExitStack() as stack:
         try:
-            descriptor = held.enter_context(locked_file(path, _PATIENCE))
+            descriptor = stack.enter_context(locked_file(path, _PATIENCE))
             os.ftruncate(descriptor, 0)
             os.write(descriptor, f"process {os.getpid()} on {platform.node()}".encode())
         except TimeoutError as error:
@@ -74,7 +74,7 @@ def locked_file(path: Path, patience: float = float("inf")) -> Iterator[int]:
     Raises
     ------
     TimeoutError
-        Others held it for longer than ``patience`` seconds.
+        Others kept it for longer than ``patience`` seconds.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:

@@ -162,32 +162,32 @@ def _eliminate(panel: Floats, update: Floats) -> None:
         for i in range(len(own)):
             own[i] *= scale
         for q in range(p + 1, k):
-            a, taken, other = panel[p, q], panel[p, q:], panel[q, q:]
+            a, done, other = panel[p, q], panel[p, q:], panel[q, q:]
             for i in range(len(other)):
-                other[i] -= a * taken[i]
+                other[i] -= a * done[i]
     for i in range(0, n - 1, 2):  # two rows and four columns at once: what is loaded is used eight times
-        one, two = update[i, : i + 1], update[i + 1, : i + 1]
+        upper, lower = update[i, : i + 1], update[i + 1, : i + 1]
         for p in range(0, k - 3, 4):
             a, b, c, d = panel[p, k + i], panel[p + 1, k + i], panel[p + 2, k + i], panel[p + 3, k + i]
             row = k + i + 1
             e, g, h, o = panel[p, row], panel[p + 1, row], panel[p + 2, row], panel[p + 3, row]
             w, x, y, z = panel[p, k:row], panel[p + 1, k:row], panel[p + 2, k:row], panel[p + 3, k:row]
-            for j in range(len(one)):
-                one[j] -= (a * w[j] + b * x[j]) + (c * y[j] + d * z[j])
-                two[j] -= (e * w[j] + g * x[j]) + (h * y[j] + o * z[j])
+            for j in range(len(upper)):
+                upper[j] -= (a * w[j] + b * x[j]) + (c * y[j] + d * z[j])
+                lower[j] -= (e * w[j] + g * x[j]) + (h * y[j] + o * z[j])
         for p in range(k - k % 4, k):
             a, e, w = panel[p, k + i], panel[p, k + i + 1], panel[p, k : k + i + 1]
-            for j in range(len(one)):
-                one[j] -= a * w[j]
-                two[j] -= e * w[j]
+            for j in range(len(upper)):
+                upper[j] -= a * w[j]
+                lower[j] -= e * w[j]
         for p in range(k):
             update[i + 1, i + 1] -= panel[p, k + i + 1] ** 2
     if n % 2:
-        one = update[n - 1]
+        upper = update[n - 1]
         for p in range(k):
             a, w = panel[p, k + n - 1], panel[p, k:]
-            for j in range(len(one)):
-                one[j] -= a * w[j]
+            for j in range(len(upper)):
+                upper[j] -= a * w[j]
 
 
 @compiled()

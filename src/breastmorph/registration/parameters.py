@@ -157,6 +157,15 @@ class EstimateParameters:
 
 
 @dataclass(frozen=True)
+class CohortPriorParameters:
+    """The prior that a first pass over a cohort gives the second one; see ``batch.cohort_prior``."""
+
+    enough: int = 20  # subjects to whom it can be fitted
+    most: int = 400  # subjects it is fitted to; more of them add nothing
+    groups: int = 8  # the prior of each is fitted to the others
+
+
+@dataclass(frozen=True)
 class AcceptanceParameters:
     """What is refused, and what the user is warned of."""
 
@@ -196,6 +205,7 @@ class RegistrationParameters:
     estimates: EstimateParameters = field(default_factory=EstimateParameters)
     acceptance: AcceptanceParameters = field(default_factory=AcceptanceParameters)
     mask: MaskParameters = field(default_factory=MaskParameters)
+    cohort_prior: CohortPriorParameters = field(default_factory=CohortPriorParameters)
     followed_nodes: int = 6  # of the coarse mesh, by each fine point; one more gives the radius
 
 

@@ -75,8 +75,8 @@ class Registrar:
         log = RegistrationLog()
         with one_thread():
             # Behind the rigid stage all is in template coordinates.
-            taken = prepare_scan(self.prepared, scan, log)
-            rigid = align_rigidly(self.prepared, taken, log, priors)
+            prepared_scan = prepare_scan(self.prepared, scan, log)
+            rigid = align_rigidly(self.prepared, prepared_scan, log, priors)
             warped = warp(self.prepared, rigid, log, priors)
             fine = refine(self.prepared, rigid, warped, log)
             return assess(self.prepared, rigid, fine, log)
@@ -90,7 +90,7 @@ def register(
 
 
 class RegistrationLog:
-    """What the stages say of themselves, written beside their values: seconds by step, metrics, warnings."""
+    """What the stages report of themselves, written beside their values: seconds by step, metrics, warnings."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
@@ -169,7 +169,7 @@ class RigidResult:
 
     Attributes
     ----------
-    taken : PreparedScan
+    prepared_scan : PreparedScan
     transform : Similarity
         From template to scan coordinates.
     target : Target
@@ -178,17 +178,21 @@ class RigidResult:
     mask : BreastMask
     """
 
-    taken: PreparedScan
+    prepared_scan: PreparedScan
     transform: Similarity
     target: Target
     marks: Landmarks
     mask: BreastMask
 
     @classmethod
-    def of(cls, taken: PreparedScan, transform: Similarity, marks: Landmarks) -> RigidResult:
+    def of(cls, prepared_scan: PreparedScan, transform: Similarity, marks: Landmarks) -> RigidResult:
         """A scan through a similarity, with its landmarks there."""
         return cls(
-            taken, transform, taken.target.seen_through(transform), marks, taken.mask_through(transform)
+            prepared_scan,
+            transform,
+            prepared_scan.target.seen_through(transform),
+            marks,
+            prepared_scan.mask_through(transform),
         )
 
     def distance_of(self, level: Level, points: Floats, max_angle: float) -> ScanDistance:
@@ -252,22 +256,25 @@ def prepare_scan(prepared: PreparedTemplate, scan: Scan, log: RegistrationLog) -
 
 
 def align_rigidly(
-    prepared: PreparedTemplate, taken: PreparedScan, log: RegistrationLog, priors: Sequence[ScorePrior] = ()
+    prepared: PreparedTemplate,
+    prepared_scan: PreparedScan,
+    log: RegistrationLog,
+    priors: Sequence[ScorePrior] = (),
 ) -> RigidResult:
     """The similarity that brings the template to the scan (section 3.2.1), twice where a sternum was found, not set."""
     template, coarse, parameters = prepared.template, prepared.coarse, prepared.parameters.rigid
     part = RigidPart(
-        taken.target,
+        prepared_scan.target,
         coarse.mesh,
         coarse.mask,
-        lambda transform, points: taken.mask_through(transform).at(points),
+        lambda transform, points: prepared_scan.mask_through(transform).at(points),
         template.landmarks.array(STERNUM),
-        taken.landmarks.only(STERNUM),
+        prepared_scan.landmarks.only(STERNUM),
     )
-    begin = landmark_alignment(template.landmarks, taken.landmarks, parameters)
+    begin = landmark_alignment(template.landmarks, prepared_scan.landmarks, parameters)
     align = align_about_x if parameters.about_x else align_by_sliding
     transform, iterations = align(part, begin, parameters)
-    rigid = RigidResult.of(taken, transform, taken.given.transformed(transform.inverse()))
+    rigid = RigidResult.of(prepared_scan, transform, prepared_scan.given.transformed(transform.inverse()))
     log.warn(judge_landmarks(rigid.marks))
     if rigid.mask.mirrored_side:
         log.warn(
@@ -282,8 +289,8 @@ def align_rigidly(
     log.count("rigid")
     acceptance = prepared.parameters.acceptance
     distance = rigid.distance_of(coarse, coarse.mesh.vertices, acceptance.facing)
-    log.warn(judge_thorax(distance.outside, taken.scan.id, acceptance))
-    found = any(end in taken.scan.landmarks.found for end in STERNUM)
+    log.warn(judge_thorax(distance.outside, prepared_scan.scan.id, acceptance))
+    found = any(end in prepared_scan.scan.landmarks.found for end in STERNUM)
     if found and prepared.basis is not None and not prepared.knows_bodies:
         rigid = realign_by_warp(prepared, rigid, priors)
         log.count("rigid")
@@ -297,7 +304,7 @@ def realign_by_warp(
 ) -> RigidResult:
     """The similarity read off the warped thorax, where the ends of the sternum were found and fix it badly.
 
-    Smoothness asks for the shortest way from wherever the template lies, so its best place is where the warped thorax
+    Smoothness asks for the shortest path from wherever the template lies, so its best place is where the warped thorax
     is nearest. What is known of trunks is seen from the sternum: with that prior the first place is kept.
     """
     vague = dict(rigid.marks.found)
@@ -311,7 +318,7 @@ def realign_by_warp(
     thorax = 1.0 - np.minimum(coarse.mask / breast, 1.0)
     transform = Similarity.fit(coarse.mesh.vertices, rigid.transform.apply(warped.anchors), thorax)
     marks = rigid.marks.transformed(transform.inverse().after(rigid.transform))
-    return RigidResult.of(rigid.taken, transform, marks)
+    return RigidResult.of(rigid.prepared_scan, transform, marks)
 
 
 def warp(
@@ -373,7 +380,7 @@ def assess(
     prepared: PreparedTemplate, rigid: RigidResult, fine: FineResult, log: RegistrationLog
 ) -> Registration:
     """The result in the scan's coordinates, with its metrics and what speaks against it."""
-    scan, level, distance = rigid.taken.scan, prepared.fine, fine.distance
+    scan, level, distance = rigid.prepared_scan.scan, prepared.fine, fine.distance
     metrics = {
         "distance_inside": distance.inside,
         "distance_outside": distance.outside,
@@ -389,7 +396,7 @@ def assess(
         log.warn(judge_breasts({side: float(part.mean()) for side, part in found.items()}, acceptance))
     mesh = TriangleMesh(rigid.transform.apply(fine.vertices), level.mesh.faces)
     if scan.mesh.is_coloured:
-        mesh = replace(mesh, colors=carried(mesh, rigid.taken.target.surface))
+        mesh = replace(mesh, colors=carried(mesh, rigid.prepared_scan.target.surface))
     return Registration(
         id=scan.id,
         mesh=mesh,
@@ -405,7 +412,7 @@ def assess(
         template=prepared.template,
         landmarks=scan.landmarks,
         to_file=scan.to_file,
-        estimated=rigid.taken.landmarks.only(scan.landmarks.unset),
+        estimated=rigid.prepared_scan.landmarks.only(scan.landmarks.unset),
     )
 
 
