@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import zip_longest
@@ -14,8 +13,6 @@ from typing import Any, Literal
 from breastmorph.batch.product import FailedScan, Product, Recipe, input_hashes
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.foundation.files import (
-    PART_FILES,
-    file_hash,
     json_text,
     make_folder,
     read_object,
@@ -24,6 +21,7 @@ from breastmorph.foundation.files import (
     write_if_new,
 )
 from breastmorph.foundation.messages import Finding, recorded
+from breastmorph.foundation.records import files_agree, remove_part_files
 from breastmorph.foundation.text import name_of
 from breastmorph.scan.check import ScanFiles
 
@@ -150,20 +148,17 @@ class RegisteredFolder:
         if recipe.pictures and any(place not in outputs for place in recipe.pictures.places(files.id)):
             return False
         try:
-            return bool(record.get("inputs") == input_hashes(files)) and all(
-                file_hash(self.output(name)) == digest for name, digest in outputs.items() if digest
-            )
+            if record.get("inputs") != input_hashes(files):
+                return False
         except FileProblem:
             return False
+        return files_agree({self.output(name): known for name, known in outputs.items()})
 
     def prepare(self) -> None:
         """Make the folders, and clear away what killed processes left half-written."""
         for folder in (self.path, self.registered):
             make_folder(folder)
-        for folder in (self.path, self.registered, self.failed, *map(self.path.joinpath, PICTURES)):
-            for left_over in folder.glob(PART_FILES):
-                with suppress(OSError):
-                    left_over.unlink(missing_ok=True)
+        remove_part_files(self.path, self.registered, self.failed, *map(self.path.joinpath, PICTURES))
 
     def store(self, product: Product | FailedScan) -> Outcome:
         """Keep what came of a scan.

@@ -16,7 +16,6 @@ from breastmorph import __version__
 from breastmorph.batch.product import Hashes
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.foundation.files import (
-    PART_FILES,
     file_hash,
     make_folder,
     plain,
@@ -25,6 +24,7 @@ from breastmorph.foundation.files import (
     write_file,
     write_if_new,
 )
+from breastmorph.foundation.records import files_agree, remove_part_files
 from breastmorph.paper.parameters import StudyParameters
 from breastmorph.paper.part import Made, Part, PartState, digest
 
@@ -130,22 +130,14 @@ class StudyFolder:
                 return PartState("missing", why=f"it needs {name}: {states[name].why}")
         key = part.key(states, program)
         record = self.record(part.name)
-        if record.get("key") == key and (not look_at_files or self._is_whole(record)):
+        places = {**record.get("outputs", {}), **record.get("timed", {})}
+        stated = {self.path / place: known for place, known in places.items()}
+        if record.get("key") == key and (not look_at_files or files_agree(stated)):
             return PartState(record["status"], key, record["digest"], record.get("why", ""))
         failure = read_object(self.failed / f"{part.name}.json")
         if failure.get("key") == key:
             return PartState("failed", key, why=str(failure.get("why", "unknown reason")))
         return PartState("missing", key, why="not computed yet")
-
-    def _is_whole(self, record: Mapping[str, Any]) -> bool:
-        try:
-            return all(
-                file_hash(self.path / place) == known
-                for kind in ("outputs", "timed")
-                for place, known in record.get(kind, {}).items()
-            )
-        except FileProblem:
-            return False
 
     def require_own(self) -> None:
         """Refuse a folder with files that are not a study's: a study removes what it takes for its own."""
@@ -207,10 +199,8 @@ class StudyFolder:
         for folder in (self.path, self.parts):
             make_folder(folder)
         shutil.rmtree(self.path / _SCRATCH, ignore_errors=True)
-        for folder in (self.path, self.parts, self.failed, self.path / "models", self.path / "figures"):
-            for left_over in folder.glob(PART_FILES):
-                with suppress(OSError):
-                    left_over.unlink(missing_ok=True)
+        models, figures = self.path / "models", self.path / "figures"
+        remove_part_files(self.path, self.parts, self.failed, models, figures)
 
     def describe(self, description: Mapping[str, Any]) -> None:
         """Write ``study.json`` where it does not say this already."""
