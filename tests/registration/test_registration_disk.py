@@ -12,7 +12,6 @@ from click.testing import CliRunner
 from breastmorph.batch.engine import register_batch
 from breastmorph.batch.executors import InProcess, LocalProcesses
 from breastmorph.cli import main
-from breastmorph.cli.wording import COMMAND
 from breastmorph.foundation import files
 from breastmorph.foundation.errors import FileProblem
 from breastmorph.mesh.files import save_mesh

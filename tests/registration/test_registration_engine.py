@@ -166,10 +166,10 @@ def test_what_nobody_foresaw_is_a_failed_scan_with_its_trace(rules, tmp_path, mo
     found = write_scans(tmp_path / "scans", 2)
     register = ProductMaker._product
 
-    def breaks(self, judged, scan, inputs):
+    def breaks(self, judged, scan, *others):
         if scan.id == "s00":
             raise ZeroDivisionError("of all things")
-        return register(self, judged, scan, inputs)
+        return register(self, judged, scan, *others)
 
     monkeypatch.setattr(ProductMaker, "_product", breaks)
     assert run(found, rules, tmp_path / "out") == {"s00": "failed", "s01": "registered"}
