@@ -145,9 +145,7 @@ def test_what_an_earlier_check_said_is_not_sought_again(rules, tmp_path, monkeyp
 
     monkeypatch.setattr(check, "recheck_landmarks", look)
     sought = ProductMaker(rules)(files)
-    said = PlausibilityReport.of(
-        check_scan(files, rules.check, from_npz(rules.template).as_reference).accepted()
-    )
+    said = PlausibilityReport.of(check_scan(files, rules.check, rules.template.as_reference).accepted())
     kept = PlausibilityReport.from_dict(json.loads(json.dumps(said.as_dict())))
     assert len(looked) == 2
     known = ProductMaker(replace(rules, checked={"s00": (input_hashes(files), kept)}))(files)
@@ -266,14 +264,14 @@ def test_one_folder_one_template(rules, tmp_path):
     assert len(list((out / "superseded").glob("*.ply"))) == 2
     assert set(run(found, other, out).values()) == {"registered"}
     kept = from_npz((out / "template.npz").read_bytes())
-    assert kept.mesh.n_vertices == from_npz(other.template).mesh.n_vertices
+    assert kept.mesh.n_vertices == other.template.mesh.n_vertices
 
 
 def test_the_template_travels_without_rounding(rules):
-    template = from_npz(rules.template)
+    template = rules.template
     rounded = from_npz(to_npz(template))
     assert (template.mesh.vertices != rounded.mesh.vertices).sum() > 0
-    assert replace(rules, template=to_npz(rounded)).common["template"] != rules.common["template"]
+    assert replace(rules, template=rounded).common["template"] != rules.common["template"]
 
 
 def test_the_folder_tells_what_it_holds(tmp_path):
