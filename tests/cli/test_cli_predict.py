@@ -135,7 +135,7 @@ def test_what_is_known_of_the_lost_breast_can_be_given(folder, tmp_path):
     assert json.loads(result.stdout)["given"] == ["an earlier scan"]
     refused = run(folder, *words, "--out", tmp_path / "no", "--set", "volume-left=300cc")
     assert refused.exit_code == 2
-    assert "tells nothing of the right breast" in refused.stderr
+    assert "says nothing about the right breast" in refused.stderr
     assert not (tmp_path / "no").exists()
 
 

@@ -244,7 +244,7 @@ def test_who_is_far_out_may_come_nearer(breast_model, editor, features):
         (["SN-NL=20cc"], [], "not measured in cc"),
         (["shoe size=40"], [], "'shoe size' is not known here"),
         (["SN-NL=20cm"], ["belly"], "'belly' cannot be held"),
-        (["N-NL=20cm"], [], "Measures are SN-XI"),
+        (["N-NL=20cm"], [], "The measures are SN-XI"),
         (["weight=70"], ["SN-NL", "tape projection-left"], "cannot be held"),
     ],
 )

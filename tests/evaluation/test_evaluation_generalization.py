@@ -132,5 +132,5 @@ def test_chosen_counts_are_those_of_the_whole_curve():
 
 
 def test_one_subject_is_a_named_error():
-    with pytest.raises(BreastMorphError, match="leaves nobody"):
+    with pytest.raises(BreastMorphError, match="too few to leave one out"):
         LeaveOneOut(cohort(1, 10, 0))

@@ -112,10 +112,10 @@ _OPTIONS = {
         "Give --replace to predict it nevertheless, as if it were missing"
     ),
     (
-        "Measures are none: the model has too few landmarks (complete them with "
+        "There are no measures: the model has too few landmarks (complete them with "
         "landmark_ids){absent}{columns}"
     ): N_(
-        "Measures are none: the model has too few landmarks (complete them with "
+        "There are no measures: the model has too few landmarks (complete them with "
         "--landmark-ids){absent}{columns}"
     ),
     "Use the exact version, or do not hold it": N_("Leave out --linear or that --hold"),

@@ -158,7 +158,7 @@ def resolve(
         elif feature is None:
             raise BreastMorphError(
                 "{name!r} cannot be held",
-                "Regions are {regions}. {known}",
+                "The regions are {regions}. {known}",
                 code="cannot-be-held",
                 name=text,
                 regions=list(REGIONS),
@@ -190,7 +190,7 @@ def _shift(column: str, request: Request, own: float | None) -> float:
         return amount
     if own is None:
         raise BreastMorphError(
-            "no shape tells its {column}",
+            "no shape has a value of {column}",
             "Say by how much it shall change, for example {column}=+3",
             column=column,
         )
@@ -202,9 +202,9 @@ def known(features: ModelFeatures, columns: Mapping[str, float | None]) -> Findi
     names, side = list(features.names), features.absent_side
     return note(
         "known-measures" if names else "known-measures/none",
-        "Measures are {names:measure}{absent}{columns}"
+        "The measures are {names:measure}{absent}{columns}"
         if names
-        else "Measures are none: the model has too few landmarks (complete them with "
+        else "There are no measures: the model has too few landmarks (complete them with "
         "landmark_ids){absent}{columns}",
         names=names,
         absent=note("known-measures/absent", " (the {side} breast is absent)", side=side) if side else "",

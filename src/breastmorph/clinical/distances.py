@@ -149,7 +149,10 @@ def parse_measure(text: str) -> tuple[str, str]:
     name = next((name for name in DISTANCES if same_name(name, label)), None) or _by_ends(label)
     if name is None or len(kinds) > 1:
         raise BreastMorphError(
-            "{text!r} is no measure", "Known are {distances}", text=text, distances=", ".join(DISTANCES)
+            "{text!r} is no measure",
+            "Known distances: {distances}",
+            text=text,
+            distances=", ".join(DISTANCES),
         )
     if kind not in DISTANCES[name].kinds:
         raise BreastMorphError(

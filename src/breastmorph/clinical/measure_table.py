@@ -226,7 +226,7 @@ class MeasureTable(Sequence[Measure]):
                     return one
         names = ", ".join(dict.fromkeys(one.name for one in self.measures))
         raise BreastMorphError(
-            "there is no measure {which!r} here", "Measures are {names}", which=which, names=names
+            "there is no measure {which!r} here", "The measures are {names}", which=which, names=names
         )
 
     def __repr__(self) -> str:

@@ -157,7 +157,7 @@ def _side_of(region: Bools, frame: MirrorFrame) -> str:
 
 def _no_thorax() -> BreastMorphError:
     return BreastMorphError(
-        "the missing region leaves no thorax to lay the scan on",
+        "the missing region leaves no thorax with which the scan can be aligned",
         "Paint a smaller region: one breast with its close surroundings",
     )
 

@@ -173,7 +173,7 @@ _NOTES = {
         "the outcome of an operation"
     ),
     "planned/edited": N_(
-        "The difference between the skin as it is and the likeliest shape with the wished "
+        "The difference between the skin as it is and the likeliest shape with the requested "
         "measures; not the outcome of an operation"
     ),
     "planned/synthetic": N_(

@@ -59,7 +59,7 @@ def with_measures(model: ShapeModel, prediction: Prediction, stated: Sequence[Re
             inside = (reading.gradient[region[reading.vertices]] ** 2).sum()
             if inside < _OWN * (reading.gradient**2).sum():
                 raise BreastMorphError(
-                    "{name} tells nothing of the {what}",
+                    "{name} says nothing about the {what}",
                     "State measures of the side that is predicted",
                     code="not-of-missing",
                     name=feature.name,
@@ -119,7 +119,7 @@ def _found(known: Mapping[str, Feature], request: Request) -> Feature:
     if name is None:
         raise BreastMorphError(
             "this model does not know {name!r}",
-            "Choose of {known}",
+            "Choose from {known}",
             name=request.name,
             known=", ".join(known),
         )

@@ -150,7 +150,7 @@ def _registered(folder: Path, place: Path, on_packed: OnPacked | None) -> Cohort
 def _subjects(folder: Path) -> list[_Subject]:
     if not (folder / "registered").is_dir():
         raise FileProblem(
-            "this is no folder of registered scans",
+            "this is not a folder of registered scans",
             "Give the folder into which scans were registered; for meshes made elsewhere, also their "
             "landmarks",
             folder,

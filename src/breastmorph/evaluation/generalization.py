@@ -18,6 +18,7 @@ from breastmorph.evaluation.specificity import draw_coefficients, spatial_order
 from breastmorph.evaluation.training_set import Curve, Regions, curves_by_region, region_columns
 from breastmorph.foundation.arrays import Floats, Ints
 from breastmorph.foundation.errors import BreastMorphError
+from breastmorph.foundation.language import Plural
 from breastmorph.foundation.machine import one_thread
 from breastmorph.mesh.closest import Surface
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -53,10 +54,11 @@ class LeaveOneOut:
         self.most_components = len(shapes) - int(sizes.max()) - 1 if len(first) > 1 else -1
         if self.most_components < 0:
             raise BreastMorphError(
-                "leaving one out of {n_first} subject{value} leaves nobody",
+                Plural(
+                    "{n} subject is too few to leave one out", "{n} subjects are too few to leave one out"
+                ),
                 "Give at least 2, better 10 or more",
-                n_first=len(first),
-                value="s" if len(first) != 1 else "",
+                n=len(first),
             )
         self.mean = shapes.mean(axis=0, dtype=np.float64)
 

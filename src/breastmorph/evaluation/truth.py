@@ -98,7 +98,7 @@ def load_tie(folder: Path, template: Template) -> Tie:
             )
     except _DAMAGED as error:
         raise FileProblem(
-            "this is no truth of a phantom cohort ({why})",
+            "these are not the true values of a phantom cohort ({why})",
             "Give the truth/ folder of `breastmorph phantom`",
             path,
             why=str(error),
@@ -127,7 +127,10 @@ def load_truth(path: Path, tie: Tie) -> SubjectTruth:
             )
     except _DAMAGED as error:
         raise FileProblem(
-            "this is no truth file ({why})", "Make it with `breastmorph phantom`", path, why=str(error)
+            "this is not a file of true values ({why})",
+            "Make it with `breastmorph phantom`",
+            path,
+            why=str(error),
         ) from error
 
 

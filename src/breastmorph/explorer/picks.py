@@ -265,7 +265,7 @@ def page_facts() -> dict[str, Any]:
 def landmark_name(value: Any) -> str:
     """The landmark that a request names."""
     if value not in NAMES:
-        raise bad_request("this is no landmark", "Known are {names}", names=", ".join(NAMES))
+        raise bad_request("this is not a landmark", "Known names: {names}", names=", ".join(NAMES))
     return str(value)
 
 

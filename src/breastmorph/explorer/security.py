@@ -63,7 +63,7 @@ class Keys:
                 raise RequestProblem(
                     403,
                     "this address was opened before, and each works once",
-                    "Open the newest address in the terminal, or the file open.html that it names. If somebody else "
+                    "Open the newest address in the terminal, or the file open.html that it names. If another person "
                     "opened it, end the explorer with Ctrl-C",
                     code="used-address",
                 )

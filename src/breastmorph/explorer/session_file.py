@@ -154,7 +154,7 @@ def opened(path: Path, model: str, n_vertices: int, largest: int) -> SavedSessio
             return SavedSession(notes, files, *scan, _patient(notes, archive, members, n_vertices))
     except (zipfile.BadZipFile, zipfile.LargeZipFile, NotImplementedError, EOFError, OSError) as error:
         raise FileProblem(
-            "this is no session file, or it is damaged ({why})", _REMEDY, why=printable(str(error), 160)
+            "this is not a session file, or it is damaged ({why})", _REMEDY, why=printable(str(error), 160)
         ) from error
     except Exception as error:  # a damaged archive raises more kinds than can be listed
         if isinstance(error, FileProblem):
@@ -203,7 +203,7 @@ def _notes(data: bytes) -> dict[str, Any]:
         raise FileProblem("the notes of the session file are too large", _REMEDY)
     notes = json.loads(data)
     if not isinstance(notes, dict) or notes.get("kind") not in _KINDS:
-        raise FileProblem("this is no session file", "Give a file that the explorer saved")
+        raise FileProblem("this is not a session file", "Give a file that the explorer saved")
     for part in ("edit", "prediction", "scan", "patient"):
         if not isinstance(notes.get(part), (dict, type(None))):
             raise FileProblem("the session file is damaged: {part}", _REMEDY, part=part)

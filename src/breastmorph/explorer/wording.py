@@ -71,10 +71,10 @@ _CONTROLS = {
     ),
     "{name} {mean:.0f} ± {sd:.0f} mm": N_("{name:measure} {mean:cm} ± {sd:cm} cm"),
     (
-        "Measures are none: the model has too few landmarks (complete them with "
+        "There are no measures: the model has too few landmarks (complete them with "
         "landmark_ids){absent}{columns}"
     ): N_(
-        "Measures are none: the model has too few landmarks (place them on the Model tab){absent}{columns}"
+        "There are no measures: the model has too few landmarks (place them on the Model tab){absent}{columns}"
     ),
 }
 

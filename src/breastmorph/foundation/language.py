@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from gettext import NullTranslations, translation
+from numbers import Integral
 from pathlib import Path
 from typing import NamedTuple
 
@@ -57,7 +58,9 @@ class Language:
     def template(self, english: str | Plural, n: object = 1) -> str:
         """A template in this language, that for ``n`` things where it has several."""
         if isinstance(english, Plural):
-            return self.catalogue.ngettext(english.one, english.many, n if isinstance(n, int) else 2)
+            return self.catalogue.ngettext(
+                english.one, english.many, int(n) if isinstance(n, Integral) else 2
+            )
         return self.text(english)
 
     def number(self, written: str) -> str:

@@ -216,7 +216,7 @@ class Similarity:
         arrays = ((self.rotation, (3, 3)), (self.translation, (3,)))
         if not all(isinstance(one, np.ndarray) and one.shape == shape for one, shape in arrays):
             raise BreastMorphError(
-                "this is no similarity transform",
+                "this is not a similarity transform",
                 "Give arrays: a rotation of shape (3, 3) and a translation of shape (3,)",
             )
         check_float(self.scale, "the scale of a similarity transform")

@@ -457,7 +457,7 @@ class ShapeModel(Shown):
             if name is None:
                 raise LandmarkProblem(
                     "landmark {label!r} is not known",
-                    "Names are {names}",
+                    "The names are {names}",
                     label=label,
                     names=", ".join(NAMES),
                 )

@@ -39,7 +39,7 @@ class Recorded:
             return cls(**{name: _read(kinds[name], record[name]) for name in names})
         except (KeyError, TypeError, ValueError) as error:
             raise BreastMorphError(
-                "this is no record of {name} ({why!r})",
+                "this is not a record of {name} ({why!r})",
                 "Compute this part again",
                 name=cls.__name__,
                 why=str(error),

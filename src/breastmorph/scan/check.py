@@ -19,7 +19,7 @@ from breastmorph.foundation.errors import (
     MeshProblem,
     error_context,
 )
-from breastmorph.foundation.language import N_
+from breastmorph.foundation.language import N_, Plural
 from breastmorph.foundation.messages import Finding, note, repair, warning
 from breastmorph.foundation.text import name_of
 from breastmorph.mesh import files as mesh_files
@@ -479,44 +479,52 @@ def _scale_of_set_landmarks(
 _REPAIRS = {
     "non-finite-vertices": (
         geometry.without_non_finite,
-        N_("{n:,} vertices with NaN or infinite coordinates removed"),
+        Plural(
+            "{n:,} vertex with NaN or infinite coordinates removed",
+            "{n:,} vertices with NaN or infinite coordinates removed",
+        ),
         N_(
             "too damaged to repair: {n:,} vertices with NaN or infinite coordinates on {share:.0%} of the faces"
         ),
     ),
     "unreferenced-vertices": (
         geometry.without_unreferenced,
-        N_("{n:,} vertices without faces removed"),
+        Plural("{n:,} vertex without faces removed", "{n:,} vertices without faces removed"),
         N_("too damaged to repair: {n:,} vertices without faces on {share:.0%} of the faces"),
     ),
     "duplicate-vertices": (
         geometry.welded,
-        N_("{n:,} duplicate vertices joined"),
+        Plural("{n:,} duplicate vertex joined", "{n:,} duplicate vertices joined"),
         N_("too damaged to repair: {n:,} duplicate vertices on {share:.0%} of the faces"),
     ),
     "degenerate-faces": (
         geometry.without_degenerate_faces,
-        N_("{n:,} faces without area removed"),
+        Plural("{n:,} face without area removed", "{n:,} faces without area removed"),
         N_("too damaged to repair: {n:,} faces without area on {share:.0%} of the faces"),
     ),
     "duplicate-faces": (
         geometry.without_duplicate_faces,
-        N_("{n:,} duplicate faces removed"),
+        Plural("{n:,} duplicate face removed", "{n:,} duplicate faces removed"),
         N_("too damaged to repair: {n:,} duplicate faces on {share:.0%} of the faces"),
     ),
     "non-manifold-edges": (
         geometry.without_non_manifold_edges,
-        N_("faces at {n:,} non-manifold edges removed"),
+        Plural("faces at {n:,} non-manifold edge removed", "faces at {n:,} non-manifold edges removed"),
         N_("too damaged to repair: faces at {n:,} non-manifold edges on {share:.0%} of the faces"),
     ),
     "inconsistent-orientation": (
         geometry.consistently_oriented,
-        N_("{n:,} faces turned to agree with their neighbours"),
+        Plural(
+            "{n:,} face turned to agree with its neighbours",
+            "{n:,} faces turned to agree with their neighbours",
+        ),
         N_("too damaged to repair: {n:,} faces on {share:.0%} of the faces"),
     ),
     "pinched-vertices": (
         geometry.without_pinches,
-        N_("{n:,} vertices split where only corners touched"),
+        Plural(
+            "{n:,} vertex split where only corners touched", "{n:,} vertices split where only corners touched"
+        ),
         N_("too damaged to repair: {n:,} vertices on {share:.0%} of the faces"),
     ),
 }

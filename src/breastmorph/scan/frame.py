@@ -166,7 +166,7 @@ def landmark_axes(landmarks: Landmarks, front: Floats | None = None) -> Floats:
     left = left - (left @ sternum) * sternum
     if np.linalg.norm(left) < 10.0:
         raise LandmarkProblem(
-            "nipples and sternum lie on one line, so left and right cannot be told",
+            "nipples and sternum lie on one line, so left and right cannot be distinguished",
             "Check the positions of the nipples, sternal notch and xiphoid",
         )
     left = _unit(left)

@@ -52,7 +52,7 @@ def point_of(label: str, coordinates: Any) -> Point:
     """Three finite numbers from whatever a file gave for a landmark."""
     shown = f"landmark {label[:60]!r}"
     if not isinstance(coordinates, list | tuple) or len(coordinates) != 3:
-        raise LandmarkProblem("{shown} has not three coordinates", "Give x, y and z", shown=shown)
+        raise LandmarkProblem("{shown} does not have three coordinates", "Give x, y and z", shown=shown)
     point = []
     for value in coordinates:
         try:
@@ -351,7 +351,7 @@ def read_table(text: str) -> LabelledPoints:
     """Points from a table: ``name,x,y,z`` or bare ``x,y,z``; commas, semicolons, tabs or blanks between."""
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if not lines:
-        raise FileProblem("the file holds no landmarks", "Expected are lines of name,x,y,z")
+        raise FileProblem("the file holds no landmarks", "Lines of name,x,y,z are expected")
     mark = next((mark for mark in (";", "\t", ",") if mark in lines[0]), None)
     if mark is None:
         rows = [line.split() for line in lines]
@@ -524,7 +524,7 @@ def read_landmarks(path: AnyPath, order: Sequence[str] | None = None) -> Landmar
             found = _named(found, assumed)
         elif any(not label for label, _ in found.points):
             raise LandmarkProblem(
-                "the file is a bare list of coordinates without names",
+                "the file is a list of coordinates without names",
                 "Give the order of the names, or write lines of name,x,y,z",
                 code="unusable-landmarks/bare-list",
             )
@@ -570,7 +570,7 @@ def _named(found: LabelledPoints, order: Sequence[str]) -> LabelledPoints:
     if strange:
         raise LandmarkProblem(
             "the order names {strange!r}, which is no landmark",
-            "Known are {names}",
+            "Known names: {names}",
             strange=strange[0],
             names=", ".join(NAMES),
         )

@@ -182,7 +182,7 @@ def suspicions(
         return [
             warning(
                 "landmarks-of-another",
-                "the skin at the nipples' landmarks has not the shape of a nipple",
+                "the skin at the nipples' landmarks does not have the shape of a nipple",
                 "Check that the landmarks are this scan's, and that the breasts are bare",
             )
         ]

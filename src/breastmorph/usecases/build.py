@@ -143,7 +143,7 @@ def choose_subjects(
     if unknown:
         raise BreastMorphError(
             "there is no subject {unknown!r} to leave out",
-            "Subjects are {ids}",
+            "The subjects are {ids}",
             unknown=unknown[0],
             ids=", ".join(cohort.ids[:12]),
         )

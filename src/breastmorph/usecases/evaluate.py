@@ -70,7 +70,7 @@ def evaluate(request: EvaluateRequest, progress: Steps = no_steps) -> EvaluatedM
         where = request.subjects.where or (stated if isinstance(stated, str) else None)
         if where and request.subjects.table is None and isinstance(request.subjects.of, Path):
             raise BreastMorphError(
-                'the subjects are those with "{wheres}", which only a table can tell',
+                'the subjects are chosen by "{wheres}", which needs a table',
                 "Give the table too",
                 wheres=where,
             )

@@ -115,10 +115,10 @@ export function startEditingTab(page) {
     part("edit-changes").hidden = !main.length;
     part("edit-changes").tBodies[0].replaceChildren(...main.map(change => make("tr", { id: `change-${change.name}`,
       className: change.requested !== null ? "set" : "" },
-    make("th", { scope: "row" }, wording(change), make("small", {}, change.requested !== null ? ` ${t("wished")}` : change.held ? ` ${t("held")}` : "")),
+    make("th", { scope: "row" }, wording(change), make("small", {}, change.requested !== null ? ` ${t("requested")}` : change.held ? ` ${t("held")}` : "")),
     make("td", {}, quantity(change.before, change.unit)), make("td", {}, withSpread({ ...change, value: change.after })))));
     const { held_by_itself: held, not_held: free } = result;
-    part("hold-note").textContent = held ? t`The ${t(held)} breast is held by itself, because your wishes are about the other one. Untick it to let it change.`
+    part("hold-note").textContent = held ? t`The ${t(held)} breast is held by itself, because your changes are to the other one. Untick it to let it change.`
       : free ? t`The ${t(free)} breast could not be held with these values: it changed too. See the table below.`
         : HOLDS;
   }

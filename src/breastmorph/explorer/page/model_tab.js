@@ -56,7 +56,7 @@ export function startModelTab(page) {
         make("button", { id: "model-pick", onclick: () => page.pickOnMean() }, t("Place them now")));
     } else {
       box.replaceChildren(
-        make("p", {}, built ? t("This model was built here and is gone when this window is closed. Save it to keep it.")
+        make("p", {}, built ? t("This model was built here and is lost when this window is closed. Save it to keep it.")
           : t("The model knows its landmarks now, until this window is closed. Save it with them to keep them.")),
         make("button", { id: "model-save", onclick: () => attempt(async () => {
           await download("GET", "api/model/file", undefined, "model.h5");

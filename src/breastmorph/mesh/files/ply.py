@@ -304,7 +304,7 @@ def _texture_coordinates(
     by_corner = face.get("texcoord")
     if len(faces) and corners is not None and corners.counts is not None and by_corner is not None:
         if by_corner.counts is None or not np.array_equal(by_corner.counts, 2 * corners.counts):
-            raise damaged("a face has not two texture coordinates per corner")
+            raise damaged("a face does not have two texture coordinates per corner")
         uv = by_corner.flat.astype(np.float64).reshape(-1, 2)
         return uv.reshape(-1, 3, 2) if order is None else uv[order]
     for u, v in _VERTEX_UV:

@@ -66,7 +66,7 @@ def _text_corners(data: bytes) -> Floats:
     corners = re.findall(rb"\n[ \t]*vertex[ \t]+(\S+)[ \t]+(\S+)[ \t]+(\S+)[ \t]*(?=\n)", text)
     facets = len(re.findall(rb"\n[ \t]*endfacet\b", text))
     if len(corners) != 3 * facets or facets != len(re.findall(rb"\n[ \t]*facet\b", text)):
-        raise damaged("an STL facet has not exactly three corners of three numbers")
+        raise damaged("an STL facet does not have exactly three corners of three numbers")
     return floats([number for corner in corners for number in corner], "STL corner").reshape(-1, 3)
 
 

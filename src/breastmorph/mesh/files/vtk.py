@@ -416,7 +416,7 @@ class _XmlReader:
         if compressor not in ("", "vtkZLibDataCompressor"):
             raise FileProblem(
                 "the compression {compressor} is not read",
-                "Save the file with zlib or none",
+                "Save the file with zlib compression, or uncompressed",
                 compressor=printable(compressor),
             )
         self.compressed = bool(compressor)

@@ -149,7 +149,7 @@ def _checked_mirror(mirror: NDArray[Any] | None, n_vertices: int) -> NDArray[Any
     if mirror.shape != (n_vertices,) or mirror.dtype.kind not in "iu":
         raise damaged("the mirror permutation does not fit the vertices")
     if mirror.min() < 0 or mirror.max() >= n_vertices or (mirror[mirror] != np.arange(n_vertices)).any():
-        raise damaged("the mirror permutation is none")
+        raise damaged("the mirror permutation is not a permutation")
     return mirror.astype(np.int64)
 
 
@@ -356,7 +356,7 @@ def model_from_npz(data: bytes) -> ShapeModel:
     with open_archive(data) as parts:
         if "kind" not in parts or str(parts["kind"]) != _KIND:
             raise FileProblem(
-                "this NPZ file is no model", "Give a file that `breastmorph build` or `convert` wrote"
+                "this NPZ file is not a model", "Give a file that `breastmorph build` or `convert` wrote"
             )
         names = parts["landmark_names"].tolist()
         found = parts["landmark_vertices"]  # truth values would choose vertices, not number them
@@ -516,7 +516,7 @@ def load_model(path: AnyPath, landmark_ids: Mapping[str, int] | None = None) -> 
     data = read_bytes(path, _LARGEST)
     kind = "HDF5" if data.startswith(_HDF5) else "NPZ" if data.startswith(_ZIP) else "HDF5-JSON"
     if kind == "HDF5-JSON" and not data[:64].lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
-        raise FileProblem("this is no model file", _SUPPORTED, path)
+        raise FileProblem("this is not a model file", _SUPPORTED, path)
     with problems_of(path, kind):
         if kind == "NPZ":
             model = model_from_npz(data)
@@ -642,7 +642,7 @@ def load_landmark_ids(path: str | Path) -> dict[str, int]:
     except (ValueError, RecursionError) as error:
         if isinstance(error, BreastMorphError):
             raise
-        why = Message("this is no JSON ({why})", {"why": str(error)})
+        why = Message("this is not JSON ({why})", {"why": str(error)})
         raise FileProblem(why, 'Write {"xiphoid": 15120, ...}', path) from error
     if not isinstance(content, dict) or not all(
         type(vertex) is int and abs(vertex) < 2**31 and len(label) < 100 for label, vertex in content.items()
