@@ -122,10 +122,24 @@ def _templates(node: ast.expr, constants: dict[str, ast.expr]) -> Iterator[str]:
         yield node.value
 
 
+def _reworded(source: str) -> set[str]:
+    """Sentences that an audience is given in other words."""
+    return {
+        key.value
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Dict)
+        for key, value in zip(node.keys, node.values, strict=True)
+        if isinstance(key, ast.Constant) and isinstance(value, ast.Call)
+    }
+
+
 def of_sources(folder: Path = PACKAGE) -> Iterator[str]:
     """What is wrong with the sentences of the sources."""
+    known = {text for _, text in of_package(folder)}
     for path in sorted(folder.rglob("*.py")):
         source = path.read_text("utf-8")
+        if path.name == "wording.py":
+            yield from (f"{path}: {text!r} is never raised" for text in _reworded(source) - known)
         yield from (f"{path}: {problem}" for problem in raised_wrongly(source))
         if path.relative_to(folder).parts[0] not in OF_COMMANDS:
             for _, text in of_source(source):

@@ -20,6 +20,7 @@ from breastmorph.foundation.arrays import Floats
 from breastmorph.foundation.checks import AnyPath, check_path
 from breastmorph.foundation.errors import BreastMorphError, FileProblem
 from breastmorph.foundation.files import json_text, read_object, write_file
+from breastmorph.foundation.language import Plural
 from breastmorph.foundation.messages import Finding, warning
 from breastmorph.mesh.files import READABLE
 from breastmorph.scan.check import ScanFiles, find_scans
@@ -293,7 +294,10 @@ def repeat_study(
         (
             warning(
                 "few-repeated",
-                "only {n} people were scanned again; their spread is known poorly",
+                Plural(
+                    "only {n} person was scanned again; the spread is known poorly",
+                    "only {n} people were scanned again; their spread is known poorly",
+                ),
                 "Scan ten people or more",
                 n=len(comparisons),
             ),

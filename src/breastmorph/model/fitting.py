@@ -18,6 +18,7 @@ from scipy.spatial import cKDTree
 
 from breastmorph.foundation.arrays import Bools, Floats, Ints, Shown, doubted
 from breastmorph.foundation.errors import BreastMorphError, LandmarkProblem, MeshProblem
+from breastmorph.foundation.language import Plural
 from breastmorph.foundation.machine import in_one_thread
 from breastmorph.foundation.messages import Finding, note, warning
 from breastmorph.mesh.closest import Surface
@@ -904,7 +905,10 @@ def shared_landmarks(model: ShapeModel, landmarks: Landmarks) -> tuple[str, ...]
     if len(names) < 3:
         known = list(model.landmark_ids) or ["none"]
         raise LandmarkProblem(
-            "model and target share only {n} landmarks; a pose needs three",
+            Plural(
+                "model and target share only {n} landmark; a pose needs three",
+                "model and target share only {n} landmarks; a pose needs three",
+            ),
             "The model knows {known:landmark}; landmark_ids adds more. Or leave the landmarks out",
             code="missing-landmarks/shared",
             n=len(names),

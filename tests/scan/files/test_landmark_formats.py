@@ -268,7 +268,7 @@ def test_given_twice_under_one_json_key(tmp_path):
     ("a.csv", "name,x,y,z\nSN,1,2\n", "'SN'.* has 3 fields"),
     ("a.pp", "<PickedPoints><point x='1' y='2' name='SN'/></PickedPoints>", "'SN' has the coordinate 'None'"),
     ("a.pp", "<PickedPoints><point x='1' y='2' z='-inf' name='SN'/></PickedPoints>", "not finite"),
-    ("a.mrk.json", json.dumps(markups([{"label": "SN", "position": [1, 2]}])), "not three"),
+    ("a.mrk.json", json.dumps(markups([{"label": "SN", "position": [1, 2]}])), "does not have three"),
     ("a.mrk.json", json.dumps(markups([SLICER_POINT], coordinateSystem="XYZ")), "coordinate system 'XYZ'"),
     ("a.fcsv", FCSV_COLUMNS + "0,1,2,inf,0,0,0,1,1,1,0,SN,,\n", "not finite"),
     ("a.fcsv", f"# CoordinateSystem = 7\n{FCSV_COLUMNS}0,1,2,3,0,0,0,1,1,1,0,SN,,\n", "system '7'"),
