@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from breast_cohort import breast_model, breast_shapes
 from breastmorph.cli import main
-from breastmorph.cohort import correspondence
+from breastmorph.cohort import reading
 from breastmorph.mesh.files import load_mesh, save_mesh
 from breastmorph.mesh.geometry import Similarity
 from breastmorph.mesh.triangle_mesh import TriangleMesh
@@ -242,7 +242,7 @@ def region(folder, template):
 @pytest.mark.slow
 def test_a_painted_region_of_a_mesh_that_is_read_once(folder, tmp_path, breast_template, monkeypatch):
     read = []
-    monkeypatch.setattr(correspondence, "load_mesh", lambda path: read.append(path) or load_mesh(path))
+    monkeypatch.setattr(reading, "load_mesh", lambda path: read.append(path) or load_mesh(path))
     painted = region(tmp_path, breast_template)
     words = ("--region", painted, "--out", tmp_path / "out", "--no-sheet", "--samples", 0, "--json")
     result = run(folder, folder / "registered/two.ply", *words)
