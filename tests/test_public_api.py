@@ -55,7 +55,7 @@ PROMISED = {
     ),
     "RegistrationParameters": (
         "rigid warp initial coarse fine tightest use_masks dense dense_edge "
-        "relaxation absent estimates acceptance mask followed_nodes"
+        "relaxation absent estimates acceptance mask cohort_prior followed_nodes"
     ),
     "StageMetrics": "name seconds iterations distance_inside distance_outside landmark_residuals trace",
     "Trace": "stiffness energy distance",

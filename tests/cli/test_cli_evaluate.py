@@ -180,10 +180,10 @@ def test_truth_of_another_template_is_a_message(folder, tmp_path, small_template
     [
         (("model.h5", "--scans", "cohort"), "need --cohort"),
         (("model.h5", "--cohort", "cohort", "--landmarks", "nowhere"), "--landmarks belongs to --scans"),
-        (("model.h5", "--cohort", "nowhere"), "no folder of registered scans"),
+        (("model.h5", "--cohort", "nowhere"), "not a folder of registered scans"),
         (("nothing.h5",), "nothing.h5"),
         (("cohort.csv",), "cohort.csv"),
-        (("model.h5", "--cohort", "cohort", "--truth", "cohort"), "no truth"),
+        (("model.h5", "--cohort", "cohort", "--truth", "cohort"), "not the true values"),
         (("model.h5", "--cohort", "cohort", "--scans", "nowhere"), "no such file"),
         (("model.h5", "--cohort", "cohort", "--exclude", "zzz"), "no subject 'zzz'"),
         (("model.h5", "--cohort", "cohort", "--samples", "0"), "samples"),

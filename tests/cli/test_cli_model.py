@@ -128,7 +128,7 @@ def test_bad_wishes_end_with_2_and_a_reason(folder, tmp_path, options, says):
 def test_no_registered_folder_is_said(tmp_path):
     result = run("build", tmp_path, "-o", tmp_path / "m.h5")
     assert result.exit_code == 2
-    assert "no folder of registered scans" in result.stderr
+    assert "not a folder of registered scans" in result.stderr
 
 
 def test_sample_writes_the_models_shapes_and_a_sheet(folder, tmp_path):
@@ -191,7 +191,7 @@ def test_what_is_no_model_is_refused(tmp_path, monkeypatch, command):
     (tmp_path / "x.h5").write_bytes(b"no model")
     result = run(command[0], "x.h5", *command[1:], *(["y.h5"] if command == ["convert"] else []))
     assert result.exit_code == 2
-    assert "no model file" in result.stderr
+    assert "not a model file" in result.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["x.h5"]
 
 

@@ -143,7 +143,7 @@ def test_a_stated_volume_moves_the_breast_and_is_no_longer_doubted(strangers):
 
 def test_what_is_stated_of_the_other_side_is_refused(strangers):
     found = predictor("surface").predict(strangers[0])
-    for text, why in (("volume-left=300cc", "nothing of the right"), ("waist=80cm", "does not know")):
+    for text, why in (("volume-left=300cc", "nothing about the right"), ("waist=80cm", "does not know")):
         with pytest.raises(BreastMorphError, match=why):
             with_measures(model(), found, [parse_request(text)])
 

@@ -66,12 +66,12 @@ def test_a_tie_carries_values_from_the_topology_to_the_template():
 def test_a_foreign_file_is_a_named_error(tmp_path):
     np.savez(tmp_path / "x.npz", points=np.zeros(3))
     tie = Tie(np.zeros((1, 3), dtype=np.int64), np.ones((1, 3)) / 3)
-    with pytest.raises(FileProblem, match="no truth file"):
+    with pytest.raises(FileProblem, match="not a file of true values"):
         load_truth(tmp_path / "x.npz", tie)
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut off", b"no archive"])
 def test_a_damaged_truth_is_named(content, tmp_path):
     (tmp_path / "topology.npz").write_bytes(content)
-    with pytest.raises(FileProblem, match="no truth of a phantom"):
+    with pytest.raises(FileProblem, match="not the true values of a phantom"):
         load_tie(tmp_path, default_template())

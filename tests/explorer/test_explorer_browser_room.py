@@ -401,7 +401,7 @@ def test_every_tab_is_accessible_and_speaks_german_on_all_screens(browser, entra
         page.wait_for_selector("#strip-SN-NL")
         assert "," in page.inner_text("#strip-SN-NL")
         assert "Drosselgrube" in page.inner_text("#strip")
-        assert page.inner_text(".bv-side-left") == "Rechts der Patientin"
+        assert page.inner_text(".bv-side-left") == "Rechte Seite der Patientin"
         registered(page, folder, "p017_2024-03-05")
         assert "5. März 2024" in page.inner_text("#cases-list")
         assert page.inner_text("[data-landmark=xiphoid]").startswith("✓")

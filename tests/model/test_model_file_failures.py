@@ -178,7 +178,7 @@ def test_npz_with_pickles_or_false_sizes_is_refused(model, tmp_path):
     np.savez(path, kind=np.array([{"a": 1}], dtype=object))
     assert refused(path)
     np.savez(path, kind=np.array("something else"))
-    assert "no model" in refused(path)
+    assert "not a model" in refused(path)
     save_model(model, path)
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(

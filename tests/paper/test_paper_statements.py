@@ -67,9 +67,9 @@ def test_p_values_read_well():
 
 
 def test_a_foreign_record_is_a_named_error():
-    with pytest.raises(BreastMorphError, match="no record of OperatedExperiment"):
+    with pytest.raises(BreastMorphError, match="not a record of OperatedExperiment"):
         OperatedExperiment.from_record({"ids": []})
-    with pytest.raises(BreastMorphError, match="no record of Comparison"):
+    with pytest.raises(BreastMorphError, match="not a record of Comparison"):
         Comparison.from_record({})
 
 

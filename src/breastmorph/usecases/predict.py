@@ -76,7 +76,7 @@ class PredictResult:
     was_absent : bool
         Whether there was no breast where one is predicted.
     nipples : tuple of PredictedNipple
-    difference : Lacking
+    difference : MissingVolume
         What lies between the chest as it is and the prediction.
     """
 
