@@ -1,1 +1,1 @@
-"""What everybody uses and nothing of which knows a mesh: errors, arrays, files, processes, the machine."""
+"""What all layers use and nothing of which knows a mesh: errors, arrays, files, processes, the machine."""

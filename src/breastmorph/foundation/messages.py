@@ -4,7 +4,7 @@ A sentence stands where it is raised, as a template of :meth:`str.format`. Besid
 ``{x:landmark}``, ``{x:measure}``, ``{x:pair}``, ``{x:side}`` and ``{x:word}``, which are words on pages and codes
 elsewhere; ``{x:length}``, a length in mm with its unit, which pages give in cm, and ``{x:cm}``, the number alone;
 ``{x:remedy}``, the advice of a finding (``{x}`` is what it finds). What stands behind ``|`` joins the parts of a list.
-A message without values is said as it is written, whatever braces it has.
+A message without values is given as it is written, whatever braces it has.
 """
 
 from __future__ import annotations
