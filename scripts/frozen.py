@@ -163,11 +163,9 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     torsos = None if options.torsos is None else options.torsos.resolve()
     make(Commands(options.src.resolve(), out), options.quick, torsos)
-    found = {
-        path.relative_to(out).as_posix(): digest(path)
-        for path in sorted(out.rglob("*"))
-        if path.suffix in HASHED
-    }
+    written = [path for path in sorted(out.rglob("*")) if path.suffix in HASHED]
+    # What a folder keeps of its own files, by their times, is not a result.
+    found = {path.relative_to(out).as_posix(): digest(path) for path in written if "shapes-" not in path.name}
     (out / "hashes.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
     print(f"{len(found)} files hashed: {out / 'hashes.json'}")
     if options.against is not None:
