@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from breastmorph import __version__
-from breastmorph.batch.registered_folder import RegisteredFolder
 from breastmorph.foundation.files import file_hash
 from breastmorph.foundation.text import shown
+
+if TYPE_CHECKING:
+    from breastmorph.batch.registered_folder import RegisteredFolder
 
 _NO_INPUT = ("as_json", "csv_file", "figures", "out")  # how and where results go does not change them
 
@@ -48,6 +50,8 @@ def provenance() -> dict[str, Any]:
 
 def _folder_hash(path: Path) -> str:
     """Of a registered folder what its records say of the meshes; of another one the names and contents of its files."""
+    from breastmorph.batch.registered_folder import RegisteredFolder  # brings the registration with it
+
     folder = RegisteredFolder(path)
     if folder.registered.is_dir():
         parts = [f"{scan_id} {sorted(_meshes(folder, scan_id))}" for scan_id in folder.ids()]
