@@ -23,8 +23,9 @@ from edited_people import FIVE, change, editor
 from refusals import refused
 
 
-@pytest.mark.parametrize(("who", "deviations"), [("mean", 2.0), ("stranger", -2.0)])
+@pytest.mark.parametrize("who", ["mean", "stranger"])
 @pytest.mark.parametrize("name", ["SN-NL", "NL-NR", "NR-LPR", "projection-left", "volume-right"])
+@pytest.mark.parametrize("deviations", [-2.0, 2.0])
 def test_two_standard_deviations_are_attained_and_holds_hold(who, name, deviations):
     feature, _, sd = editor(who).usual(name)
     held = "SN-NR" if name == "NL-NR" else "NL-NR"
@@ -120,7 +121,7 @@ def test_what_is_held_does_not_move_at_all(who, hold):
     held = np.any([one._regions[region] for region in hold], axis=0)
     for name in ("SN-NL", "volume-left"):
         _, _, sd = one.usual(name)
-        for step in (-2.0, 2.0):
+        for step in (-2.0, 0.5, 2.0):
             edit = one.exact([Request(name, step * sd, relative=True)], hold)
             assert np.array_equal(edit.shape[held], edit.before[held])
             assert edit.largest_error < 0.1

@@ -235,8 +235,9 @@ def test_one_run_at_a_time_until_its_last_process_is_gone(rules, tmp_path, monke
         worker = spawn.Process(target=hold, args=(lock, theirs))
         worker.start()
         ours.recv()
-        with pytest.raises(FileProblem, match=f"another run works in this folder.*{os.getpid()}"):
+        with pytest.raises(FileProblem, match=f"another run works in this folder.*{os.getpid()}") as busy:
             run(found, rules, out)
+        assert busy.value.code == "busy"
     with pytest.raises(FileProblem, match="another run"):  # the run is over, one of its workers is not
         run(found, rules, out)
     worker.kill()
