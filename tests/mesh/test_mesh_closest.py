@@ -134,6 +134,8 @@ def test_the_boxes_of_a_small_tree_overlap_less(monkeypatch):
         np.testing.assert_array_equal(tree.corners, mesh.faces[tree.order])
         sizes.append(np.linalg.norm(tree.boxes[:, 1] - tree.boxes[:, 0], axis=1).mean())
     assert sizes[0] < 0.9 * sizes[1]
+    one_place = BoxTree.of(np.zeros((3, 3)), np.array([[0, 1, 2], [2, 1, 0]]))
+    assert one_place.order.tolist() == [0, 1]
 
 
 @both

@@ -1,5 +1,6 @@
 """What is written comes back: order, colours, texture and declared axes, in every format that has them."""
 
+import numpy as np
 import pytest
 
 from breastmorph.mesh.files import load_mesh, save_mesh
@@ -25,3 +26,9 @@ def test_a_mesh_comes_back_in_its_order(name, suffix, request, tmp_path, assert_
 def test_declared_axes_come_back(suffix, space, bumpy, tmp_path):
     save_mesh(TriangleMesh(bumpy.vertices, bumpy.faces, space=space), tmp_path / f"a.{suffix}")
     assert load_mesh(tmp_path / f"a.{suffix}").space == space
+    if suffix == "ply":  # as 3D Slicer writes it
+        assert f"comment SPACE={space}".encode() in (tmp_path / "a.ply").read_bytes()
+
+
+def test_a_mesh_may_have_no_faces():
+    assert TriangleMesh(np.zeros((0, 3)), np.zeros((0, 3), int)).n_faces == 0
